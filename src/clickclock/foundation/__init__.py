@@ -1,0 +1,1 @@
+"""What both services need and neither owns: clock, config, errors, ids, lifecycle, log, problem, record."""

@@ -1,0 +1,61 @@
+"""The one place that reads the time.
+
+Never used by nouns: they take `now` as an argument.
+Invariants: every instant in the program is an aware datetime in UTC, in whole milliseconds, as the store keeps it.
+
+>>> ManualClock(datetime(2026, 11, 20, tzinfo=UTC)).now().isoformat()
+'2026-11-20T00:00:00+00:00'
+"""
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Wall time for deciding, monotonic time for waiting."""
+
+    def now(self) -> datetime:
+        """The wall clock: an aware UTC datetime in whole milliseconds, never ahead of the true one."""
+        ...
+
+    def monotonic_s(self) -> float:
+        """Seconds that only ever move forward."""
+        ...
+
+
+class SystemClock:
+    """This machine's clock, moved by `offset` when a shared database's clock decides."""
+
+    def __init__(self) -> None:
+        self.offset = timedelta(0)
+
+    def now(self) -> datetime:
+        exact = datetime.now(UTC) + self.offset
+        return exact.replace(microsecond=exact.microsecond // 1000 * 1000)
+
+    def monotonic_s(self) -> float:
+        return time.monotonic()
+
+
+class ManualClock:
+    """A clock that stands still until it is told to move; for tests and simulation."""
+
+    def __init__(self, start: datetime) -> None:
+        self._now = start
+        self._monotonic_s = 0.0
+
+    def now(self) -> datetime:
+        return self._now
+
+    def monotonic_s(self) -> float:
+        return self._monotonic_s
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass on both clocks."""
+        self._now += timedelta(seconds=seconds)
+        self._monotonic_s += seconds
+
+    def step_to(self, instant: datetime) -> None:
+        """Set the wall clock, as an administrator or NTP would; the monotonic clock does not notice."""
+        self._now = instant

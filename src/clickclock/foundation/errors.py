@@ -1,0 +1,81 @@
+"""The tree of errors, a sentence each; `Transient` and `Permanent` are in the type.
+
+Never knows a status code: only `problem.py` does.
+Invariant: every error's text is one sentence or more that says what to do.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong with one field of a request or a configuration."""
+
+    field: str
+    message: str
+
+
+class ClickclockError(Exception):
+    """Something went wrong."""
+
+    code = "internal"
+
+    def __init__(self, message: str | None = None, faults: list[Fault] | None = None) -> None:
+        super().__init__(message or type(self).__doc__)
+        self.faults = faults or []
+
+
+class Transient(ClickclockError):
+    """A passing fault: the same call may work later."""
+
+
+class Permanent(ClickclockError):
+    """The same call will fail the same way again."""
+
+
+class IllegalTransition(Permanent):
+    """A trigger cannot change its state that way."""
+
+    code = "illegalTransition"
+
+
+class StoreUnreachable(Transient):
+    """The store does not answer; check that the database is up and the disk is not full."""
+
+    code = "storeUnreachable"
+
+
+class ExecutorUnreachable(Transient):
+    """The cluster does not answer; what was asked of it will be tried again."""
+
+    code = "executorUnreachable"
+
+
+class Malformed(Permanent):
+    """The request cannot be read; mend the named parts and send it again."""
+
+    code = "malformed"
+
+
+class Invalid(Permanent):
+    """The request is well-formed but not valid; mend the named fields and send it again."""
+
+    code = "invalid"
+
+
+class NotFound(Permanent):
+    """There is no such thing; check its name."""
+
+    code = "notFound"
+
+
+class Conflict(Permanent):
+    """That does not fit what is there now; read it again and decide anew."""
+
+    code = "conflict"
+
+
+class ConfigurationError(Permanent):
+    """The configuration is not usable; mend the named settings."""
+
+    code = "configuration"

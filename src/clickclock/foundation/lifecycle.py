@@ -1,0 +1,123 @@
+"""The one place that owns loops: when a step runs, how failures back off, how all of it ends.
+
+Never knows what a step does. Invariants: a loop looks at the clock at least every `IDLE_MAX_S`, so that a suspended
+machine or a stepped clock is noticed; a step that fails is tried again, later each time; a wake is never missed.
+
+>>> async def step() -> float | None:
+...     return None
+>>> Loop("planner", step).health().error is None
+True
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from clickclock.foundation.errors import Transient
+
+IDLE_MAX_S = 30.0
+BACK_OFF_FIRST_S = 0.1
+BACK_OFF_MAX_S = 5.0
+STALLED_AFTER_S = 10.0
+"""A loop that has not finished a step for this much longer than it meant to is unhealthy."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopHealth:
+    """How a loop does: seconds since its last good step beyond its pause, and its last error, if it still stands."""
+
+    name: str
+    overdue_s: float
+    error: str | None
+
+    @property
+    def is_stalled(self) -> bool:
+        return self.overdue_s > STALLED_AFTER_S
+
+
+class Loop:
+    """Runs `step` again and again. A step returns how many seconds it needs not run; None: until it is woken."""
+
+    def __init__(self, name: str, step: Callable[[], Awaitable[float | None]], idle_max_s: float = IDLE_MAX_S) -> None:
+        self.name = name
+        self._step = step
+        self._idle_max_s = idle_max_s
+        self._wake = asyncio.Event()
+        self._stopping = False
+        self._failures = 0
+        self._error: str | None = None
+        self._expected_s = time.monotonic()
+
+    def wake(self) -> None:
+        """Run the next step at once."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End after the step that runs now."""
+        self._stopping = True
+        self._wake.set()
+
+    def health(self) -> LoopHealth:
+        """How it does now."""
+        return LoopHealth(self.name, max(0.0, time.monotonic() - self._expected_s), self._error)
+
+    async def run(self) -> None:
+        """Step until `stop`."""
+        while True:
+            self._wake.clear()
+            pause_s = await self._try_step()
+            if self._stopping:
+                return
+            if not self._failures:
+                self._expected_s = time.monotonic() + pause_s
+            if pause_s > 0:
+                await self.woken(pause_s)
+            else:
+                await asyncio.sleep(0)
+
+    async def _try_step(self) -> float:
+        try:
+            wanted_s = await self._step()
+        except Transient as error:
+            return self._failed(error, f"{error}")
+        except Exception as error:  # noqa: BLE001 - a loop outlives every step; what failed is logged and tried again
+            _log.exception("loop %s failed", self.name)
+            return self._failed(error, f"{type(error).__name__}: {error}")
+        if self._failures:
+            _log.info("loop %s works again", self.name)
+        self._failures, self._error = 0, None
+        return self._idle_max_s if wanted_s is None else max(0.0, min(wanted_s, self._idle_max_s))
+
+    def _failed(self, error: Exception, sentence: str) -> float:
+        self._failures += 1
+        self._error = sentence
+        if self._failures == 1:
+            _log.warning("loop %s: %s", self.name, error)
+        return min(BACK_OFF_FIRST_S * 2.0 ** min(self._failures - 1, 10), BACK_OFF_MAX_S)
+
+    async def woken(self, seconds: float) -> None:
+        """Until somebody calls `wake`, or `seconds` have passed."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+
+
+async def run_all(loops: Sequence[Loop], until: asyncio.Event) -> None:
+    """Run loops until `until` is set, then let each finish its step. A loop that dies brings all down, loudly."""
+    tasks = [asyncio.create_task(loop.run(), name=loop.name) for loop in loops]
+    stopper = asyncio.create_task(until.wait())
+    try:
+        await asyncio.wait([*tasks, stopper], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for loop in loops:
+            loop.stop()
+        stopper.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result

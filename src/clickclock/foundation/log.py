@@ -1,0 +1,40 @@
+"""The service's own log: one line an event on stderr, as text for people or as JSON for machines.
+
+Never carries a request body, an environment or a database address: those can hold secrets.
+Invariant: one event is one line.
+"""
+
+import json
+import logging
+import sys
+import time
+
+_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message", "taskName"}
+
+
+class _Json(logging.Formatter):
+    """One JSON object a line: time, level, logger, message, and whatever was given as `extra`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        event = {
+            "time": self.formatTime(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **{name: value for name, value in vars(record).items() if name not in _PLAIN},
+        }
+        if record.exc_info:
+            event["exception"] = self.formatException(record.exc_info)
+        return json.dumps(event, default=str)
+
+
+def set_up(form: str, level: str) -> None:
+    """Log to stderr from now on. `form` is `text` or `json`; times are UTC."""
+    handler = logging.StreamHandler(sys.stderr)
+    formatter = _Json() if form == "json" else logging.Formatter("%(asctime)sZ %(levelname)-7s %(name)s: %(message)s")
+    formatter.converter = time.gmtime
+    formatter.default_time_format = "%Y-%m-%dT%H:%M:%S"
+    formatter.default_msec_format = "%s.%03d"
+    handler.setFormatter(formatter)
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
