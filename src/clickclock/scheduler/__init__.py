@@ -1,0 +1,1 @@
+"""The scheduler: jobs run on time, never lost, never twice."""

@@ -1,0 +1,305 @@
+"""A schedule's timetable: from its words (a cron line, a duration, a moment) to its next time.
+
+Never asks what time it is, and never decides what to do about a time that is due (`schedule.py`).
+`cron_times.py` reads cron lines, `wall_clock.py` knows daylight saving; here they meet bounds and excluded dates.
+A further kind of schedule is one more member of `ScheduleKind` and one more case in `_source`.
+Invariants: `after(x)` is the earliest occurrence later than x, so that walking along it never stands still, never
+goes back and leaves nothing out, wherever the walk begins; a timetable never changes.
+
+>>> nightly = timetable(kind=ScheduleKind.CRON, expression="30 2 * * *", time_zone="America/New_York",
+...                     anchor=datetime(2026, 1, 1, tzinfo=UTC))
+>>> nightly.after(datetime(2026, 3, 8, tzinfo=UTC)).at.isoformat()
+'2026-03-08T07:00:00+00:00'
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple, Protocol, TypeVar
+from zoneinfo import ZoneInfo, available_timezones
+
+from clickclock.foundation.errors import Fault, Invalid
+from clickclock.scheduler.cron_times import cron_times
+from clickclock.scheduler.trigger import SkipReason
+from clickclock.scheduler.wall_clock import TICK, FoldPolicy, GapPolicy, Moment, Once, WallClock, seam_between
+
+__all__ = ["FoldPolicy", "GapPolicy", "Occurrence", "ScheduleKind", "Timetable", "timetable"]
+
+FIRST_YEAR, LAST_YEAR = 1900, 8999
+"""Nothing is due outside these years: time zones are not defined before, and dates run out after."""
+
+INTERVAL_MIN = timedelta(seconds=1)
+INTERVAL_MAX = timedelta(days=3660)
+"""Ten years: who waits longer means a date."""
+
+TIMETABLES_KEPT = 16_384
+"""About 1 kB each, so 16 MB for all of them; larger installations share most of their lines."""
+
+_EARLIEST = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
+_END_OF_TIME = datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC)
+_DURATION = re.compile(
+    r"P(?:(?P<weeks>\d{1,9}(?:\.\d{1,6})?)W)?(?:(?P<days>\d{1,9}(?:\.\d{1,6})?)D)?"
+    r"(?:T(?=\d)(?:(?P<hours>\d{1,9}(?:\.\d{1,6})?)H)?(?:(?P<minutes>\d{1,9}(?:\.\d{1,6})?)M)?"
+    r"(?:(?P<seconds>\d{1,9}(?:\.\d{1,6})?)S)?)?",
+    re.ASCII,
+)
+_UNITS_S = {"weeks": 604_800, "days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
+_SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,6})?", re.ASCII)
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?P<offset>[Zz]|[+-]\d\d:\d\d)?", re.ASCII)
+_T = TypeVar("_T")
+
+
+class ScheduleKind(StrEnum):
+    """How a schedule's expression is to be read."""
+
+    CRON = "cron"
+    INTERVAL = "interval"
+    ONCE = "once"
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One nominal time: `at` in UTC, `local` in the schedule's zone (both aware).
+
+    `note` is a sentence where daylight saving moved, dropped or chose it. With a `skip_reason` (`DST_GAP`,
+    `EXCLUDED`) the job is not to run then, and the reason is worth a row.
+    """
+
+    at: datetime
+    local: datetime
+    note: str | None = None
+    skip_reason: SkipReason | None = None
+
+
+class Source(Protocol):
+    """Where due times come from, before bounds and excluded dates."""
+
+    def after(self, instant: datetime) -> Moment | None:
+        """The first one strictly after `instant` (aware), or None."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """`first`, and every `period` of elapsed time after it."""
+
+    first: datetime
+    period: timedelta
+
+    def after(self, instant: datetime) -> Moment | None:
+        if instant < self.first:
+            return Moment(self.first)
+        return Moment(self.first + ((instant - self.first) // self.period + 1) * self.period)
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """One instant."""
+
+    instant: datetime
+
+    def after(self, instant: datetime) -> Moment | None:
+        return Moment(self.instant) if instant < self.instant else None
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """All times of one schedule, from `start_at` to `end_at` (both inclusive). Made by `timetable`."""
+
+    source: Source
+    zone: ZoneInfo
+    start_at: datetime | None = None
+    end_at: datetime | None = None
+    exclude_dates: frozenset[date] = frozenset()
+
+    def after(self, instant: datetime) -> Occurrence | None:
+        """The first occurrence strictly after `instant` (aware), skipped ones included; None when there are no more."""
+        if self.start_at is not None and instant < self.start_at:
+            instant = self.start_at - TICK
+        if instant >= _END_OF_TIME:
+            return None
+        moment = self.source.after(max(instant.astimezone(UTC), _EARLIEST))
+        if moment is None or moment.at >= _END_OF_TIME or (self.end_at is not None and moment.at > self.end_at):
+            return None
+        local = moment.at.astimezone(self.zone)
+        skip_reason = None
+        if self.exclude_dates and local.date() in self.exclude_dates:
+            skip_reason = SkipReason.EXCLUDED
+        elif moment.skipped:
+            skip_reason = SkipReason.DST_GAP
+        return Occurrence(moment.at, local, moment.note, skip_reason)
+
+    def fires_after(self, instant: datetime) -> Occurrence | None:
+        """The first occurrence strictly after `instant` (aware) that is not skipped; None when there are no more."""
+        found = self.after(instant)
+        while found is not None and found.skip_reason is not None:
+            is_excluded = found.skip_reason is SkipReason.EXCLUDED
+            found = self.after(self._last_of_day(found) if is_excluded else found.at)
+        return found
+
+    def _last_of_day(self, occurrence: Occurrence) -> datetime:
+        """The last instant of its local day, or before the clock jumps on it.
+
+        An excluded day is left in one step: a schedule of every second has 86,400 times on it.
+        """
+        wall = occurrence.local.replace(tzinfo=None)
+        midnight = datetime.combine(wall.date() + timedelta(days=1), time())
+        end = occurrence.at + (midnight - wall)
+        if end.astimezone(self.zone).replace(tzinfo=None) != midnight:
+            end = seam_between(self.zone, occurrence.at, end).at
+        return end - TICK
+
+
+class _Words(NamedTuple):
+    """All that a timetable is made from; equal words, one timetable."""
+
+    kind: ScheduleKind
+    expression: str
+    time_zone: str
+    start_at: datetime | None
+    end_at: datetime | None
+    exclude_dates: frozenset[date]
+    gap_policy: GapPolicy
+    fold_policy: FoldPolicy
+    anchor: datetime
+
+
+def timetable(  # noqa: PLR0913 - one keyword for each field of a schedule that says when
+    *,
+    kind: ScheduleKind,
+    expression: str,
+    time_zone: str = "UTC",
+    start_at: datetime | None = None,
+    end_at: datetime | None = None,
+    exclude_dates: Iterable[date] = (),
+    gap_policy: GapPolicy = GapPolicy.FIRE_AFTER_GAP,
+    fold_policy: FoldPolicy = FoldPolicy.FIRST,
+    anchor: datetime,
+) -> Timetable:
+    """The timetable of a schedule; the same one again for the same words.
+
+    `expression` is, by kind: a cron line; an ISO 8601 duration of weeks, days, hours, minutes and seconds, or plain
+    seconds; an RFC 3339 instant, where one without an offset is a local time in `time_zone`, subject to both policies.
+    An interval counts from `start_at`, which is its first time, or else from `anchor` (aware: when the schedule was
+    made), and then its first time is one interval later. `exclude_dates` are local dates in `time_zone`.
+    Raises `Invalid` with every fault at once, by the field names of the API.
+    """
+    # Only an interval without a start looks at its anchor; all other schedules can share one timetable.
+    is_anchored = kind is ScheduleKind.INTERVAL and start_at is None
+    return _timetable(
+        _Words(
+            kind,
+            expression,
+            time_zone,
+            start_at and start_at.astimezone(UTC),
+            end_at and end_at.astimezone(UTC),
+            frozenset(exclude_dates),
+            gap_policy,
+            fold_policy,
+            anchor.astimezone(UTC) if is_anchored else _EARLIEST,
+        )
+    )
+
+
+@lru_cache(maxsize=TIMETABLES_KEPT)
+def _timetable(words: _Words) -> Timetable:
+    faults: list[Fault] = []
+    zone = _collect(faults, lambda: _zone(words.time_zone))
+    # UTC stands in for an unknown zone, so that a bad expression is reported all the same.
+    source = _collect(faults, lambda: _source(words, zone or ZoneInfo("UTC")))
+    if words.start_at is not None and words.end_at is not None and words.end_at < words.start_at:
+        faults.append(Fault("endAt", "endAt is before startAt; give a later endAt, or none."))
+    if faults or zone is None or source is None:
+        raise Invalid(faults=faults)
+    return Timetable(source, zone, words.start_at, words.end_at, words.exclude_dates)
+
+
+def _collect(faults: list[Fault], read: Callable[[], _T]) -> _T | None:
+    try:
+        return read()
+    except Invalid as error:
+        faults.extend(error.faults)
+        return None
+
+
+def _source(words: _Words, zone: ZoneInfo) -> Source:
+    match words.kind:
+        case ScheduleKind.CRON:
+            return WallClock(cron_times(words.expression), zone, words.gap_policy, words.fold_policy)
+        case ScheduleKind.INTERVAL:
+            period = _period(words.expression)
+            return Every(words.start_at or words.anchor + period, period)
+        case ScheduleKind.ONCE:
+            moment = _moment(words.expression)
+            if moment.tzinfo is None:
+                return WallClock(Once(moment), zone, words.gap_policy, words.fold_policy)
+            return At(moment.astimezone(UTC))
+
+
+def _refusal(field: str, message: str) -> Invalid:
+    return Invalid(faults=[Fault(field, message)])
+
+
+def _period(expression: str) -> timedelta:
+    """The length of an interval: `PT15M`, `P1DT12H`, `P2W`, or seconds such as `90`."""
+    text = expression.strip().upper()
+    if _SECONDS.fullmatch(text):
+        length_s = float(text)
+    elif re.match(r"P[0-9.WD]*[YM]", text):
+        raise _refusal(
+            "expression",
+            f'"{expression[:64]}" has years or months, whose length varies; '
+            "use weeks, days, hours, minutes and seconds, or a cron line.",
+        )
+    elif (match := _DURATION.fullmatch(text)) and any(match.groups()):
+        length_s = sum(float(number) * _UNITS_S[unit] for unit, number in match.groupdict(default="0").items())
+    else:
+        raise _refusal(
+            "expression",
+            f'"{expression[:64]}" is not an interval; '
+            "use an ISO 8601 duration such as PT15M or P1DT12H, or seconds such as 90.",
+        )
+    if length_s < INTERVAL_MIN.total_seconds():
+        raise _refusal("expression", "The interval is shorter than 1 second; use at least 1 second.")
+    if length_s > INTERVAL_MAX.total_seconds():
+        raise _refusal("expression", f"The interval is too long; use at most {INTERVAL_MAX.days} days.")
+    return timedelta(seconds=length_s)
+
+
+def _moment(expression: str) -> datetime:
+    """The time of a single run: aware if it has an offset, naive if it is a local time."""
+    text = expression.strip()
+    try:
+        moment = datetime.fromisoformat(text) if _INSTANT.fullmatch(text) else None
+    except ValueError:
+        moment = None
+    if moment is None:
+        raise _refusal(
+            "expression",
+            f'"{expression[:64]}" is not a time; '
+            "use RFC 3339 such as 2026-11-20T10:00:00Z, or 2026-11-20T10:00:00 for a local time in timeZone.",
+        )
+    if not FIRST_YEAR < moment.year < LAST_YEAR:
+        raise _refusal(
+            "expression", f"The year {moment.year} is out of range; use {FIRST_YEAR + 1} to {LAST_YEAR - 1}."
+        )
+    return moment
+
+
+@lru_cache(maxsize=1)
+def _zone_names() -> dict[str, str]:
+    """The zones there are, by lower-cased name. `localtime` would differ from machine to machine."""
+    return {name.lower(): name for name in available_timezones() - {"localtime", "Factory"}}
+
+
+def _zone(name: str) -> ZoneInfo:
+    names = _zone_names()
+    if names.get(name.lower()) == name:
+        return ZoneInfo(name)
+    nearest = get_close_matches(name[:64].lower(), names, n=1)
+    advice = f'did you mean "{names[nearest[0]]}"?' if nearest else 'use an IANA name such as "Europe/London".'
+    raise _refusal("timeZone", f'There is no time zone "{name[:64]}"; {advice}')

@@ -1,0 +1,111 @@
+"""Queued triggers → started attempts: steps 5 and 6 of the journey.
+
+Never picks what starts (`slots.choose` does). Invariants: an attempt is claimed before it is started; what was claimed
+and perhaps not handed over is handed over again, under the same name, unless it could have run and been forgotten.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+
+from clickclock.foundation.clock import Clock
+from clickclock.foundation.errors import ExecutorUnreachable
+from clickclock.scheduler.executors import Executor
+from clickclock.scheduler.store import Store
+from clickclock.scheduler.trigger import Exit, ExitKind, State
+
+CLAIM_MAX = 100
+"""Attempts in one transaction: few enough that the first run while the next are claimed."""
+BLOCKED_LOOK_S = 1.0
+"""While triggers wait for a slot, look again this often, beside being woken when one gets free."""
+
+NEVER_STARTED = "Stopped before it was started."
+
+_log = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """One step claims and starts what may start now, on every cluster."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        executors: Mapping[str, Executor],
+        *,
+        node: str,
+        lease_id: str,
+        fraction: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._executors = executors
+        self._node = node
+        self._lease_id = lease_id
+        self._fraction = fraction
+        # At the start everything: an earlier life may have died between claim and start.
+        self._in_doubt = set(executors)
+        self.waits_for_slots = False
+
+    async def step(self) -> float | None:
+        """Claim and start; returns seconds until a queued trigger is ready."""
+        pauses_s = [await self._step_cluster(name, executor) for name, executor in self._executors.items()]
+        return min((pause_s for pause_s in pauses_s if pause_s is not None), default=None)
+
+    async def _step_cluster(self, cluster: str, executor: Executor) -> float | None:
+        capacity = await executor.capacity()
+        if not capacity.reachable:
+            raise ExecutorUnreachable(capacity.message)
+        if cluster in self._in_doubt:
+            await self._settle(cluster, executor)
+        # Whatever fails from here on may have claimed or even started: a lost answer says nothing.
+        self._in_doubt.add(cluster)
+        claimed = await self._store.queue.claim(
+            self._clock.now(),
+            cluster=cluster,
+            node=self._node,
+            lease_id=self._lease_id,
+            slots=capacity.total,
+            limit=CLAIM_MAX,
+        )
+        self.waits_for_slots = claimed.blocked
+        await executor.start(claimed.launches)
+        await self._refuse(dict(claimed.unstartable))
+        self._in_doubt.discard(cluster)
+        if len(claimed.launches) + len(claimed.unstartable) == CLAIM_MAX:
+            return 0.0
+        pauses_s = [BLOCKED_LOOK_S] if claimed.blocked else []
+        if claimed.next_ready is not None:
+            pauses_s.append((claimed.next_ready - self._clock.now()).total_seconds())
+        return min(pauses_s, default=None)
+
+    async def _settle(self, cluster: str, executor: Executor) -> None:
+        """Start what was claimed and never reached the executor.
+
+        It is asked first and the store second: what it does not know, and is ours even after that, it never had; for
+        it forgets only what is concluded. The other way round, an attempt could run, end, be forgotten, and run again.
+        """
+        known = await executor.inventory()
+        unsent = [
+            each
+            for each in await self._store.queue.held(self._lease_id)
+            if each.cluster == cluster and each.state is State.STARTING and each.name not in known
+        ]
+        if unsent:
+            wanted = [each.name for each in unsent if each.stop_reason is None]
+            launches, unstartable = await self._store.queue.relaunch(wanted)
+            await executor.start(launches)
+            await self._refuse(unstartable)
+            unwanted = {each.name: NEVER_STARTED for each in unsent if each.stop_reason is not None}
+            await self._finish(ExitKind.STOPPED, unwanted)
+            _log.info("%d claimed attempts on %s had not been started, one is %s", len(unsent), cluster, unsent[0].name)
+
+    async def _refuse(self, unstartable: Mapping[str, str]) -> None:
+        if unstartable:
+            await self._finish(ExitKind.NOT_STARTED, unstartable)
+            _log.warning("%d triggers no longer fit their jobs and have failed", len(unstartable))
+
+    async def _finish(self, kind: ExitKind, sentences: Mapping[str, str]) -> None:
+        if sentences:
+            now = self._clock.now()
+            exits = {name: Exit(kind, now, message=sentence) for name, sentence in sentences.items()}
+            await self._store.queue.finish(self._lease_id, exits, self._fraction)

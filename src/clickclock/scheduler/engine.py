@@ -1,0 +1,196 @@
+"""The engine: the agents of one replica, their loops, and how they wake each other.
+
+Never decides, and never speaks HTTP. Invariants: nothing runs before what this node left behind is adopted; stopping
+leaves jobs running, unless they are to be stopped too.
+
+>>> engine = Engine(store, clock, {"local": executor}, node="host-1", version="0.1.0")   # doctest: +SKIP
+>>> await engine.run(until=stopped)                                                     # doctest: +SKIP
+"""
+
+import asyncio
+import random
+import socket
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from clickclock.foundation.clock import Clock, SystemClock
+from clickclock.foundation.errors import StoreUnreachable
+from clickclock.foundation.ids import new_id
+from clickclock.foundation.lifecycle import Loop, LoopHealth, run_all
+from clickclock.scheduler.dispatcher import Dispatcher
+from clickclock.scheduler.executors import Executor
+from clickclock.scheduler.planner import Planner
+from clickclock.scheduler.pruner import Pruner
+from clickclock.scheduler.rescuer import Rescuer
+from clickclock.scheduler.store import Heartbeat, Store
+from clickclock.scheduler.watcher import Watcher
+
+LEASE_S = 15.0
+HEARTBEAT_EVERY_S = 3.0
+POLL_S = 1.0
+"""How often a replica looks for what others wrote, where others may write."""
+FAULTS_KEPT_S = 1.0
+
+
+class Engine:
+    """One replica's engine."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        executors: Mapping[str, Executor],
+        *,
+        node: str,
+        version: str,
+        fraction: Callable[[], float] = random.random,
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.executors = executors
+        self.default_cluster = next(iter(executors))
+        self.replica_id = new_id()
+        self.node = node
+        self.version = version
+        self.started_at = clock.now()
+        self._faults: tuple[float, list[str]] | None = None
+        idle_s = 30.0 if store.kind == "sqlite" else POLL_S
+        self.dispatcher = Dispatcher(store, clock, executors, node=node, lease_id=self.replica_id, fraction=fraction)
+        self.planner = Planner(store, clock, fired=self.wake_dispatcher, replaced=self.wake_watcher)
+        self.watcher = Watcher(
+            store,
+            clock,
+            executors,
+            lease_id=self.replica_id,
+            fraction=fraction,
+            concluded=self._concluded,
+            look_for_stops_s=idle_s,
+        )
+        self.rescuer = Rescuer(
+            store,
+            clock,
+            executors,
+            node=node,
+            lease_id=self.replica_id,
+            fraction=fraction,
+            concluded=self.wake_dispatcher,
+        )
+        self.pruner = Pruner(store, clock, executors)
+        self._planner_loop = Loop("planner", self.planner.step, idle_s)
+        self._dispatcher_loop = Loop("dispatcher", self.dispatcher.step, idle_s)
+        self._watcher_loop = Loop("watcher", self.watcher.step, idle_s)
+        self._rescuer_loop = Loop("rescuer", self.rescuer.step)
+        self._heartbeat_loop = Loop("heartbeat", self.beat)
+        self._pruner_loop = Loop("pruner", self.pruner.step, idle_max_s=3600.0)
+
+    @property
+    def _loops(self) -> list[Loop]:
+        return [
+            self._planner_loop,
+            self._dispatcher_loop,
+            self._watcher_loop,
+            self._rescuer_loop,
+            self._heartbeat_loop,
+            self._pruner_loop,
+        ]
+
+    def wake_planner(self) -> None:
+        """A schedule changed."""
+        self._planner_loop.wake()
+
+    def wake_dispatcher(self) -> None:
+        """A trigger is queued, or may start where it could not before."""
+        self._dispatcher_loop.wake()
+
+    def wake_watcher(self) -> None:
+        """Somebody wants an attempt stopped."""
+        self.watcher.look_for_stops()
+        self._watcher_loop.wake()
+
+    def _concluded(self, queued_again: bool) -> None:
+        if queued_again or self.dispatcher.waits_for_slots:
+            self._dispatcher_loop.wake()
+
+    async def open(self) -> None:
+        """Say that we are here, connect to the clusters, and adopt what this node left behind."""
+        await self.beat()
+        for executor in self.executors.values():
+            await executor.open(self._watcher_loop.wake)
+        await self.rescuer.adopt()
+
+    async def run(self, until: asyncio.Event) -> None:
+        """Work until `until` is set. Call `open` first, `close` afterwards."""
+        await run_all(self._loops, until)
+
+    async def close(self, *, stop_jobs: bool) -> None:
+        """Let go: jobs go on and are adopted at the next start, unless `stop_jobs`, which ends and concludes them."""
+        if stop_jobs:
+            await self.store.queue.stop_all(self.replica_id)
+            self.watcher.look_for_stops()
+            while await self.store.queue.held(self.replica_id):
+                await self.watcher.step()
+                await self._changed()
+        await self.store.replicas.leave(self.replica_id, self.clock.now())
+        for executor in self.executors.values():
+            await executor.close()
+
+    async def _changed(self) -> None:
+        """Until an executor has news, or a moment has passed."""
+        await self._watcher_loop.woken(0.05)
+
+    async def beat(self) -> float:
+        """Renew the lease, and take the database's clock where several replicas share it."""
+        if isinstance(self.clock, SystemClock) and self.store.kind != "sqlite":
+            self.clock.offset += await self.store.clock_skew(self.clock)
+        now = self.clock.now()
+        clusters = []
+        for name, executor in self.executors.items():
+            capacity = await executor.capacity()
+            clusters.append(
+                {
+                    "cluster": name,
+                    "total": capacity.total,
+                    "reachable": capacity.reachable,
+                    "nodes": list(capacity.nodes),
+                    "message": capacity.message,
+                }
+            )
+        await self.store.replicas.beat(
+            Heartbeat(
+                replica_id=self.replica_id,
+                node=self.node,
+                host=socket.gethostname(),
+                version=self.version,
+                started_at=self.started_at,
+                heartbeat_at=now,
+                lease_until=now + timedelta(seconds=LEASE_S),
+                clusters=clusters,
+                loops=[{"name": each.name, "stalled": each.is_stalled, "error": each.error} for each in self.loops()],
+            )
+        )
+        return HEARTBEAT_EVERY_S
+
+    def loops(self) -> list[LoopHealth]:
+        """How the loops do."""
+        return [loop.health() for loop in self._loops]
+
+    async def faults(self) -> list[str]:
+        """What is wrong now, a sentence each; nothing, when healthy. Asked of the store at most once a second."""
+        now_s = self.clock.monotonic_s()
+        if self._faults is None or now_s - self._faults[0] > FAULTS_KEPT_S:
+            self._faults = (now_s, await self._find_faults())
+        return self._faults[1]
+
+    async def _find_faults(self) -> list[str]:
+        found = [
+            f"The {each.name} loop has not finished a step for {each.overdue_s:.0f} s: {each.error or 'it hangs'}."
+            for each in self.loops()
+            if each.is_stalled
+        ]
+        try:
+            await asyncio.wait_for(self.store.ping_s(), timeout=5)
+        except StoreUnreachable as error:
+            found.append(str(error))
+        except TimeoutError:
+            found.append("The store did not answer within 5 s.")
+        return found

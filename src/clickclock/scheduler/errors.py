@@ -1,0 +1,96 @@
+"""What can go wrong with jobs, schedules, groups, triggers and mappings: a sentence each.
+
+Never knows a status code (`foundation/problem.py` does, by the branch of the tree).
+"""
+
+from clickclock.foundation.errors import Conflict, NotFound
+
+
+class JobNotFound(NotFound):
+    """There is no such job; check application and jobName, or create it with POST job."""
+
+    code = "jobNotFound"
+
+
+class ScheduleNotFound(NotFound):
+    """There is no such schedule; check scheduleId, or create it with POST schedules."""
+
+    code = "scheduleNotFound"
+
+
+class GroupNotFound(NotFound):
+    """There is no such group; check groupName, or create it with POST group."""
+
+    code = "groupNotFound"
+
+
+class TriggerNotFound(NotFound):
+    """There is no such trigger; check triggerId (finished ones are removed after retentionDays)."""
+
+    code = "triggerNotFound"
+
+
+class LogNotFound(NotFound):
+    """There is no output for that attempt; it has not started, or its log was removed after retentionDays."""
+
+    code = "logNotFound"
+
+
+class MappingNotFound(NotFound):
+    """There is no mapping for that prefix; list them with GET commandPrefixImageMapping."""
+
+    code = "commandPrefixImageMappingNotFound"
+
+
+class JobExists(Conflict):
+    """A job of that name exists; change it with PUT job, or choose another jobName."""
+
+    code = "jobExists"
+
+
+class JobIsRunning(Conflict):
+    """The job has unfinished triggers; wait, cancel them, or delete with force=true."""
+
+    code = "jobIsRunning"
+
+
+class JobIsDisabled(Conflict):
+    """The job is disabled; set enabled to true with PUT job and trigger it again."""
+
+    code = "jobIsDisabled"
+
+
+class ScheduleExists(Conflict):
+    """The job has a schedule of that id or name; change it with PUT schedules, or choose another."""
+
+    code = "scheduleExists"
+
+
+class GroupExists(Conflict):
+    """A group of that name exists; change it with PUT group, or choose another groupName."""
+
+    code = "groupExists"
+
+
+class GroupInUse(Conflict):
+    """Jobs are still in the group; move or delete them first."""
+
+    code = "groupInUse"
+
+
+class MappingExists(Conflict):
+    """That prefix is mapped already; change it with PUT commandPrefixImageMapping."""
+
+    code = "commandPrefixImageMappingExists"
+
+
+class StaleVersion(Conflict):
+    """It was changed since you read it; read it again and decide anew."""
+
+    code = "staleVersion"
+
+
+class TriggerIsFinished(Conflict):
+    """The trigger has finished; there is nothing to cancel."""
+
+    code = "triggerIsFinished"

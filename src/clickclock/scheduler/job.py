@@ -1,0 +1,177 @@
+"""A job: what to run, identified by (`application`, `jobName`).
+
+Never decides when it runs (`schedule.py`) and never reads a clock.
+Invariants: a valid job has a command that can be split (`command.py`); four fields make a job, three of them required.
+
+>>> Job(application="shop", job_name="export", command="python export.py").priority
+50
+"""
+
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from clickclock.foundation.errors import Invalid
+from clickclock.foundation.record import Instant, Record
+from clickclock.scheduler import command as commands
+from clickclock.scheduler.retry import RetryRule
+
+NAME_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9._/:@ -]{0,126}[A-Za-z0-9._-])?$"
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=128)]
+"""Up to 128 letters, digits and `._/:@ -`, beginning with a letter or digit: safe in a URL, a label and a log."""
+
+Text = Annotated[str, StringConstraints(max_length=4096)]
+MEMORY_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+MEMORY_PATTERN = r"^\d{1,15}(?:\.\d{1,3})?(?:K|M|G|Ki|Mi|Gi)?$"
+
+
+def memory_bytes(quantity: str) -> int:
+    """Bytes in a quantity as Kubernetes writes it.
+
+    >>> memory_bytes("64Mi")
+    67108864
+    """
+    unit = quantity.lstrip("0123456789.")
+    return int(float(quantity.removesuffix(unit)) * MEMORY_UNITS[unit])
+
+
+class Resources(Record):
+    """What one attempt may use."""
+
+    cpu: float | None = Field(
+        None, gt=0, le=1024, description="Processor cores, rounded up to whole cores on one machine.", examples=[1]
+    )
+    memory: str | None = Field(
+        None, pattern=MEMORY_PATTERN, description="Memory, as Kubernetes writes it: `64Mi`, `1G`.", examples=["256Mi"]
+    )
+
+    @property
+    def memory_bytes(self) -> int | None:
+        return None if self.memory is None else memory_bytes(self.memory)
+
+
+class RetryBackoff(Record):
+    """How long to wait before the next attempt: exponential, with full jitter."""
+
+    initial_seconds: float = Field(1.0, ge=0, le=86400, description="Longest wait after the first failure.")
+    multiplier: float = Field(2.0, ge=1, le=100, description="How much longer each further wait may be.")
+    max_seconds: float = Field(300.0, ge=0, le=604800, description="No wait is longer than this.")
+
+
+class Job(Record):
+    """What to run. The interface's four fields are enough."""
+
+    application: Name = Field(description="Name of the owning application.", examples=["shop"])
+    job_name: Name = Field(description="Name of the job, unique in its application.", examples=["nightly-export"])
+    command: str = Field(
+        description="Command to run, split into words as a POSIX shell would, and run without a shell.",
+        examples=["python export.py --day {{ nominalTime }}"],
+    )
+    preemption: bool = Field(False, description="Whether running attempts may be preempted to make room.")
+    description: Text | None = Field(None, description="What the job is for.", examples=["Exports the day's orders."])
+    owner: Text | None = Field(None, description="Who answers for it.", examples=["orders-team@example.com"])
+    labels: dict[Name, Annotated[str, StringConstraints(max_length=256)]] = Field(
+        default_factory=dict, max_length=64, description="Free labels.", examples=[{"tier": "gold"}]
+    )
+    group_name: Name | None = Field(None, description="The group whose policy it shares.", examples=["exports"])
+    enabled: bool = Field(True, description="A disabled job runs neither by schedule nor by call.")
+    shell: bool = Field(False, description="Run the command with `/bin/sh -c`.")
+    image: Text | None = Field(
+        None, description="Container image; wins over the prefix mapping.", examples=["python:3.13"]
+    )
+    cluster: Name | None = Field(None, description="The cluster that runs it; the first one if not given.")
+    environment: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")], str] = Field(
+        default_factory=dict, max_length=256, description="Environment variables.", examples=[{"STAGE": "production"}]
+    )
+    working_directory: Text | None = Field(
+        None, pattern=r"^/", description="Absolute folder to run in; the attempt's own default if not given."
+    )
+    parameters: dict[str, str | None] = Field(
+        default_factory=dict,
+        max_length=64,
+        description="Declared parameters with their defaults; `null` means that each trigger must give a value.",
+        examples=[{"day": "today"}],
+    )
+    resources: Resources = Field(default_factory=Resources, description="Limits for each attempt.")
+    timeout_seconds: float | None = Field(
+        None, gt=0, le=31_536_000, description="An attempt that runs longer is stopped; no limit if not given."
+    )
+    grace_period_seconds: float = Field(10.0, ge=0, le=3600, description="Time between SIGTERM and SIGKILL.")
+    max_retries: int = Field(0, ge=0, le=100, description="Further attempts after a failure.")
+    retry_backoff: RetryBackoff = Field(default_factory=RetryBackoff, description="Waits between attempts.")
+    retry_on_exit_codes: Annotated[list[Annotated[int, Field(ge=0, le=255)]], Field(max_length=256)] | None = Field(
+        None, description="Only these exit codes are tried again; every failure if not given.", examples=[[75]]
+    )
+    success_exit_codes: list[Annotated[int, Field(ge=0, le=255)]] = Field(
+        default_factory=lambda: [0], min_length=1, max_length=256, description="Exit codes that count as success."
+    )
+    priority: int = Field(50, ge=0, le=100, description="Higher starts first when there is not room for all.")
+    max_concurrent_triggers: int | None = Field(
+        None, ge=1, le=100_000, description="At most this many run at once; no limit if not given."
+    )
+    retention_days: float = Field(30, gt=0, le=3650, description="How long finished triggers and logs are kept.")
+
+    @field_validator("parameters")
+    @classmethod
+    def _names_of_parameters(cls, value: dict[str, str | None]) -> dict[str, str | None]:
+        faults = commands.parameter_name_faults(value)
+        if faults:
+            raise ValueError(" ".join(faults))
+        return value
+
+    @model_validator(mode="after")
+    def _command_can_be_split(self) -> "Job":
+        try:
+            commands.parse(self.command, shell=self.shell, parameter_names=frozenset(self.parameters))
+        except Invalid as invalid:
+            raise ValueError(" ".join(fault.message for fault in invalid.faults)) from invalid
+        return self
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.application, self.job_name
+
+    @property
+    def retry_rule(self) -> RetryRule:
+        """The arithmetic of its retries."""
+        codes = self.retry_on_exit_codes
+        return RetryRule(
+            self.retry_backoff.initial_seconds,
+            self.retry_backoff.multiplier,
+            self.retry_backoff.max_seconds,
+            frozenset(self.success_exit_codes),
+            None if codes is None else frozenset(codes),
+        )
+
+    def leaving_unsaid(self, old: "Job") -> "Job":
+        """This job, where what `old` left unsaid and still has its plain default stays unsaid.
+
+        So a job that was read and is written back with one field changed goes on following its group's defaults.
+        """
+        said = {
+            name
+            for name in self.model_fields_set
+            if name in old.model_fields_set
+            or getattr(self, name) != type(self).model_fields[name].get_default(call_default_factory=True)
+        }
+        return type(self).model_construct(said, **dict(self))
+
+    def fill_parameters(self, given: dict[str, str]) -> dict[str, str]:
+        """Declared defaults with the given values over them; raises `Invalid` naming every fault."""
+        faults = commands.parameter_faults(self.parameters, given)
+        if faults:
+            raise Invalid(f"The parameters do not fit {self.application}/{self.job_name}.", faults)
+        return {name: value for name, value in {**self.parameters, **given}.items() if value is not None}
+
+
+class StoredJob(Job):
+    """A job as the service keeps it."""
+
+    version: int = Field(description="Grows with every change; the ETag.", examples=[1])
+    created_at: Instant = Field(description="When it was created.")
+    updated_at: Instant = Field(description="When it last changed.")
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """The user's own part, as it goes back into a request."""
+        return self.model_dump(mode="json", by_alias=True, exclude={"version", "created_at", "updated_at"})

@@ -1,0 +1,50 @@
+"""Due schedules → triggers: steps 1 to 4 of the journey.
+
+Never starts anything. Invariant: whatever dies here, a due time is either still due or has its row.
+
+>>> Planner(store, clock, fired=dispatcher_loop.wake, replaced=watcher_loop.wake)   # doctest: +SKIP
+"""
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+
+from clickclock.foundation.clock import Clock
+from clickclock.scheduler.schedule import Decision, decide
+from clickclock.scheduler.store import Due, Store
+
+CLAIM_MAX = 250
+"""Schedules in one transaction: few enough that the first of a thousand start while the last are planned."""
+POSTPONE_S = 60.0
+"""A schedule that cannot be planned is looked at again after this long, and holds up no other meanwhile."""
+
+_log = logging.getLogger(__name__)
+
+
+def decide_due(due: Due) -> Decision:
+    """What becomes of a claimed schedule's due times. Pure."""
+    return decide(due.schedule_id, due.schedule, due.schedule.timetable(due.anchor), due.high_water, due.facts)
+
+
+class Planner:
+    """One step plans what is due now."""
+
+    def __init__(self, store: Store, clock: Clock, *, fired: Callable[[], None], replaced: Callable[[], None]) -> None:
+        self._store = store
+        self._clock = clock
+        self._fired = fired
+        self._replaced = replaced
+
+    async def step(self) -> float | None:
+        """Plan; returns seconds until the next schedule is due."""
+        now = self._clock.now()
+        planned = await self._store.queue.plan(now, CLAIM_MAX, decide_due, now + timedelta(seconds=POSTPONE_S))
+        for schedule_id, error in planned.faults:
+            _log.error("schedule %s cannot be planned and waits %.0f s: %s", schedule_id, POSTPONE_S, error)
+        if planned.fires:
+            self._fired()
+        if planned.replaced:
+            self._replaced()
+        if planned.next_due is None:
+            return None
+        return (planned.next_due - self._clock.now()).total_seconds()

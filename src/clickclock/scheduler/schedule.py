@@ -1,0 +1,329 @@
+"""A schedule: when to run a job; and the decision what its due times become.
+
+Never computes local time (`calendar.py`), never reads a clock, never writes.
+Invariants: the high-water mark only moves forward, and every nominal time that it passes became a fire or a skip;
+one decision is bounded, so that a long downtime cannot hold up the planner.
+
+>>> from datetime import UTC
+>>> due_at("s", datetime(2026, 11, 20, tzinfo=UTC), jitter_seconds=0).isoformat()
+'2026-11-20T00:00:00+00:00'
+"""
+
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from enum import StrEnum
+from hashlib import blake2b
+from itertools import groupby
+
+from pydantic import Field
+
+from clickclock.foundation.record import Instant, Record
+from clickclock.scheduler.calendar import FoldPolicy, GapPolicy, Occurrence, ScheduleKind, Timetable, timetable
+from clickclock.scheduler.job import Name, Text
+from clickclock.scheduler.trigger import SkipReason
+
+ON_TIME_S = 5.0
+"""A due time seen this much later still counts as on time (a busy moment is no downtime)."""
+DECIDED_MAX = 1000
+"""Nominal times that one decision settles at most; the rest follow in the next."""
+CATCH_UP_MAX = 1000
+"""Upper bound of `catchUp.maxTriggers`; with DECIDED_MAX it bounds what one decision looks at."""
+SKIP_ROWS_MAX = 100
+"""More skips in a row than this, for one reason, are one row with their count."""
+
+
+class OverlapPolicy(StrEnum):
+    """What happens when a time comes and the schedule's last trigger has not finished."""
+
+    SKIP = "skip"
+    QUEUE = "queue"
+    REPLACE = "replace"
+    ALLOW = "allow"
+
+
+class CatchUpPolicy(StrEnum):
+    """What happens to times that passed while nobody was there to act."""
+
+    LATEST = "latest"
+    ALL = "all"
+    NONE = "none"
+
+
+class CatchUp(Record):
+    """Bounds for making up missed times."""
+
+    policy: CatchUpPolicy = Field(
+        CatchUpPolicy.LATEST, description="`latest` runs once for all, `all` runs each, `none` runs nothing late."
+    )
+    window_seconds: float = Field(86400, ge=0, le=31_536_000, description="Times older than this are skipped.")
+    max_triggers: int = Field(
+        100, ge=1, le=CATCH_UP_MAX, description="With `all`: at most so many, the most recent ones."
+    )
+
+
+class Schedule(Record):
+    """When to run a job."""
+
+    application: Name = Field(description="The job's application.", examples=["shop"])
+    job_name: Name = Field(description="The job to run.", examples=["nightly-export"])
+    schedule_id: str | None = Field(
+        None,
+        max_length=64,
+        pattern=r"^[A-Za-z0-9._-]+$",
+        description="Unique id; made by the service if not given.",
+        examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"],
+    )
+    schedule_name: Name | None = Field(
+        None, description="Name, unique in its job; the id if not given.", examples=["every-night"]
+    )
+    description: Text | None = Field(None, description="What the schedule is for.")
+    kind: ScheduleKind = Field(ScheduleKind.CRON, description="How `expression` is read.")
+    expression: str = Field(
+        max_length=1024,
+        description="A cron line (optionally with leading seconds), an ISO 8601 duration or seconds, or an instant.",
+        examples=["30 2 * * *"],
+    )
+    time_zone: str = Field("UTC", max_length=64, description="IANA time zone.", examples=["Europe/Berlin"])
+    start_at: Instant | None = Field(None, description="No time before this counts.")
+    end_at: Instant | None = Field(None, description="No time after this counts.")
+    exclude_dates: list[date] = Field(
+        default_factory=list, max_length=1000, description="Local dates to leave out.", examples=[["2026-12-25"]]
+    )
+    jitter_seconds: float = Field(
+        0, ge=0, le=86400, description="Spreads the start over so many seconds, always the same way for one time."
+    )
+    dst_gap_policy: GapPolicy = Field(
+        GapPolicy.FIRE_AFTER_GAP, description="A fixed local time that the clock jumps over."
+    )
+    dst_fold_policy: FoldPolicy = Field(FoldPolicy.FIRST, description="A fixed local time that the clock shows twice.")
+    overlap_policy: OverlapPolicy = Field(
+        OverlapPolicy.SKIP, description="When a time comes while the schedule's last trigger is unfinished."
+    )
+    catch_up: CatchUp = Field(default_factory=CatchUp, description="What happens to missed times.")
+    parameters: dict[str, str] = Field(
+        default_factory=dict, max_length=64, description="Values for the job's parameters.", examples=[{"day": "today"}]
+    )
+    paused: bool = Field(False, description="While paused, due times are skipped.")
+    pause_reason: Text | None = Field(None, description="Why it is paused.")
+
+    def timetable(self, anchor: datetime) -> Timetable:
+        """Its times; `anchor` is when it was created. Raises `Invalid` naming every fault."""
+        return timetable(
+            kind=self.kind,
+            expression=self.expression,
+            time_zone=self.time_zone,
+            start_at=self.start_at,
+            end_at=self.end_at,
+            exclude_dates=tuple(self.exclude_dates),
+            gap_policy=self.dst_gap_policy,
+            fold_policy=self.dst_fold_policy,
+            anchor=anchor,
+        )
+
+
+class StoredSchedule(Schedule):
+    """A schedule as the service keeps it."""
+
+    schedule_id: str = Field(description="Unique id.", examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"])
+    schedule_name: Name = Field(description="Name, unique in its job.", examples=["every-night"])
+    next_fire_at: Instant | None = Field(None, description="When it is due next, jitter included; null: never again.")
+    last_fire_at: Instant | None = Field(None, description="The last nominal time that became a trigger.")
+    version: int = Field(description="Grows with every change; the ETag.", examples=[1])
+    created_at: Instant = Field(description="When it was created.")
+    updated_at: Instant = Field(description="When it last changed.")
+
+
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    """The time that a schedule waits for: nominal, and due (nominal + jitter)."""
+
+    nominal: datetime
+    due: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Fire:
+    """A nominal time that becomes a trigger; `serial` ones wait for the schedule's earlier triggers."""
+
+    nominal: datetime
+    due: datetime
+    serial: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A nominal time that becomes a row without a run; `count` times up to `through` share the row."""
+
+    nominal: datetime
+    reason: SkipReason
+    message: str | None = None
+    count: int = 1
+    through: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What a decision has to know beside the schedule itself."""
+
+    now: datetime
+    unfinished: int
+    """Triggers of this schedule that are queued, starting or running."""
+    job_enabled: bool = True
+    job_enabled_since: datetime | None = None
+    group_paused: bool = False
+    group_resumed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of a schedule's due times. `replace`: earlier unfinished triggers are to be stopped."""
+
+    fires: tuple[Fire, ...]
+    skips: tuple[Skip, ...]
+    high_water: datetime
+    upcoming: Upcoming | None
+    replace: bool = False
+
+
+def due_at(schedule_id: str, nominal: datetime, jitter_seconds: float) -> datetime:
+    """`nominal` plus the schedule's jitter, which depends on nothing but the schedule and the nominal time."""
+    if not jitter_seconds:
+        return nominal
+    digest = blake2b(f"{schedule_id} {nominal.timestamp():.3f}".encode(), digest_size=8).digest()
+    return nominal + timedelta(seconds=round(jitter_seconds * int.from_bytes(digest) / 2**64, 3))
+
+
+def upcoming(schedule: Schedule, schedule_id: str, times: Timetable, after: datetime) -> Upcoming | None:
+    """The first time strictly after `after`, skipped ones included."""
+    occurrence = times.after(after)
+    if occurrence is None:
+        return None
+    return Upcoming(occurrence.at, due_at(schedule_id, occurrence.at, schedule.jitter_seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    occurrence: Occurrence
+    due: datetime
+
+    @property
+    def nominal(self) -> datetime:
+        return self.occurrence.at
+
+
+def decide(
+    schedule_id: str, schedule: Schedule, times: Timetable, high_water: datetime, facts: Circumstances
+) -> Decision:
+    """Settle the times that are due at `facts.now`, oldest first, at most `DECIDED_MAX` of them."""
+    seen, following = _due(schedule_id, schedule, times, high_water, facts.now)
+    settled = seen[:DECIDED_MAX]
+    if len(seen) > len(settled):
+        following = Upcoming(seen[DECIDED_MAX].nominal, seen[DECIDED_MAX].due)
+    standing = [_standing_reason(schedule, each.occurrence, facts) for each in seen]
+    from_end = standing.count(None)
+    skips: list[Skip] = []
+    firing: list[_Due] = []
+    for each, reason in zip(settled, standing, strict=False):
+        if reason is None:
+            if _within_catch_up(schedule.catch_up, (facts.now - each.due).total_seconds(), from_end):
+                firing.append(each)
+            else:
+                skips.append(Skip(each.nominal, SkipReason.CATCH_UP_WINDOW, "Missed, and not to be made up."))
+            from_end -= 1
+        else:
+            skips.append(Skip(each.nominal, reason, each.occurrence.note))
+    fires, overlaps, replaces = _settle_overlap(schedule, firing, facts.unfinished)
+    return Decision(
+        fires=fires,
+        skips=_merge(sorted([*skips, *overlaps], key=lambda skip: skip.nominal)),
+        high_water=settled[-1].nominal if settled else high_water,
+        upcoming=following,
+        replace=replaces,
+    )
+
+
+def _due(
+    schedule_id: str, schedule: Schedule, times: Timetable, high_water: datetime, now: datetime
+) -> tuple[list[_Due], Upcoming | None]:
+    """The due times (enough of them to settle DECIDED_MAX), and the first that is not yet due."""
+    due: list[_Due] = []
+    instant = high_water
+    while len(due) < DECIDED_MAX + CATCH_UP_MAX:
+        occurrence = times.after(instant)
+        if occurrence is None:
+            return due, None
+        each = _Due(occurrence, due_at(schedule_id, occurrence.at, schedule.jitter_seconds))
+        if each.due > now:
+            return due, Upcoming(each.nominal, each.due)
+        due.append(each)
+        instant = occurrence.at
+    return due, None
+
+
+def _standing_reason(schedule: Schedule, occurrence: Occurrence, facts: Circumstances) -> SkipReason | None:
+    """Why this time does not count, whatever else was missed."""
+    if occurrence.skip_reason is not None:
+        return occurrence.skip_reason
+    if schedule.paused:
+        return SkipReason.PAUSED
+    if not facts.job_enabled or _before(occurrence, facts.job_enabled_since):
+        return SkipReason.JOB_DISABLED
+    if facts.group_paused or _before(occurrence, facts.group_resumed_at):
+        return SkipReason.GROUP_PAUSED
+    return None
+
+
+def _before(occurrence: Occurrence, resumed_at: datetime | None) -> bool:
+    return resumed_at is not None and occurrence.at <= resumed_at
+
+
+def _within_catch_up(rule: CatchUp, late_s: float, from_end: int) -> bool:
+    """Whether a time that is `late_s` late may still fire; `from_end` is 1 for the latest one."""
+    if from_end == 1 and late_s <= ON_TIME_S:
+        return True
+    match rule.policy:
+        case CatchUpPolicy.ALL:
+            return from_end <= rule.max_triggers and late_s <= rule.window_seconds
+        case CatchUpPolicy.LATEST:
+            return from_end == 1 and late_s <= rule.window_seconds
+        case CatchUpPolicy.NONE:
+            return False
+
+
+def _settle_overlap(
+    schedule: Schedule, firing: list[_Due], unfinished: int
+) -> tuple[tuple[Fire, ...], list[Skip], bool]:
+    """Fires, skips by overlap, and whether earlier triggers are to be replaced."""
+    if not firing:
+        return (), [], False
+
+    def skip(each: _Due) -> Skip:
+        return Skip(each.nominal, SkipReason.OVERLAP, "The schedule's last trigger had not finished.")
+
+    def fire(each: _Due, serial: bool) -> Fire:
+        return Fire(each.nominal, each.due, serial)
+
+    match schedule.overlap_policy:
+        case OverlapPolicy.ALLOW:
+            return tuple(fire(each, serial=False) for each in firing), [], False
+        case OverlapPolicy.REPLACE:
+            return (fire(firing[-1], serial=True),), [skip(each) for each in firing[:-1]], unfinished > 0
+        case OverlapPolicy.SKIP if schedule.catch_up.policy is not CatchUpPolicy.ALL or len(firing) == 1:
+            if unfinished:
+                return (), [skip(each) for each in firing], False
+            return (fire(firing[0], serial=False),), [skip(each) for each in firing[1:]], False
+        case _:
+            # `queue`; and missed times that are to be made up one by one wait for each other.
+            return tuple(fire(each, serial=True) for each in firing), [], False
+
+
+def _merge(skips: list[Skip]) -> tuple[Skip, ...]:
+    """Long rows of skips with one reason become one, with their count."""
+    merged: list[Skip] = []
+    for _, run in groupby(skips, key=lambda skip: skip.reason):
+        several = list(run)
+        if len(several) <= SKIP_ROWS_MAX:
+            merged.extend(several)
+        else:
+            merged.append(replace(several[0], count=len(several), through=several[-1].nominal))
+    return tuple(merged)

@@ -1,0 +1,73 @@
+"""Who may start: concurrency caps as a count of live attempts, never a counter that can leak.
+
+Never reads the store: candidates and counts are given. Invariants: no cap is exceeded; order among those that may
+start is the order in which they came.
+
+>>> choose([Candidate("t1", ("a", "j"), None, None, 1, None)], Counts(jobs={("a", "j"): 1}), free=5)
+Chosen(starting=(), blocked_jobs=frozenset({('a', 'j')}), blocked_groups=frozenset(), blocked_schedules=frozenset())
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A queued trigger that could start. `serial_schedule` is set when it waits for its schedule's other triggers."""
+
+    trigger_id: str
+    job: tuple[str, str]
+    group: str | None
+    serial_schedule: str | None
+    job_cap: int | None
+    group_cap: int | None
+
+    @property
+    def is_capped(self) -> bool:
+        return self.job_cap is not None or self.group_cap is not None or self.serial_schedule is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Live attempts by job, group and schedule."""
+
+    jobs: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    groups: Mapping[str, int] = field(default_factory=dict)
+    schedules: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What starts now, and which jobs, groups and schedules are full, so that others behind them can be looked at."""
+
+    starting: tuple[str, ...]
+    blocked_jobs: frozenset[tuple[str, str]]
+    blocked_groups: frozenset[str]
+    blocked_schedules: frozenset[str]
+
+
+def choose(candidates: Iterable[Candidate], counts: Counts, free: int) -> Chosen:
+    """Take candidates in order while the cluster has `free` slots and no cap is reached."""
+    jobs, groups, schedules = Counter(counts.jobs), Counter(counts.groups), Counter(counts.schedules)
+    starting: list[str] = []
+    full_jobs: set[tuple[str, str]] = set()
+    full_groups: set[str] = set()
+    full_schedules: set[str] = set()
+    for each in candidates:
+        if len(starting) >= free:
+            break
+        if each.job_cap is not None and jobs[each.job] >= each.job_cap:
+            full_jobs.add(each.job)
+        elif each.group is not None and each.group_cap is not None and groups[each.group] >= each.group_cap:
+            full_groups.add(each.group)
+        elif each.serial_schedule is not None and schedules[each.serial_schedule] >= 1:
+            full_schedules.add(each.serial_schedule)
+        else:
+            starting.append(each.trigger_id)
+            jobs[each.job] += 1
+            if each.group is not None:
+                groups[each.group] += 1
+            if each.serial_schedule is not None:
+                schedules[each.serial_schedule] += 1
+    return Chosen(tuple(starting), frozenset(full_jobs), frozenset(full_groups), frozenset(full_schedules))

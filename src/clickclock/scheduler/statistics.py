@@ -1,0 +1,290 @@
+"""Statistics: concluded triggers, rolled up by job and hour, and summed up over any window.
+
+Never reads a clock or a row, and never sees an attempt: one trigger counts once, in its final state.
+Invariants: rollups merge in any order and grouping to the same numbers; the states add up to the total;
+a percentile is within 2 % of the true value (within 1 ms below 1 ms), and within the minimum and maximum.
+Source: Masson, Rim and Lee, "DDSketch: a fast and fully-mergeable quantile sketch with relative-error guarantees",
+PVLDB 12(12), 2019.
+
+>>> [round(value) for value in percentiles({bucket(100): 98, bucket(5000): 2}, (0.5, 0.99), minimum=100, maximum=5000)]
+[102, 4919]
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from typing import NamedTuple, Self, TypeVar
+
+from pydantic import Field
+
+from clickclock.foundation.record import Instant, Record
+from clickclock.scheduler.trigger import State
+
+Number = TypeVar("Number", int, float)
+
+RELATIVE_ERROR = 0.02
+_GAMMA = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
+_LN_GAMMA = math.log(_GAMMA)
+FAILURES = frozenset({State.FAILED, State.TIMED_OUT, State.LOST})
+"""Final states that count against the success rate; a cancelled or skipped trigger says nothing about the job."""
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+
+
+def bucket(value_ms: float) -> int:
+    """The bucket of a value: 0 below 1 ms, else i for [γ^(i-1), γ^i), γ = 1.02 / 0.98."""
+    return 0 if value_ms < 1 else math.floor(math.log(value_ms) / _LN_GAMMA) + 1
+
+
+def value_of(index: int) -> float:
+    """The value in ms that stands for a bucket: at most 2 % from everything in it (0.5 ms for bucket 0)."""
+    return 0.5 if index == 0 else float(2 * _GAMMA**index / (_GAMMA + 1))
+
+
+def percentiles(counts: Mapping[int, int], qs: Sequence[float], minimum: float, maximum: float) -> tuple[float, ...]:
+    """The values in ms below or at which each share `q` in [0, 1] of all values lies (nearest rank), in order of `qs`.
+
+    `counts` is the number of values by bucket; raises `ValueError` if there are none.
+    """
+    indices = sorted(index for index, count in counts.items() if count > 0)
+    reached = list(accumulate(counts[index] for index in indices))
+    if not reached:
+        raise ValueError("there is no percentile of no values")
+
+    def value(q: float) -> float:
+        rank = max(1, math.ceil(q * reached[-1] - 1e-9))  # 0.07 × 100 is a hair above 7
+        index = next(index for index, count in zip(indices, reached, strict=True) if count >= rank)
+        return min(max(value_of(index), minimum), maximum)
+
+    return tuple(value(q) for q in qs)
+
+
+class Key(NamedTuple):
+    """What a rollup is of. `hour` is the beginning of an hour, in UTC."""
+
+    application: str
+    job_name: str
+    hour: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A concluded trigger. `attempts` is how many were started; a measure is None where nothing was measured."""
+
+    application: str
+    job_name: str
+    state: State
+    finished_at: datetime
+    attempts: int = 0
+    preemption_count: int = 0
+    duration_ms: float | None = None
+    lag_ms: float | None = None
+    cpu_seconds: float | None = None
+    max_memory_bytes: int | None = None
+
+    @property
+    def key(self) -> Key:
+        hour = self.finished_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+        return Key(self.application, self.job_name, hour)
+
+
+@dataclass(slots=True)
+class Spread:
+    """How one measure in ms is spread. `min_ms` and `max_ms` are None while `count` is 0."""
+
+    count: int = 0
+    sum_ms: float = 0.0
+    min_ms: float | None = None
+    max_ms: float | None = None
+    buckets: Counter[int] = field(default_factory=Counter)
+
+    def add(self, value_ms: float) -> None:
+        """Count one value; one below 0 (clocks of two machines) counts as 0."""
+        value_ms = max(0.0, value_ms)
+        self.count += 1
+        self.sum_ms += value_ms
+        self.min_ms = _chosen(min, self.min_ms, value_ms)
+        self.max_ms = _chosen(max, self.max_ms, value_ms)
+        self.buckets[bucket(value_ms)] += 1
+
+    def merge(self, other: "Spread") -> None:
+        """Count all the values of another spread, too."""
+        self.count += other.count
+        self.sum_ms += other.sum_ms
+        self.min_ms = _chosen(min, self.min_ms, other.min_ms)
+        self.max_ms = _chosen(max, self.max_ms, other.max_ms)
+        self.buckets.update(other.buckets)
+
+
+@dataclass(slots=True)
+class Rollup:
+    """The numbers of some concluded triggers; which ones, a `Key` says."""
+
+    states: Counter[State] = field(default_factory=Counter)
+    retry_count: int = 0
+    preemption_count: int = 0
+    duration: Spread = field(default_factory=Spread)
+    lag: Spread = field(default_factory=Spread)
+    cpu_seconds: float = 0.0
+    max_memory_bytes: int | None = None
+
+    def add(self, ending: Ending) -> None:
+        """Count one trigger."""
+        self.states[ending.state] += 1
+        self.retry_count += max(0, ending.attempts - 1 - ending.preemption_count)
+        self.preemption_count += ending.preemption_count
+        if ending.duration_ms is not None:
+            self.duration.add(ending.duration_ms)
+        if ending.lag_ms is not None:
+            self.lag.add(ending.lag_ms)
+        self.cpu_seconds += ending.cpu_seconds or 0.0
+        self.max_memory_bytes = _chosen(max, self.max_memory_bytes, ending.max_memory_bytes)
+
+    def merge(self, other: "Rollup") -> None:
+        """Count all the triggers of another rollup, too."""
+        self.states.update(other.states)
+        self.retry_count += other.retry_count
+        self.preemption_count += other.preemption_count
+        self.duration.merge(other.duration)
+        self.lag.merge(other.lag)
+        self.cpu_seconds += other.cpu_seconds
+        self.max_memory_bytes = _chosen(max, self.max_memory_bytes, other.max_memory_bytes)
+
+
+def total(rollups: Iterable[Rollup]) -> Rollup:
+    """A new rollup of the triggers of all of them."""
+    result = Rollup()
+    for rollup in rollups:
+        result.merge(rollup)
+    return result
+
+
+def roll_up(endings: Iterable[Ending]) -> dict[Key, Rollup]:
+    """A batch of concluded triggers by job and hour, in the order in which each key first appears."""
+    rollups: dict[Key, Rollup] = {}
+    for ending in endings:
+        rollups.setdefault(ending.key, Rollup()).add(ending)
+    return rollups
+
+
+class Distribution(Record):
+    """How one measure in milliseconds is spread; all null if nothing was measured. Percentiles are within 2 %."""
+
+    min: float | None = Field(None, description="The smallest value, in ms.", examples=[812.0])
+    avg: float | None = Field(None, description="The mean, in ms.", examples=[1420.5])
+    p50: float | None = Field(None, description="Half of the values are at or below this, in ms.", examples=[1300.0])
+    p95: float | None = Field(None, description="95 % of the values are at or below this, in ms.", examples=[2900.0])
+    p99: float | None = Field(None, description="99 % of the values are at or below this, in ms.", examples=[4100.0])
+    max: float | None = Field(None, description="The largest value, in ms.", examples=[4233.0])
+
+    @classmethod
+    def of(cls, spread: Spread) -> Self:
+        """The distribution of a spread, to the microsecond."""
+        if spread.min_ms is None or spread.max_ms is None:
+            return cls()
+        p50, p95, p99 = percentiles(spread.buckets, (0.5, 0.95, 0.99), spread.min_ms, spread.max_ms)
+        return cls(
+            min=round(spread.min_ms, 3),
+            avg=round(spread.sum_ms / spread.count, 3),
+            p50=round(p50, 3),
+            p95=round(p95, 3),
+            p99=round(p99, 3),
+            max=round(spread.max_ms, 3),
+        )
+
+
+class Summary(Record):
+    """What happened to the triggers that were concluded in a window."""
+
+    total_triggers: int = Field(description="Concluded triggers, whatever their final state.", examples=[168])
+    succeeded: int = Field(description="Triggers that succeeded.", examples=[160])
+    failed: int = Field(description="Triggers that failed for good.", examples=[3])
+    timed_out: int = Field(description="Triggers whose last attempt ran longer than its limit.", examples=[1])
+    cancelled: int = Field(description="Triggers that were cancelled or replaced.", examples=[2])
+    lost: int = Field(description="Triggers whose last attempt vanished.", examples=[0])
+    skipped: int = Field(description="Due times that did not become a run.", examples=[2])
+    success_rate: float | None = Field(
+        description="succeeded / (succeeded + failed + timedOut + lost), from 0 to 1; null if there were none.",
+        examples=[0.9756],
+    )
+    retry_count: int = Field(description="Attempts after the first, without those after a preemption.", examples=[7])
+    preemption_count: int = Field(description="How often attempts were preempted.", examples=[1])
+    duration_ms: Distribution = Field(
+        description="How long triggers ran, from start to end.",
+        examples=[{"min": 812.0, "avg": 1420.5, "p50": 1300.0, "p95": 2900.0, "p99": 4100.0, "max": 4233.0}],
+    )
+    lag_ms: Distribution = Field(
+        description="How long after their due time triggers started.",
+        examples=[{"min": 2.0, "avg": 6.1, "p50": 5.0, "p95": 14.0, "p99": 40.0, "max": 41.0}],
+    )
+    cpu_seconds: float = Field(description="Processor time used, where it was measured.", examples=[512.25])
+    max_memory_bytes: int | None = Field(
+        description="The most memory that one trigger used; null if none was measured.", examples=[134217728]
+    )
+
+
+class SummaryBucket(Summary):
+    """The summary of one hour or day."""
+
+    start: Instant = Field(
+        alias="from", description="Beginning of the hour or day, in UTC.", examples=["2026-11-20T10:00:00.000Z"]
+    )
+
+
+def summarise(rollups: Iterable[Rollup]) -> Summary:
+    """One summary of any number of rollups: a job's hours, an application's jobs; all zero for none."""
+    return Summary.model_validate(_fields(rollups))
+
+
+def summarise_by(width: timedelta, rollups: Iterable[tuple[Key, Rollup]]) -> list[SummaryBucket]:
+    """One summary for each UTC hour (`HOUR`) or day (`DAY`), oldest first; those without triggers are left out."""
+    grouped: dict[datetime, list[Rollup]] = {}
+    for key, rollup in rollups:
+        start = key.hour.replace(hour=0) if width == DAY else key.hour
+        grouped.setdefault(start, []).append(rollup)
+    return [SummaryBucket.model_validate({"start": start, **_fields(grouped[start])}) for start in sorted(grouped)]
+
+
+def streak(previous: int, state: State) -> int:
+    """How many successes (positive) or failures (negative) in a row, after one more trigger ended in `state`.
+
+    >>> streak(3, State.FAILED)
+    -1
+    """
+    if state is State.SUCCEEDED:
+        return max(previous, 0) + 1
+    if state in FAILURES:
+        return min(previous, 0) - 1
+    return previous
+
+
+def _fields(rollups: Iterable[Rollup]) -> dict[str, object]:
+    sums = total(rollups)
+    states = sums.states
+    judged = states[State.SUCCEEDED] + sum(states[state] for state in FAILURES)
+    return {
+        "total_triggers": states.total(),
+        "succeeded": states[State.SUCCEEDED],
+        "failed": states[State.FAILED],
+        "timed_out": states[State.TIMED_OUT],
+        "cancelled": states[State.CANCELLED],
+        "lost": states[State.LOST],
+        "skipped": states[State.SKIPPED],
+        "success_rate": round(states[State.SUCCEEDED] / judged, 6) if judged else None,
+        "retry_count": sums.retry_count,
+        "preemption_count": sums.preemption_count,
+        "duration_ms": Distribution.of(sums.duration),
+        "lag_ms": Distribution.of(sums.lag),
+        "cpu_seconds": round(sums.cpu_seconds, 6),
+        "max_memory_bytes": sums.max_memory_bytes,
+    }
+
+
+def _chosen(choose: Callable[[Number, Number], Number], one: Number | None, other: Number | None) -> Number | None:
+    """The smaller or larger of two values of which either may be missing."""
+    if one is None or other is None:
+        return other if one is None else one
+    return choose(one, other)

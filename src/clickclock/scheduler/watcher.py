@@ -1,0 +1,105 @@
+"""Exits → conclusions: steps 7 to 9 of the journey; and requests to stop, on their way to the executor.
+
+Never judges an exit (`trigger.conclude` does). Invariants: an exit is forgotten by its executor only after its
+conclusion is on disk; an attempt that is no longer ours is left alone.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+
+from clickclock.foundation.clock import Clock
+from clickclock.scheduler.executors import Executor, Sighting
+from clickclock.scheduler.store import Held, Store
+from clickclock.scheduler.trigger import State
+
+FINISH_MAX = 200
+"""Conclusions in one transaction."""
+SEEN_RUNNING_AFTER_S = 0.02
+"""An attempt that ends sooner than this is never written as running: its end says it all, in one write less."""
+STOP_AGAIN_S = 1.0
+"""An attempt that is to stop and was still on its way to the executor is looked for again after this long."""
+
+_log = logging.getLogger(__name__)
+
+
+class Watcher:
+    """One step carries news from the executors to the store, and wishes to stop the other way."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        executors: Mapping[str, Executor],
+        *,
+        lease_id: str,
+        fraction: Callable[[], float],
+        concluded: Callable[[bool], None],
+        look_for_stops_s: float,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._executors = executors
+        self._lease_id = lease_id
+        self._fraction = fraction
+        self._concluded = concluded
+        self._look_for_stops_s = look_for_stops_s
+        self._look_for_stops_at_s = float("-inf")
+        self._told: set[str] = set()
+        self._fresh: dict[str, tuple[float, Sighting]] = {}
+        self._ended: dict[str, dict[str, Sighting]] = {name: {} for name in executors}
+
+    def look_for_stops(self) -> None:
+        """Somebody wants an attempt stopped: the next step finds out which."""
+        self._look_for_stops_at_s = float("-inf")
+
+    async def step(self) -> float | None:
+        """Carry what is new; returns seconds until the next look."""
+        now_s = self._clock.monotonic_s()
+        if now_s >= self._look_for_stops_at_s:
+            all_told = await self._stop(await self._store.queue.stopping(self._lease_id))
+            self._look_for_stops_at_s = now_s + (self._look_for_stops_s if all_told else STOP_AGAIN_S)
+        for cluster, executor in self._executors.items():
+            for sighting in await executor.observe():
+                if sighting.exit is None:
+                    self._fresh[sighting.name] = (now_s, sighting)
+                else:
+                    self._fresh.pop(sighting.name, None)
+                    self._ended[cluster][sighting.name] = sighting
+            await self._conclude(cluster, executor)
+        await self._mark_running(now_s)
+        return SEEN_RUNNING_AFTER_S if self._fresh else self._look_for_stops_at_s - now_s
+
+    async def _stop(self, wanted: list[Held]) -> bool:
+        """Tell each once: a second SIGTERM means "at once" to many programs. False if some could not hear it yet."""
+        self._told &= {each.name for each in wanted}
+        for cluster, executor in self._executors.items():
+            untold = [each for each in wanted if each.cluster == cluster and each.name not in self._told]
+            known = await executor.inventory() if untold else {}
+            for each in untold:
+                if each.name in known:
+                    await executor.stop([each.name], each.grace_s)
+                    self._told.add(each.name)
+        return all(each.name in self._told for each in wanted if each.cluster in self._executors)
+
+    async def _conclude(self, cluster: str, executor: Executor) -> None:
+        ended = self._ended[cluster]
+        while ended:
+            batch = dict(list(ended.items())[:FINISH_MAX])
+            exits = {name: sighting.exit for name, sighting in batch.items() if sighting.exit is not None}
+            conclusions = await self._store.queue.finish(self._lease_id, exits, self._fraction)
+            # On disk. If we die here, the executor tells us again, and the fence lets nothing be written twice.
+            await executor.forget(list(batch))
+            for name in batch:
+                del ended[name]
+            if foreign := batch.keys() - conclusions.keys():
+                _log.warning("%d attempts ended that were no longer ours, one is %s", len(foreign), min(foreign))
+            self._concluded(any(each.state is State.QUEUED or each.retry_at for each in conclusions.values()))
+
+    async def _mark_running(self, now_s: float) -> None:
+        """What has run for a moment is written as running."""
+        seen = [sighting for since_s, sighting in self._fresh.values() if now_s - since_s >= SEEN_RUNNING_AFTER_S]
+        started = [(each.name, each.node, each.started_at) for each in seen if each.started_at is not None]
+        if started:
+            await self._store.queue.mark_running(self._lease_id, started)
+        for each in seen:
+            self._fresh.pop(each.name, None)

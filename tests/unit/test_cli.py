@@ -1,0 +1,140 @@
+"""What the command line says and reads by itself, without a service."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from clickclock.cli import COMMANDS, main
+from clickclock.cli.fields import Document, Instant, Json, Pair, camel_case
+from clickclock.cli.following import exit_code
+from clickclock.cli.rendering import at, duration, plain, size, when
+from clickclock.client import DEFAULT_URL
+
+UNUSED = "http://127.0.0.1:9"
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A reader in Berlin."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("trigger", "code"),
+    [
+        ({"state": "succeeded", "exitCode": 0, "signal": None}, 0),
+        ({"state": "succeeded", "exitCode": 3, "signal": None}, 0),
+        ({"state": "failed", "exitCode": 3, "signal": None}, 3),
+        ({"state": "failed", "exitCode": None, "signal": 15}, 143),
+        ({"state": "failed", "exitCode": None, "signal": None}, 127),
+        ({"state": "cancelled", "exitCode": None, "signal": 15}, 121),
+        ({"state": "lost", "exitCode": None, "signal": None}, 122),
+        ({"state": "skipped", "exitCode": None, "signal": None}, 123),
+        ({"state": "timedOut", "exitCode": None, "signal": 9}, 124),
+    ],
+)
+def test_the_exit_code_says_how_a_trigger_ended(trigger: dict[str, Any], code: int) -> None:
+    assert exit_code(trigger) == code
+
+
+@pytest.mark.usefixtures("berlin")
+def test_times_are_read_and_shown_in_local_time() -> None:
+    read = Instant().convert
+    assert read("2026-11-20T10:00", None, None) == "2026-11-20T09:00:00.000Z"
+    assert read("2026-07-01", None, None) == "2026-06-30T22:00:00.000Z"
+    assert read("2026-11-20T10:00:00Z", None, None) == "2026-11-20T10:00:00.000Z"
+    assert when("2026-07-01T10:00:00.000Z") == "2026-07-01 12:00:00 CEST"
+    assert when(None) == ""
+
+
+def test_pairs_and_fields_are_read_as_they_are_meant() -> None:
+    assert Pair().convert("day=2026=11", None, None) == {"day": "2026=11"}
+    assert Pair(is_value_needed=False).convert("day", None, None) == {"day": None}
+    assert Json().convert("timeoutSeconds=null", None, None) == {"timeoutSeconds": None}
+    assert Json().convert('catchUp={"policy":"all"}', None, None) == {"catchUp": {"policy": "all"}}
+    assert Json().convert("expression=0 2 * * *", None, None) == {"expression": "0 2 * * *"}
+    for wrong in ("day", "=x"):
+        with pytest.raises(click.BadParameter, match="NAME=VALUE"):
+            Pair().convert(wrong, None, None)
+
+
+def test_names_become_those_of_the_api() -> None:
+    assert camel_case("max_concurrent_triggers") == "maxConcurrentTriggers"
+    assert camel_case("from_") == "from"
+
+
+def test_what_a_job_wrote_cannot_move_the_cursor() -> None:
+    assert plain("a\x1b[2Jb\nc") == "a [2Jb c"
+
+
+def test_measures_have_the_unit_that_fits() -> None:
+    assert [duration(ms) for ms in (None, 12.4, 1250, 59_990, 3_599_000, 7_260_000)] == [
+        "",
+        "12 ms",
+        "1.25 s",
+        "59.99 s",
+        "60 min",
+        "2 h 1 min",
+    ]
+    assert [size(count) for count in (None, 512, 134_217_728, 5e9)] == ["", "512 B", "134 MB", "5 GB"]
+
+
+def test_a_path_leads_into_an_answer() -> None:
+    answer = {"triggers": [{"attempts": [1, 2]}]}
+    assert at(answer, "triggers.0.attempts") == [1, 2]
+    assert at(answer, "triggers.1.attempts") is None
+    assert at(answer, "nothing.at.all") is None
+
+
+def test_fields_come_from_toml_and_json_alike(tmp_path: Path) -> None:
+    toml = tmp_path / "schedule.toml"
+    toml.write_text("startAt = 2026-11-20T10:00:00Z\nexcludeDates = [2026-12-25]\njitterSeconds = 1.5\n")
+    expected = {"startAt": "2026-11-20 10:00:00+00:00", "excludeDates": ["2026-12-25"], "jitterSeconds": 1.5}
+    assert Document().convert(str(toml), None, None) == expected
+    (tmp_path / "list.json").write_text("[1]")
+    with pytest.raises(click.BadParameter, match="one object"):
+        Document().convert(str(tmp_path / "list.json"), None, None)
+
+
+def test_the_address_that_the_help_promises_is_that_of_the_client() -> None:
+    (url,) = (param for param in main.params if param.name == "url")
+    assert url.default == DEFAULT_URL
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name: str) -> None:
+    result = CliRunner().invoke(main, [name, "--help"])
+    assert result.exit_code == 0
+    assert "Usage:" in result.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["job", "update", "a", "j"],
+        ["job", "create", "a", "j", "--label", "no-value"],
+        ["trigger", "a", "j", "--at", "tomorrow"],
+        ["--url", "service.test", "cluster"],
+        ["completion", "tcsh"],
+    ],
+)
+def test_a_wrong_call_is_told_before_anyone_is_asked(arguments: list[str]) -> None:
+    result = CliRunner().invoke(main, arguments, env={"CLICKCLOCK_URL": UNUSED})
+    assert result.exit_code == 2
+    assert "Usage:" in result.stderr
+
+
+def test_completion_is_printed_for_each_shell() -> None:
+    for shell in ("bash", "zsh", "fish"):
+        result = CliRunner().invoke(main, ["completion", shell])
+        assert result.exit_code == 0
+        assert "_CLICKCLOCK_COMPLETE" in result.stdout

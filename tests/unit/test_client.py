@@ -1,0 +1,188 @@
+"""The client by itself: streams however they are cut, errors whatever was answered. No service, no network."""
+
+import itertools
+import json
+from collections.abc import Callable
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clickclock.client import AttemptEnd, Client, LogText, Refused, Unreachable
+from clickclock.client.connection import Connection
+from clickclock.client.event_stream import Event, EventParser
+
+STREAM = (
+    b": a comment\n\n"
+    b"id: 5\nevent: log\ndata: first\ndata:second\n\n"
+    b"event: log\r\ndata: \xe2\x80\xa8 is no line end\r\n\r\n"
+    b"retry: 1000\n\n"
+    b"data\n\n"
+    b"id: 9\nevent: end\ndata: {}\n\n"
+    b"data: cut off before its empty line\n"
+)
+EVENTS = [
+    Event("log", "first\nsecond", "5"),
+    Event("log", "\u2028 is no line end", "5"),
+    Event("message", "", "5"),
+    Event("end", "{}", "9"),
+]
+
+
+def answering(answer: Callable[[httpx.Request], httpx.Response]) -> Client:
+    """A client whose other end is a function."""
+    return Client("http://service.test", transport=httpx.MockTransport(answer))
+
+
+def test_a_stream_becomes_its_events() -> None:
+    assert EventParser().feed(STREAM) == EVENTS
+
+
+@given(st.lists(st.integers(0, len(STREAM))))
+def test_a_stream_may_be_cut_anywhere(cuts: list[int]) -> None:
+    parser = EventParser()
+    places = [0, *sorted(cuts), len(STREAM)]
+    pieces = [STREAM[start:end] for start, end in itertools.pairwise(places)]
+    assert [event for piece in pieces for event in parser.feed(piece)] == EVENTS
+
+
+@given(st.binary())
+def test_no_stream_breaks_the_parser(noise: bytes) -> None:
+    EventParser().feed(noise)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://service.test", "http://service.test/", "http://service.test/schedulerService/"]
+)
+def test_the_address_may_have_the_base_path_or_not(address: str) -> None:
+    assert Connection(address).base_url == "http://service.test/schedulerService"
+
+
+def test_filters_that_are_none_are_not_sent_and_truth_is_lower_case() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert dict(request.url.params) == {"application": "a b", "jobName": "j", "force": "true"}
+        assert request.url.path == "/schedulerService/job"
+        return httpx.Response(200, json={"status": "success"})
+
+    client = answering(answer)
+    assert client.delete_job("a b", "j", force=True) == {"status": "success"}
+
+
+def test_a_refusal_carries_everything_that_the_service_said() -> None:
+    body = {
+        "status": "error",
+        "code": "invalid",
+        "message": "Mend the named fields.",
+        "errors": [{"field": "expression", "message": "No."}, {"field": "kind", "message": "No."}],
+        "requestId": "r-1",
+    }
+    with pytest.raises(Refused, match=r"Mend the named fields\.") as caught:
+        answering(lambda _: httpx.Response(422, json=body)).create_schedule({})
+    refused = caught.value
+    assert (refused.status, refused.code, refused.request_id) == (422, "invalid", "r-1")
+    assert [fault.field for fault in refused.faults] == ["expression", "kind"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(200, text="<html>Welcome to nginx!</html>"),
+        httpx.Response(502, text="<html>Bad gateway</html>"),
+        httpx.Response(200, json=["something else"]),
+    ],
+)
+def test_an_answer_of_another_program_is_named_as_such(answer: httpx.Response) -> None:
+    with pytest.raises(Refused, match="check the address") as caught:
+        answering(lambda _: answer).list_jobs()
+    assert caught.value.code == "notTheScheduler"
+
+
+def test_nobody_there_is_said_in_a_sentence_with_what_to_do() -> None:
+    def answer(_: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("Connection refused")
+
+    with pytest.raises(Unreachable, match=r"service\.test.*Connection refused.*clickclock serve"):
+        answering(answer).cluster()
+
+
+def test_a_change_keeps_the_other_fields_and_names_the_version_that_it_knows() -> None:
+    job = {"application": "a", "jobName": "j", "command": "true", "priority": 70, "version": 3, "createdAt": "…"}
+    sent: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(200, json={"status": "success", "jobs": [job], "job": job})
+
+    answering(answer).change_job("a", "j", {"enabled": False})
+    assert sent[-1].headers["If-Match"] == '"3"'
+    assert json.loads(sent[-1].content) == {**job, "enabled": False}
+
+
+def test_a_change_of_what_is_not_there_is_refused() -> None:
+    client = answering(lambda _: httpx.Response(200, json={"status": "success", "groups": []}))
+    with pytest.raises(Refused, match="no group night") as caught:
+        client.change_group("night", {"paused": True})
+    assert caught.value.code == "groupNotFound"
+
+
+class _Broken(httpx.SyncByteStream):
+    """Sends what it has and then breaks, as a connection to a service that was killed."""
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        yield b'id: 6\nevent: log\ndata: {"text": "first\\n", "offset": 6}\n\n'
+        raise httpx.ReadError("connection reset")
+
+
+def test_a_followed_log_goes_on_where_its_connection_broke() -> None:
+    offsets: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        offsets.append(request.url.params["offset"])
+        if len(offsets) == 1:
+            return httpx.Response(200, stream=_Broken())
+        rest = (
+            b'id: 13\nevent: log\ndata: {"text": "second\\n", "offset": 13}\n\n'
+            b'event: end\ndata: {"state": "failed", "attemptState": "failed", "exitCode": 3}\n\n'
+        )
+        return httpx.Response(200, content=rest)
+
+    assert list(answering(answer).follow_log("t", 1)) == [
+        LogText(1, "first\n", 6),
+        LogText(1, "second\n", 13),
+        AttemptEnd(1, "failed", 3),
+    ]
+    assert offsets == ["0", "6"]
+
+
+def test_a_followed_trigger_shows_every_attempt_and_ends_with_it() -> None:
+    states = iter(
+        [
+            {"attempt": 1, "state": "queued"},
+            {"attempt": 2, "state": "running"},
+            {"attempt": 2, "state": "succeeded"},
+        ]
+    )
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/jobTrigger"):
+            return httpx.Response(200, json={"status": "success", "triggers": [next(states)]})
+        ended = {"attemptState": "failed" if request.url.params["attempt"] == "1" else "succeeded", "exitCode": None}
+        return httpx.Response(200, content=f"event: end\ndata: {json.dumps(ended)}\n\n".encode())
+
+    assert list(answering(answer).follow_trigger("t")) == [
+        AttemptEnd(1, "failed", None),
+        AttemptEnd(2, "succeeded", None),
+    ]
+
+
+def test_a_log_is_read_to_its_end_in_pieces() -> None:
+    output = b"first \xe2\x80\xa6 and last\n"
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        offset = int(request.url.params["offset"])
+        piece = output[offset : offset + 7]
+        return httpx.Response(200, content=piece, headers={"X-Next-Offset": str(offset + len(piece))})
+
+    assert b"".join(answering(answer).log("t")) == output
+    assert b"".join(answering(answer).log("t", offset=6)) == output[6:]

@@ -1,0 +1,239 @@
+"""Statistics: buckets, percentiles, rollups that merge in any order, summaries, streaks."""
+
+import math
+import random
+from collections import Counter
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clickclock.scheduler import statistics
+from clickclock.scheduler.statistics import (
+    DAY,
+    HOUR,
+    Distribution,
+    Ending,
+    Key,
+    Rollup,
+    Spread,
+    Summary,
+    SummaryBucket,
+    bucket,
+    percentiles,
+    roll_up,
+    streak,
+    summarise,
+    summarise_by,
+    total,
+    value_of,
+)
+from clickclock.scheduler.trigger import FINISHED, State
+
+TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
+MILLISECONDS = st.floats(min_value=0, max_value=3.2e10, allow_subnormal=False)
+# Eighths add up exactly, so that the order of addition cannot show.
+EIGHTHS = st.integers(0, 2**40).map(lambda n: n / 8)
+ENDINGS = st.builds(
+    Ending,
+    application=st.sampled_from(["shop", "crm"]),
+    job_name=st.sampled_from(["export", "import"]),
+    state=st.sampled_from(sorted(FINISHED)),
+    finished_at=st.integers(0, 50 * 3600).map(lambda s: TEN + timedelta(seconds=s)),
+    attempts=st.integers(0, 5),
+    preemption_count=st.integers(0, 3),
+    duration_ms=st.none() | EIGHTHS,
+    lag_ms=st.none() | EIGHTHS,
+    cpu_seconds=st.none() | EIGHTHS,
+    max_memory_bytes=st.none() | st.integers(0, 2**40),
+)
+ROLLUPS = st.lists(ENDINGS, max_size=8)
+
+
+def ending(state: State = State.SUCCEEDED, **fields: object) -> Ending:
+    given_fields: dict[str, object] = {"application": "shop", "job_name": "export", "finished_at": TEN, **fields}
+    return Ending(state=state, **given_fields)  # type: ignore[arg-type]
+
+
+def rolled(endings: list[Ending]) -> Rollup:
+    return total(roll_up(endings).values())
+
+
+def nearest_rank(values: list[float], q: float) -> float:
+    return sorted(values)[max(1, math.ceil(q * len(values) - 1e-9)) - 1]
+
+
+@given(st.floats(min_value=1, max_value=1e15))
+def test_the_value_of_a_bucket_is_within_two_percent_of_all_in_it(value: float) -> None:
+    assert value_of(bucket(value)) == pytest.approx(value, rel=statistics.RELATIVE_ERROR * (1 + 1e-6))
+
+
+def test_below_a_millisecond_there_is_one_bucket() -> None:
+    assert [bucket(value) for value in (-5.0, 0.0, 1e-300, 0.999)] == [0, 0, 0, 0]
+    assert value_of(0) == 0.5
+    assert bucket(1.0) == 1
+
+
+def test_a_year_needs_no_more_than_some_six_hundred_buckets() -> None:
+    assert bucket(366 * 86_400_000.0) < 650
+
+
+@given(MILLISECONDS, MILLISECONDS)
+def test_buckets_are_in_the_order_of_their_values(one: float, other: float) -> None:
+    assert (bucket(one) <= bucket(other)) or one > other
+
+
+@given(st.lists(MILLISECONDS, min_size=1, max_size=60), st.floats(min_value=0, max_value=1))
+def test_a_percentile_is_within_two_percent_or_a_millisecond_of_the_true_one(values: list[float], q: float) -> None:
+    (found,) = percentiles(Counter(map(bucket, values)), [q], min(values), max(values))
+    assert found == pytest.approx(nearest_rank(values, q), rel=statistics.RELATIVE_ERROR * (1 + 1e-6), abs=1)
+    assert min(values) <= found <= max(values)
+
+
+def test_percentiles_of_many_values_are_within_two_percent() -> None:
+    seeded = random.Random(7)
+    values = [seeded.lognormvariate(6, 2) + 1 for _ in range(20_000)]
+    qs = (0.0, 0.01, 0.5, 0.95, 0.99, 0.999, 1.0)
+    found = percentiles(Counter(map(bucket, values)), qs, min(values), max(values))
+    for q, value in zip(qs, found, strict=True):
+        assert value == pytest.approx(nearest_rank(values, q), rel=statistics.RELATIVE_ERROR * (1 + 1e-6))
+
+
+def test_percentiles_keep_to_the_minimum_and_maximum() -> None:
+    assert percentiles({bucket(100.0): 3}, (0, 0.5, 1), 100.0, 100.0) == (100.0, 100.0, 100.0)
+    assert percentiles({0: 4}, (0.5,), 0.0, 0.0) == (0.0,)
+
+
+def test_there_is_no_percentile_of_no_values() -> None:
+    with pytest.raises(ValueError, match="no values"):
+        percentiles({3: 0}, (0.5,), 0, 0)
+
+
+@given(ROLLUPS, ROLLUPS, ROLLUPS)
+def test_merging_is_associative_and_commutative(a: list[Ending], b: list[Ending], c: list[Ending]) -> None:
+    left = total([total([rolled(a), rolled(b)]), rolled(c)])
+    right = total([rolled(a), total([rolled(b), rolled(c)])])
+    backwards = total([rolled(c), rolled(b), rolled(a)])
+    assert left == right == backwards == rolled(a + b + c)
+
+
+@given(ROLLUPS, ROLLUPS)
+def test_a_total_leaves_its_parts_as_they_were(a: list[Ending], b: list[Ending]) -> None:
+    one, other = rolled(a), rolled(b)
+    total([one, other]).merge(one)
+    assert (one, other) == (rolled(a), rolled(b))
+
+
+@given(ROLLUPS)
+def test_every_trigger_counts_once_in_its_state(endings: list[Ending]) -> None:
+    summary = summarise(roll_up(endings).values())
+    assert summary.total_triggers == len(endings)
+    by_state = (summary.succeeded, summary.failed, summary.timed_out, summary.cancelled, summary.lost, summary.skipped)
+    assert sum(by_state) == len(endings)
+    assert sum(part.total_triggers for part in summarise_by(DAY, roll_up(endings).items())) == len(endings)
+
+
+def test_a_batch_is_grouped_by_job_and_utc_hour() -> None:
+    india = timezone(timedelta(hours=5, minutes=30))
+    rollups = roll_up(
+        [
+            ending(finished_at=TEN + timedelta(minutes=59, seconds=59)),
+            ending(finished_at=(TEN + timedelta(minutes=5)).astimezone(india)),
+            ending(finished_at=TEN + HOUR),
+            ending(job_name="import"),
+        ]
+    )
+    assert {key: rollup.states.total() for key, rollup in rollups.items()} == {
+        Key("shop", "export", TEN): 2,
+        Key("shop", "export", TEN + HOUR): 1,
+        Key("shop", "import", TEN): 1,
+    }
+
+
+def test_retries_are_attempts_after_the_first_without_those_after_a_preemption() -> None:
+    rollup = rolled(
+        [
+            ending(attempts=1),
+            ending(attempts=4, preemption_count=1),
+            ending(State.CANCELLED, attempts=0),
+            ending(State.CANCELLED, attempts=1, preemption_count=1),
+        ]
+    )
+    assert (rollup.retry_count, rollup.preemption_count) == (2, 2)
+
+
+def test_the_success_rate_is_of_those_that_ran_to_an_end() -> None:
+    endings = [ending(state) for state in (*[State.SUCCEEDED] * 3, *FINISHED - {State.SUCCEEDED})]
+    assert summarise([rolled(endings)]).success_rate == 0.5
+    assert summarise([rolled([ending(State.SKIPPED), ending(State.CANCELLED)])]).success_rate is None
+
+
+def test_a_summary_of_nothing_is_zeros_and_nulls() -> None:
+    nothing = dict.fromkeys(("min", "avg", "p50", "p95", "p99", "max"))
+    assert summarise([]).wire() == {
+        "totalTriggers": 0,
+        "succeeded": 0,
+        "failed": 0,
+        "timedOut": 0,
+        "cancelled": 0,
+        "lost": 0,
+        "skipped": 0,
+        "successRate": None,
+        "retryCount": 0,
+        "preemptionCount": 0,
+        "durationMs": nothing,
+        "lagMs": nothing,
+        "cpuSeconds": 0.0,
+        "maxMemoryBytes": None,
+    }
+
+
+def test_a_summary_has_the_spread_of_both_measures() -> None:
+    endings = [ending(duration_ms=ms, lag_ms=0.25, cpu_seconds=0.5, max_memory_bytes=int(ms)) for ms in (100.0, 300.0)]
+    summary = summarise([rolled([*endings, ending(State.SKIPPED)])])
+    duration = summary.duration_ms
+    assert (duration.min, duration.avg, duration.max) == (100.0, 200.0, 300.0)
+    assert duration.p50 == pytest.approx(100, rel=0.02)
+    assert duration.p99 == pytest.approx(300, rel=0.02)
+    assert summary.lag_ms == Distribution(min=0.25, avg=0.25, p50=0.25, p95=0.25, p99=0.25, max=0.25)
+    assert (summary.cpu_seconds, summary.max_memory_bytes) == (1.0, 300)
+
+
+def test_a_negative_lag_of_two_clocks_counts_as_none() -> None:
+    spread = Spread()
+    spread.add(-3.0)
+    assert (spread.min_ms, spread.sum_ms, spread.buckets) == (0.0, 0.0, Counter({0: 1}))
+
+
+def test_buckets_are_summaries_by_hour_or_day_oldest_first() -> None:
+    rollups = roll_up([ending(finished_at=TEN + timedelta(hours=hours)) for hours in (30, 0, 1, 2)])
+    rollups |= roll_up([ending(job_name="import")])
+    hours = summarise_by(HOUR, rollups.items())
+    assert [(part.start, part.total_triggers) for part in hours] == [
+        (TEN, 2),
+        (TEN + HOUR, 1),
+        (TEN + 2 * HOUR, 1),
+        (TEN + 30 * HOUR, 1),
+    ]
+    days = summarise_by(DAY, rollups.items())
+    assert [(part.wire()["from"], part.total_triggers) for part in days] == [
+        ("2026-11-20T00:00:00.000Z", 4),
+        ("2026-11-21T00:00:00.000Z", 1),
+    ]
+    assert SummaryBucket.model_validate(days[0].wire()) == days[0]
+
+
+def test_a_streak_grows_turns_and_is_left_alone() -> None:
+    assert [streak(previous, State.SUCCEEDED) for previous in (0, 2, -3)] == [1, 3, 1]
+    for state in (State.FAILED, State.TIMED_OUT, State.LOST):
+        assert [streak(previous, state) for previous in (0, 2, -3)] == [-1, -1, -4]
+    for state in (State.CANCELLED, State.SKIPPED):
+        assert [streak(previous, state) for previous in (0, 2, -3)] == [0, 2, -3]
+
+
+@pytest.mark.parametrize("record", [Summary, SummaryBucket, Distribution])
+def test_every_field_is_described_with_an_example(record: type[Summary | Distribution]) -> None:
+    for field in record.model_fields.values():
+        assert field.description
+        assert field.examples
