@@ -1,0 +1,69 @@
+"""The door to the store: the only truth about jobs, schedules, triggers and attempts.
+
+SQLAlchemy Core, one statement for SQLite and PostgreSQL. It never decides and never starts anything.
+Invariants: acknowledged means on disk; uniqueness is in the schema; the database is the only truth, so that any
+number of replicas may share one.
+
+>>> store = await Store.open("sqlite:////var/lib/clickclock/clickclock.db")   # doctest: +SKIP
+>>> await store.jobs.get("shop", "nightly-export")                            # doctest: +SKIP
+"""
+
+import asyncio
+from datetime import timedelta
+from typing import Self
+
+from clickclock.foundation.clock import Clock
+from clickclock.scheduler.store.claiming import Claimed
+from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.groups import Groups, ImageMappings
+from clickclock.scheduler.store.jobs import Jobs
+from clickclock.scheduler.store.migrate import migrate
+from clickclock.scheduler.store.planning import Due, Planned
+from clickclock.scheduler.store.queue import Held, Queue
+from clickclock.scheduler.store.replicas import Census, Heartbeat, Replicas
+from clickclock.scheduler.store.rollups import Statistics
+from clickclock.scheduler.store.schedules import NewSchedule, Schedules
+from clickclock.scheduler.store.triggers import Triggers
+
+__all__ = ["Census", "Claimed", "Due", "Heartbeat", "Held", "NewSchedule", "Planned", "Store"]
+
+
+class Store:
+    """All that is kept, by what it is about."""
+
+    def __init__(self, database: Database, default_cluster: str) -> None:
+        self._database = database
+        self.kind = database.kind
+        self.jobs = Jobs(database)
+        self.groups = Groups(database)
+        self.image_mappings = ImageMappings(database)
+        self.schedules = Schedules(database)
+        self.triggers = Triggers(database)
+        self.queue = Queue(database, default_cluster)
+        self.statistics = Statistics(database)
+        self.replicas = Replicas(database)
+
+    @classmethod
+    async def open(cls, url: str, default_cluster: str = "local") -> Self:
+        """Connect and bring the tables up to date. Raises `StoreUnreachable`."""
+        database = await asyncio.to_thread(Database, url)
+        try:
+            await asyncio.to_thread(migrate, database)
+        except BaseException:
+            await asyncio.to_thread(database.close)
+            raise
+        return cls(database, default_cluster)
+
+    async def ping_s(self) -> float:
+        """Seconds that one small write needs to be on disk. Raises `StoreUnreachable`."""
+        return await self._database.ping_s()
+
+    async def clock_skew(self, clock: Clock) -> timedelta:
+        """How far the database's clock is ahead of `clock`; within half a round trip."""
+        asked = clock.now()
+        theirs = await self._database.now()
+        return theirs - (asked + (clock.now() - asked) / 2)
+
+    async def close(self) -> None:
+        """Finish what was begun, then let go."""
+        await asyncio.to_thread(self._database.close)

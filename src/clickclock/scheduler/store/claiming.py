@@ -1,0 +1,244 @@
+"""Queued triggers become attempts that are ours to start.
+
+Never chooses: `slots.choose` does. Invariants: a claim is a batch that passes over what others hold; caps are counted
+over live attempts in the same transaction; an attempt's number grows with each claim.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from clickclock.foundation.errors import Invalid
+from clickclock.scheduler.launch import Launch, launch_of
+from clickclock.scheduler.slots import Candidate, Counts, choose
+from clickclock.scheduler.store.jobs import keyed
+from clickclock.scheduler.store.rows import effective_job
+from clickclock.scheduler.store.schema import LIVE_ROWS, QUEUED_ROWS, job, job_group, job_trigger, schedule
+from clickclock.scheduler.trigger import State, attempt_name
+
+BLOCKED_ROUNDS = 8
+"""How often a claim looks behind triggers whose job or group it has just filled, before the next step goes on."""
+_t = job_trigger.c
+_COLUMNS = (
+    "trigger_id", "application", "job_name", "schedule_id", "group_name", "serial", "attempt", "due_time",
+    "nominal_time", "parameters", "state", "cluster", "node", "stop_reason", "lease_id",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Attempts that are now ours to start, those that cannot be started, and when the next one is ready."""
+
+    launches: tuple[Launch, ...]
+    unstartable: tuple[tuple[str, str], ...]
+    next_ready: datetime | None
+    blocked: bool
+
+
+_OF_ITS_JOB = sa.and_(_t.application == job.c.application, _t.job_name == job.c.job_name)
+
+
+def with_jobs(*, of_deleted_jobs: bool = False) -> sa.Select[Any]:
+    """Triggers with the definitions of their jobs and groups; those of deleted jobs only if wanted."""
+    return sa.select(
+        *(_t[name] for name in _COLUMNS),
+        job.c.definition,
+        job.c.max_concurrent,
+        job_group.c.definition.label("grouped"),
+        job_group.c.max_concurrent.label("group_cap"),
+    ).select_from(
+        job_trigger.join(job, _OF_ITS_JOB, isouter=of_deleted_jobs).outerjoin(
+            job_group, job.c.group_name == job_group.c.group_name
+        )
+    )
+
+
+_RUNNING = sa.select(sa.func.count()).where(
+    LIVE_ROWS, _t.cluster == sa.bindparam("cluster"), _t.lease_id == sa.bindparam("lease_id")
+)
+_READY = (
+    with_jobs()
+    .where(
+        QUEUED_ROWS,
+        _t.ready_at <= sa.bindparam("now"),
+        _t.cluster.in_(sa.bindparam("clusters", expanding=True)),
+        job.c.enabled,
+        sa.not_(sa.func.coalesce(job_group.c.paused, sa.false())),
+    )
+    .order_by(_t.priority.desc(), _t.ready_at, _t.trigger_id)
+    .limit(sa.bindparam("most"))
+    .with_for_update(of=job_trigger, skip_locked=True)
+)
+
+_NOT_BEHIND_A_FULL_ONE = (
+    sa.tuple_(_t.application, _t.job_name).not_in(
+        sa.select(job.c.application, job.c.job_name)
+        .select_from(job_trigger.join(job, _OF_ITS_JOB))
+        .where(LIVE_ROWS, job.c.max_concurrent.is_not(None))
+        .group_by(job.c.application, job.c.job_name)
+        .having(sa.func.count() >= job.c.max_concurrent)
+        .correlate(None)
+    ),
+    sa.func.coalesce(_t.group_name, "").not_in(
+        sa.select(job_group.c.group_name)
+        .select_from(job_trigger.join(job_group, _t.group_name == job_group.c.group_name))
+        .where(LIVE_ROWS, job_group.c.max_concurrent.is_not(None))
+        .group_by(job_group.c.group_name)
+        .having(sa.func.count() >= job_group.c.max_concurrent)
+        .correlate(None)
+    ),
+    sa.or_(
+        sa.not_(_t.serial),
+        _t.schedule_id.not_in(sa.select(_t.schedule_id).where(LIVE_ROWS, _t.schedule_id.is_not(None)).correlate(None)),
+    ),
+)
+"""Past whatever is full already: only asked once something was, since it counts all live attempts."""
+_NEXT_READY = sa.select(sa.func.min(_t.ready_at)).where(
+    QUEUED_ROWS, _t.ready_at > sa.bindparam("now"), _t.cluster.in_(sa.bindparam("clusters", expanding=True))
+)
+_START = (
+    sa.update(job_trigger)
+    .where(_t.trigger_id == sa.bindparam("b_id"))
+    .values(
+        cluster=sa.bindparam("b_cluster"),
+        node=sa.bindparam("b_node"),
+        lease_id=sa.bindparam("b_lease"),
+        state=State.STARTING,
+        attempt=_t.attempt + 1,
+        started_at=None,
+        stop_reason=None,
+        image=sa.bindparam("b_image"),
+        resolved_command=sa.bindparam("b_command", type_=_t.resolved_command.type),
+    )
+)
+
+
+def claim(
+    connection: sa.Connection,
+    now: datetime,
+    clusters: Sequence[str],
+    holder: Mapping[str, str],
+    slots: int,
+    limit: int,
+) -> Claimed:
+    """Choose and take queued triggers; see `Queue.claim`."""
+    running = connection.execute(_RUNNING, {"cluster": holder["b_cluster"], "lease_id": holder["b_lease"]}).scalar_one()
+    free = min(limit, slots - running)
+    chosen: list[Any] = []
+    blocked = False
+    excluded: list[sa.ColumnElement[bool]] = []
+    for _ in range(BLOCKED_ROUNDS):
+        if len(chosen) >= free:
+            break
+        seen = [_t.trigger_id.not_in([row.trigger_id for row in chosen])] if chosen else []
+        query = _READY.where(*excluded, *seen) if excluded or seen else _READY
+        rows = connection.execute(query, {"now": now, "clusters": clusters, "most": free - len(chosen)}).all()
+        if not rows:
+            break
+        candidates = [_as_candidate(row) for row in rows]
+        outcome = choose(candidates, _counts(connection, candidates, chosen), free - len(chosen))
+        starting = set(outcome.starting)
+        chosen += [row for row in rows if row.trigger_id in starting]
+        if len(starting) == len(rows):
+            continue
+        if not blocked:
+            excluded += _NOT_BEHIND_A_FULL_ONE
+        blocked = True
+        excluded += [sa.not_(condition) for condition in keyed(sorted(outcome.blocked_jobs), job_trigger)]
+        if outcome.blocked_groups:
+            excluded.append(sa.or_(_t.group_name.is_(None), _t.group_name.not_in(sorted(outcome.blocked_groups))))
+        if outcome.blocked_schedules:
+            excluded.append(sa.not_(sa.and_(_t.serial, _t.schedule_id.in_(sorted(outcome.blocked_schedules)))))
+    # Fewer slots than wanted, and all taken: there may be more that wait for one.
+    blocked = blocked or len(chosen) >= free < limit
+    launches, unstartable = _start(connection, chosen, holder)
+    next_ready = None
+    if len(chosen) < limit:
+        next_ready = connection.execute(_NEXT_READY, {"now": now, "clusters": clusters}).scalar()
+    return Claimed(launches, unstartable, next_ready, blocked)
+
+
+def _start(
+    connection: sa.Connection, chosen: Sequence[Any], holder: Mapping[str, str]
+) -> tuple[tuple[Launch, ...], tuple[tuple[str, str], ...]]:
+    launches: list[Launch] = []
+    unstartable: list[tuple[str, str]] = []
+    updates: list[dict[str, Any]] = []
+    for row in chosen:
+        update = {**holder, "b_id": row.trigger_id, "b_image": None, "b_command": None}
+        match launch_or_reason(row, row.attempt + 1):
+            case Launch() as launch:
+                update |= {"b_image": launch.image, "b_command": list(launch.argv)}
+                launches.append(launch)
+            case reason:
+                unstartable.append((attempt_name(row.trigger_id, row.attempt + 1), reason))
+        updates.append(update)
+    if updates:
+        connection.execute(
+            _START,
+            updates,
+        )
+    return tuple(launches), tuple(unstartable)
+
+
+def _as_candidate(row: Any) -> Candidate:
+    serial = row.schedule_id if row.serial else None
+    return Candidate(
+        row.trigger_id, (row.application, row.job_name), row.group_name, serial, row.max_concurrent, row.group_cap
+    )
+
+
+def launch_or_reason(row: Any, number: int) -> Launch | str:
+    """The launch of a row of `with_jobs` as attempt `number`; or why it has none: its job changed under it."""
+    try:
+        return launch_of(
+            effective_job(row.definition, row.grouped),
+            trigger_id=row.trigger_id,
+            attempt=number,
+            nominal_time=row.nominal_time or row.due_time,
+            parameters=row.parameters,
+        )
+    except Invalid as invalid:
+        return " ".join(fault.message for fault in invalid.faults) or str(invalid)
+
+
+def _counts(connection: sa.Connection, candidates: Sequence[Candidate], chosen: Sequence[Any]) -> Counts:
+    """Live attempts of the capped jobs, groups and schedules among `candidates`, with those chosen just now.
+
+    On PostgreSQL their rows are locked first, so that two replicas cannot both take the last slot.
+    """
+    capped = [each for each in candidates if each.is_capped]
+    jobs = sorted({each.job for each in capped if each.job_cap is not None})
+    groups = sorted({each.group for each in capped if each.group is not None and each.group_cap is not None})
+    serial = sorted({each.serial_schedule for each in capped if each.serial_schedule is not None})
+
+    def count(columns: list[sa.ColumnElement[Any]], lock: sa.Select[Any], condition: sa.ColumnElement[bool]) -> Any:
+        connection.execute(lock.with_for_update(key_share=True)).all()
+        query = sa.select(*columns, sa.func.count().label("live")).where(LIVE_ROWS, condition).group_by(*columns)
+        return connection.execute(query)
+
+    of_jobs: dict[tuple[str, str], int] = {}
+    for condition, lock in zip(keyed(jobs, job_trigger), keyed(jobs), strict=True):
+        locked = sa.select(job.c.job_name).where(lock).order_by(job.c.application, job.c.job_name)
+        for row in count([_t.application, _t.job_name], locked, condition):
+            of_jobs[row.application, row.job_name] = row.live
+    of_groups: dict[str, int] = {}
+    if groups:
+        locked = sa.select(job_group.c.group_name).where(job_group.c.group_name.in_(groups)).order_by(sa.text("1"))
+        of_groups = {row.group_name: row.live for row in count([_t.group_name], locked, _t.group_name.in_(groups))}
+    of_schedules: dict[str, int] = {}
+    if serial:
+        locked = sa.select(schedule.c.schedule_id).where(schedule.c.schedule_id.in_(serial)).order_by(sa.text("1"))
+        of_schedules = {
+            row.schedule_id: row.live for row in count([_t.schedule_id], locked, _t.schedule_id.in_(serial))
+        }
+    for row in chosen:
+        of_jobs[row.application, row.job_name] = of_jobs.get((row.application, row.job_name), 0) + 1
+        if row.group_name is not None:
+            of_groups[row.group_name] = of_groups.get(row.group_name, 0) + 1
+        if row.schedule_id is not None:
+            of_schedules[row.schedule_id] = of_schedules.get(row.schedule_id, 0) + 1
+    return Counts(of_jobs, of_groups, of_schedules)

@@ -1,0 +1,156 @@
+"""Exits conclude attempts, in one transaction with what they add to the statistics.
+
+Never judges: `trigger.conclude` does. Invariant: an attempt that is no longer ours is not touched.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from clickclock.scheduler.retry import RetryRule
+from clickclock.scheduler.statistics import Ending
+from clickclock.scheduler.store.rollups import record
+from clickclock.scheduler.store.rows import effective_job, insert_new
+from clickclock.scheduler.store.schema import LIVE_ROWS, attempt, job, job_group, job_trigger
+from clickclock.scheduler.trigger import (
+    Conclusion,
+    Exit,
+    State,
+    StopReason,
+    attempt_name,
+    conclude,
+    parse_attempt_name,
+)
+
+_t = job_trigger.c
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+_NEEDED = (
+    "trigger_id", "application", "job_name", "cluster", "node", "attempt", "max_attempts", "preemption_count",
+    "stop_reason", "due_time", "ready_at", "started_at", "lag_ms", "cpu_seconds", "max_memory_bytes",
+)  # fmt: skip
+_ENDED = (
+    sa.select(*(_t[name] for name in _NEEDED), job.c.definition, job_group.c.definition.label("grouped"))
+    .select_from(
+        job_trigger.outerjoin(
+            job, sa.and_(_t.application == job.c.application, _t.job_name == job.c.job_name)
+        ).outerjoin(job_group, job.c.group_name == job_group.c.group_name)
+    )
+    .where(
+        _t.trigger_id.in_(sa.bindparam("trigger_ids", expanding=True)),
+        _t.lease_id == sa.bindparam("lease_id"),
+        LIVE_ROWS,
+    )
+    .with_for_update(of=job_trigger)
+)
+_CHANGED = (
+    "state", "started_at", "finished_at", "ready_at", "lag_ms", "lease_id", "exit_code", "signal", "message",
+    "stop_reason", "cpu_seconds", "max_memory_bytes", "preemption_count",
+)  # fmt: skip
+_CONCLUDE = (
+    sa.update(job_trigger)
+    .where(_t.trigger_id == sa.bindparam("b_trigger_id"))
+    .values({name: sa.bindparam(f"b_{name}", type_=_t[name].type) for name in _CHANGED})
+)
+
+
+def finish(
+    connection: sa.Connection, lease_id: str, exits: Mapping[str, Exit], fraction: Callable[[], float]
+) -> dict[str, Conclusion]:
+    """Judge, write, count; see `Queue.finish`."""
+    ids = [parse_attempt_name(name)[0] for name in exits]
+    rows = connection.execute(_ENDED, {"trigger_ids": ids, "lease_id": lease_id})
+    conclusions: dict[str, Conclusion] = {}
+    attempts: list[dict[str, Any]] = []
+    updates: list[dict[str, Any]] = []
+    endings: list[tuple[str, Ending]] = []
+    for row in rows:
+        name = attempt_name(row.trigger_id, row.attempt)
+        if name not in exits:
+            continue
+        conclusion = _conclude_row(row, exits[name], fraction())
+        update = _concluded(row, exits[name], conclusion)
+        conclusions[name] = conclusion
+        attempts.append(_attempt_row(row, exits[name], conclusion, update))
+        updates.append(update)
+        if conclusion.retry_at is None:
+            endings.append((row.trigger_id, _ending(row, update)))
+    if updates:
+        connection.execute(_CONCLUDE, updates)
+        connection.execute(insert_new(connection, attempt), attempts)
+        record(connection, endings)
+    return conclusions
+
+
+def _conclude_row(row: Any, exit_: Exit, fraction: float) -> Conclusion:
+    its_job = None if row.definition is None else effective_job(row.definition, row.grouped)
+    return conclude(
+        exit_,
+        attempt=row.attempt - row.preemption_count,
+        max_attempts=row.max_attempts if its_job is not None else 0,
+        stop_reason=row.stop_reason and StopReason(row.stop_reason),
+        rule=its_job.retry_rule if its_job is not None else RetryRule(),
+        fraction=fraction,
+    )
+
+
+def _concluded(row: Any, exit_: Exit, conclusion: Conclusion) -> dict[str, Any]:
+    started_at = exit_.started_at or row.started_at
+    lag_ms = row.lag_ms
+    if lag_ms is None and started_at is not None:
+        lag_ms = round((started_at - row.due_time).total_seconds() * 1000)
+    again = conclusion.retry_at is not None
+    cpu = [each for each in (row.cpu_seconds, exit_.cpu_seconds) if each is not None]
+    memory = [each for each in (row.max_memory_bytes, exit_.max_memory_bytes) if each is not None]
+    return {
+        "b_trigger_id": row.trigger_id,
+        "b_state": State.QUEUED if again else conclusion.state,
+        "b_started_at": started_at,
+        "b_finished_at": None if again else exit_.finished_at,
+        "b_ready_at": conclusion.retry_at or row.ready_at,
+        "b_lag_ms": lag_ms,
+        "b_lease_id": None,
+        "b_exit_code": exit_.code,
+        "b_signal": exit_.signal,
+        "b_message": conclusion.message,
+        "b_stop_reason": None if again else row.stop_reason,
+        "b_cpu_seconds": sum(cpu) if cpu else None,
+        "b_max_memory_bytes": max(memory, default=None),
+        "b_preemption_count": row.preemption_count + (not conclusion.uses_up_retry),
+    }
+
+
+def _attempt_row(row: Any, exit_: Exit, conclusion: Conclusion, update: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "trigger_id": row.trigger_id,
+        "attempt": row.attempt,
+        "state": conclusion.state,
+        "started_at": update["b_started_at"],
+        "finished_at": exit_.finished_at,
+        "exit_code": exit_.code,
+        "signal": exit_.signal,
+        "message": conclusion.message,
+        "cluster": row.cluster,
+        "node": row.node,
+        "cpu_seconds": exit_.cpu_seconds,
+        "max_memory_bytes": exit_.max_memory_bytes,
+    }
+
+
+def _ending(row: Any, update: Mapping[str, Any]) -> Ending:
+    started_at, finished_at = update["b_started_at"], update["b_finished_at"]
+    return Ending(
+        row.application,
+        row.job_name,
+        update["b_state"],
+        finished_at,
+        row.attempt,
+        row.preemption_count,
+        None if started_at is None else (finished_at - started_at) / _MILLISECOND,
+        update["b_lag_ms"],
+        update["b_cpu_seconds"],
+        update["b_max_memory_bytes"],
+    )

@@ -1,0 +1,205 @@
+"""How statements reach the database: writers that commit in groups, and readers that do not wait for them.
+
+Never knows a table. Invariants: `write` returns only when its transaction is on disk; on SQLite there is one writer,
+and what waits for it is committed together, each in a savepoint of its own, so that one fault harms nobody else.
+"""
+
+import asyncio
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from clickclock.foundation.errors import StoreUnreachable
+
+T = TypeVar("T")
+
+GROUP_MAX = 64
+"""Writes that share one commit at most: more would make the first one wait too long."""
+READERS = 4
+POSTGRESQL_WRITERS = 6
+RACES_RETRIED = 5
+SQLITE_BUSY_MS = 5000
+_LOST_RACES = {"40001", "40P01", "23503", "23505"}
+"""Serialisation, deadlock, foreign key, unique key: run again, the work sees who won and answers by its own rules."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    work: Callable[[sa.Connection], Any]
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+
+    def settle(self) -> None:
+        if self.future.cancelled():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+
+class Database:
+    """A database behind two verbs, `read` and `write`. Both run `work(connection)` in a transaction, off the loop."""
+
+    def __init__(self, url: str) -> None:
+        self.url = sa.make_url(url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self.kind = "sqlite" if self.is_sqlite else "postgresql"
+        self.engine = self._sqlite_engine() if self.is_sqlite else self._postgresql_engine()
+        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
+        writers = 1 if self.is_sqlite else POSTGRESQL_WRITERS
+        self._writers = [threading.Thread(target=self._write_forever, name="store-writer") for _ in range(writers)]
+        for writer in self._writers:
+            writer.daemon = True
+            writer.start()
+
+    def _sqlite_engine(self) -> sa.Engine:
+        if self.url.database:
+            # Commands and parameters can be confidential: for this user alone, with what SQLite puts beside it.
+            Path(self.url.database).touch(mode=0o600)
+        engine = sa.create_engine(
+            self.url, pool_size=READERS + 1, max_overflow=0, connect_args={"check_same_thread": False}
+        )
+
+        @sa.event.listens_for(engine, "connect")
+        def _settings(connection: Any, _entry: ConnectionPoolEntry) -> None:
+            connection.isolation_level = None  # SQLAlchemy's BEGIN below is the only one
+            for pragma in (
+                "journal_mode=WAL",
+                "synchronous=FULL",
+                "foreign_keys=ON",
+                f"busy_timeout={SQLITE_BUSY_MS}",
+                "cache_size=-16384",
+                "temp_store=MEMORY",
+                "journal_size_limit=67108864",
+            ):
+                connection.execute(f"PRAGMA {pragma}")
+
+        @sa.event.listens_for(engine, "begin")
+        def _begin(connection: sa.Connection) -> None:
+            # A writer takes the lock at once: a read that turns into a write could find that it read too early.
+            writing = connection.get_execution_options().get("writing", False)
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+        return engine
+
+    def _postgresql_engine(self) -> sa.Engine:
+        return sa.create_engine(
+            self.url.set(drivername="postgresql+psycopg"),
+            pool_size=READERS + POSTGRESQL_WRITERS,
+            max_overflow=2,
+            pool_pre_ping=True,
+            connect_args={"connect_timeout": 5, "application_name": "clickclock"},
+        )
+
+    async def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """Run `work` on a snapshot, beside the writer. Raises `StoreUnreachable`."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
+
+    def _read(self, work: Callable[[sa.Connection], T]) -> T:
+        try:
+            with self.engine.connect() as connection, connection.begin():
+                return work(connection)
+        except (OperationalError, InterfaceError) as error:
+            raise StoreUnreachable(_sentence(error)) from error
+
+    async def write(self, work: Callable[[sa.Connection], T]) -> T:
+        """Run `work` in a transaction; when this returns, it is on disk. Raises `StoreUnreachable`."""
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(work, loop, loop.create_future())
+        self._queue.put(waiting)
+        result: T = await waiting.future
+        return result
+
+    def _write_forever(self) -> None:
+        while (first := self._queue.get()) is not None:
+            group = [first]
+            while self.is_sqlite and len(group) < GROUP_MAX and not self._queue.empty():
+                following = self._queue.get_nowait()
+                if following is None:
+                    self._queue.put(None)
+                    break
+                group.append(following)
+            self._commit(group)
+            for loop in {waiting.loop for waiting in group}:
+                settled = [waiting for waiting in group if waiting.loop is loop]
+                try:
+                    loop.call_soon_threadsafe(_settle, settled)
+                except RuntimeError:
+                    continue  # that loop is closed: nobody waits for the answer any more
+
+    def _commit(self, group: list[_Waiting]) -> None:
+        for retries_left in range(RACES_RETRIED, -1, -1):
+            try:
+                with self.engine.connect().execution_options(writing=True) as connection, connection.begin():
+                    for waiting in group:
+                        self._run(waiting, connection, alone=len(group) == 1)
+            except DBAPIError as error:
+                if retries_left and getattr(error.orig, "sqlstate", None) in _LOST_RACES:
+                    continue
+                unreachable = isinstance(error, OperationalError | InterfaceError)
+                self._fail(group, StoreUnreachable(_sentence(error)) if unreachable else error)
+            except BaseException as error:  # noqa: BLE001 - whatever it is belongs to those who wait, not to this thread
+                self._fail(group, error)
+            return
+
+    @staticmethod
+    def _run(waiting: _Waiting, connection: sa.Connection, *, alone: bool) -> None:
+        waiting.error = None
+        if alone:
+            waiting.result = waiting.work(connection)
+            return
+        try:
+            with connection.begin_nested():
+                waiting.result = waiting.work(connection)
+        except OperationalError:
+            raise
+        except Exception as error:  # noqa: BLE001 - rolled back to its savepoint; handed to the one who waits
+            waiting.error = error
+
+    @staticmethod
+    def _fail(group: list[_Waiting], error: BaseException) -> None:
+        for waiting in group:
+            waiting.error = waiting.error or error
+
+    async def ping_s(self) -> float:
+        """Seconds from asking for an empty write until it is done."""
+        asked_s = time.monotonic()
+        await self.write(lambda c: c.execute(sa.text("SELECT 1")).scalar())
+        return time.monotonic() - asked_s
+
+    async def now(self) -> datetime:
+        """The database's own clock. PostgreSQL only: SQLite has this machine's."""
+        return await self.read(lambda c: c.execute(sa.text("SELECT clock_timestamp()")).scalar_one())
+
+    def close(self) -> None:
+        """Finish what waits, then let go of the database."""
+        for _ in self._writers:
+            self._queue.put(None)
+        for writer in self._writers:
+            writer.join()
+        self._readers.shutdown()
+        self.engine.dispose()
+
+
+def _settle(group: list[_Waiting]) -> None:
+    for waiting in group:
+        waiting.settle()
+
+
+def _sentence(error: DBAPIError) -> str:
+    """The driver's own words, without statement and values."""
+    return f"The store does not answer: {' '.join(str(error.orig).split())}."

@@ -1,0 +1,182 @@
+"""Groups and command-prefix mappings in the store.
+
+Never starts or stops anything. Invariant: a group that jobs name cannot go.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from clickclock.foundation.errors import Fault
+from clickclock.scheduler.errors import (
+    GroupExists,
+    GroupInUse,
+    GroupNotFound,
+    MappingExists,
+    MappingNotFound,
+    StaleVersion,
+)
+from clickclock.scheduler.group import Group, StoredGroup
+from clickclock.scheduler.image_mapping import ImageMapping
+from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.rows import definition_of, page, stored_group, stored_mapping, upsert
+from clickclock.scheduler.store.schema import (
+    UNFINISHED_ROWS,
+    image_mapping,
+    job,
+    job_group,
+    job_trigger,
+)
+from clickclock.scheduler.trigger import LIVE, State
+
+
+class Groups:
+    """Create, read, replace, delete; with live counts."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create(self, new: Group, now: datetime) -> StoredGroup:
+        """Raises `GroupExists`."""
+        stored, created = await self._put(new, now, None, replace=False)
+        if not created:
+            raise GroupExists(faults=[Fault("groupName", f"There is a group {new.group_name!r} already.")])
+        return stored
+
+    async def put(self, new: Group, now: datetime, if_version: int | None = None) -> tuple[StoredGroup, bool]:
+        """Create or replace; the second value says whether it was created. Raises `StaleVersion`."""
+        return await self._put(new, now, if_version, replace=True)
+
+    async def _put(
+        self, new: Group, now: datetime, if_version: int | None, *, replace: bool
+    ) -> tuple[StoredGroup, bool]:
+        row: dict[str, Any] = {
+            "group_name": new.group_name,
+            "definition": definition_of(new),
+            "paused": new.paused,
+            "resumed_at": None,
+            "max_concurrent": new.max_concurrent_triggers,
+            "updated_at": now,
+        }
+
+        def work(connection: sa.Connection) -> tuple[StoredGroup, bool]:
+            mine = job_group.c.group_name == new.group_name
+            old = connection.execute(sa.select(job_group).where(mine).with_for_update()).one_or_none()
+            if if_version is not None and (old is None or old.version != if_version):
+                raise StaleVersion
+            if old is None:
+                connection.execute(sa.insert(job_group).values(**row, version=1, created_at=now))
+            elif replace:
+                row["resumed_at"] = now if old.paused and not new.paused else old.resumed_at
+                connection.execute(sa.update(job_group).where(mine).values(**row, version=old.version + 1))
+            return _with_counts(connection, connection.execute(sa.select(job_group).where(mine)).all())[0], old is None
+
+        return await self._database.write(work)
+
+    async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[StoredGroup]:
+        """Groups whose columns equal `filters` (group_name, paused), by name, with live counts."""
+        query = page(
+            sa.select(job_group).where(*(job_group.c[name] == value for name, value in filters.items())),
+            [job_group.c.group_name],
+            after,
+            limit,
+        )
+        return await self._database.read(lambda c: _with_counts(c, c.execute(query).all()))
+
+    async def delete(self, group_name: str, if_version: int | None = None) -> None:
+        """Raises `GroupNotFound`, `StaleVersion`, `GroupInUse`."""
+
+        def work(connection: sa.Connection) -> None:
+            mine = job_group.c.group_name == group_name
+            version = connection.execute(sa.select(job_group.c.version).where(mine).with_for_update()).scalar()
+            if version is None:
+                raise GroupNotFound
+            if if_version is not None and version != if_version:
+                raise StaleVersion
+            members = sa.select(job.c.application, job.c.job_name).where(job.c.group_name == group_name)
+            if used := connection.execute(members.limit(10)).all():
+                raise GroupInUse(
+                    faults=[Fault("groupName", f"{row.application}/{row.job_name} is in the group.") for row in used]
+                )
+            connection.execute(sa.delete(job_group).where(mine))
+
+        await self._database.write(work)
+
+
+def _with_counts(connection: sa.Connection, rows: Sequence[Any]) -> list[StoredGroup]:
+    names = [row.group_name for row in rows]
+    members: dict[Any, int] = dict(
+        connection.execute(
+            sa.select(job.c.group_name, sa.func.count()).where(job.c.group_name.in_(names)).group_by(job.c.group_name)
+        ).all()
+    )
+    queued: dict[str, int] = {}
+    running: dict[str, int] = {}
+    counts = (
+        sa.select(job_trigger.c.group_name, job_trigger.c.state, sa.func.count())
+        .where(job_trigger.c.group_name.in_(names), UNFINISHED_ROWS)
+        .group_by(job_trigger.c.group_name, job_trigger.c.state)
+    )
+    for name, state, count in connection.execute(counts):
+        counter = running if State(state) in LIVE else queued
+        counter[name] = counter.get(name, 0) + count
+    return [
+        stored_group(row, members.get(row.group_name, 0), queued.get(row.group_name, 0), running.get(row.group_name, 0))
+        for row in rows
+    ]
+
+
+class ImageMappings:
+    """Which image a command's prefix gets."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def all(self) -> list[ImageMapping]:
+        """Every mapping, by prefix."""
+        query = sa.select(image_mapping).order_by(image_mapping.c.prefix)
+        return [stored_mapping(row) for row in await self._database.read(lambda c: c.execute(query).all())]
+
+    async def create(self, new: ImageMapping, now: datetime) -> ImageMapping:
+        """Raises `MappingExists`."""
+        row = {**_mapping_row(new, now), "version": 1, "created_at": now}
+
+        def work(connection: sa.Connection) -> ImageMapping:
+            inserted = connection.execute(
+                upsert(connection, image_mapping).values(row).on_conflict_do_nothing().returning(image_mapping)
+            ).one_or_none()
+            if inserted is None:
+                raise MappingExists(faults=[Fault("prefix", f"{new.prefix!r} is mapped already.")])
+            return stored_mapping(inserted)
+
+        return await self._database.write(work)
+
+    async def put(self, new: ImageMapping, now: datetime) -> tuple[ImageMapping, bool]:
+        """Create or replace; the second value says whether it was created."""
+        row = _mapping_row(new, now)
+
+        def work(connection: sa.Connection) -> tuple[ImageMapping, bool]:
+            written = connection.execute(
+                upsert(connection, image_mapping)
+                .values(**row, version=1, created_at=now)
+                .on_conflict_do_update(index_elements=["prefix"], set_={**row, "version": image_mapping.c.version + 1})
+                .returning(image_mapping)
+            ).one()
+            return stored_mapping(written), written.version == 1
+
+        return await self._database.write(work)
+
+    async def delete(self, prefix: str) -> None:
+        """Raises `MappingNotFound`."""
+
+        def work(connection: sa.Connection) -> None:
+            if not connection.execute(sa.delete(image_mapping).where(image_mapping.c.prefix == prefix)).rowcount:
+                raise MappingNotFound
+
+        await self._database.write(work)
+
+
+def _mapping_row(new: ImageMapping, now: datetime) -> dict[str, Any]:
+    return {"prefix": new.prefix, "definition": definition_of(new), "updated_at": now}

@@ -1,0 +1,230 @@
+"""Due schedules become triggers, in one transaction.
+
+Never decides: `decide` does, and is given everything. Invariants: inserting a schedule's triggers and advancing its
+high-water mark is one transaction; one row per (schedule, nominal time); a broken schedule holds up no other.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+import sqlalchemy as sa
+
+from clickclock.foundation.ids import new_id
+from clickclock.scheduler.schedule import Circumstances, Decision, OverlapPolicy, Schedule
+from clickclock.scheduler.statistics import Ending
+from clickclock.scheduler.store.rollups import record
+from clickclock.scheduler.store.rows import effective_job, insert_of, planned_schedule
+from clickclock.scheduler.store.schema import ANY_CLUSTER, UNFINISHED_ROWS, job, job_group, job_trigger, schedule
+from clickclock.scheduler.store.triggers import cancel_rows
+from clickclock.scheduler.trigger import Kind, State, StopReason
+
+_t = job_trigger.c
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A claimed schedule, with all that the decision about it needs."""
+
+    schedule_id: str
+    schedule: Schedule
+    anchor: datetime
+    high_water: datetime
+    facts: Circumstances
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What one planning transaction did. `next_due` is when to look again; `faults` are schedules that failed."""
+
+    claimed: int
+    fires: int
+    skips: int
+    replaced: bool
+    next_due: datetime | None
+    faults: tuple[tuple[str, Exception], ...]
+
+
+# Statements are made once: making one costs more than running it.
+_DUE = (
+    sa.select(
+        schedule.c.schedule_id,
+        schedule.c.definition,
+        schedule.c.created_at,
+        schedule.c.high_water,
+        job.c.enabled,
+        job.c.enabled_since,
+        job.c.group_name,
+        job.c.definition.label("job_definition"),
+        job_group.c.definition.label("grouped"),
+        job_group.c.paused,
+        job_group.c.resumed_at,
+    )
+    .select_from(schedule.join(job).outerjoin(job_group))
+    .where(schedule.c.next_due <= sa.bindparam("now"))
+    .order_by(schedule.c.next_due)
+    .limit(sa.bindparam("most"))
+    .with_for_update(of=schedule, skip_locked=True)
+)
+_NEXT_DUE = sa.select(sa.func.min(schedule.c.next_due))
+_UNFINISHED = (
+    sa.select(_t.schedule_id, sa.func.count().label("unfinished"))
+    .where(UNFINISHED_ROWS, _t.schedule_id.in_(sa.bindparam("schedule_ids", expanding=True)))
+    .group_by(_t.schedule_id)
+)
+_ADVANCE = (
+    sa.update(schedule)
+    .where(schedule.c.schedule_id == sa.bindparam("b_id"))
+    .values(
+        high_water=sa.bindparam("b_water"),
+        next_due=sa.bindparam("b_due"),
+        last_fire=sa.func.coalesce(sa.bindparam("b_fire", type_=schedule.c.last_fire.type), schedule.c.last_fire),
+    )
+)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What one transaction is going to write."""
+
+    fires: list[dict[str, Any]] = field(default_factory=list)
+    skips: list[dict[str, Any]] = field(default_factory=list)
+    skipped: list[tuple[str, Ending]] = field(default_factory=list)
+    advances: list[dict[str, Any]] = field(default_factory=list)
+    replaced: list[str] = field(default_factory=list)
+    faults: list[tuple[str, Exception]] = field(default_factory=list)
+
+    def add(self, row: Any, planned: Schedule, decision: Decision, now: datetime) -> None:
+        """All of a decision, or, if its job no longer takes the schedule's parameters, nothing."""
+        its_job = effective_job(row.job_definition, row.grouped)
+        parameters = its_job.fill_parameters(planned.parameters) if its_job.parameters or planned.parameters else {}
+        for fire in decision.fires:
+            self.fires.append(
+                _row(row, planned, fire.nominal, fire.due, now)
+                | {
+                    "cluster": its_job.cluster or ANY_CLUSTER,
+                    "serial": fire.serial,
+                    "priority": its_job.priority,
+                    "max_attempts": 1 + its_job.max_retries,
+                    "parameters": parameters,
+                }
+            )
+        for skip in decision.skips:
+            self.skips.append(
+                _row(row, planned, skip.nominal, skip.nominal, now)
+                | {
+                    "skip_reason": skip.reason,
+                    "skipped_count": skip.count if skip.count > 1 else None,
+                    "skipped_through": skip.through,
+                    "finished_at": now,
+                    "message": skip.message,
+                }
+            )
+            ending = Ending(planned.application, planned.job_name, State.SKIPPED, now)
+            self.skipped += [(self.skips[-1]["trigger_id"], ending)] * skip.count
+        if decision.replace:
+            self.replaced.append(row.schedule_id)
+        self.advances.append(
+            {
+                "b_id": row.schedule_id,
+                "b_water": decision.high_water,
+                "b_due": decision.upcoming and decision.upcoming.due,
+                "b_fire": decision.fires[-1].nominal if decision.fires else None,
+            }
+        )
+
+    def postpone(self, row: Any, until: datetime, error: Exception) -> None:
+        """Leave a schedule that cannot be planned for later; nothing of it is settled."""
+        self.faults.append((row.schedule_id, error))
+        self.advances.append({"b_id": row.schedule_id, "b_water": row.high_water, "b_due": until, "b_fire": None})
+
+    def write(self, connection: sa.Connection, now: datetime) -> None:
+        """In this order: what is replaced must be out of the way before its successor is there."""
+        if self.replaced:
+            replaced = _t.schedule_id.in_(self.replaced)
+            cancel_rows(connection, replaced, now, "Replaced by the schedule's next time.", StopReason.REPLACED)
+        # The unique index decides: whoever came first for a nominal time has it, and nobody has it twice.
+        dialect = connection.dialect.name
+        if self.fires:
+            connection.execute(_insert(dialect, State.QUEUED), self.fires)
+        if self.skips:
+            connection.execute(_insert(dialect, State.SKIPPED), self.skips)
+        if self.advances:
+            connection.execute(_ADVANCE, self.advances)
+        record(connection, self.skipped)
+
+
+def plan(
+    connection: sa.Connection, now: datetime, limit: int, decide: Callable[[Due], Decision], postpone_to: datetime
+) -> Planned:
+    """Claim, decide, insert, advance; see `Queue.plan`."""
+    rows = connection.execute(_DUE, {"now": now, "most": limit}).all()
+    unfinished = _unfinished_by_schedule(connection, rows)
+    batch = _Batch()
+    for row in rows:
+        try:
+            planned = planned_schedule(row.definition)
+            facts = Circumstances(
+                now,
+                unfinished.get(row.schedule_id, 0),
+                row.enabled,
+                row.enabled_since,
+                bool(row.paused),
+                row.resumed_at,
+            )
+            decision = decide(Due(row.schedule_id, planned, row.created_at, row.high_water, facts))
+            batch.add(row, planned, decision, now)
+        except Exception as error:  # noqa: BLE001 - one broken schedule must not hold up all the others
+            batch.postpone(row, postpone_to, error)
+    batch.write(connection, now)
+    return Planned(
+        claimed=len(rows),
+        fires=len(batch.fires),
+        skips=len(batch.skipped),
+        replaced=bool(batch.replaced),
+        next_due=connection.execute(_NEXT_DUE).scalar(),
+        faults=tuple(batch.faults),
+    )
+
+
+def _unfinished_by_schedule(connection: sa.Connection, rows: Sequence[Any]) -> dict[str, int]:
+    """Only for schedules that ask: those that allow overlap do not care."""
+    asking = [row.schedule_id for row in rows if planned_schedule(row.definition).overlap_policy != OverlapPolicy.ALLOW]
+    if not asking:
+        return {}
+    counts = connection.execute(_UNFINISHED, {"schedule_ids": asking}).all()
+    return {row.schedule_id: row.unfinished for row in counts}
+
+
+def _row(row: Any, planned: Schedule, nominal: datetime, due: datetime, now: datetime) -> dict[str, Any]:
+    return {
+        "trigger_id": new_id(),
+        "application": planned.application,
+        "job_name": planned.job_name,
+        "schedule_id": row.schedule_id,
+        "group_name": row.group_name,
+        "nominal_time": nominal,
+        "due_time": due,
+        "ready_at": due,
+        "queued_at": now,
+    }
+
+
+@lru_cache
+def _insert(dialect: str, state: State) -> Any:
+    """An insert of triggers in `state`; what is the same for all of them is in the statement, once."""
+    same: dict[str, str | int] = {"kind": Kind.SCHEDULE, "state": state, "attempt": 0, "preemption_count": 0}
+    constants: dict[str, Any] = {
+        name: sa.literal_column(f"'{value}'" if isinstance(value, str) else str(value)) for name, value in same.items()
+    }
+    if state is State.SKIPPED:
+        constants |= {
+            "cluster": sa.literal_column(f"'{ANY_CLUSTER}'"),
+            "serial": sa.false(),
+            "priority": sa.literal_column("0"),
+            "max_attempts": sa.literal_column("0"),
+            "parameters": sa.literal_column("'{}'"),
+        }
+    return insert_of(dialect, job_trigger).values(constants).on_conflict_do_nothing()

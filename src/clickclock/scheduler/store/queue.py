@@ -1,0 +1,187 @@
+"""The engine's side of the store: plan, claim, mark, finish, adopt.
+
+Never decides (`schedule.decide`, `slots.choose`, `trigger.conclude` do, inside these transactions) and never talks to
+an executor. Invariant: every write after a wait names the attempt and the lease it believes in, and writes nothing
+if they moved on.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from clickclock.scheduler.job import Job
+from clickclock.scheduler.launch import Launch
+from clickclock.scheduler.schedule import Decision
+from clickclock.scheduler.store.claiming import Claimed, claim, launch_or_reason, with_jobs
+from clickclock.scheduler.store.concluding import finish
+from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.planning import Due, Planned, plan
+from clickclock.scheduler.store.rows import effective_job
+from clickclock.scheduler.store.schema import ANY_CLUSTER, LIVE_ROWS, job_trigger, replica
+from clickclock.scheduler.trigger import Conclusion, Exit, State, StopReason, attempt_name, parse_attempt_name
+
+_t = job_trigger.c
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A live attempt as the store knows it."""
+
+    name: str
+    state: State
+    cluster: str
+    node: str | None
+    stop_reason: StopReason | None
+    lease_id: str
+    grace_s: float
+
+
+_MARK_RUNNING = (
+    sa.update(job_trigger)
+    .where(
+        _t.trigger_id == sa.bindparam("b_id"),
+        _t.attempt == sa.bindparam("b_attempt"),
+        _t.lease_id == sa.bindparam("b_lease"),
+        _t.state == State.STARTING,
+    )
+    .values(
+        state=State.RUNNING,
+        started_at=sa.bindparam("started_at"),
+        node=sa.bindparam("node"),
+        lag_ms=sa.func.coalesce(
+            _t.lag_ms,
+            sa.type_coerce(sa.bindparam("started_at"), _t.started_at.type).cast(sa.BigInteger)
+            - sa.cast(_t.due_time, sa.BigInteger),
+        ),
+    )
+)
+
+
+class Queue:
+    """Plan, claim, mark, finish, adopt."""
+
+    def __init__(self, database: Database, default_cluster: str) -> None:
+        self._database = database
+        self._default_cluster = default_cluster
+
+    async def plan(
+        self, now: datetime, limit: int, decide: Callable[[Due], Decision], postpone_to: datetime
+    ) -> Planned:
+        """Claim due schedules and commit what `decide` makes of them; one that fails is postponed, alone."""
+        return await self._database.write(lambda c: plan(c, now, limit, decide, postpone_to))
+
+    async def claim(
+        self,
+        now: datetime,
+        *,
+        cluster: str,
+        node: str,
+        lease_id: str,
+        slots: int,
+        limit: int,
+    ) -> Claimed:
+        """Move queued triggers that may start to `starting`, at most `limit`."""
+        clusters = [cluster, ANY_CLUSTER] if cluster == self._default_cluster else [cluster]
+        holder = {"b_cluster": cluster, "b_node": node, "b_lease": lease_id}
+        return await self._database.write(lambda c: claim(c, now, clusters, holder, slots, limit))
+
+    async def mark_running(self, lease_id: str, started: Sequence[tuple[str, str, datetime]]) -> None:
+        """Attempts (name, node, start) were seen running. Writes nothing for those that are no longer ours."""
+        rows = []
+        for name, node, started_at in started:
+            trigger_id, number = parse_attempt_name(name)
+            rows.append(
+                {"b_id": trigger_id, "b_attempt": number, "b_lease": lease_id, "node": node, "started_at": started_at}
+            )
+        await self._database.write(lambda c: c.execute(_MARK_RUNNING, rows))
+
+    async def finish(
+        self, lease_id: str, exits: Mapping[str, Exit], fraction: Callable[[], float]
+    ) -> dict[str, Conclusion]:
+        """Conclude attempts by name. What the answer leaves out is no longer ours; nothing was written for it."""
+        return await self._database.write(lambda c: finish(c, lease_id, exits, fraction))
+
+    async def stopping(self, lease_id: str) -> list[Held]:
+        """Live attempts of ours that somebody wants stopped."""
+        return await self._held(_t.lease_id == lease_id, _t.stop_reason.is_not(None))
+
+    async def held(self, lease_id: str) -> list[Held]:
+        """All live attempts of ours."""
+        return await self._held(_t.lease_id == lease_id)
+
+    async def left_behind(self, node: str, lease_id: str) -> list[Held]:
+        """Live attempts of this node that an earlier replica on it held."""
+        return await self._held(_t.node == node, _t.lease_id != lease_id)
+
+    async def abandoned(self, now: datetime) -> list[Held]:
+        """Live attempts whose replica's lease has run out."""
+        living = sa.select(replica.c.replica_id).where(replica.c.lease_until > now)
+        return await self._held(_t.lease_id.not_in(living))
+
+    async def _held(self, *conditions: sa.ColumnElement[bool]) -> list[Held]:
+        query = with_jobs(of_deleted_jobs=True).where(LIVE_ROWS, *conditions)
+        return [_as_held(row) for row in await self._database.read(lambda c: c.execute(query).all())]
+
+    async def take_over(self, held: Sequence[Held], lease_id: str) -> None:
+        """Make abandoned attempts ours; those that somebody else took first stay theirs."""
+        rows = [
+            {"b_id": parse_attempt_name(each.name)[0], "b_attempt": parse_attempt_name(each.name)[1],
+             "b_lease": each.lease_id}
+            for each in held
+        ]  # fmt: skip
+        statement = (
+            sa.update(job_trigger)
+            .where(
+                LIVE_ROWS,
+                _t.trigger_id == sa.bindparam("b_id"),
+                _t.attempt == sa.bindparam("b_attempt"),
+                _t.lease_id == sa.bindparam("b_lease"),
+            )
+            .values(lease_id=lease_id)
+        )
+        if rows:
+            await self._database.write(lambda c: c.execute(statement, rows))
+
+    async def relaunch(self, names: Sequence[str]) -> tuple[list[Launch], dict[str, str]]:
+        """Launches of attempts that were claimed already, made again: starting is idempotent by name.
+
+        The second value names those that no longer fit their jobs, each with a sentence why.
+        """
+        ids = [parse_attempt_name(name)[0] for name in names]
+        query = with_jobs().where(LIVE_ROWS, _t.trigger_id.in_(ids))
+        launches: list[Launch] = []
+        unstartable: dict[str, str] = {}
+        for row in await self._database.read(lambda c: c.execute(query).all()):
+            launch = launch_or_reason(row, row.attempt)
+            if isinstance(launch, str):
+                unstartable[attempt_name(row.trigger_id, row.attempt)] = launch
+            else:
+                launches.append(launch)
+        return launches, unstartable
+
+    async def stop_all(self, lease_id: str) -> None:
+        """Ask for every live attempt of ours to be stopped, because the service stops with its jobs."""
+        statement = (
+            sa.update(job_trigger)
+            .where(LIVE_ROWS, _t.lease_id == lease_id, _t.stop_reason.is_(None))
+            .values(stop_reason=StopReason.SHUTDOWN)
+        )
+        await self._database.write(lambda c: c.execute(statement))
+
+
+def _as_held(row: Any) -> Held:
+    grace_s = Job.model_fields["grace_period_seconds"].default
+    if row.definition is not None:
+        grace_s = effective_job(row.definition, row.grouped).grace_period_seconds
+    return Held(
+        attempt_name(row.trigger_id, row.attempt),
+        State(row.state),
+        row.cluster,
+        row.node,
+        row.stop_reason and StopReason(row.stop_reason),
+        row.lease_id,
+        grace_s,
+    )

@@ -1,0 +1,103 @@
+"""Replicas in the store: who serves, since when, and whether they still do.
+
+Never takes anything over (`rescuer.py`). Invariant: a replica's lease is in this one row; the attempts that it holds
+name it, so that a heartbeat is one write however many attempts run.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.rows import upsert
+from clickclock.scheduler.store.schema import (
+    LIVE_ROWS,
+    QUEUED_ROWS,
+    UNFINISHED_ROWS,
+    job,
+    job_trigger,
+    replica,
+    schedule,
+)
+
+_t = job_trigger.c
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """What a replica says of itself."""
+
+    replica_id: str
+    node: str
+    host: str
+    version: str
+    started_at: datetime
+    heartbeat_at: datetime
+    lease_until: datetime
+    clusters: Sequence[Mapping[str, Any]]
+    loops: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """What is in the store now, and what should not be."""
+
+    jobs: int
+    schedules: int
+    queued: int
+    running: int
+    overdue_schedules: int
+    stuck_attempts: int
+
+
+class Replicas:
+    """Heartbeats, and the view over all."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def beat(self, beat: Heartbeat) -> None:
+        """Renew the lease."""
+        row = {name: getattr(beat, name) for name in Heartbeat.__slots__}
+
+        def work(connection: sa.Connection) -> None:
+            statement = upsert(connection, replica).values(row)
+            connection.execute(statement.on_conflict_do_update(index_elements=["replica_id"], set_=row))
+
+        await self._database.write(work)
+
+    async def leave(self, replica_id: str, now: datetime) -> None:
+        """Give the lease up: a clean stop. What still runs may be taken over at once."""
+        statement = sa.update(replica).where(replica.c.replica_id == replica_id).values(lease_until=now)
+        await self._database.write(lambda c: c.execute(statement))
+
+    async def living(self, now: datetime) -> list[Heartbeat]:
+        """Replicas whose lease holds, oldest first."""
+        query = sa.select(replica).where(replica.c.lease_until > now).order_by(replica.c.started_at)
+        rows = await self._database.read(lambda c: c.execute(query).all())
+        return [Heartbeat(**row._mapping) for row in rows]
+
+    async def heartbeats(self, replica_ids: Collection[str]) -> dict[str, datetime]:
+        """When each of these replicas was heard last."""
+        query = sa.select(replica.c.replica_id, replica.c.heartbeat_at).where(replica.c.replica_id.in_(replica_ids))
+        return dict(await self._database.read(lambda c: c.execute(query).all()))
+
+    async def census(self, now: datetime, overdue_before: datetime) -> Census:
+        """Totals, and the invariants: schedules that should have fired, attempts that nobody holds."""
+        living = sa.select(replica.c.replica_id).where(replica.c.lease_until > now)
+
+        def count(*conditions: sa.ColumnElement[bool], of: sa.Table = job_trigger) -> sa.ScalarSelect[int]:
+            return sa.select(sa.func.count()).select_from(of).where(*conditions).scalar_subquery()
+
+        query = sa.select(
+            count(of=job),
+            count(of=schedule),
+            count(QUEUED_ROWS, UNFINISHED_ROWS),
+            count(LIVE_ROWS),
+            count(schedule.c.next_due < overdue_before, of=schedule),
+            count(LIVE_ROWS, _t.lease_id.not_in(living)),
+        )
+        return Census(*(await self._database.read(lambda c: c.execute(query).one())))

@@ -1,0 +1,135 @@
+"""Rows to nouns, and the two statements every resource needs: a page by keyset, and an upsert by key.
+
+Never opens a connection. Invariant: a page is ordered by a unique key, so that `after` can go on where it ended.
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from clickclock.scheduler.group import Group, StoredGroup
+from clickclock.scheduler.image_mapping import ImageMapping
+from clickclock.scheduler.job import Job, StoredJob
+from clickclock.scheduler.schedule import Schedule, StoredSchedule
+from clickclock.scheduler.store.schema import job_trigger
+from clickclock.scheduler.trigger import Attempt, Kind, SkipReason, State, StopReason, Trigger
+
+DEFINITIONS_CACHED = 2048
+"""Definitions kept in their parsed form: those that fire often; 100,000 idle ones stay in the store."""
+
+VERSIONED = {"version", "created_at", "updated_at"}
+_MILLISECOND = timedelta(milliseconds=1)
+_ENUMERATED = {"kind", "state", "skip_reason", "stop_reason"}
+_TRIGGER_COLUMNS = set(Trigger.model_fields) & set(job_trigger.c.keys()) - _ENUMERATED - {"cluster"}
+
+
+def insert_of(dialect: str, table: sa.Table) -> Any:
+    """An INSERT of the dialect of that name, which knows ON CONFLICT."""
+    return (sqlite if dialect == "sqlite" else postgresql).insert(table)
+
+
+def upsert(connection: sa.Connection, table: sa.Table) -> Any:
+    """An INSERT of the connection's own dialect, which knows ON CONFLICT."""
+    return insert_of(connection.dialect.name, table)
+
+
+@lru_cache
+def _insert_new(dialect: str, table: sa.Table) -> Any:
+    return insert_of(dialect, table).on_conflict_do_nothing()
+
+
+def insert_new(connection: sa.Connection, table: sa.Table) -> Any:
+    """An INSERT that passes over rows whose unique key is taken; made once for each table."""
+    return _insert_new(connection.dialect.name, table)
+
+
+def page(
+    query: sa.Select[Any],
+    key: Sequence[sa.ColumnElement[Any]],
+    after: Sequence[Any] | None,
+    limit: int,
+    *,
+    newest_first: bool = False,
+) -> sa.Select[Any]:
+    """`query` ordered by `key`, beginning after the row whose key is `after`."""
+    query = query.order_by(*(column.desc() if newest_first else column for column in key)).limit(limit)
+    if after is None:
+        return query
+    here, there = sa.tuple_(*key), sa.tuple_(*after)
+    return query.where(here < there if newest_first else here > there)
+
+
+def definition_of(record: Job | Group | Schedule | ImageMapping, **filled: str) -> str:
+    """What the user said, as JSON, and only that: what was left unsaid keeps following its default."""
+    return record.model_copy(update=filled).model_dump_json(by_alias=True, exclude_unset=True, exclude=VERSIONED)
+
+
+@lru_cache(DEFINITIONS_CACHED)
+def _group(definition: str) -> Group:
+    return Group.model_validate_json(definition)
+
+
+@lru_cache(DEFINITIONS_CACHED)
+def effective_job(definition: str, group: str | None) -> Job:
+    """A job with its group's defaults, as it runs; parsed once per definition."""
+    job = Job.model_validate_json(definition)
+    return job if group is None else _group(group).apply_to(job)
+
+
+@lru_cache(DEFINITIONS_CACHED)
+def planned_schedule(definition: str) -> Schedule:
+    """A schedule as the planner needs it; parsed once per definition."""
+    return Schedule.model_validate_json(definition)
+
+
+def _versions(row: Any) -> dict[str, Any]:
+    return {"version": row.version, "createdAt": row.created_at, "updatedAt": row.updated_at}
+
+
+def stored_job(row: Any) -> StoredJob:
+    """A job as the service keeps it."""
+    return StoredJob.model_validate({**json.loads(row.definition), **_versions(row)})
+
+
+def stored_group(row: Any, jobs: int, queued: int, running: int) -> StoredGroup:
+    """A group as the service keeps it, with what it holds now."""
+    counts = {"jobs": jobs, "queued": queued, "running": running}
+    return StoredGroup.model_validate({**json.loads(row.definition), **_versions(row), **counts})
+
+
+def stored_schedule(row: Any) -> StoredSchedule:
+    """A schedule as the service keeps it."""
+    return StoredSchedule.model_validate(
+        {**json.loads(row.definition), "nextFireAt": row.next_due, "lastFireAt": row.last_fire, **_versions(row)}
+    )
+
+
+def stored_mapping(row: Any) -> ImageMapping:
+    """A mapping as the service keeps it."""
+    return ImageMapping.model_validate(
+        {**json.loads(row.definition), "createdAt": row.created_at, "updatedAt": row.updated_at}
+    )
+
+
+def trigger_of(row: Any, attempts: list[Attempt] | None = None) -> Trigger:
+    """A row of `job_trigger` as the API shows it."""
+    columns = row._mapping
+    running_ms = None
+    if row.started_at is not None and row.finished_at is not None:
+        running_ms = (row.finished_at - row.started_at) // _MILLISECOND
+    return Trigger.model_construct(
+        **{name: columns[name] for name in _TRIGGER_COLUMNS},
+        kind=Kind(row.kind),
+        state=State(row.state),
+        skip_reason=row.skip_reason and SkipReason(row.skip_reason),
+        stop_reason=row.stop_reason and StopReason(row.stop_reason),
+        cluster=row.cluster or None,
+        duration_ms=running_ms,
+        retry_at=row.ready_at if row.state == State.QUEUED else None,
+        attempts=attempts,
+    )

@@ -1,0 +1,195 @@
+"""Schedules in the store.
+
+Never fires anything (`queue.py`). Invariants: a schedule has its job; its name is unique in the job; no change moves
+the high-water mark backwards, so nothing that is past can fire.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from clickclock.foundation.errors import Fault, Invalid
+from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleVersion
+from clickclock.scheduler.job import Job
+from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming
+from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.jobs import keyed
+from clickclock.scheduler.store.rows import definition_of, effective_job, page, stored_schedule
+from clickclock.scheduler.store.schema import job, job_group, schedule
+
+
+@dataclass(frozen=True, slots=True)
+class NewSchedule:
+    """A schedule that is to be written, with its id and the first time it waits for."""
+
+    schedule: Schedule
+    schedule_id: str
+    upcoming: Upcoming | None
+
+
+class Schedules:
+    """Create, read, replace, delete."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create(self, new: Sequence[NewSchedule], now: datetime) -> list[StoredSchedule]:
+        """All of them or none. Raises `ScheduleExists` or `Invalid`, naming each fault by its place in `new`."""
+        rows = [{**_row(each), "high_water": now, "version": 1, "created_at": now, "updated_at": now} for each in new]
+
+        def work(connection: sa.Connection) -> None:
+            _refuse_misfits(connection, [each.schedule for each in new])
+            try:
+                with connection.begin_nested():
+                    connection.execute(sa.insert(schedule), rows)
+            except IntegrityError as error:
+                raise ScheduleExists(faults=_existing(connection, rows)) from error
+
+        await self._database.write(work)
+        return [
+            StoredSchedule.model_construct(
+                **dict(each.schedule) | {"schedule_id": each.schedule_id, "schedule_name": row["schedule_name"]},
+                next_fire_at=row["next_due"],
+                version=1,
+                created_at=now,
+                updated_at=now,
+            )
+            for each, row in zip(new, rows, strict=True)
+        ]
+
+    async def put(self, new: NewSchedule, now: datetime, if_version: int | None = None) -> StoredSchedule:
+        """Replace the schedule of that id. Raises `ScheduleNotFound`, `StaleVersion`, `ScheduleExists`, `Invalid`."""
+
+        def work(connection: sa.Connection) -> StoredSchedule:
+            mine = schedule.c.schedule_id == new.schedule_id
+            old = connection.execute(sa.select(schedule).where(mine).with_for_update()).one_or_none()
+            if old is None:
+                raise ScheduleNotFound
+            if if_version is not None and old.version != if_version:
+                raise StaleVersion
+            _refuse_misfits(connection, [new.schedule])
+            row = {**_row(new), "version": old.version + 1, "updated_at": now, "high_water": max(old.high_water, now)}
+            try:
+                with connection.begin_nested():
+                    connection.execute(sa.update(schedule).where(mine).values(row))
+            except IntegrityError as error:
+                raise ScheduleExists(faults=[_name_taken("scheduleName", row["schedule_name"])]) from error
+            return stored_schedule(connection.execute(sa.select(schedule).where(mine)).one())
+
+        return await self._database.write(work)
+
+    async def get(self, schedule_id: str) -> StoredSchedule:
+        """One schedule. Raises `ScheduleNotFound`."""
+        query = sa.select(schedule).where(schedule.c.schedule_id == schedule_id)
+        row = await self._database.read(lambda c: c.execute(query).one_or_none())
+        if row is None:
+            raise ScheduleNotFound
+        return stored_schedule(row)
+
+    async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[StoredSchedule]:
+        """Schedules whose columns equal `filters` (schedule_id, application, job_name, schedule_name), by id."""
+        query = page(
+            sa.select(schedule).where(*(schedule.c[name] == value for name, value in filters.items())),
+            [schedule.c.schedule_id],
+            after,
+            limit,
+        )
+        return [stored_schedule(row) for row in await self._database.read(lambda c: c.execute(query).all())]
+
+    async def delete(self, schedule_id: str, if_version: int | None = None) -> None:
+        """Delete; what it triggered already goes on. Raises `ScheduleNotFound`, `StaleVersion`."""
+
+        def work(connection: sa.Connection) -> None:
+            mine = schedule.c.schedule_id == schedule_id
+            version = connection.execute(sa.select(schedule.c.version).where(mine).with_for_update()).scalar()
+            if version is None:
+                raise ScheduleNotFound
+            if if_version is not None and version != if_version:
+                raise StaleVersion
+            connection.execute(sa.delete(schedule).where(mine))
+
+        await self._database.write(work)
+
+
+def _row(new: NewSchedule) -> dict[str, Any]:
+    name = new.schedule.schedule_name or new.schedule_id
+    return {
+        "schedule_id": new.schedule_id,
+        "application": new.schedule.application,
+        "job_name": new.schedule.job_name,
+        "schedule_name": name,
+        "definition": definition_of(new.schedule, schedule_id=new.schedule_id, schedule_name=name),
+        "next_due": new.upcoming and new.upcoming.due,
+    }
+
+
+def _refuse_misfits(connection: sa.Connection, schedules: Sequence[Schedule]) -> None:
+    """Every schedule has its job, and gives it just the parameters that it takes."""
+    jobs: dict[tuple[str, str], Job] = {}
+    for condition in keyed(sorted({(each.application, each.job_name) for each in schedules})):
+        rows = connection.execute(
+            sa.select(job.c.application, job.c.job_name, job.c.definition, job_group.c.definition.label("grouped"))
+            .select_from(job.outerjoin(job_group))
+            .where(condition)
+            .with_for_update(of=job, read=True)
+        )
+        jobs.update({(row.application, row.job_name): effective_job(row.definition, row.grouped) for row in rows})
+    faults: list[Fault] = []
+    for place, each in enumerate(schedules):
+        prefix = f"[{place}]." if len(schedules) > 1 else ""
+        of_job = jobs.get((each.application, each.job_name))
+        if of_job is None:
+            sentence = f"There is no job {each.application}/{each.job_name}; create it first with POST job."
+            faults.append(Fault(f"{prefix}jobName", sentence))
+            continue
+        if not of_job.parameters and not each.parameters:
+            continue
+        try:
+            of_job.fill_parameters(each.parameters)
+        except Invalid as invalid:
+            faults.extend(Fault(prefix + fault.field, fault.message) for fault in invalid.faults)
+    if faults:
+        raise Invalid("A schedule does not fit its job.", faults)
+
+
+def _existing(connection: sa.Connection, rows: Sequence[Mapping[str, Any]]) -> list[Fault]:
+    """Which ids and names were taken, in the store or twice in the request."""
+    faults: list[Fault] = []
+    ids: set[str] = set()
+    names: set[tuple[str, str, str]] = set()
+    taken_ids: set[str] = set()
+    taken_names: set[tuple[str, str, str]] = set()
+    for start in range(0, len(rows), 400):
+        chunk = rows[start : start + 400]
+        taken_ids.update(
+            connection.execute(
+                sa.select(schedule.c.schedule_id).where(
+                    schedule.c.schedule_id.in_([row["schedule_id"] for row in chunk])
+                )
+            ).scalars()
+        )
+        name = sa.tuple_(schedule.c.application, schedule.c.job_name, schedule.c.schedule_name)
+        found = connection.execute(
+            sa.select(schedule.c.application, schedule.c.job_name, schedule.c.schedule_name).where(
+                name.in_([(row["application"], row["job_name"], row["schedule_name"]) for row in chunk])
+            )
+        )
+        taken_names.update((row.application, row.job_name, row.schedule_name) for row in found)
+    for place, row in enumerate(rows):
+        prefix = f"[{place}]." if len(rows) > 1 else ""
+        key = (row["application"], row["job_name"], row["schedule_name"])
+        if row["schedule_id"] in taken_ids or row["schedule_id"] in ids:
+            faults.append(Fault(f"{prefix}scheduleId", f"The id {row['schedule_id']!r} is taken."))
+        if key in taken_names or key in names:
+            faults.append(_name_taken(f"{prefix}scheduleName", row["schedule_name"]))
+        ids.add(row["schedule_id"])
+        names.add(key)
+    return faults
+
+
+def _name_taken(field: str, name: str) -> Fault:
+    return Fault(field, f"The job has a schedule named {name!r} already.")

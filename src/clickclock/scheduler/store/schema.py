@@ -1,0 +1,286 @@
+"""The tables. SQLAlchemy Core, one definition for SQLite and PostgreSQL.
+
+Never holds logic; `migrations/` brings an existing database to this shape, and a contract test compares the two.
+Invariants in the schema: one row per (schedule, nominal time); one trigger per idempotency key; a schedule has its
+job. The hot rows have partial indexes of their own, so that history never slows the present.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator
+
+from clickclock.scheduler.trigger import FINISHED, LIVE, UNFINISHED, State
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class InstantMs(TypeDecorator[datetime]):
+    """An aware UTC datetime, kept as whole milliseconds since 1970."""
+
+    impl = sa.BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:
+        return None if value is None else (value - _EPOCH) // _MILLISECOND
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        return None if value is None else _EPOCH + timedelta(milliseconds=value)
+
+
+ANY_CLUSTER = ""
+"""The cluster of a trigger whose job names none: whichever is the default takes it."""
+
+Json = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _instant(name: str, nullable: bool = False) -> sa.Column[datetime]:
+    return sa.Column(name, InstantMs, nullable=nullable)
+
+
+def _versioned() -> list[sa.Column[Any]]:
+    return [sa.Column("version", sa.Integer, nullable=False), _instant("created_at"), _instant("updated_at")]
+
+
+job_group = sa.Table(
+    "job_group",
+    metadata,
+    sa.Column("group_name", sa.Text, primary_key=True),
+    sa.Column("definition", sa.Text, nullable=False),
+    sa.Column("paused", sa.Boolean, nullable=False),
+    _instant("resumed_at", nullable=True),
+    sa.Column("max_concurrent", sa.Integer),
+    *_versioned(),
+)
+
+job = sa.Table(
+    "job",
+    metadata,
+    sa.Column("application", sa.Text, primary_key=True),
+    sa.Column("job_name", sa.Text, primary_key=True),
+    sa.Column("definition", sa.Text, nullable=False),
+    sa.Column("group_name", sa.Text, sa.ForeignKey("job_group.group_name")),
+    sa.Column("enabled", sa.Boolean, nullable=False),
+    _instant("enabled_since", nullable=True),
+    sa.Column("max_concurrent", sa.Integer),
+    *_versioned(),
+    sa.Index(None, "group_name", sqlite_where=sa.text("group_name IS NOT NULL")),
+)
+
+schedule = sa.Table(
+    "schedule",
+    metadata,
+    sa.Column("schedule_id", sa.Text, primary_key=True),
+    sa.Column("application", sa.Text, nullable=False),
+    sa.Column("job_name", sa.Text, nullable=False),
+    sa.Column("schedule_name", sa.Text, nullable=False),
+    sa.Column("definition", sa.Text, nullable=False),
+    _instant("high_water"),
+    _instant("next_due", nullable=True),
+    _instant("last_fire", nullable=True),
+    *_versioned(),
+    sa.UniqueConstraint("application", "job_name", "schedule_name"),
+    sa.ForeignKeyConstraint(["application", "job_name"], ["job.application", "job.job_name"]),
+    sa.Index(None, "next_due"),
+)
+
+
+def _states(column: sa.Column[str], states: frozenset[State]) -> sa.ColumnElement[bool]:
+    return column.in_([sa.literal_column(f"'{state}'") for state in sorted(states)])
+
+
+_state: sa.Column[str] = sa.Column("state", sa.Text, nullable=False)
+_schedule_id: sa.Column[str] = sa.Column("schedule_id", sa.Text)
+_idempotency_key: sa.Column[str] = sa.Column("idempotency_key", sa.Text)
+_stop_reason: sa.Column[str] = sa.Column("stop_reason", sa.Text)
+
+job_trigger = sa.Table(
+    "job_trigger",
+    metadata,
+    sa.Column("trigger_id", sa.Text, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("application", sa.Text, nullable=False),
+    sa.Column("job_name", sa.Text, nullable=False),
+    _schedule_id,
+    sa.Column("group_name", sa.Text),
+    sa.Column("cluster", sa.Text, nullable=False),
+    _state,
+    sa.Column("skip_reason", sa.Text),
+    sa.Column("skipped_count", sa.Integer),
+    _instant("skipped_through", nullable=True),
+    _instant("nominal_time", nullable=True),
+    _instant("due_time"),
+    _instant("ready_at"),
+    _instant("queued_at"),
+    _instant("started_at", nullable=True),
+    _instant("finished_at", nullable=True),
+    sa.Column("lag_ms", sa.BigInteger),
+    sa.Column("serial", sa.Boolean, nullable=False),
+    sa.Column("priority", sa.Integer, nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("max_attempts", sa.Integer, nullable=False),
+    sa.Column("lease_id", sa.Text),
+    _stop_reason,
+    sa.Column("exit_code", sa.Integer),
+    sa.Column("signal", sa.Integer),
+    sa.Column("message", sa.Text),
+    sa.Column("node", sa.Text),
+    sa.Column("image", sa.Text),
+    sa.Column("resolved_command", Json),
+    sa.Column("parameters", Json, nullable=False),
+    sa.Column("cpu_seconds", sa.Float),
+    sa.Column("max_memory_bytes", sa.BigInteger),
+    sa.Column("preemption_count", sa.Integer, nullable=False),
+    sa.Column("preempted_by", sa.Text),
+    sa.Column("requested_by", sa.Text),
+    sa.Column("reason", sa.Text),
+    _idempotency_key,
+)
+
+
+def _partial(
+    name: str, *columns: str | sa.ColumnElement[Any], where: sa.ColumnElement[bool], unique: bool = False
+) -> sa.Index:
+    return sa.Index(
+        name,
+        *(job_trigger.c[column] if isinstance(column, str) else column for column in columns),
+        unique=unique,
+        sqlite_where=where,
+        postgresql_where=where,
+    )
+
+
+LIVE_ROWS = _states(_state, LIVE)
+UNFINISHED_ROWS = _states(_state, UNFINISHED)
+UNHAPPY_ROWS = _states(_state, FINISHED - {State.SUCCEEDED})
+QUEUED_ROWS = _states(_state, frozenset({State.QUEUED}))
+_partial(
+    "uq_job_trigger_schedule_nominal",
+    "schedule_id",
+    "nominal_time",
+    where=_schedule_id.is_not(None),
+    unique=True,
+)
+_partial(
+    "uq_job_trigger_idempotency_key",
+    "application",
+    "job_name",
+    "idempotency_key",
+    where=_idempotency_key.is_not(None),
+    unique=True,
+)
+_partial("ix_job_trigger_queue", job_trigger.c.priority.desc(), "ready_at", "trigger_id", where=QUEUED_ROWS)
+_partial("ix_job_trigger_ready", "ready_at", where=QUEUED_ROWS)
+_partial("ix_job_trigger_live", "cluster", "lease_id", "trigger_id", where=LIVE_ROWS)
+_partial("ix_job_trigger_unfinished_job", "application", "job_name", "state", where=UNFINISHED_ROWS)
+# With the state, or SQLite takes the unique index, and reads all that a schedule ever triggered.
+_partial("ix_job_trigger_unfinished_schedule", "schedule_id", "state", where=UNFINISHED_ROWS)
+_partial("ix_job_trigger_stopping", "trigger_id", where=sa.and_(_stop_reason.is_not(None), LIVE_ROWS))
+_partial(
+    "ix_job_trigger_unhappy",
+    "state",
+    "trigger_id",
+    where=UNHAPPY_ROWS,
+)
+sa.Index("ix_job_trigger_job", job_trigger.c.application, job_trigger.c.job_name, job_trigger.c.trigger_id)
+
+attempt = sa.Table(
+    "attempt",
+    metadata,
+    sa.Column("trigger_id", sa.Text, primary_key=True),
+    sa.Column("attempt", sa.Integer, primary_key=True),
+    sa.Column("state", sa.Text, nullable=False),
+    _instant("started_at", nullable=True),
+    _instant("finished_at"),
+    sa.Column("exit_code", sa.Integer),
+    sa.Column("signal", sa.Integer),
+    sa.Column("message", sa.Text),
+    sa.Column("cluster", sa.Text),
+    sa.Column("node", sa.Text),
+    sa.Column("cpu_seconds", sa.Float),
+    sa.Column("max_memory_bytes", sa.BigInteger),
+)
+
+job_hour = sa.Table(
+    "job_hour",
+    metadata,
+    sa.Column("application", sa.Text, primary_key=True),
+    sa.Column("job_name", sa.Text, primary_key=True),
+    sa.Column("hour", InstantMs, primary_key=True),
+    *(
+        sa.Column(name, sa.BigInteger, nullable=False)
+        for name in (
+            "succeeded",
+            "failed",
+            "timed_out",
+            "cancelled",
+            "lost",
+            "skipped",
+            "retry_count",
+            "preemption_count",
+            "duration_count",
+            "lag_count",
+        )
+    ),
+    *(sa.Column(name, sa.Float, nullable=False) for name in ("duration_sum", "lag_sum", "cpu_seconds")),
+    *(sa.Column(name, sa.Float) for name in ("duration_min", "duration_max", "lag_min", "lag_max")),
+    sa.Column("max_memory_bytes", sa.BigInteger),
+)
+
+job_hour_bucket = sa.Table(
+    "job_hour_bucket",
+    metadata,
+    sa.Column("application", sa.Text, primary_key=True),
+    sa.Column("job_name", sa.Text, primary_key=True),
+    sa.Column("hour", InstantMs, primary_key=True),
+    sa.Column("metric", sa.Text, primary_key=True),
+    sa.Column("bucket", sa.Integer, primary_key=True),
+    sa.Column("count", sa.BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+job_pulse = sa.Table(
+    "job_pulse",
+    metadata,
+    sa.Column("application", sa.Text, primary_key=True),
+    sa.Column("job_name", sa.Text, primary_key=True),
+    sa.Column("streak", sa.Integer, nullable=False),
+    sa.Column("last_success_id", sa.Text),
+    _instant("last_success_at", nullable=True),
+    sa.Column("last_failure_id", sa.Text),
+    _instant("last_failure_at", nullable=True),
+)
+
+image_mapping = sa.Table(
+    "image_mapping",
+    metadata,
+    sa.Column("prefix", sa.Text, primary_key=True),
+    sa.Column("definition", sa.Text, nullable=False),
+    *_versioned(),
+)
+
+replica = sa.Table(
+    "replica",
+    metadata,
+    sa.Column("replica_id", sa.Text, primary_key=True),
+    sa.Column("node", sa.Text, nullable=False),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("version", sa.Text, nullable=False),
+    _instant("started_at"),
+    _instant("heartbeat_at"),
+    _instant("lease_until"),
+    sa.Column("clusters", Json, nullable=False),
+    sa.Column("loops", Json, nullable=False),
+)

@@ -1,0 +1,294 @@
+"""Triggers as their users see them: asked for, listed, cancelled, pruned.
+
+Never starts or concludes an attempt (`queue.py`). Invariants: one trigger per idempotency key; a finished trigger
+never changes again.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from clickclock.foundation.errors import Fault, Invalid
+from clickclock.scheduler.errors import JobIsDisabled, JobNotFound, TriggerIsFinished, TriggerNotFound
+from clickclock.scheduler.statistics import Ending
+from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.rollups import record
+from clickclock.scheduler.store.rows import effective_job, page, trigger_of, upsert
+from clickclock.scheduler.store.schema import (
+    ANY_CLUSTER,
+    UNFINISHED_ROWS,
+    UNHAPPY_ROWS,
+    attempt,
+    job,
+    job_group,
+    job_hour,
+    job_hour_bucket,
+    job_trigger,
+    replica,
+)
+from clickclock.scheduler.trigger import (
+    FINISHED,
+    LIVE,
+    UNFINISHED,
+    Attempt,
+    Kind,
+    NewTrigger,
+    State,
+    StopReason,
+    Trigger,
+)
+
+
+def cancel_rows(
+    connection: sa.Connection,
+    condition: sa.ColumnElement[bool],
+    now: datetime,
+    message: str,
+    reason: StopReason = StopReason.CANCELLED,
+) -> None:
+    """End the queued triggers that meet `condition`, and ask for the live ones to be stopped."""
+    is_queued = job_trigger.c.state == State.QUEUED
+    # One statement: between two, a trigger could be claimed or queued again, and be met by neither.
+    asked = connection.execute(
+        sa.update(job_trigger)
+        .where(condition, UNFINISHED_ROWS, job_trigger.c.stop_reason.is_(None))
+        .values(
+            stop_reason=reason,
+            state=sa.case((is_queued, State.CANCELLED), else_=job_trigger.c.state),
+            # A retry that waited: how long its last attempt ran is in that attempt's own row.
+            started_at=sa.case((is_queued, None), else_=job_trigger.c.started_at),
+            finished_at=sa.case((is_queued, sa.literal(now, job_trigger.c.finished_at.type)), else_=None),
+            message=sa.case((is_queued, message), else_=job_trigger.c.message),
+        )
+        .returning(
+            job_trigger.c.trigger_id,
+            job_trigger.c.application,
+            job_trigger.c.job_name,
+            job_trigger.c.state,
+            job_trigger.c.attempt,
+            job_trigger.c.preemption_count,
+            job_trigger.c.lag_ms,
+            job_trigger.c.cpu_seconds,
+            job_trigger.c.max_memory_bytes,
+        )
+    ).all()
+    record(
+        connection,
+        [
+            (
+                row.trigger_id,
+                Ending(
+                    row.application,
+                    row.job_name,
+                    State.CANCELLED,
+                    now,
+                    row.attempt,
+                    row.preemption_count,
+                    lag_ms=row.lag_ms,
+                    cpu_seconds=row.cpu_seconds,
+                    max_memory_bytes=row.max_memory_bytes,
+                ),
+            )
+            for row in asked
+            if row.state == State.CANCELLED
+        ],
+    )
+
+
+class Triggers:
+    """Ask for runs, look at them, cancel them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create(self, new: NewTrigger, now: datetime) -> tuple[Trigger, bool]:
+        """Queue a run; the second value is False when the idempotency key brought back an earlier trigger.
+
+        Raises `JobNotFound`, `JobIsDisabled`, `Invalid` (parameters).
+        """
+        query = (
+            sa.select(job.c.definition, job.c.group_name, job_group.c.definition.label("grouped"))
+            .select_from(job.outerjoin(job_group))
+            .where(job.c.application == new.application, job.c.job_name == new.job_name)
+            # The job may not go before its trigger is there: nobody would cancel it, and nobody could start it.
+            .with_for_update(of=job, read=True, key_share=True)
+        )
+
+        def work(connection: sa.Connection) -> tuple[Trigger, bool]:
+            if new.idempotency_key is not None and (earlier := _by_key(connection, new)) is not None:
+                return earlier, False
+            found = connection.execute(query).one_or_none()
+            if found is None:
+                raise JobNotFound(
+                    f"There is no job {new.application}/{new.job_name}; create it first with POST job.",
+                    [Fault("jobName", f"There is no job {new.job_name!r} in application {new.application!r}.")],
+                )
+            its_job = effective_job(found.definition, found.grouped)
+            if not its_job.enabled:
+                raise JobIsDisabled
+            due = max(new.run_at or now, now)
+            row = connection.execute(
+                upsert(connection, job_trigger)
+                .values(
+                    trigger_id=new.trigger_id,
+                    kind=Kind.MANUAL,
+                    application=new.application,
+                    job_name=new.job_name,
+                    group_name=found.group_name,
+                    cluster=its_job.cluster or ANY_CLUSTER,
+                    state=State.QUEUED,
+                    due_time=due,
+                    ready_at=due,
+                    queued_at=now,
+                    serial=False,
+                    priority=its_job.priority if new.priority is None else new.priority,
+                    attempt=0,
+                    max_attempts=1 + its_job.max_retries,
+                    parameters=its_job.fill_parameters(new.parameters),
+                    preemption_count=0,
+                    requested_by=new.requested_by,
+                    reason=new.reason,
+                    idempotency_key=new.idempotency_key,
+                )
+                .on_conflict_do_nothing()
+                .returning(job_trigger)
+            ).one_or_none()
+            if row is not None:
+                return trigger_of(row), True
+            earlier = _by_key(connection, new)  # another replica was first with this key
+            if earlier is None:
+                raise Invalid("The trigger could not be recorded; send it again.")
+            return earlier, False
+
+        return await self._database.write(work)
+
+    async def get(self, trigger_id: str) -> Trigger:
+        """One trigger with its attempts. Raises `TriggerNotFound`."""
+
+        def work(connection: sa.Connection) -> Trigger:
+            mine = job_trigger.c.trigger_id == trigger_id
+            row = connection.execute(sa.select(job_trigger).where(mine)).one_or_none()
+            if row is None:
+                raise TriggerNotFound
+            tries = connection.execute(
+                sa.select(attempt).where(attempt.c.trigger_id == trigger_id).order_by(attempt.c.attempt)
+            )
+            attempts = [Attempt(**{name: each._mapping[name] for name in Attempt.model_fields}) for each in tries]
+            if State(row.state) in LIVE:
+                attempts.append(
+                    Attempt(
+                        attempt=row.attempt,
+                        state=row.state,
+                        started_at=row.started_at,
+                        cluster=row.cluster,
+                        node=row.node,
+                    )
+                )
+            return trigger_of(row, attempts)
+
+        return await self._database.read(work)
+
+    async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[Trigger]:
+        """Triggers whose columns equal `filters`, newest first; `states`, and `since` and `until` of queued_at, too."""
+        columns = {name: value for name, value in filters.items() if name not in {"states", "since", "until"}}
+        query = sa.select(job_trigger).where(*(job_trigger.c[name] == value for name, value in columns.items()))
+        key: sa.ColumnElement[Any] = job_trigger.c.trigger_id
+        if states := filters.get("states"):
+            query = query.where(_in_states(frozenset(states)))
+            if UNFINISHED.issuperset(states):
+                # Sorting what is unfinished beats walking through all of history in order, which SQLite would choose.
+                key = key.concat("")
+        if (since := filters.get("since")) is not None:
+            query = query.where(job_trigger.c.queued_at >= since)
+        if (until := filters.get("until")) is not None:
+            query = query.where(job_trigger.c.queued_at < until)
+        query = page(query, [key], after, limit, newest_first=True)
+        return [trigger_of(row) for row in await self._database.read(lambda c: c.execute(query).all())]
+
+    async def cancel(self, trigger_id: str, now: datetime) -> Trigger:
+        """Cancel: at once when queued, by stopping it when it runs. Raises `TriggerNotFound`, `TriggerIsFinished`."""
+
+        def work(connection: sa.Connection) -> Trigger:
+            mine = job_trigger.c.trigger_id == trigger_id
+            row = connection.execute(sa.select(job_trigger).where(mine).with_for_update()).one_or_none()
+            if row is None:
+                raise TriggerNotFound
+            if State(row.state) in FINISHED:
+                raise TriggerIsFinished(f"The trigger has {row.state} already; there is nothing to cancel.")
+            cancel_rows(connection, mine, now, "Cancelled before it started.")
+            return trigger_of(connection.execute(sa.select(job_trigger).where(mine)).one())
+
+        return await self._database.write(work)
+
+    async def prunable(
+        self, before: Mapping[tuple[str, str], datetime], otherwise: datetime, limit: int
+    ) -> list[tuple[str, int]]:
+        """Finished triggers older than their job's limit, each with its number of attempts.
+
+        `otherwise` is the limit of jobs that are gone.
+        """
+
+        def work(connection: sa.Connection) -> list[tuple[str, int]]:
+            names = sa.select(job_trigger.c.application, job_trigger.c.job_name).distinct()
+            found: list[tuple[str, int]] = []
+            for application, job_name in connection.execute(names).all():
+                limit_at = before.get((application, job_name), otherwise)
+                query = (
+                    sa.select(job_trigger.c.trigger_id, job_trigger.c.attempt)
+                    .where(
+                        job_trigger.c.application == application,
+                        job_trigger.c.job_name == job_name,
+                        job_trigger.c.trigger_id < _first_id_at(limit_at),
+                        job_trigger.c.finished_at < limit_at,
+                    )
+                    .order_by(job_trigger.c.trigger_id)
+                    .limit(limit - len(found))
+                )
+                found.extend(connection.execute(query))
+                if len(found) >= limit:
+                    break
+            return found
+
+        return await self._database.read(work)
+
+    async def prune(self, trigger_ids: Sequence[str], rollups_before: datetime) -> None:
+        """Remove finished triggers with their attempts, and rollups and replicas of long ago."""
+
+        def work(connection: sa.Connection) -> None:
+            finished = job_trigger.c.state.not_in(sorted(UNFINISHED))
+            connection.execute(sa.delete(attempt).where(attempt.c.trigger_id.in_(trigger_ids)))
+            connection.execute(sa.delete(job_trigger).where(job_trigger.c.trigger_id.in_(trigger_ids), finished))
+            for table in (job_hour, job_hour_bucket):
+                connection.execute(sa.delete(table).where(table.c.hour < rollups_before))
+            connection.execute(sa.delete(replica).where(replica.c.heartbeat_at < rollups_before))
+
+        await self._database.write(work)
+
+
+def _by_key(connection: sa.Connection, new: NewTrigger) -> Trigger | None:
+    row = connection.execute(
+        sa.select(job_trigger).where(
+            job_trigger.c.application == new.application,
+            job_trigger.c.job_name == new.job_name,
+            job_trigger.c.idempotency_key == new.idempotency_key,
+        )
+    ).one_or_none()
+    return None if row is None else trigger_of(row)
+
+
+def _in_states(states: frozenset[State]) -> sa.ColumnElement[bool]:
+    """A condition that the partial indexes can answer: they know their states as literals."""
+    condition = job_trigger.c.state.in_(sorted(states))
+    if states <= UNFINISHED:
+        return sa.and_(condition, UNFINISHED_ROWS)
+    if State.SUCCEEDED not in states and states <= FINISHED:
+        return sa.and_(condition, UNHAPPY_ROWS)
+    return condition
+
+
+def _first_id_at(instant: datetime) -> str:
+    """The smallest UUID version 7 of that millisecond: ids sort by the time of their making."""
+    digits = f"{int(instant.timestamp() * 1000):012x}"
+    return f"{digits[:8]}-{digits[8:]}"

@@ -1,0 +1,208 @@
+"""Claiming in every store: order, caps, slots, and that nothing is taken twice or starves."""
+
+import asyncio
+from collections import Counter
+
+from clickclock.scheduler.store import Claimed, Store
+from clickclock.scheduler.trigger import State, attempt_name
+from tests.stores import NOW, add_job, add_schedule, at, claim, ended, finish, group, job, plan, queue, start, states
+
+
+def jobs_of(claimed: Claimed) -> list[str]:
+    return [each.environment["CLICKCLOCK_JOB_NAME"] for each in claimed.launches]
+
+
+async def test_higher_priority_starts_first_and_then_who_was_ready_first(store: Store) -> None:
+    await store.jobs.create([job(name) for name in ("low", "late", "early", "high")], NOW)
+    await queue(store, "low", priority=10)
+    await queue(store, "late", now=at(2))
+    await queue(store, "early", now=at(1))
+    await queue(store, "high", priority=90)
+    assert jobs_of(await claim(store, at(3), limit=3)) == ["high", "early", "late"]
+    assert jobs_of(await claim(store, at(3))) == ["low"]
+
+
+async def test_a_claim_makes_an_attempt_that_is_ours(store: Store) -> None:
+    await add_job(
+        store, command="run --day {{ parameters.day }}", parameters={"day": "x"}, image="i", timeout_seconds=5,
+        grace_period_seconds=3, environment={"A": "b"}, working_directory="/w", resources={"cpu": 2, "memory": "1Ki"},
+    )  # fmt: skip
+    trigger_id = await queue(store)
+    claimed = await claim(store)
+    (launch,) = claimed.launches
+    assert (launch.name, launch.argv) == (attempt_name(trigger_id, 1), ("run", "--day", "x"))
+    assert (launch.image, launch.timeout_s, launch.grace_s, launch.working_directory) == ("i", 5, 3, "/w")
+    assert (launch.cpu, launch.memory_bytes) == (2, 1024)
+    assert launch.environment["A"] == "b"
+    assert launch.environment["CLICKCLOCK_ATTEMPT"] == "1"
+    assert (claimed.unstartable, claimed.next_ready, claimed.blocked) == ((), None, False)
+    trigger = await store.triggers.get(trigger_id)
+    assert (trigger.state, trigger.attempt, trigger.cluster, trigger.node) == (State.STARTING, 1, "local", "node-1")
+    assert (trigger.image, trigger.resolved_command) == ("i", ["run", "--day", "x"])
+    (held,) = await store.queue.held("lease-1")
+    assert (held.name, held.state, held.lease_id, held.stop_reason) == (launch.name, State.STARTING, "lease-1", None)
+    assert (await claim(store)).launches == ()
+
+
+async def test_the_group_says_what_the_job_leaves_unsaid(store: Store) -> None:
+    await store.groups.create(group(defaults={"timeout_seconds": 7, "grace_period_seconds": 2}), NOW)
+    await add_job(store, group_name="exports", grace_period_seconds=4)
+    await queue(store)
+    (launch,) = (await claim(store)).launches
+    assert (launch.timeout_s, launch.grace_s) == (7, 4)
+
+
+async def test_claimers_that_race_never_take_the_same(store: Store, second: Store) -> None:
+    await add_job(store)
+    ids = [await queue(store) for _ in range(60)]
+    claims = await asyncio.gather(
+        *(claim(each, lease=f"lease-{n}", limit=10) for n, each in enumerate((store, second) * 4))
+    )
+    taken = Counter(launch.name for each in claims for launch in each.launches)
+    assert taken == {attempt_name(each, 1): 1 for each in ids}
+
+
+async def test_no_more_is_claimed_than_there_are_slots(store: Store) -> None:
+    await add_job(store)
+    for _ in range(5):
+        await queue(store)
+    first = await claim(store, slots=3)
+    assert (len(first.launches), first.blocked) == (3, True)
+    assert ((await claim(store, slots=3)).launches, (await claim(store, slots=2)).launches) == ((), ())
+    await finish(store, first.launches[0].name, ended())
+    assert len((await claim(store, slots=3)).launches) == 1
+    assert len((await claim(store, lease="another", slots=3)).launches) == 1  # a replica's slots are its own
+
+
+async def test_a_limit_that_is_reached_is_no_blockade(store: Store) -> None:
+    await add_job(store)
+    for _ in range(3):
+        await queue(store)
+    claimed = await claim(store, limit=2)
+    assert (len(claimed.launches), claimed.blocked) == (2, False)
+
+
+async def test_a_job_never_runs_more_often_at_once_than_it_may(store: Store) -> None:
+    await add_job(store, max_concurrent_triggers=2)
+    for _ in range(5):
+        await queue(store)
+    claimed = await claim(store)
+    assert (len(claimed.launches), claimed.blocked) == (2, True)
+    assert (await claim(store)).launches == ()
+    await finish(store, claimed.launches[0].name, ended())
+    assert len((await claim(store)).launches) == 1
+
+
+async def test_a_group_never_runs_more_often_at_once_than_it_may(store: Store) -> None:
+    await store.groups.create(group(max_concurrent_triggers=3), NOW)
+    await store.jobs.create([job("a", group_name="exports"), job("b", group_name="exports"), job("free")], NOW)
+    for name in ("a", "b", "a", "b", "free"):
+        await queue(store, name)
+    assert jobs_of(await claim(store)) == ["a", "b", "a", "free"]
+    assert (await claim(store)).launches == ()
+
+
+async def test_replicas_that_race_never_exceed_a_cap(store: Store, second: Store) -> None:
+    await store.groups.create(group(max_concurrent_triggers=5), NOW)
+    await store.jobs.create([job("capped", max_concurrent_triggers=3), job("grouped", group_name="exports")], NOW)
+    for _ in range(12):
+        await queue(store, "capped")
+        await queue(store, "grouped")
+    claims = await asyncio.gather(
+        *(claim(each, lease=f"lease-{n}", limit=4) for n, each in enumerate((store, second) * 4))
+    )
+    assert Counter(name for each in claims for name in jobs_of(each)) == {"capped": 3, "grouped": 5}
+
+
+async def test_a_full_job_does_not_hold_up_those_behind_it(store: Store) -> None:
+    await store.jobs.create([job("full", max_concurrent_triggers=1), job("free")], NOW)
+    for _ in range(300):
+        await queue(store, "full", priority=90)
+    await queue(store, "free", priority=0)
+    assert jobs_of(await claim(store, limit=10)) == ["full", "free"]
+
+
+async def test_many_full_jobs_do_not_hold_up_those_behind_them_even_for_the_last_slot(store: Store) -> None:
+    names = [f"full{number:03}" for number in range(150)]
+    await store.jobs.create([*(job(each, max_concurrent_triggers=1) for each in names), job("free")], NOW)
+    for each in names:
+        await queue(store, each)
+    await claim(store, limit=200)
+    for each in names:
+        await queue(store, each, priority=90)
+    await queue(store, "free", priority=0)
+    assert jobs_of(await claim(store, slots=151, limit=100)) == ["free"]
+
+
+async def test_a_full_group_or_a_waiting_schedule_does_not_hold_up_others(store: Store) -> None:
+    await store.groups.create(group(max_concurrent_triggers=1), NOW)
+    await store.jobs.create([job("a", group_name="exports"), job(), job("free")], NOW)
+    await add_schedule(store, overlap_policy="queue")
+    for minute in range(1, 6):
+        await plan(store, at(60 * minute))
+        await queue(store, "a", priority=90)
+    await queue(store, "free", now=at(600), priority=0)
+    assert sorted(jobs_of(await claim(store, at(600), limit=3))) == ["a", "export", "free"]
+
+
+async def test_the_queue_of_a_disabled_job_or_a_paused_group_waits(store: Store) -> None:
+    await store.groups.create(group(), NOW)
+    await store.jobs.create([job("disabled"), job("paused", group_name="exports"), job("free")], NOW)
+    for name in ("disabled", "paused", "free"):
+        await queue(store, name)
+    await store.jobs.put(job("disabled", enabled=False), NOW)
+    await store.groups.put(group(paused=True), NOW)
+    assert jobs_of(await claim(store)) == ["free"]
+    await store.jobs.put(job("disabled"), NOW)
+    await store.groups.put(group(), NOW)
+    assert sorted(jobs_of(await claim(store))) == ["disabled", "paused"]
+
+
+async def test_a_cluster_takes_what_is_its_own_and_the_default_one_what_names_none(store: Store) -> None:
+    await store.jobs.create([job("remote", cluster="remote"), job("any"), job("local", cluster="local")], NOW)
+    for name in ("remote", "any", "local"):
+        await queue(store, name)
+    await queue(store, "remote", run_at=at(50))
+    remote = await claim(store, cluster="remote")
+    assert (jobs_of(remote), remote.next_ready) == (["remote"], at(50))
+    local = await claim(store)
+    assert (jobs_of(local), local.next_ready) == (["any", "local"], None)
+
+
+async def test_what_no_longer_fits_its_job_is_ours_to_refuse(store: Store) -> None:
+    await add_job(store, parameters={"day": "x"})
+    trigger_id = await queue(store)
+    await queue(store)
+    await store.jobs.put(job(command="run {{ parameters.hour }}", parameters={"hour": None}), NOW)
+    claimed = await claim(store, limit=1)
+    assert claimed.launches == ()
+    ((name, why),) = claimed.unstartable
+    assert name == attempt_name(trigger_id, 1)
+    assert "hour" in why
+    assert len(await store.queue.held("lease-1")) == 1
+
+
+async def test_a_retry_waits_for_its_time_and_counts_on(store: Store) -> None:
+    await add_job(store, max_retries=2, retry_backoff={"initial_seconds": 8, "multiplier": 2})
+    name = await start(store)
+    await finish(store, name, ended(at(10), code=1), fraction=0.5)
+    claimed = await claim(store, at(13.999))
+    assert (claimed.launches, claimed.next_ready) == ((), at(14))
+    (again,) = (await claim(store, at(14))).launches
+    assert again.name == name[:-1] + "2"
+    await finish(store, again.name, ended(at(20), code=1), fraction=0.5)
+    assert (await claim(store, at(27))).next_ready == at(28)
+    (last,) = (await claim(store, at(28))).launches
+    await finish(store, last.name, ended(at(30), code=1))
+    assert await states(store) == [State.FAILED]
+
+
+async def test_a_retry_finds_a_slot_taken_and_waits_for_it(store: Store) -> None:
+    await add_job(store, max_retries=1, max_concurrent_triggers=1)
+    first = await start(store)
+    other = await queue(store, now=at(1))
+    await finish(store, first, ended(at(2), code=1), fraction=0.0)
+    taken = await claim(store, at(3))
+    assert [each.name for each in taken.launches] == [attempt_name(other, 1)]
+    await finish(store, attempt_name(other, 1), ended(at(4)))
+    assert [each.name for each in (await claim(store, at(5))).launches] == [first[:-1] + "2"]

@@ -1,0 +1,186 @@
+"""What the store counts: rollups, pulses, live counts, census, replicas."""
+
+import random
+from datetime import datetime, timedelta
+
+import pytest
+
+from clickclock.scheduler.statistics import Ending, Rollup, roll_up, summarise, total
+from clickclock.scheduler.store import Census, Store
+from clickclock.scheduler.trigger import FINISHED, ExitKind, State, Trigger
+from tests.stores import (
+    NOW,
+    add_job,
+    add_schedule,
+    at,
+    claim,
+    ended,
+    finish,
+    group,
+    heartbeat,
+    job,
+    plan,
+    queue,
+    start,
+    triggers,
+)
+
+FOREVER = (at(-10 * 86400), at(10 * 86400))
+
+
+def endings_of(trigger: Trigger) -> list[Ending]:
+    """What a finished row says of itself."""
+    assert trigger.finished_at is not None
+    return [
+        Ending(
+            trigger.application, trigger.job_name, trigger.state, trigger.finished_at, trigger.attempt,
+            trigger.preemption_count, trigger.duration_ms, trigger.lag_ms, trigger.cpu_seconds,
+            trigger.max_memory_bytes,
+        )
+    ] * (trigger.skipped_count or 1)  # fmt: skip
+
+
+async def live_a_little(store: Store, dice: random.Random) -> None:
+    """Three hours of all that can happen to the triggers of three jobs."""
+    jobs = [job(name, max_retries=dice.randrange(3)) for name in ("a", "b", "c")]
+    await store.jobs.create(jobs, NOW)
+    await add_schedule(store, "s", job_name="a", overlap_policy=dice.choice(["skip", "queue", "replace", "allow"]))
+    await add_schedule(
+        store, "t", job_name="b", kind="interval", expression="7", catch_up={"policy": dice.choice(["all", "none"])}
+    )
+    kinds = [ExitKind.CODE] * 4 + [ExitKind.SIGNAL, ExitKind.TIMEOUT, ExitKind.LOST, ExitKind.NOT_STARTED]
+    now: datetime = NOW
+    for _ in range(40):
+        now += timedelta(milliseconds=dice.randrange(600_000))
+        await plan(store, now)
+        for _ in range(dice.randrange(3)):
+            await queue(store, dice.choice("abc"), now)
+        for each in await store.triggers.find({"states": [State.QUEUED, State.RUNNING]}, None, 100):
+            if dice.random() < 0.2:
+                await store.triggers.cancel(each.trigger_id, now)
+        for launch in (await claim(store, now, limit=dice.randrange(1, 8))).launches:
+            if dice.random() < 0.7:
+                await store.queue.mark_running("lease-1", [(launch.name, "n", now + timedelta(milliseconds=7))])
+        for held in await store.queue.held("lease-1"):
+            if dice.random() < 0.6:
+                end = ended(
+                    now + timedelta(milliseconds=dice.randrange(1000)),
+                    code=dice.randrange(2),
+                    kind=ExitKind.STOPPED if held.stop_reason else dice.choice(kinds),
+                    started_at=dice.choice([None, now]),
+                    cpu_seconds=dice.choice([None, 0.125, 4.5]),
+                    max_memory_bytes=dice.choice([None, 1000, 5000]),
+                )
+                await finish(store, held.name, end, fraction=dice.random())
+
+
+def as_numbers(rollup: Rollup) -> tuple[object, ...]:
+    spreads = [
+        (each.count, round(each.sum_ms, 3), each.min_ms, each.max_ms, dict(each.buckets))
+        for each in (rollup.duration, rollup.lag)
+    ]
+    states = {state: count for state, count in rollup.states.items() if count}
+    return states, rollup.retry_count, round(rollup.cpu_seconds, 6), rollup.max_memory_bytes, spreads
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_the_rollups_are_what_the_triggers_add_up_to(store: Store, seed: int) -> None:
+    await live_a_little(store, random.Random(seed))
+    finished = [each for each in await triggers(store) if each.state in FINISHED]
+    assert len({each.state for each in finished}) >= 4
+    expected = roll_up(ending for each in finished for ending in endings_of(each))
+    by_hour = {
+        key: as_numbers(rollup)
+        for name in ("a", "b", "c")
+        for key, rollup in await store.statistics.rollups(
+            {"application": "shop", "job_name": name}, None, *FOREVER, by_hour=True
+        )
+    }
+    assert by_hour == {key: as_numbers(rollup) for key, rollup in expected.items()}
+    ((_, whole),) = await store.statistics.rollups({}, None, *FOREVER, by_hour=False)
+    assert as_numbers(whole) == as_numbers(total(expected.values()))
+
+
+async def test_rollups_are_of_the_hours_that_begin_in_the_window(store: Store) -> None:
+    await add_job(store)
+    for seconds in (1, 3601, 7201):
+        await finish(store, await start(store, now=at(seconds)), ended(at(seconds)))
+    rollups = await store.statistics.rollups({}, None, NOW, at(7200), by_hour=True)
+    assert [key.hour for key, _ in rollups] == [NOW, at(3600)]
+    assert summarise(r for _, r in await store.statistics.rollups({}, None, at(1), at(9000), by_hour=False)) == (
+        summarise(r for _, r in await store.statistics.rollups({}, None, at(3600), at(9000), by_hour=True))
+    )
+    assert summarise(r for _, r in await store.statistics.rollups({}, None, at(9999), at(99999), by_hour=False)) == (
+        summarise([])
+    )
+
+
+async def test_rollups_sum_over_an_application_or_a_group(store: Store) -> None:
+    await store.groups.create(group(), NOW)
+    await store.jobs.create([job("a", group_name="exports"), job("b", group_name="exports"), job("c")], NOW)
+    for name in ("a", "b", "c"):
+        await finish(store, await start(store, name), ended())
+
+    async def succeeded(filters: dict[str, str], group_name: str | None) -> int:
+        rollups = await store.statistics.rollups(filters, group_name, *FOREVER, by_hour=False)
+        return summarise(rollup for _, rollup in rollups).succeeded
+
+    assert await succeeded({"application": "shop"}, None) == 3
+    assert await succeeded({}, "exports") == 2
+    assert await succeeded({"job_name": "a"}, "exports") == 1
+    assert await succeeded({"application": "crm"}, None) == 0
+
+
+async def test_the_pulse_is_the_streak_and_the_last_success_and_failure(store: Store) -> None:
+    await add_job(store)
+    assert await store.statistics.pulse("shop", "export") is None
+    names = []
+    for second, code in enumerate((0, 0, 1, 1, 1)):
+        names.append(await start(store, now=at(second)))
+        await finish(store, names[-1], ended(at(second), code=code))
+    await store.triggers.cancel(await queue(store), at(9))
+    pulse = await store.statistics.pulse("shop", "export")
+    assert pulse is not None
+    assert (pulse["streak"], pulse["last_success_at"], pulse["last_failure_at"]) == (-3, at(1), at(4))
+    assert [f"{pulse['last_success_id']}-1", f"{pulse['last_failure_id']}-1"] == [names[1], names[4]]
+    await finish(store, await start(store, now=at(10)), ended(at(11)))
+    pulse = await store.statistics.pulse("shop", "export")
+    assert pulse is not None
+    assert (pulse["streak"], pulse["last_success_at"], pulse["last_failure_at"]) == (1, at(11), at(4))
+
+
+async def test_live_counts_are_of_what_is_queued_and_of_what_starts_or_runs(store: Store) -> None:
+    await store.jobs.create([job(), job("other")], NOW)
+    await start(store)
+    await finish(store, await start(store), ended())
+    await queue(store)
+    await queue(store)
+    await queue(store, "other")
+    assert await store.statistics.live_counts({}) == (3, 1)
+    assert await store.statistics.live_counts({"job_name": "other"}) == (1, 0)
+    assert await store.statistics.live_counts({"application": "crm"}) == (0, 0)
+
+
+async def test_the_census_counts_and_finds_what_should_not_be(store: Store) -> None:
+    assert await store.replicas.census(NOW, NOW) == Census(0, 0, 0, 0, 0, 0)
+    await store.jobs.create([job(), job("other")], NOW)
+    await add_schedule(store)
+    await store.replicas.beat(heartbeat())
+    await start(store)
+    await start(store, lease="gone")
+    await queue(store)
+    assert await store.replicas.census(at(1), at(-9)) == Census(2, 1, 1, 2, 0, 1)
+    assert await store.replicas.census(at(20), at(60)) == Census(2, 1, 1, 2, 0, 2)
+    assert (await store.replicas.census(at(80), at(61))).overdue_schedules == 1
+
+
+async def test_replicas_live_as_long_as_their_lease(store: Store) -> None:
+    await store.replicas.beat(heartbeat("new", at(1)))
+    await store.replicas.beat(heartbeat("old", NOW))
+    assert [each.replica_id for each in await store.replicas.living(at(2))] == ["old", "new"]
+    assert [each.replica_id for each in await store.replicas.living(at(15))] == ["new"]
+    renewed = heartbeat("old", at(15))
+    await store.replicas.beat(renewed)
+    assert (await store.replicas.living(at(16)))[0] in (renewed, heartbeat("new", at(1)))
+    await store.replicas.leave("new", at(15.5))
+    assert await store.replicas.living(at(15.9)) == [renewed]
