@@ -1,0 +1,426 @@
+"""One contract, every executor: what the dispatcher and the watcher rely on, whatever runs the attempts.
+
+A new member joins by one parameter of the fixture `member`. Nothing here waits for seconds to pass: it waits for
+sightings, or for output, with a deadline that only a fault reaches.
+"""
+
+import asyncio
+import contextlib
+import os
+import select
+import signal
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from clickclock.foundation.clock import SystemClock
+from clickclock.foundation.ids import new_id
+from clickclock.scheduler.executors import Executor, Launch, LogChunk, Sighting
+from clickclock.scheduler.executors.process import ProcessExecutor
+from clickclock.scheduler.trigger import Exit, ExitKind
+
+DEADLINE_S = 20.0
+LOG_BYTES_MAX = 100_000
+BASE = {"PATH": "/usr/local/bin:/usr/bin:/bin", "CLICKCLOCK_TEST_BASE": "base"}
+
+
+class ProcessMember:
+    """How the contract meets the process executor."""
+
+    image: str | None = None
+    cpu_probe = ("nproc",)
+    own_variables = frozenset({"CLICKCLOCK_ATTEMPT_NAME"})
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def build(self) -> Executor:
+        """A new executor for the same place, as after a restart of the service."""
+        return ProcessExecutor(
+            name="local",
+            data_dir=self._folder,
+            node="host-1",
+            slots=4,
+            log_bytes_max=LOG_BYTES_MAX,
+            base_environment=BASE,
+            clock=SystemClock(),
+        )
+
+    def wait_until_gone(self, pid: int) -> None:
+        """Wait until a process that a job named is no more."""
+        try:
+            watch = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return
+        poll = select.poll()
+        poll.register(watch, select.POLLIN)
+        gone = poll.poll(DEADLINE_S * 1000)
+        os.close(watch)
+        assert gone, f"process {pid} is still there"
+
+
+class Place:
+    """An open executor and all that was observed of it."""
+
+    def __init__(self, member: ProcessMember) -> None:
+        self.member = member
+        self.executor = member.build()
+        self.seen: dict[str, Sighting] = {}
+        self._changed = asyncio.Event()
+
+    async def open(self) -> None:
+        await self.executor.open(self._changed.set)
+        self._changed.set()
+
+    async def reopen(self) -> None:
+        """What a restart of the service does; nothing that was seen is remembered."""
+        await self.executor.close()
+        self.executor = self.member.build()
+        self.seen.clear()
+        await self.open()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Observe until the condition holds."""
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                self._changed.clear()
+                self.seen.update({sighting.name: sighting for sighting in await self.executor.observe()})
+                if condition():
+                    return
+                await self._changed.wait()
+
+    async def start(self, *argv: str, name: str | None = None, **fields: object) -> str:
+        """Start one attempt; its name."""
+        name = name or f"{new_id()}-1"
+        launch = Launch(name=name, argv=argv, image=self.member.image, **fields)  # type: ignore[arg-type]
+        await self.executor.start([launch])
+        return name
+
+    async def shell(self, script: str, name: str | None = None, **fields: object) -> str:
+        """Start a shell script; its name."""
+        return await self.start("/bin/sh", "-c", script, name=name, **fields)
+
+    async def running(self, name: str) -> Sighting:
+        """The sighting of an attempt that has started."""
+        await self.until(lambda: name in self.seen and self.seen[name].started_at is not None)
+        return self.seen[name]
+
+    async def end(self, name: str) -> Exit:
+        """How an attempt ended."""
+        await self.until(lambda: name in self.seen and self.seen[name].exit is not None)
+        ending = self.seen[name].exit
+        assert ending is not None
+        return ending
+
+    async def output(self, name: str) -> bytes:
+        """All output of an attempt that has ended."""
+        chunk = await self.executor.read_log(name, 0, 10 * LOG_BYTES_MAX)
+        assert chunk is not None
+        assert chunk.complete
+        return chunk.data
+
+    async def printed(self, name: str, text: bytes) -> bytes:
+        """Output so far, once it holds `text`."""
+        never = asyncio.Event()
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                chunk = await self.executor.read_log(name, 0, 10 * LOG_BYTES_MAX)
+                if chunk is not None and text in chunk.data:
+                    return chunk.data
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(never.wait(), 0.005)
+
+    async def leave(self) -> None:
+        """End all attempts and close."""
+        names = list(await self.executor.inventory())
+        await self.executor.stop(names, 0.0)
+        await self.until(lambda: all(name in self.seen and self.seen[name].exit for name in names))
+        await self.executor.forget(names)
+        await self.executor.close()
+
+
+@pytest.fixture(params=["process"])
+def member(request: pytest.FixtureRequest, tmp_path: Path) -> ProcessMember:
+    """Each executor in turn."""
+    return {"process": ProcessMember}[request.param](tmp_path / "data")
+
+
+@pytest.fixture
+async def place(member: ProcessMember) -> AsyncIterator[Place]:
+    """An open, empty executor."""
+    place = Place(member)
+    await place.open()
+    yield place
+    await place.leave()
+
+
+async def test_an_attempt_is_seen_running_and_then_ended_with_its_code(place: Place) -> None:
+    before = SystemClock().now()
+    name = await place.shell("exit 3")
+    ending = await place.end(name)
+    assert (ending.kind, ending.code, ending.signal) == (ExitKind.CODE, 3, None)
+    assert ending.started_at is not None
+    assert before <= ending.started_at <= ending.finished_at <= SystemClock().now()
+    assert place.seen[name].node in (await place.executor.capacity()).nodes
+
+
+async def test_an_attempt_that_a_signal_ends_says_which(place: Place) -> None:
+    ending = await place.end(await place.shell("kill -USR1 $$; sleep 60"))
+    assert (ending.kind, ending.code, ending.signal) == (ExitKind.SIGNAL, None, signal.SIGUSR1)
+
+
+async def test_a_command_that_is_not_found_is_observed_as_not_started(place: Place) -> None:
+    ending = await place.end(await place.start("no-such-command-anywhere"))
+    assert ending.kind is ExitKind.NOT_STARTED
+    assert "no-such-command-anywhere" in (ending.message or "")
+
+
+async def test_a_file_that_is_not_executable_is_observed_as_not_started(place: Place) -> None:
+    ending = await place.end(await place.start("/etc/passwd"))
+    assert ending.kind is ExitKind.NOT_STARTED
+    assert "not executable" in (ending.message or "")
+
+
+async def test_a_working_directory_that_is_not_there_is_observed_as_not_started(place: Place) -> None:
+    ending = await place.end(await place.start("true", working_directory="/no/such/folder"))
+    assert ending.kind is ExitKind.NOT_STARTED
+    assert "/no/such/folder" in (ending.message or "")
+
+
+async def test_an_argument_that_no_process_can_take_is_observed_as_not_started(place: Place) -> None:
+    ending = await place.end(await place.start("echo", "a\0b"))
+    assert ending.kind is ExitKind.NOT_STARTED
+
+
+async def test_started_twice_it_runs_once(place: Place) -> None:
+    name = f"{new_id()}-1"
+    launch = Launch(name, ("/bin/sh", "-c", "echo ran"), image=place.member.image)
+    await place.executor.start([launch, launch])
+    await place.executor.start([launch])
+    await place.end(name)
+    await place.executor.start([launch])
+    assert await place.output(name) == b"ran\n"
+
+
+async def test_started_again_after_a_restart_of_the_service_it_runs_once(place: Place) -> None:
+    name = await place.shell("echo ran; sleep 60")
+    await place.printed(name, b"ran")
+    await place.reopen()
+    await place.shell("echo ran; sleep 60", name=name)
+    await place.executor.stop([name], 0.0)
+    await place.end(name)
+    assert await place.output(name) == b"ran\n"
+
+
+async def test_many_attempts_of_one_call_all_run(place: Place) -> None:
+    names = [f"{new_id()}-1" for _ in range(60)]
+    await place.executor.start([Launch(name, ("true",), image=place.member.image) for name in names])
+    for name in names:
+        assert (await place.end(name)).code == 0
+
+
+async def test_output_and_errors_are_kept_in_order(place: Place) -> None:
+    name = await place.shell("echo one; echo two >&2; echo three")
+    await place.end(name)
+    assert await place.output(name) == b"one\ntwo\nthree\n"
+
+
+async def test_output_past_the_limit_is_cut_with_a_line_that_says_so(place: Place) -> None:
+    name = await place.shell(f"head -c {5 * LOG_BYTES_MAX} /dev/zero | tr '\\0' x")
+    assert (await place.end(name)).code == 0
+    output = await place.output(name)
+    assert output[:LOG_BYTES_MAX] == b"x" * LOG_BYTES_MAX
+    assert output[LOG_BYTES_MAX:] == f"\n[clickclock: output cut here at {LOG_BYTES_MAX} bytes]\n".encode()
+
+
+async def test_a_job_that_goes_on_writing_is_held_to_the_limit_while_it_runs(place: Place) -> None:
+    name = await place.shell("while :; do echo more than enough; done")
+    await place.printed(name, b"[clickclock: output cut here")
+    assert (await place.executor.inventory())[name].exit is None
+    await place.executor.stop([name], 0.0)
+    await place.end(name)
+    assert len(await place.output(name)) < LOG_BYTES_MAX + 100
+
+
+async def test_an_attempt_has_no_input(place: Place) -> None:
+    assert (await place.end(await place.shell("cat"))).code == 0
+
+
+async def test_stop_asks_first(place: Place) -> None:
+    name = await place.shell("trap 'echo asked; exit 7' TERM; echo ready; while :; do sleep 0.01; done")
+    await place.printed(name, b"ready")
+    await place.executor.stop([name], 10.0)
+    ending = await place.end(name)
+    assert (ending.kind, ending.code) == (ExitKind.STOPPED, 7)
+    assert (await place.output(name)).endswith(b"asked\n")
+
+
+async def test_who_does_not_listen_is_killed_after_the_grace_period(place: Place) -> None:
+    name = await place.shell("trap '' TERM; echo ready; while :; do sleep 0.01; done")
+    await place.printed(name, b"ready")
+    await place.executor.stop([name], 0.1)
+    await place.executor.stop([name], 0.1)
+    ending = await place.end(name)
+    assert (ending.kind, ending.signal) == (ExitKind.STOPPED, signal.SIGKILL)
+
+
+async def test_many_attempts_stopped_at_once_all_end_whether_they_had_begun_or_not(place: Place) -> None:
+    names = [f"{new_id()}-1" for _ in range(200)]
+    await place.executor.start([Launch(name, ("sleep", "60"), image=place.member.image) for name in names])
+    await place.executor.stop(names, 5.0)
+    for name in names:
+        assert (await place.end(name)).kind is ExitKind.STOPPED
+
+
+async def test_stop_ends_all_that_the_attempt_started(place: Place) -> None:
+    name = await place.shell("(trap '' TERM; sh -c 'echo child $$ ready; exec sleep 60') & wait")
+    child = int((await place.printed(name, b"ready\n")).split()[1])
+    await place.executor.stop([name], 5.0)
+    assert (await place.end(name)).kind is ExitKind.STOPPED
+    await asyncio.to_thread(place.member.wait_until_gone, child)
+
+
+async def test_what_an_ended_command_leaves_behind_ends_with_it(place: Place) -> None:
+    name = await place.shell("sleep 60 & echo child $!")
+    ending = await place.end(name)
+    assert (ending.kind, ending.code) == (ExitKind.CODE, 0)
+    child = int((await place.output(name)).split()[1])
+    await asyncio.to_thread(place.member.wait_until_gone, child)
+
+
+async def test_stopping_what_has_ended_or_is_unknown_changes_nothing(place: Place) -> None:
+    name = await place.shell("exit 4")
+    await place.end(name)
+    await place.executor.stop([name, f"{new_id()}-1"], 0.0)
+    assert (await place.executor.inventory())[name].exit == place.seen[name].exit
+
+
+async def test_an_attempt_that_runs_too_long_times_out(place: Place) -> None:
+    name = await place.start("sleep", "60", timeout_s=0.1)
+    ending = await place.end(name)
+    assert ending.kind is ExitKind.TIMEOUT
+    assert ending.started_at is not None
+    assert (ending.finished_at - ending.started_at).total_seconds() >= 0.1
+
+
+async def test_a_time_out_has_a_grace_period_too(place: Place) -> None:
+    name = await place.shell("trap '' TERM; while :; do sleep 0.01; done", timeout_s=0.2, grace_s=0.1)
+    ending = await place.end(name)
+    assert (ending.kind, ending.signal) == (ExitKind.TIMEOUT, signal.SIGKILL)
+
+
+async def test_a_job_gets_the_base_environment_and_its_own_and_nothing_else(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLICKCLOCK_TEST_SECRET", "of the service")
+    await place.reopen()
+    name = await place.start("env", environment={"CLICKCLOCK_TEST_OWN": "größe\n2", "PATH": "/usr/bin:/bin"})
+    await place.end(name)
+    lines = (await place.output(name)).decode().replace("\n2\n", "\\n2\n").splitlines()
+    variables = dict(line.split("=", 1) for line in lines)
+    assert variables["CLICKCLOCK_TEST_OWN"] == "größe\\n2"
+    assert variables["PATH"] == "/usr/bin:/bin"
+    assert variables.keys() - place.member.own_variables == {*BASE, "CLICKCLOCK_TEST_OWN"}
+
+
+async def test_a_job_runs_in_its_working_directory(place: Place) -> None:
+    name = await place.start("pwd", working_directory="/usr/bin")
+    elsewhere = await place.start("pwd")
+    await place.end(name)
+    await place.end(elsewhere)
+    assert await place.output(name) == b"/usr/bin\n"
+    assert await place.output(elsewhere) == b"/\n"
+
+
+async def test_a_job_that_wants_more_than_its_memory_fails(place: Place) -> None:
+    dd = ("dd", "if=/dev/zero", "of=/dev/null", "bs=64M", "count=1")
+    small = await place.start(*dd, memory_bytes=16 << 20)
+    large = await place.start(*dd, memory_bytes=256 << 20)
+    assert (await place.end(small)).code != 0
+    assert (await place.end(large)).code == 0
+
+
+async def test_a_command_under_a_memory_limit_is_not_found_just_as_clearly(place: Place) -> None:
+    ending = await place.end(await place.start("/no/such/command", memory_bytes=16 << 20))
+    assert ending.kind is ExitKind.NOT_STARTED
+    assert "/no/such/command" in (ending.message or "")
+
+
+async def test_a_job_gets_no_more_cores_than_it_asked_for(place: Place) -> None:
+    name = await place.start(*place.member.cpu_probe, cpu=0.5)
+    await place.end(name)
+    assert await place.output(name) == b"1\n"
+
+
+async def test_processor_time_and_memory_are_reported(place: Place) -> None:
+    name = await place.shell("dd if=/dev/zero of=/dev/null bs=64M count=2")
+    ending = await place.end(name)
+    assert ending.cpu_seconds is not None
+    assert ending.max_memory_bytes is not None
+    assert ending.cpu_seconds > 0
+    assert 64 << 20 <= ending.max_memory_bytes < 128 << 20
+
+
+async def test_an_exit_is_observed_again_after_a_restart_until_it_is_forgotten(place: Place) -> None:
+    name = await place.shell("exit 5")
+    first = await place.end(name)
+    await place.reopen()
+    again = await place.end(name)
+    assert (again.kind, again.code) == (first.kind, first.code)
+    await place.executor.forget([name])
+    assert name not in await place.executor.inventory()
+    await place.reopen()
+    assert name not in await place.executor.inventory()
+    assert await place.executor.observe() == []
+
+
+async def test_an_attempt_that_ends_while_no_service_is_there_is_observed_afterwards(place: Place) -> None:
+    name = await place.shell("sleep 0.2; exit 6")
+    await place.reopen()
+    assert (await place.end(name)).code == 6
+
+
+async def test_what_runs_cannot_be_forgotten(place: Place) -> None:
+    name = await place.start("sleep", "60")
+    await place.running(name)
+    await place.executor.forget([name])
+    assert name in await place.executor.inventory()
+
+
+async def test_an_observation_is_told_once_and_the_inventory_always(place: Place) -> None:
+    name = await place.start("true")
+    await place.end(name)
+    assert await place.executor.observe() == []
+    assert (await place.executor.inventory())[name] == place.seen[name]
+
+
+async def test_a_log_is_read_in_pieces_while_it_grows(place: Place) -> None:
+    name = await place.shell("echo first; sleep 60")
+    await place.printed(name, b"first\n")
+    assert await place.executor.read_log(name, 0, 4) == LogChunk(b"firs", 4, complete=False)
+    assert await place.executor.read_log(name, 4, 100) == LogChunk(b"t\n", 6, complete=False)
+    await place.executor.stop([name], 0.0)
+    await place.end(name)
+    assert await place.executor.read_log(name, 0, 4) == LogChunk(b"firs", 4, complete=False)
+    assert await place.executor.read_log(name, 6, 100) == LogChunk(b"", 6, complete=True)
+
+
+async def test_a_log_is_gone_when_it_is_removed(place: Place) -> None:
+    name = await place.shell("echo something")
+    await place.end(name)
+    await place.executor.remove_logs([name, f"{new_id()}-1"])
+    assert await place.executor.read_log(name, 0, 10) is None
+
+
+@pytest.mark.parametrize("name", ["../../../etc/passwd", "", ".", "a/b", "a\0b", "x" * 300])
+async def test_there_is_no_log_of_a_name_that_is_none(place: Place, name: str) -> None:
+    assert await place.executor.read_log(name, 0, 10) is None
+
+
+async def test_capacity_is_what_was_configured_while_the_cluster_answers(place: Place) -> None:
+    capacity = await place.executor.capacity()
+    assert (capacity.total, capacity.reachable) == (4, True)
+    await place.executor.close()
+    assert not (await place.executor.capacity()).reachable
+    await place.reopen()
