@@ -1,0 +1,76 @@
+"""The scheduler's HTTP interface: one file for each resource, which parses, calls and renders.
+
+Never decides anything about jobs, and never knows a status code of an error (`foundation/problem.py` does).
+Invariant: `TABLE` is all there is: the routes and `/openapi.json` are made from it.
+
+>>> app = create_app(engine, allowed_hosts=["scheduler.example.com"])   # doctest: +SKIP
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+from clickclock.foundation.problem import UnknownPath
+from clickclock.scheduler.api import (
+    cluster,
+    group,
+    image_mapping,
+    job,
+    job_detail,
+    job_log,
+    job_stat,
+    job_trigger,
+    schedule_preview,
+    schedules,
+)
+from clickclock.scheduler.api.documentation import documentation_routes
+from clickclock.scheduler.api.gate import Gate
+from clickclock.scheduler.api.operation import BASE, Operation, Resource
+from clickclock.scheduler.engine import Engine
+
+BODY_BYTES_MAX = 8 * 2**20
+
+TABLE: Mapping[str, Sequence[Operation[Any]]] = {
+    f"{BASE}/jobTrigger": job_trigger.OPERATIONS,
+    f"{BASE}/job": job.OPERATIONS,
+    f"{BASE}/schedules": schedules.OPERATIONS,
+    f"{BASE}/jobStat": job_stat.OPERATIONS,
+    f"{BASE}/jobDetail": job_detail.OPERATIONS,
+    f"{BASE}/jobLog": job_log.OPERATIONS,
+    f"{BASE}/group": group.OPERATIONS,
+    f"{BASE}/cluster": cluster.OPERATIONS,
+    f"{BASE}/commandPrefixImageMapping": image_mapping.OPERATIONS,
+    f"{BASE}/schedulePreview": schedule_preview.OPERATIONS,
+}
+"""Every path with its operations; the one that is called most stands first."""
+
+
+def create_app(
+    engine: Engine, *, allowed_hosts: Collection[str] | None = (), body_bytes_max: int = BODY_BYTES_MAX
+) -> Starlette:
+    """The ASGI application over a running engine.
+
+    `allowed_hosts` are names by which it may be addressed beside the loopback's; None lets every name in.
+    """
+    app = Starlette(
+        routes=[
+            *(Route(path, Resource(engine, operations, body_bytes_max)) for path, operations in TABLE.items()),
+            *documentation_routes(TABLE, engine.version),
+        ],
+        middleware=[Middleware(Gate, allowed_hosts=allowed_hosts)],
+    )
+    app.router.redirect_slashes = False
+    app.router.default = _nothing_here
+    return app
+
+
+async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await WebSocketClose()(scope, receive, send)
+        return
+    raise UnknownPath

@@ -1,0 +1,183 @@
+"""`/schedulerService/cluster`: who serves, where attempts run, how the store does, and whether all is as it should be.
+
+Parse, call, render.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from pydantic import Field
+from starlette.responses import Response
+
+from clickclock.foundation.errors import StoreUnreachable
+from clickclock.foundation.record import Instant, Record
+from clickclock.scheduler.api.operation import Call, Operation, success
+from clickclock.scheduler.api.reading import Query
+from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.store import Heartbeat
+
+OVERDUE_AFTER = timedelta(seconds=60)
+"""A schedule that is later than this should have fired."""
+UNNAMED = ""
+"""The cluster of triggers whose jobs name none, in the store."""
+
+
+class LoopState(Record):
+    """One loop of a replica."""
+
+    name: str = Field(description="What it does.", examples=["planner"])
+    stalled: bool = Field(description="Whether it has not finished a step for more than 10 s.", examples=[False])
+    error: str | None = Field(None, description="Its last error, if it still stands.", examples=["The disk is full."])
+
+
+class ReplicaState(Record):
+    """One replica that serves now."""
+
+    replica_id: str = Field(
+        description="Its id, new at every start.", examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"]
+    )
+    node: str = Field(description="Its data folder's name among others.", examples=["web-1-5f0c6c1d9a11"])
+    host: str = Field(description="The machine it runs on.", examples=["web-1"])
+    version: str = Field(description="The program's version.", examples=["0.1.0"])
+    started_at: Instant = Field(description="When it started.", examples=["2026-11-20T08:00:00.000Z"])
+    heartbeat_at: Instant = Field(description="Its last heartbeat.", examples=["2026-11-20T10:00:00.000Z"])
+    loops: list[LoopState] = Field(description="Its loops.")
+
+
+class ClusterState(Record):
+    """One place that runs attempts."""
+
+    cluster: str = Field(description="Its name.", examples=["local"])
+    executor: str | None = Field(
+        None, description="The kind of executor; null where only other replicas have it.", examples=["process"]
+    )
+    capacity: int = Field(description="Attempts that it runs at once.", examples=[1000])
+    running: int = Field(description="Triggers that start or run there now.", examples=[3])
+    queued: int = Field(description="Triggers that wait for it.", examples=[0])
+    reachable: bool = Field(description="Whether it answers.", examples=[True])
+    nodes: list[str] = Field(description="Its machines.", examples=[["web-1-5f0c6c1d9a11"]])
+    message: str | None = Field(None, description="What there is to say.", examples=["The supervisor does not answer."])
+
+
+class StoreState(Record):
+    """How the store does."""
+
+    kind: str = Field(description="Its kind.", examples=["sqlite"])
+    latency_ms: float = Field(description="What one small write takes, in ms.", examples=[1.2])
+    clock_skew_ms: float = Field(
+        description="How far its clock is ahead of ours, in ms; 0 where it is the same one.", examples=[0.0]
+    )
+
+
+class Totals(Record):
+    """What there is."""
+
+    jobs: int = Field(description="Jobs.", examples=[12])
+    schedules: int = Field(description="Schedules.", examples=[20])
+    queued: int = Field(description="Triggers that wait.", examples=[0])
+    running: int = Field(description="Triggers that start or run.", examples=[3])
+
+
+class Invariants(Record):
+    """What should be 0."""
+
+    overdue_schedules: int = Field(description="Schedules due for more than 60 s.", examples=[0])
+    stuck_attempts: int = Field(description="Attempts that no living replica holds.", examples=[0])
+
+
+class ClusterInformation(Record):
+    """The whole installation."""
+
+    replicas: list[ReplicaState] = Field(description="Replicas whose lease holds, oldest first.")
+    clusters: list[ClusterState] = Field(description="Places that run attempts.")
+    store: StoreState = Field(description="The store.")
+    totals: Totals = Field(description="What there is.")
+    invariants: Invariants = Field(description="What should be 0.")
+
+
+async def read(call: Call[Query]) -> Response:
+    """GET: as it is now."""
+    engine, store, now = call.engine, call.engine.store, call.engine.clock.now()
+    beats = await store.replicas.living(now)
+    census = await store.replicas.census(now, now - OVERDUE_AFTER)
+    latency_s = await store.ping_s()
+    skew = timedelta(0) if store.kind == "sqlite" else await store.clock_skew(engine.clock)
+    information = ClusterInformation(
+        replicas=[
+            ReplicaState(
+                replica_id=beat.replica_id,
+                node=beat.node,
+                host=beat.host,
+                version=beat.version,
+                started_at=beat.started_at,
+                heartbeat_at=beat.heartbeat_at,
+                loops=[LoopState.model_validate(loop) for loop in beat.loops],
+            )
+            for beat in beats
+        ],
+        clusters=await _clusters(engine, beats),
+        store=StoreState(
+            kind=store.kind,
+            latency_ms=round(latency_s * 1000, 3),
+            clock_skew_ms=round(skew.total_seconds() * 1000, 3),
+        ),
+        totals=Totals(jobs=census.jobs, schedules=census.schedules, queued=census.queued, running=census.running),
+        invariants=Invariants(overdue_schedules=census.overdue_schedules, stuck_attempts=census.stuck_attempts),
+    )
+    return success(cluster=information)
+
+
+async def _clusters(engine: Engine, beats: list[Heartbeat]) -> list[ClusterState]:
+    """Each cluster once: what the replicas that have it say, added up."""
+    said: dict[str, list[Mapping[str, Any]]] = {}
+    for name, executor in engine.executors.items():
+        capacity = await executor.capacity()
+        said[name] = [
+            {
+                "total": capacity.total,
+                "reachable": capacity.reachable,
+                "nodes": capacity.nodes,
+                "message": capacity.message,
+            }
+        ]
+    for beat in beats:
+        if beat.replica_id != engine.replica_id:
+            for each in beat.clusters:
+                said.setdefault(each["cluster"], []).append(each)
+    clusters = []
+    for name, states in said.items():
+        queued, running = await engine.store.statistics.live_counts({"cluster": name})
+        if name == engine.default_cluster:
+            more_queued, more_running = await engine.store.statistics.live_counts({"cluster": UNNAMED})
+            queued, running = queued + more_queued, running + more_running
+        kind = (
+            type(engine.executors[name]).__name__.removesuffix("Executor").lower() if name in engine.executors else None
+        )
+        by_nodes = {tuple(state["nodes"]): state for state in states}
+        clusters.append(
+            ClusterState(
+                cluster=name,
+                executor=kind,
+                capacity=sum(state["total"] for state in by_nodes.values()),
+                running=running,
+                queued=queued,
+                reachable=any(state["reachable"] for state in states),
+                nodes=sorted({node for state in states for node in state["nodes"]}),
+                message=next((state["message"] for state in states if state["message"]), None),
+            )
+        )
+    return clusters
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "Read about the installation",
+        read,
+        Query,
+        {200: {"cluster": ClusterInformation}},
+        description="Replicas, clusters, store, totals, and the invariants, all of which should be 0.",
+        errors=(StoreUnreachable,),
+    ),
+)

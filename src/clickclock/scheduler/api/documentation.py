@@ -1,0 +1,60 @@
+"""`/openapi.json`, and `/docs`, which is made of it in the browser.
+
+Never fetches anything from elsewhere: the page is two small files of ours, and works with no way to the internet.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from clickclock.foundation.problem import MethodNotAllowed
+from clickclock.scheduler.api.openapi import document
+from clickclock.scheduler.api.operation import Operation
+
+_FOLDER = Path(__file__).parent
+_POLICY = {"content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'"}
+_PAGES = {
+    "/docs": ("docs.html", "text/html"),
+    "/docs/docs.js": ("docs.js", "text/javascript"),
+    "/docs/docs.css": ("docs.css", "text/css"),
+}
+
+
+def documentation_routes(table: Mapping[str, Sequence[Operation[Any]]], version: str) -> list[Route]:
+    """The pages; the document is made when it is first asked for, since that takes longer than starting the rest."""
+    made: list[bytes] = []
+
+    async def openapi(_request: Request) -> Response:
+        if not made:
+            made.append(json.dumps(document(table, version)).encode())
+        return Response(made[0], media_type="application/json")
+
+    async def root(_request: Request) -> Response:
+        return RedirectResponse("/docs")
+
+    def page(file: str, media_type: str) -> Callable[[Request], Awaitable[Response]]:
+        async def tell(_request: Request) -> Response:
+            # The files are part of the program and a few kB: no slower than any answer.
+            return Response((_FOLDER / file).read_bytes(), media_type=media_type, headers=_POLICY)
+
+        return tell
+
+    return [
+        _get("/", root),
+        _get("/openapi.json", openapi),
+        *(_get(path, page(*of)) for path, of in _PAGES.items()),
+    ]
+
+
+def _get(path: str, tell: Callable[[Request], Awaitable[Response]]) -> Route:
+    async def endpoint(request: Request) -> Response:
+        if request.method not in {"GET", "HEAD"}:
+            raise MethodNotAllowed(("GET", "HEAD"))
+        return await tell(request)
+
+    return Route(path, endpoint, methods=["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"])

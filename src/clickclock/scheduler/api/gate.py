@@ -1,0 +1,94 @@
+"""The gate: what every request passes, whatever it asks for.
+
+Never reads a body and never knows a path. Invariants: every answer has a request id and is not to be sniffed; every
+error that gets here becomes one answer; while there is no authentication, a web page of another site can neither
+change anything here (`Origin`) nor, by pointing its own name at this machine, read anything (`Host`).
+"""
+
+import logging
+import re
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from clickclock.foundation.config import is_loopback
+from clickclock.foundation.errors import Malformed
+from clickclock.foundation.ids import new_id
+from clickclock.foundation.problem import INTERNAL_STATUS, ForeignHost, ForeignOrigin, problem
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_log = logging.getLogger(__name__)
+
+
+class Gate:
+    """ASGI middleware. `allowed_hosts` are names beside the loopback's; None lets every name in."""
+
+    def __init__(self, app: ASGIApp, allowed_hosts: Collection[str] | None = ()) -> None:
+        self._app = app
+        self._hosts = None if allowed_hosts is None else frozenset(_bare(each) for each in allowed_hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let it pass, or answer with what is wrong."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else new_id()
+        started = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                added = MutableHeaders(raw=message.setdefault("headers", []))
+                added["x-request-id"] = request_id
+                added["x-content-type-options"] = "nosniff"
+            await send(message)
+
+        try:
+            self._check(scope["method"], headers)
+            path: str = scope["path"]
+            if len(path) > 1 and path.endswith("/"):
+                scope = {**scope, "path": path[:-1]}
+            await self._app(scope, receive, send_with_headers)
+        except ClientDisconnect:
+            return  # nobody is there to hear
+        except Exception as error:
+            if started:
+                raise
+            await _answer(error, request_id, send_with_headers)
+
+    def _check(self, method: str, headers: Headers) -> None:
+        host = headers.get("host")
+        if host is not None and self._hosts is not None:
+            name = _bare(host)
+            if name not in self._hosts and not is_loopback(name) and not name.endswith(".localhost"):
+                raise ForeignHost
+        origin = headers.get("origin")
+        if origin is not None and method not in _SAFE and urlsplit(origin).netloc.lower() != (host or "").lower():
+            raise ForeignOrigin
+
+
+async def _answer(error: Exception, request_id: str, send: Send) -> None:
+    if isinstance(error, RecursionError):
+        error = Malformed("The JSON is nested too deeply.")
+    told = problem(error, request_id)
+    if told.status == INTERNAL_STATUS:
+        _log.error("request %s failed", request_id, exc_info=error, extra={"requestId": request_id})
+    headers = {"content-type": "application/json", "content-length": str(len(told.body)), **told.headers}
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": told.status, "headers": raw})
+    await send({"type": "http.response.body", "body": told.body})
+
+
+def _bare(host: str) -> str:
+    """A host without port and brackets."""
+    name = host.strip().lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.partition(":")[0] if name.count(":") == 1 else name

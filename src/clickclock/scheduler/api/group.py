@@ -1,0 +1,120 @@
+"""`/schedulerService/group`: create, list, create or replace, delete.
+
+Parse, call, render.
+"""
+
+from pydantic import Field
+from starlette.responses import Response
+
+from clickclock.foundation.errors import Invalid
+from clickclock.scheduler.api.operation import ANY_VERSION, Call, Operation, etag, success
+from clickclock.scheduler.api.paging import columns, key_in, page
+from clickclock.scheduler.api.reading import Body, Page, Query, Word, set_by_service
+from clickclock.scheduler.errors import GroupExists, GroupInUse, GroupNotFound, StaleVersion
+from clickclock.scheduler.group import Group, StoredGroup
+
+
+class GroupFilters(Page):
+    """Which groups."""
+
+    group_name: Word | None = Field(None, description="This group.", examples=["exports"])
+    paused: bool | None = Field(None, description="Only paused groups, or only those that are not.", examples=[False])
+
+
+class GroupTarget(Query):
+    """One group that is to go."""
+
+    group_name: Word = Field(description="The group.", examples=["exports"])
+
+
+BODY = Body(Group)
+_SET_BY_SERVICE = set_by_service(StoredGroup, Group)
+
+
+async def create(call: Call[Query]) -> Response:
+    """POST: a new group."""
+    stored = await call.engine.store.groups.create(BODY.read(call.body), call.engine.clock.now())
+    return success(201, etag(stored.version), group=stored)
+
+
+async def find(call: Call[GroupFilters]) -> Response:
+    """GET: by name, with live counts."""
+    filters = columns(call.filters)
+    after = key_in(call.filters.cursor, "group", filters)
+    found = await call.engine.store.groups.find(filters, after, call.filters.limit + 1)
+    groups, cursor = page("group", filters, found, call.filters.limit, lambda group: [group.group_name])
+    named = call.filters.group_name is not None and len(groups) == 1
+    return success(200, etag(groups[0].version) if named else None, groups=groups, nextCursor=cursor)
+
+
+async def put(call: Call[Query]) -> Response:
+    """PUT: the whole definition; what is left out has its default."""
+    engine = call.engine
+    group: Group = BODY.read(call.body, leave_out=_SET_BY_SERVICE)
+    if call.if_match == ANY_VERSION and not await engine.store.groups.find({"group_name": group.group_name}, None, 1):
+        raise GroupNotFound
+    stored, created = await engine.store.groups.put(group, engine.clock.now(), call.if_version)
+    engine.wake_planner()
+    engine.wake_dispatcher()
+    return success(201 if created else 200, etag(stored.version), group=stored)
+
+
+async def delete(call: Call[GroupTarget]) -> Response:
+    """DELETE: an empty group."""
+    await call.engine.store.groups.delete(call.filters.group_name, call.if_version)
+    return success()
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "List groups",
+        find,
+        GroupFilters,
+        {200: {"groups": list[StoredGroup], "nextCursor": str | None}},
+        description="By name, each with its jobs, queued and running triggers as they are now.",
+        versioned=True,
+    ),
+    Operation(
+        "POST",
+        "Create a group",
+        create,
+        Query,
+        {201: {"group": StoredGroup}},
+        description="Jobs join it by naming it in `groupName`.",
+        body=Group,
+        examples={
+            "at most two at once": {"groupName": "exports", "maxConcurrentTriggers": 2},
+            "with defaults": {"groupName": "exports", "defaults": {"maxRetries": 3, "timeoutSeconds": 3600}},
+        },
+        versioned=True,
+        errors=(GroupExists, Invalid),
+    ),
+    Operation(
+        "PUT",
+        "Create or replace a group",
+        put,
+        Query,
+        {200: {"group": StoredGroup}, 201: {"group": StoredGroup}},
+        description="The body is the whole definition: a field that is left out has its default. Fields that the "
+        "service sets may be sent back and are ignored.",
+        body=Group,
+        examples={
+            "at most two at once": {"groupName": "exports", "maxConcurrentTriggers": 2},
+            "with defaults": {"groupName": "exports", "defaults": {"maxRetries": 3, "timeoutSeconds": 3600}},
+        },
+        versioned=True,
+        errors=(StaleVersion, GroupNotFound, Invalid),
+    ),
+    Operation(
+        "DELETE",
+        "Delete a group",
+        delete,
+        GroupTarget,
+        {200: {}},
+        description="Refused while jobs are in it.",
+        target_in_body=True,
+        versioned=True,
+        errors=(GroupNotFound, GroupInUse, StaleVersion),
+    ),
+)

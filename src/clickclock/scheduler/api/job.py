@@ -1,0 +1,159 @@
+"""`/schedulerService/job`: create, list, create or replace, delete.
+
+Parse, call, render. Never decides what a job may be (`job.py` of the nouns does).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+from starlette.responses import Response
+
+from clickclock.foundation.errors import Fault, Invalid
+from clickclock.scheduler.api.operation import ANY_VERSION, Call, Operation, etag, success, success_with_many
+from clickclock.scheduler.api.paging import columns, key_in, page
+from clickclock.scheduler.api.reading import Body, Page, Query, Word, set_by_service
+from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.errors import JobExists, JobIsRunning, JobNotFound, StaleVersion
+from clickclock.scheduler.job import Job, StoredJob
+
+
+class JobFilters(Page):
+    """Which jobs."""
+
+    application: Word | None = Field(None, description="Jobs of this application.", examples=["shop"])
+    job_name: Word | None = Field(None, description="Jobs of this name.", examples=["nightly-export"])
+    group_name: Word | None = Field(None, description="Jobs of this group.", examples=["exports"])
+    enabled: bool | None = Field(None, description="Only enabled jobs, or only disabled ones.", examples=[True])
+
+
+class JobTarget(Query):
+    """One job that is to go."""
+
+    application: Word = Field(description="The job's application.", examples=["shop"])
+    job_name: Word = Field(description="The job.", examples=["nightly-export"])
+    force: bool = Field(
+        False, description="Cancel its unfinished triggers instead of refusing because of them.", examples=[False]
+    )
+
+
+EXAMPLES: Mapping[str, Any] = {
+    "four fields": {
+        "jobName": "nightly-export",
+        "application": "shop",
+        "command": "python export.py",
+        "preemption": False,
+    },
+    "with more": {
+        "jobName": "nightly-export",
+        "application": "shop",
+        "command": "python export.py --day {{ parameters.day }}",
+        "parameters": {"day": "today"},
+        "environment": {"STAGE": "production"},
+        "timeoutSeconds": 3600,
+        "maxRetries": 3,
+    },
+}
+BODY = Body(Job, whole="command", stand_ins={"application": "a", "jobName": "j", "command": "true"})
+_SET_BY_SERVICE = set_by_service(StoredJob, Job)
+
+
+def check_cluster(engine: Engine, job: Job) -> None:
+    """Raises `Invalid` where no configured cluster has that name."""
+    if job.cluster is not None and job.cluster not in engine.executors:
+        known = ", ".join(engine.executors)
+        raise Invalid(faults=[Fault("cluster", f"There is no cluster {job.cluster!r} here; known are {known}.")])
+
+
+async def create(call: Call[Query]) -> Response:
+    """POST: one job, or an array of them, all or none."""
+    engine = call.engine
+    jobs, as_array = await BODY.read_several(call.body, lambda job: check_cluster(engine, job))
+    stored = await engine.store.jobs.create(jobs, engine.clock.now())
+    if as_array:
+        return await success_with_many(201, "jobs", stored)
+    return success(201, etag(stored[0].version), job=stored[0])
+
+
+async def find(call: Call[JobFilters]) -> Response:
+    """GET: by name."""
+    filters = columns(call.filters)
+    after = key_in(call.filters.cursor, "job", filters)
+    found = await call.engine.store.jobs.find(filters, after, call.filters.limit + 1)
+    jobs, cursor = page("job", filters, found, call.filters.limit, lambda job: job.key)
+    named = {"application", "job_name"} <= filters.keys() and len(jobs) == 1
+    return success(200, etag(jobs[0].version) if named else None, jobs=jobs, nextCursor=cursor)
+
+
+async def put(call: Call[Query]) -> Response:
+    """PUT: the whole definition; what is left out has its default."""
+    engine = call.engine
+    job: Job = BODY.read(call.body, lambda job: check_cluster(engine, job), leave_out=_SET_BY_SERVICE)
+    if call.if_match == ANY_VERSION:
+        await engine.store.jobs.get(*job.key)
+    stored, created = await engine.store.jobs.put(job, engine.clock.now(), call.if_version)
+    engine.wake_planner()
+    engine.wake_dispatcher()
+    return success(201 if created else 200, etag(stored.version), job=stored)
+
+
+async def delete(call: Call[JobTarget]) -> Response:
+    """DELETE: with its schedules."""
+    engine, target = call.engine, call.filters
+    await engine.store.jobs.delete(
+        target.application, target.job_name, engine.clock.now(), force=target.force, if_version=call.if_version
+    )
+    engine.wake_watcher()
+    return success()
+
+
+OPERATIONS = (
+    Operation(
+        "POST",
+        "Create a job, or several",
+        create,
+        Query,
+        {201: {"job": StoredJob, "jobs": list[StoredJob]}},
+        description="One object, or an array of up to 10,000: all of them or none. An object is answered with `job`, "
+        "an array with `jobs`.",
+        body=Job,
+        examples=EXAMPLES,
+        several=True,
+        versioned=True,
+        errors=(JobExists, Invalid),
+    ),
+    Operation(
+        "GET",
+        "List jobs",
+        find,
+        JobFilters,
+        {200: {"jobs": list[StoredJob], "nextCursor": str | None}},
+        description="By application and name. With both given, the answer has the job's ETag.",
+        versioned=True,
+    ),
+    Operation(
+        "PUT",
+        "Create or replace a job",
+        put,
+        Query,
+        {200: {"job": StoredJob}, 201: {"job": StoredJob}},
+        description="The body is the whole definition: a field that is left out has its default. Fields that the "
+        "service sets (`version`, `createdAt`, `updatedAt`) may be sent back and are ignored.",
+        body=Job,
+        examples=EXAMPLES,
+        versioned=True,
+        errors=(StaleVersion, JobNotFound, Invalid),
+    ),
+    Operation(
+        "DELETE",
+        "Delete a job and its schedules",
+        delete,
+        JobTarget,
+        {200: {}},
+        description="Refused while it has unfinished triggers, unless `force=true`, which cancels them. What it did "
+        "stays in the triggers and statistics until its time is up.",
+        target_in_body=True,
+        versioned=True,
+        errors=(JobNotFound, JobIsRunning, StaleVersion),
+    ),
+)

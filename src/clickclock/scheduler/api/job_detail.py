@@ -1,0 +1,130 @@
+"""`/schedulerService/jobDetail`: all there is to know about one job.
+
+Parse, call, render.
+"""
+
+from itertools import islice
+
+from pydantic import Field
+from starlette.responses import Response
+
+from clickclock.foundation.record import Record
+from clickclock.scheduler import command as commands
+from clickclock.scheduler import image_mapping
+from clickclock.scheduler.api.operation import Call, Operation, etag, success
+from clickclock.scheduler.api.reading import Query, Word
+from clickclock.scheduler.api.schedule_preview import PreviewTime, times_after
+from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.errors import JobNotFound, TriggerNotFound
+from clickclock.scheduler.image_mapping import Choice
+from clickclock.scheduler.job import StoredJob
+from clickclock.scheduler.schedule import StoredSchedule
+from clickclock.scheduler.trigger import LIVE, Trigger
+
+NEXT_TIMES = 5
+RECENT = 20
+RUNNING_MAX = 100
+SCHEDULES_MAX = 100
+
+
+class DetailTarget(Query):
+    """One job."""
+
+    application: Word = Field(description="The job's application.", examples=["shop"])
+    job_name: Word = Field(description="The job.", examples=["nightly-export"])
+
+
+class ResolvedCommand(Record):
+    """What a job's command comes to."""
+
+    argv: list[str] = Field(
+        description="The words that will be run; templates stand as they are written.",
+        examples=[["python", "export.py"]],
+    )
+    shell: bool = Field(description="Whether a shell runs it.", examples=[False])
+    parameters_used: list[str] = Field(description="Parameters that it uses.", examples=[["day"]])
+    image: Choice = Field(
+        description="Which image it gets, where it runs in a container, and why.",
+        examples=[{"image": "python:3.13", "reason": "The job names its own image, which wins over every prefix."}],
+    )
+    cluster: str = Field(description="The cluster that runs it.", examples=["local"])
+
+
+class ScheduleDetail(Record):
+    """A schedule with its next times."""
+
+    schedule: StoredSchedule = Field(description="The schedule.")
+    next_times: list[PreviewTime] = Field(description="Its next 5 times, those included that are skipped.")
+
+
+class JobDetail(Record):
+    """One job, and what it did and will do."""
+
+    job: StoredJob = Field(description="Its definition.")
+    command: ResolvedCommand = Field(description="What its command comes to.")
+    schedules: list[ScheduleDetail] = Field(description="Its schedules; the first 100.")
+    running: list[Trigger] = Field(description="Triggers that start or run now; the newest 100.")
+    recent: list[Trigger] = Field(description="Its last 20 triggers, newest first.")
+    last_success: Trigger | None = Field(None, description="The last trigger that succeeded, while it is kept.")
+    last_failure: Trigger | None = Field(None, description="The last trigger that failed for good, while it is kept.")
+
+
+async def read(call: Call[DetailTarget]) -> Response:
+    """GET: the definition and everything around it."""
+    store, now = call.engine.store, call.engine.clock.now()
+    key = {"application": call.filters.application, "job_name": call.filters.job_name}
+    job = await store.jobs.get(**key)
+    schedules = await store.schedules.find(key, None, SCHEDULES_MAX)
+    pulse = await store.statistics.pulse(**key) or {}
+    detail = JobDetail(
+        job=job,
+        command=await _resolved(call.engine, job),
+        schedules=[
+            ScheduleDetail.model_construct(
+                schedule=each,
+                next_times=list(islice(times_after(each.timetable(each.created_at), now), NEXT_TIMES)),
+            )
+            for each in schedules
+        ],
+        running=await store.triggers.find({**key, "states": LIVE}, None, RUNNING_MAX),
+        recent=await store.triggers.find(key, None, RECENT),
+        last_success=await _trigger(call.engine, pulse.get("last_success_id")),
+        last_failure=await _trigger(call.engine, pulse.get("last_failure_id")),
+    )
+    return success(200, etag(job.version), jobDetail=detail)
+
+
+async def _resolved(engine: Engine, job: StoredJob) -> ResolvedCommand:
+    parsed = commands.parse(job.command, shell=job.shell, parameter_names=frozenset(job.parameters))
+    mappings = await engine.store.image_mappings.all()
+    return ResolvedCommand(
+        argv=["/bin/sh", "-c", job.command] if job.shell else list(parsed.words),
+        shell=job.shell,
+        parameters_used=sorted(parsed.parameters_used),
+        image=image_mapping.choose(parsed.words, mappings, job.image),
+        cluster=job.cluster or engine.default_cluster,
+    )
+
+
+async def _trigger(engine: Engine, trigger_id: str | None) -> Trigger | None:
+    if trigger_id is None:
+        return None
+    try:
+        return await engine.store.triggers.get(trigger_id)
+    except TriggerNotFound:
+        return None  # its time was up
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "Read all about one job",
+        read,
+        DetailTarget,
+        {200: {"jobDetail": JobDetail}},
+        description="Its definition, what its command comes to, its schedules with their next times, what it runs, "
+        "ran, and how that ended.",
+        versioned=True,
+        errors=(JobNotFound,),
+    ),
+)

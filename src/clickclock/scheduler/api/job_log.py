@@ -1,0 +1,158 @@
+"""`/schedulerService/jobLog`: what an attempt wrote, as it stands or live.
+
+Parse, call, render. Invariants: an event's id is the byte offset after its text, so that who comes back with
+`Last-Event-ID` misses nothing and gets nothing twice; a file is looked at no more often than every `POLL_S`; the
+stream ends when the attempt has ended and all is told.
+"""
+
+import asyncio
+import codecs
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from pydantic import Field
+from starlette.responses import Response, StreamingResponse
+
+from clickclock.foundation.errors import ExecutorUnreachable, Fault, Malformed
+from clickclock.scheduler.api.operation import Call, Operation
+from clickclock.scheduler.api.reading import Query, Word
+from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.errors import LogNotFound, TriggerNotFound
+from clickclock.scheduler.executors import LogChunk
+from clickclock.scheduler.trigger import FINISHED, LIVE, State, Trigger, attempt_name
+
+POLL_S = 0.2
+KEEP_ALIVE_S = 15.0
+"""Proxies close what says nothing for longer, mostly after 60 s."""
+CHUNK_BYTES = 65_536
+
+
+class LogFilters(Query):
+    """Which output, and which part of it."""
+
+    trigger_id: Word = Field(description="The trigger.", examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"])
+    attempt: int | None = Field(
+        None, ge=1, le=1_000_000, description="The attempt; the last one if not given.", examples=[1]
+    )
+    offset: int = Field(0, ge=0, le=2**53, description="The byte to begin with.", examples=[0])
+    limit: int = Field(
+        1_048_576, ge=1, le=1_048_576, description="At most so many bytes, where it is not followed.", examples=[65536]
+    )
+    follow: bool = Field(
+        False, description="Stream it as server-sent events until the attempt has ended.", examples=[False]
+    )
+
+
+async def read(call: Call[LogFilters]) -> Response:
+    """GET: plain text, or a stream of events."""
+    wanted = call.filters
+    trigger = await call.engine.store.triggers.get(wanted.trigger_id)
+    number = wanted.attempt or trigger.attempt
+    if wanted.follow:
+        if wanted.attempt is not None and wanted.attempt > max(trigger.attempt, 1):
+            raise LogNotFound
+        offset = _resume_at(call)
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(
+            _follow(call.engine, trigger, max(number, 1), offset), headers=headers, media_type="text/event-stream"
+        )
+    chunk = await _read(call.engine, trigger, number, wanted.offset, wanted.limit)
+    if chunk is None:
+        raise LogNotFound
+    return Response(
+        chunk.data,
+        headers={"x-next-offset": str(chunk.next_offset), "x-log-complete": str(chunk.complete).lower()},
+        media_type="text/plain",
+    )
+
+
+def _resume_at(call: Call[LogFilters]) -> int:
+    last = call.headers.get("last-event-id")
+    if last is None:
+        return call.filters.offset
+    if not (last.isascii() and last.isdecimal()) or int(last[:20]) > 2**53:
+        raise Malformed(faults=[Fault("Last-Event-ID", "Give the id of the last event that you got.")])
+    return int(last)
+
+
+async def _read(engine: Engine, trigger: Trigger, attempt: int, offset: int, limit: int) -> LogChunk | None:
+    executor = engine.executors.get(trigger.cluster or engine.default_cluster)
+    if executor is None or attempt < 1:
+        return None
+    return await executor.read_log(attempt_name(trigger.trigger_id, attempt), offset, limit)
+
+
+async def _follow(engine: Engine, trigger: Trigger, attempt: int, offset: int) -> AsyncIterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    quiet_s = 0.0
+    complete = False
+    while True:
+        chunk = await _read(engine, trigger, attempt, offset, CHUNK_BYTES)
+        if chunk is not None:
+            offset, complete = chunk.next_offset, chunk.complete
+        if chunk is not None and (chunk.data or complete):
+            # A character that is cut in two at the end of a chunk is told with the next one, and so is its offset.
+            text = decoder.decode(chunk.data, final=complete)
+            told = offset - len(decoder.getstate()[0])
+            if text:
+                quiet_s = 0.0
+                yield _event("log", {"text": text, "offset": told}, told)
+        if chunk is None or complete or not chunk.data:
+            trigger = await engine.store.triggers.get(trigger.trigger_id)
+            if _has_ended(trigger, attempt) and (chunk is None or complete):
+                break
+            await asyncio.sleep(POLL_S)
+            quiet_s += POLL_S
+            if quiet_s >= KEEP_ALIVE_S:
+                quiet_s = 0.0
+                yield ": still here\n\n"
+    last = next((each for each in trigger.attempts or [] if each.attempt == attempt), None)
+    yield _event(
+        "end",
+        {
+            "triggerId": trigger.trigger_id,
+            "state": trigger.state,
+            "attempt": attempt,
+            "attemptState": last and last.state,
+            "exitCode": last.exit_code if last else trigger.exit_code,
+            "message": trigger.message,
+        },
+        offset,
+    )
+
+
+def _has_ended(trigger: Trigger, attempt: int) -> bool:
+    """Whether nothing more can come of this attempt, as the store knows it."""
+    if trigger.state in FINISHED or trigger.attempt > attempt:
+        return True
+    return any(
+        each.attempt == attempt and each.state not in LIVE and each.state is not State.QUEUED
+        for each in trigger.attempts or []
+    )
+
+
+def _event(name: str, data: dict[str, Any], offset: int) -> str:
+    return f"id: {offset}\nevent: {name}\ndata: {json.dumps(data)}\n\n"
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "Read an attempt's output",
+        read,
+        LogFilters,
+        {200: {}},
+        description="Plain text: the bytes as they were written, from `offset`, with `X-Next-Offset` (where to go on) "
+        "and `X-Log-Complete` (whether more can come). With `follow=true` server-sent events: `log` with `text` and "
+        "`offset`, and at last `end` with the trigger's `state` and the attempt's `exitCode`. Each event's id is an "
+        "offset: a client that comes back with `Last-Event-ID` goes on there.",
+        errors=(TriggerNotFound, LogNotFound, ExecutorUnreachable),
+        media={"text/plain": "The output.", "text/event-stream": "The output as it comes, and its end."},
+        headers={"Last-Event-ID": ("With `follow=true`: go on after this event, instead of at `offset`.", "4096")},
+        answer_headers={
+            "X-Next-Offset": ("Where to go on; not with `follow=true`.", "4096"),
+            "X-Log-Complete": ("Whether no more can come: `true` or `false`; not with `follow=true`.", "true"),
+        },
+    ),
+)

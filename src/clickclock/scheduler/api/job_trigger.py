@@ -1,0 +1,199 @@
+"""`/schedulerService/jobTrigger`: the health check, what ran, run now, cancel.
+
+Parse, call, render. Invariant: GET is 200 whenever the service is healthy, whatever it is asked about: a load
+balancer reads the status, a person the triggers.
+"""
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
+from starlette.responses import Response
+
+from clickclock.foundation.errors import Fault, Invalid, Malformed, StoreUnreachable
+from clickclock.foundation.ids import new_id
+from clickclock.foundation.problem import Unhealthy
+from clickclock.foundation.record import Instant, Record
+from clickclock.scheduler.api.operation import BASE, Call, Operation, success
+from clickclock.scheduler.api.paging import columns, key_in, page
+from clickclock.scheduler.api.reading import Body, Page, Query, Word
+from clickclock.scheduler.errors import (
+    JobIsDisabled,
+    JobNotFound,
+    TriggerIsFinished,
+    TriggerNotFound,
+)
+from clickclock.scheduler.job import Name, Text
+from clickclock.scheduler.trigger import Kind, NewTrigger, State, Trigger
+
+Key = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=r"^[\x20-\x7e]+$")]
+_KEY: TypeAdapter[str] = TypeAdapter(Key)
+STATES = "|".join(State)
+EXAMPLE_ID = "01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"
+
+
+class TriggerFilters(Page):
+    """Which triggers."""
+
+    application: Word | None = Field(None, description="Triggers of this application.", examples=["shop"])
+    job_name: Word | None = Field(None, description="Triggers of jobs of this name.", examples=["nightly-export"])
+    schedule_id: Word | None = Field(None, description="Triggers that this schedule decided.", examples=["every-night"])
+    trigger_id: Word | None = Field(None, description="This trigger, with its attempts.", examples=[EXAMPLE_ID])
+    state: Annotated[str, StringConstraints(pattern=rf"^({STATES})(,({STATES}))*$", max_length=256)] | None = Field(
+        None, description="Triggers in this state, or in one of several, with commas between.", examples=["failed,lost"]
+    )
+    kind: Kind | None = Field(None, description="Triggers that were decided in this way.", examples=["manual"])
+    group_name: Word | None = Field(None, description="Triggers of jobs in this group.", examples=["exports"])
+    idempotency_key: Word | None = Field(
+        None, description="The trigger that was asked for with this key.", examples=["order-4711"]
+    )
+    since: Instant | None = Field(
+        None, alias="from", description="Recorded at this time or later.", examples=["2026-11-20T00:00:00.000Z"]
+    )
+    until: Instant | None = Field(
+        None, alias="to", description="Recorded before this time.", examples=["2026-11-21T00:00:00.000Z"]
+    )
+
+
+class TriggerRequest(Record):
+    """A call to run a job once."""
+
+    application: Name = Field(description="The job's application.", examples=["shop"])
+    job_name: Name = Field(description="The job to run.", examples=["nightly-export"])
+    parameters: dict[str, str] = Field(
+        default_factory=dict, max_length=64, description="Values for its parameters.", examples=[{"day": "2026-11-19"}]
+    )
+    idempotency_key: Key | None = Field(
+        None,
+        description="A repeated call with the same key answers with the same trigger. The header `Idempotency-Key` "
+        "says the same.",
+        examples=["order-4711"],
+    )
+    priority: int | None = Field(
+        None, ge=0, le=100, description="Higher starts first; the job's own if not given.", examples=[50]
+    )
+    run_at: Instant | None = Field(
+        None, description="Not before this time; at once if not given.", examples=["2026-11-20T22:00:00.000Z"]
+    )
+    reason: Text | None = Field(None, description="Why, for whoever looks later.", examples=["rerun after a fix"])
+
+
+class TriggerTarget(Query):
+    """One trigger."""
+
+    trigger_id: Word = Field(description="The trigger.", examples=[EXAMPLE_ID])
+
+
+BODY = Body(TriggerRequest)
+
+
+async def find(call: Call[TriggerFilters]) -> Response:
+    """GET: health and triggers."""
+    if faults := await call.engine.faults():
+        raise Unhealthy(" ".join(faults))
+    given = columns(call.filters)
+    filters = dict(given)
+    if (state := filters.pop("state", None)) is not None:
+        filters["states"] = [State(each) for each in state.split(",")]
+    after = key_in(call.filters.cursor, "jobTrigger", given)
+    found = await call.engine.store.triggers.find(filters, after, call.filters.limit + 1)
+    triggers, cursor = page("jobTrigger", given, found, call.filters.limit, lambda each: [each.trigger_id])
+    if call.filters.trigger_id is not None and triggers:
+        triggers = [await call.engine.store.triggers.get(call.filters.trigger_id)]
+    return success(triggers=triggers, nextCursor=cursor)
+
+
+async def create(call: Call[Query]) -> Response:
+    """POST: run now."""
+    engine = call.engine
+    request: TriggerRequest = BODY.read(call.body)
+    trigger, created = await engine.store.triggers.create(
+        NewTrigger(
+            trigger_id=new_id(),
+            application=request.application,
+            job_name=request.job_name,
+            parameters=request.parameters,
+            run_at=request.run_at,
+            priority=request.priority,
+            idempotency_key=_agreed_key(call, request),
+            requested_by="api",
+            reason=request.reason,
+        ),
+        engine.clock.now(),
+    )
+    if created:
+        engine.wake_dispatcher()
+    where = {"location": f"{BASE}/jobTrigger?triggerId={trigger.trigger_id}"}
+    return success(201 if created else 200, where, trigger=trigger)
+
+
+async def cancel(call: Call[TriggerTarget]) -> Response:
+    """DELETE: at once when queued, by stopping it when it runs."""
+    engine = call.engine
+    trigger = await engine.store.triggers.cancel(call.filters.trigger_id, engine.clock.now())
+    engine.wake_watcher()
+    engine.wake_dispatcher()
+    return success(202, trigger=trigger)
+
+
+def _agreed_key(call: Call[Query], request: TriggerRequest) -> str | None:
+    key = call.idempotency_key
+    if key is None:
+        return request.idempotency_key
+    if request.idempotency_key not in {None, key}:
+        sentence = "The header and idempotencyKey in the body differ; give one of them."
+        raise Malformed(faults=[Fault("Idempotency-Key", sentence)])
+    try:
+        return _KEY.validate_python(key)
+    except ValidationError as error:
+        sentence = "Give 1 to 256 printable ASCII characters."
+        raise Malformed(faults=[Fault("Idempotency-Key", sentence)]) from error
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "Check health and list triggers",
+        find,
+        TriggerFilters,
+        {200: {"triggers": list[Trigger], "nextCursor": str | None}},
+        description="The health check: 200 with `status` `success` whenever the service is healthy, and 503 saying "
+        "what is wrong when the store does not answer or a loop has stalled. An unknown job is no error: it has no "
+        "triggers. The newest come first; with `triggerId` the trigger comes with its attempts.",
+        errors=(StoreUnreachable, Unhealthy),
+    ),
+    Operation(
+        "POST",
+        "Run a job now",
+        create,
+        Query,
+        {200: {"trigger": Trigger}, 201: {"trigger": Trigger}},
+        description="201 with a new trigger, 200 with the earlier one when the idempotency key was used before.",
+        body=TriggerRequest,
+        examples={
+            "plain": {"application": "shop", "jobName": "nightly-export"},
+            "with parameters": {
+                "application": "shop",
+                "jobName": "nightly-export",
+                "parameters": {"day": "2026-11-19"},
+                "idempotencyKey": "order-4711",
+                "reason": "rerun after a fix",
+            },
+        },
+        headers={"Idempotency-Key": ("The same as `idempotencyKey` in the body.", "order-4711")},
+        answer_headers={
+            "Location": ("Where the trigger can be read.", f"{BASE}/jobTrigger?triggerId={EXAMPLE_ID}"),
+        },
+        errors=(JobNotFound, JobIsDisabled, Invalid),
+    ),
+    Operation(
+        "DELETE",
+        "Cancel a trigger",
+        cancel,
+        TriggerTarget,
+        {202: {"trigger": Trigger}},
+        description="A queued trigger is cancelled at once. A running one gets SIGTERM, and SIGKILL after the job's "
+        "`gracePeriodSeconds`; it is cancelled when it has ended.",
+        target_in_body=True,
+        errors=(TriggerNotFound, TriggerIsFinished),
+    ),
+)

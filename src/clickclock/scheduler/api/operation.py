@@ -1,0 +1,154 @@
+"""An operation: one method of one path; the entry of the table from which both the routes and `/openapi.json` come.
+
+Never knows a resource. Invariants: filters and body are read before anything is done; what an operation answers, and
+every error it may answer with, is declared beside it.
+
+>>> Operation("GET", "List jobs.", run=find_jobs, filters=JobQuery, answers={200: {"jobs": list[StoredJob]}})
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel
+from pydantic_core import to_json
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from clickclock.foundation.errors import ClickclockError, Fault, Malformed
+from clickclock.foundation.problem import MethodNotAllowed
+from clickclock.scheduler.api.reading import CHUNK, Query, read_body, read_filters, read_target
+from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.errors import StaleVersion
+
+BASE = "/schedulerService"
+ANY_VERSION = "*"
+_ENTITY_TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
+_VERSION_TAG = re.compile(r'"([1-9]\d{0,17})"')
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+
+F = TypeVar("F", bound=Query)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[F]):
+    """One request, read. `headers` have lower-case names; `body` is empty for a GET."""
+
+    engine: Engine
+    filters: F
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def if_match(self) -> int | str | None:
+        """The version that the caller saw; `ANY_VERSION`, or None if it does not say. Raises `Malformed`."""
+        given = self.headers.get("if-match")
+        if given is None or given.strip() == ANY_VERSION:
+            return given and ANY_VERSION
+        if match := _VERSION_TAG.fullmatch(given.strip()):
+            return int(match[1])
+        if not _ENTITY_TAG.fullmatch(given.strip()):
+            sentence = 'Give the ETag of an earlier answer in its quotes, for example "3", or *.'
+            raise Malformed(faults=[Fault("If-Match", sentence)])
+        raise StaleVersion  # a tag that this service never gave
+
+    @property
+    def if_version(self) -> int | None:
+        """As `if_match`, where it goes without saying that there must be something to change."""
+        version = self.if_match
+        return version if isinstance(version, int) else None
+
+    @property
+    def idempotency_key(self) -> str | None:
+        """The header `Idempotency-Key`, with or without the quotes of a structured field."""
+        given = self.headers.get("idempotency-key")
+        if given is None:
+            return None
+        quoted = _QUOTED.fullmatch(given.strip())
+        return re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else given.strip()
+
+
+Run = Callable[[Call[F]], Awaitable[Response]]
+Payload = Mapping[str, Any]
+"""The fields of an answer beside `status`: name to type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[F]):
+    """One method of one path. `answers` are by status; `errors` beside those that every call may end with."""
+
+    method: str
+    summary: str
+    run: Run[F]
+    filters: type[F]
+    answers: Mapping[int, Payload]
+    description: str = ""
+    body: type[BaseModel] | None = None
+    several: bool = False
+    """The body may be an array of records."""
+    partial: bool = False
+    """The body may leave out every field."""
+    target_in_body: bool = False
+    """What the filters name may stand in the body as well."""
+    versioned: bool = False
+    """It answers with an ETag, and takes If-Match where it changes something."""
+    errors: Sequence[type[ClickclockError]] = ()
+    examples: Mapping[str, Any] = field(default_factory=dict)
+    """Bodies that are well-formed, by name."""
+    headers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Headers that it reads beside If-Match: name to description and example."""
+    answer_headers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    media: Mapping[str, str] = field(default_factory=dict)
+    """Answers with 200 that are not JSON: media type to description."""
+
+
+class Resource:
+    """The operations of one path, as an ASGI application."""
+
+    def __init__(self, engine: Engine, operations: Sequence[Operation[Any]], body_bytes_max: int) -> None:
+        self._engine = engine
+        self._operations = {operation.method: operation for operation in operations}
+        self._allowed = tuple(sorted({*self._operations, *(["HEAD"] if "GET" in self._operations else [])}))
+        self._body_bytes_max = body_bytes_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or raise what `problem.py` turns into an answer."""
+        method: str = scope["method"]
+        operation = self._operations.get("GET" if method == "HEAD" else method)
+        if operation is None:
+            raise MethodNotAllowed(self._allowed)
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        query: bytes = scope["query_string"]
+        body = b""
+        if operation.method != "GET":
+            body = await read_body(receive, headers, self._body_bytes_max)
+        if operation.target_in_body:
+            filters = read_target(operation.filters, query, body)
+        else:
+            filters = read_filters(operation.filters, query)
+        response = await operation.run(Call(self._engine, filters, headers, body))
+        await response(scope, receive, send)
+
+
+def success(status: int = 200, /, headers: Mapping[str, str] | None = None, **payload: Any) -> Response:
+    """`{"status": "success", …}`, with records as they go over the wire."""
+    content = to_json({"status": "success", **payload}, by_alias=True)
+    return Response(content, status, headers, "application/json")
+
+
+async def success_with_many(status: int, name: str, records: Sequence[BaseModel]) -> Response:
+    """As `success`, with thousands of records, and room for others between them."""
+    pieces = []
+    for start in range(0, len(records), CHUNK):
+        pieces.append(to_json(records[start : start + CHUNK], by_alias=True)[1:-1])
+        await asyncio.sleep(0)
+    content = b'{"status":"success","%s":[%s]}' % (name.encode(), b",".join(pieces))
+    return Response(content, status, media_type="application/json")
+
+
+def etag(version: int) -> dict[str, str]:
+    """The header that names a version."""
+    return {"etag": json.dumps(str(version))}

@@ -1,0 +1,66 @@
+"""Lists in pages: a cursor that knows its list, and the filters that it was made with.
+
+Never counts and never skips rows: a cursor is the key of the last row told. Invariant: a cursor works only with the
+list and the filters that it came from.
+
+>>> key_in(cursor_of("job", {"application": "shop"}, ["shop", "export"]), "job", {"application": "shop"})
+['shop', 'export']
+"""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+from clickclock.foundation.problem import BadCursor
+from clickclock.scheduler.api.reading import Page
+
+T = TypeVar("T")
+
+
+def cursor_of(resource: str, filters: Mapping[str, Any], key: Sequence[str]) -> str:
+    """An opaque word that says where to go on."""
+    where = json.dumps(list(key), separators=(",", ":")).encode()
+    return f"{urlsafe_b64encode(where).decode().rstrip('=')}.{_seal(resource, filters, where)}"
+
+
+def key_in(cursor: str | None, resource: str, filters: Mapping[str, Any]) -> list[str] | None:
+    """The key after which to go on; None for the beginning. Raises `BadCursor`."""
+    if cursor is None:
+        return None
+    encoded, _, seal = cursor.partition(".")
+    try:
+        where = urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
+    except ValueError as error:
+        raise BadCursor from error
+    if seal != _seal(resource, filters, where):
+        raise BadCursor
+    key: list[str] = json.loads(where)
+    return key
+
+
+def columns(filters: Page, *, leave_out: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """The filters that were given, by column."""
+    paging = {"limit", "cursor"} | leave_out
+    return {name: value for name, value in filters if value is not None and name not in paging}
+
+
+def page(
+    resource: str,
+    filters: Mapping[str, Any],
+    found: Sequence[T],
+    limit: int,
+    key: Callable[[T], Sequence[str]],
+) -> tuple[Sequence[T], str | None]:
+    """At most `limit` of the rows `found` (of which there is one more, if there is one), and where to go on."""
+    if len(found) <= limit:
+        return found, None
+    told = found[:limit]
+    return told, cursor_of(resource, filters, key(told[-1]))
+
+
+def _seal(resource: str, filters: Mapping[str, Any], where: bytes) -> str:
+    """Not a secret, and it need not be: who makes one up learns only what a filter would tell."""
+    bound = json.dumps([resource, sorted(filters.items())], default=str).encode()
+    return blake2b(where + b"\0" + bound, digest_size=8).hexdigest()

@@ -1,0 +1,292 @@
+"""Reading a request: its filters and its body, with everything that is wrong told together.
+
+Never acts on what it read. Invariants: a filter is the same whether it stands in `jsonQuery` or by itself; JSON means
+RFC 8259 with names used once, so no NaN and nothing said twice; a body's size is checked while it arrives.
+
+>>> read_filters(Page, b"limit=5").limit
+5
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, NoReturn, TypeVar
+from urllib.parse import parse_qsl
+
+from pydantic import BaseModel, Field, StringConstraints, TypeAdapter, ValidationError
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
+
+from clickclock.foundation.errors import Fault, Invalid, Malformed
+from clickclock.foundation.problem import FAULTS_MAX, TooLarge, UnsupportedMediaType
+from clickclock.foundation.record import Record
+from clickclock.scheduler.api.faults import faults_of, hidden_faults, unknown_name, wire_names
+
+ITEMS_MAX = 10_000
+"""Jobs or schedules in one array: they are one transaction, and others wait for it."""
+CHUNK = 500
+"""Items checked in one go; then the loop runs whatever else waits (about 5 ms)."""
+PARAMETERS_MAX = 100
+JSON_QUERY = "jsonQuery"
+
+Word = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
+"""A filter's text. It need not be a possible name: what cannot exist is not found, and that is no error."""
+M = TypeVar("M", bound=BaseModel)
+
+
+class Query(Record):
+    """Filters of a call that takes none, and the base of all others."""
+
+
+class Page(Query):
+    """Filters of a list: which part of it."""
+
+    limit: int = Field(100, ge=1, le=1000, description="At most this many entries.", examples=[100])
+    cursor: str | None = Field(
+        None,
+        max_length=8192,
+        description="Where to go on: `nextCursor` of the answer before, with the same filters.",
+        examples=["WyIwMTk5M2YyZSJd.1f0c6c1d9a11aa02"],
+    )
+
+
+def read_filters(model: type[M], raw: bytes) -> M:
+    """The filters in a query string. Raises `Malformed` naming every fault."""
+    return _validated(model, _given(model, raw) if raw else {})
+
+
+def read_target(model: type[M], raw: bytes, body: bytes) -> M:
+    """Filters that may stand in the query string, in the body, or in both. Raises `Malformed`, `Invalid`."""
+    if not body:
+        return read_filters(model, raw)
+    given = load_json(body)
+    if not isinstance(given, dict):
+        raise Invalid(faults=[Fault("", "Give a JSON object.")])
+    named = _given(model, raw) if raw else {}
+    _refuse_contradictions(named, given, "the body")
+    try:
+        return model.model_validate({**named, **given})
+    except ValidationError as error:
+        raise Invalid(faults=faults_of(error, model)) from error
+
+
+def _given(model: type[BaseModel], raw: bytes) -> dict[str, Any]:
+    try:
+        pairs = parse_qsl(raw.decode(), keep_blank_values=True, errors="strict", max_num_fields=PARAMETERS_MAX)
+    except ValueError as error:
+        sentence = f"Give at most {PARAMETERS_MAX} parameters, in UTF-8."
+        raise Malformed("The query string cannot be read.", [Fault("", sentence)]) from error
+    plain: dict[str, Any] = {}
+    faults: list[Fault] = []
+    for name, value in pairs:
+        if plain.setdefault(name, value) is not value:
+            faults.append(Fault(name, "This is given twice; give it once."))
+    json_query = plain.pop(JSON_QUERY, None)
+    given: Any = {}
+    if json_query is not None:
+        try:
+            given = load_json(json_query.encode())
+        except Malformed as malformed:
+            faults.append(Fault(JSON_QUERY, f"{malformed}"))
+        if not isinstance(given, dict):
+            faults.append(Fault(JSON_QUERY, 'Give a JSON object, URL-encoded, for example {"application":"shop"}.'))
+    if faults:
+        names = [*wire_names(model), JSON_QUERY]
+        faults += [Fault(each, unknown_name(each, names, "filter")) for each in plain if each not in names]
+        raise Malformed(faults=faults)
+    _refuse_contradictions(plain, given, JSON_QUERY)
+    return {**given, **plain}
+
+
+def _refuse_contradictions(plain: Mapping[str, Any], given: Mapping[str, Any], where: str) -> None:
+    faults = [
+        Fault(name, f"The query string and {where} give different values; give one.")
+        for name, value in plain.items()
+        if name in given and (given[name] if isinstance(given[name], str) else json.dumps(given[name])) != value
+    ]
+    if faults:
+        raise Malformed(faults=faults)
+
+
+def _validated(model: type[M], given: Mapping[str, Any]) -> M:
+    try:
+        return model.model_validate(given, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise Malformed(faults=faults_of(error, model, noun="filter")) from error
+
+
+async def read_body(receive: Receive, headers: Mapping[str, str], bytes_max: int) -> bytes:
+    """The body, as it came. Raises `TooLarge`, `UnsupportedMediaType`.
+
+    It is read as JSON whatever its Content-Type says: `curl -d` says it is a form.
+    """
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        raise UnsupportedMediaType
+    length = headers.get("content-length", "")
+    if length.isdecimal() and int(length) > bytes_max:
+        _refuse_size(bytes_max)
+    body = b""
+    rest: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        piece: bytes = message.get("body", b"")
+        size += len(piece)
+        if size > bytes_max:
+            _refuse_size(bytes_max)
+        if not message.get("more_body", False):
+            return b"".join([*rest, piece]) if rest else body + piece
+        rest.append(piece)
+
+
+def _refuse_size(bytes_max: int) -> NoReturn:
+    raise TooLarge(f"The request body is larger than {bytes_max} bytes; send it in smaller parts.")
+
+
+def load_json(raw: bytes) -> Any:
+    """The value that `raw` is. Raises `Malformed`, saying where it stops being JSON."""
+    try:
+        return _decoder.decode(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise Malformed(f"The JSON is not UTF-8: byte {error.start + 1} cannot be read.") from error
+    except json.JSONDecodeError as error:
+        raise Malformed(f"This is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from error
+    except RecursionError as error:
+        raise Malformed("The JSON is nested too deeply.") from error
+    except ValueError as error:  # a number of thousands of digits
+        raise Malformed("The JSON has a number that is too long.") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value] # the set remembers
+        raise Malformed(f"The JSON gives {twice[:64]!r} twice in one object; give it once.")
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise Malformed(f"The JSON has {name}, which is not a JSON number; leave it out or give null.")
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)
+
+
+class Body:
+    """How the body of a call is read: a model, the check over several of its fields, what stands in for what fails."""
+
+    def __init__(
+        self,
+        model: type[BaseModel],
+        *,
+        whole: str = "",
+        stand_ins: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.model = model
+        self._whole = whole
+        self._stand_ins = stand_ins or {}
+        self._list = TypeAdapter(list[model])  # type: ignore[valid-type] # the model is a value here
+
+    def read(
+        self, raw: bytes, check: Callable[[Any], object] = bool, *, leave_out: frozenset[str] = frozenset()
+    ) -> Any:
+        """One record, its fields in `leave_out` passed over. Raises `Malformed`, `Invalid` naming every fault.
+
+        `check` may raise `Invalid`, too.
+        """
+        return self.validate(read_object(raw, leave_out), check)
+
+    def validate(self, given: Any, check: Callable[[Any], object] = bool) -> Any:
+        """One record from the value of its JSON. Raises `Invalid` naming every fault."""
+        try:
+            record = self.model.model_validate(given, by_alias=True, by_name=False)
+        except ValidationError as error:
+            faults = faults_of(error, self.model, whole=self._whole)
+            if isinstance(given, dict):
+                failing = {str(each["loc"][0]) for each in error.errors(include_context=False) if each["loc"]}
+                if failing:
+                    faults += hidden_faults(given, failing, self.model, self._stand_ins, check, self._whole)
+            raise Invalid(faults=faults) from error
+        check(record)
+        return record
+
+    async def read_several(self, raw: bytes, check: Callable[[Any], object] = bool) -> tuple[list[Any], bool]:
+        """Records, and whether they came as an array. Raises as `read`, each fault with its item's place."""
+        given = _loaded(raw)
+        if not isinstance(given, list):
+            return [self.validate(given, check)], False
+        if not 0 < len(given) <= ITEMS_MAX:
+            raise Invalid(faults=[Fault("", f"Give between 1 and {ITEMS_MAX} entries in one array.")])
+        records: list[Any] = []
+        faults: list[Fault] = []
+        for start in range(0, len(given), CHUNK):
+            if start:
+                await asyncio.sleep(0)
+            chunk = given[start : start + CHUNK]
+            try:
+                # All at once when all is well; one by one when the faults are wanted.
+                valid = self._list.validate_python(chunk, by_alias=True, by_name=False)
+                for record in valid:
+                    check(record)
+                records += valid
+            except (ValidationError, Invalid):
+                faults += self._faults_in(chunk, start, check)
+                if len(faults) > FAULTS_MAX:
+                    break
+        if faults:
+            raise Invalid(faults=faults)
+        return records, True
+
+    def _faults_in(self, items: Sequence[Any], start: int, check: Callable[[Any], object]) -> list[Fault]:
+        faults: list[Fault] = []
+        for place, item in enumerate(items, start):
+            try:
+                self.validate(item, check)
+            except Invalid as invalid:
+                faults += [
+                    Fault(f"[{place}].{each.field}" if each.field else f"[{place}]", each.message)
+                    for each in invalid.faults
+                ]
+        return faults
+
+
+def read_object(raw: bytes, leave_out: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """The JSON object that a body is, without the fields in `leave_out`. Raises `Malformed`, `Invalid`."""
+    given = _loaded(raw)
+    if not isinstance(given, dict):
+        raise Invalid(faults=[Fault("", "Give a JSON object.")])
+    return {name: value for name, value in given.items() if name not in leave_out}
+
+
+def set_by_service(stored: type[BaseModel], own: type[BaseModel]) -> frozenset[str]:
+    """The fields that a stored record has and its user's part has not: to be passed over when they are sent back."""
+    return frozenset(wire_names(stored)) - frozenset(wire_names(own))
+
+
+def _loaded(raw: bytes) -> Any:
+    if not raw.strip():
+        raise Malformed("There is no body; send a JSON object.")
+    given = load_json(raw)
+    if b"\\u0000" in raw and (place := _nul_in(given)) is not None:
+        raise Invalid(faults=[Fault(place, "This has a NUL character, which no program can be given; remove it.")])
+    return given
+
+
+def _nul_in(given: Any, path: str = "") -> str | None:
+    """Where text has a NUL, which neither a process nor PostgreSQL takes."""
+    if isinstance(given, str):
+        return path if "\0" in given else None
+    inner: list[tuple[str, Any]] = []
+    if isinstance(given, dict):
+        inner = [(f"{path}.{name}" if path else name, value) for name, value in given.items()]
+    elif isinstance(given, list):
+        inner = [(f"{path}[{place}]", value) for place, value in enumerate(given)]
+    for place, value in inner:
+        if "\0" in place:
+            return place.replace("\0", "")
+        if (found := _nul_in(value, place)) is not None:
+            return found
+    return None

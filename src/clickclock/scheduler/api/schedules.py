@@ -1,0 +1,224 @@
+"""`/schedulerService/schedules`: list, create, update, delete.
+
+Parse, call, render. Invariants: a schedule that would never fire is refused when it is made or its times change;
+an update changes only the fields that it names, and loses nobody else's change.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+from starlette.responses import Response
+
+from clickclock.foundation.errors import Fault, Invalid, Malformed
+from clickclock.foundation.ids import new_id
+from clickclock.scheduler.api.operation import Call, Operation, etag, success, success_with_many
+from clickclock.scheduler.api.paging import columns, key_in, page
+from clickclock.scheduler.api.reading import Body, Page, Query, Word, read_object, set_by_service
+from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleVersion
+from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, upcoming
+from clickclock.scheduler.store import NewSchedule
+
+RACES_MAX = 10
+"""Tries of an update without If-Match: more means that something writes without end."""
+_TIMES = (
+    "kind", "expression", "time_zone", "start_at", "end_at", "exclude_dates", "dst_gap_policy", "dst_fold_policy"
+)  # fmt: skip
+
+
+class ScheduleFilters(Page):
+    """Which schedules."""
+
+    application: Word | None = Field(None, description="Schedules of this application's jobs.", examples=["shop"])
+    job_name: Word | None = Field(None, description="Schedules of jobs of this name.", examples=["nightly-export"])
+    schedule_name: Word | None = Field(None, description="Schedules of this name.", examples=["every-night"])
+    schedule_id: Word | None = Field(
+        None, description="This schedule.", examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"]
+    )
+
+
+class ScheduleNamed(Query):
+    """The schedule that an update is for, where the body does not say it."""
+
+    schedule_id: Word | None = Field(
+        None, description="The schedule.", examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"]
+    )
+
+
+class ScheduleTarget(Query):
+    """One schedule that is to go."""
+
+    schedule_id: Word = Field(description="The schedule.", examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"])
+
+
+BODY = Body(Schedule, stand_ins={"application": "a", "jobName": "j", "expression": "0 0 * * *"})
+_SET_BY_SERVICE = set_by_service(StoredSchedule, Schedule)
+
+
+async def create(call: Call[Query]) -> Response:
+    """POST: one schedule, or an array of them, all or none."""
+    engine = call.engine
+    now = engine.clock.now()
+    new: list[NewSchedule] = []
+
+    def plan(schedule: Schedule) -> None:
+        schedule_id = schedule.schedule_id or new_id()
+        new.append(NewSchedule(schedule, schedule_id, _first_time(schedule, schedule_id, now, now)))
+
+    _, as_array = await BODY.read_several(call.body, plan)
+    stored = await engine.store.schedules.create(new, now)
+    engine.wake_planner()
+    if as_array:
+        return await success_with_many(201, "schedules", stored)
+    return success(201, etag(stored[0].version), schedule=stored[0])
+
+
+async def find(call: Call[ScheduleFilters]) -> Response:
+    """GET: by id, which is the order in which they were made."""
+    filters = columns(call.filters)
+    after = key_in(call.filters.cursor, "schedules", filters)
+    found = await call.engine.store.schedules.find(filters, after, call.filters.limit + 1)
+    schedules, cursor = page("schedules", filters, found, call.filters.limit, lambda each: [each.schedule_id])
+    named = call.filters.schedule_id is not None and len(schedules) == 1
+    return success(200, etag(schedules[0].version) if named else None, schedules=schedules, nextCursor=cursor)
+
+
+async def update(call: Call[ScheduleNamed]) -> Response:
+    """PUT: the given fields over the stored ones."""
+    given = read_object(call.body, _SET_BY_SERVICE)
+    schedule_id = _agreed_id(given.pop("scheduleId", None), call.filters.schedule_id)
+    if_version = call.if_version
+    for races_left in range(RACES_MAX - 1, -1, -1):
+        old = await call.engine.store.schedules.get(schedule_id)
+        if if_version not in {None, old.version}:
+            raise StaleVersion
+        new = _merged(old, given, call.engine.clock.now())
+        try:
+            stored = await call.engine.store.schedules.put(new, call.engine.clock.now(), old.version)
+        except StaleVersion:
+            # Somebody else was faster. Who named no version wants the fields changed, whatever the others are now.
+            if if_version is not None or not races_left:
+                raise
+            continue
+        break
+    call.engine.wake_planner()
+    return success(200, etag(stored.version), schedule=stored)
+
+
+async def delete(call: Call[ScheduleTarget]) -> Response:
+    """DELETE: what it triggered already goes on."""
+    await call.engine.store.schedules.delete(call.filters.schedule_id, call.if_version)
+    call.engine.wake_planner()
+    return success()
+
+
+def _agreed_id(in_body: Any, in_query: str | None) -> str:
+    if in_body is not None and not isinstance(in_body, str):
+        raise Invalid(faults=[Fault("scheduleId", "Give text, in quotes.")])
+    if in_body is not None and in_query not in {None, in_body}:
+        raise Malformed(faults=[Fault("scheduleId", "The query string and the body give different values; give one.")])
+    named = in_body if in_query is None else in_query
+    if named is None:
+        raise Invalid(faults=[Fault("scheduleId", "This is required, in the body or as a query parameter; give it.")])
+    return named
+
+
+def _merged(old: StoredSchedule, given: dict[str, Any], now: datetime) -> NewSchedule:
+    own = old.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    own = {name: value for name, value in own.items() if name not in _SET_BY_SERVICE}
+    if given.get("paused") is False and "pauseReason" not in given:
+        own.pop("pauseReason", None)
+    for name in ("application", "jobName"):
+        if given.get(name, own[name]) != own[name]:
+            raise Invalid(
+                faults=[Fault(name, "A schedule stays with its job; delete it, and create one for the other job.")]
+            )
+
+    def check(schedule: Schedule) -> None:
+        schedule.timetable(old.created_at)
+        if any(getattr(schedule, name) != getattr(old, name) for name in _TIMES):
+            _first_time(schedule, old.schedule_id, old.created_at, now)
+
+    merged = {name: value for name, value in {**own, **given}.items() if value is not None}
+    new: Schedule = BODY.validate({**merged, "scheduleId": old.schedule_id}, check)
+    return NewSchedule(new, old.schedule_id, upcoming(new, old.schedule_id, new.timetable(old.created_at), now))
+
+
+def _first_time(schedule: Schedule, schedule_id: str, anchor: datetime, now: datetime) -> Upcoming:
+    """What it waits for first. Raises `Invalid` where nothing would ever be due."""
+    first = upcoming(schedule, schedule_id, schedule.timetable(anchor), now)
+    if first is None:
+        sentence = "This is never due from now on; give a time that is still to come, or a later endAt."
+        raise Invalid(faults=[Fault("expression", sentence)])
+    return first
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "List schedules",
+        find,
+        ScheduleFilters,
+        {200: {"schedules": list[StoredSchedule], "nextCursor": str | None}},
+        description="In the order of their ids. With `scheduleId` the answer has the schedule's ETag.",
+        versioned=True,
+    ),
+    Operation(
+        "POST",
+        "Create a schedule, or several",
+        create,
+        Query,
+        {201: {"schedule": StoredSchedule, "schedules": list[StoredSchedule]}},
+        description="One object, or an array of up to 10,000: all of them or none. An object is answered with "
+        "`schedule`, an array with `schedules`. Nothing that is past fires.",
+        body=Schedule,
+        examples={
+            "every night in Berlin": {
+                "application": "shop",
+                "jobName": "nightly-export",
+                "scheduleName": "every-night",
+                "expression": "30 2 * * *",
+                "timeZone": "Europe/Berlin",
+            },
+            "every 15 minutes": {
+                "application": "shop",
+                "jobName": "nightly-export",
+                "kind": "interval",
+                "expression": "PT15M",
+            },
+        },
+        several=True,
+        versioned=True,
+        errors=(ScheduleExists, Invalid),
+    ),
+    Operation(
+        "PUT",
+        "Update a schedule",
+        update,
+        ScheduleNamed,
+        {200: {"schedule": StoredSchedule}},
+        description="The fields that are given change, the others stay; `null` takes a field back to its default, and "
+        "an object such as `catchUp` is replaced as a whole. `paused` pauses and resumes: what was due meanwhile is "
+        "skipped, and nothing that is past fires. Fields that the service sets are ignored.",
+        body=Schedule,
+        partial=True,
+        examples={
+            "pause": {"scheduleId": "every-night", "paused": True, "pauseReason": "Database maintenance."},
+            "resume": {"scheduleId": "every-night", "paused": False},
+            "other times": {"scheduleId": "every-night", "expression": "0 3 * * *"},
+        },
+        versioned=True,
+        errors=(ScheduleNotFound, StaleVersion, ScheduleExists, Invalid),
+    ),
+    Operation(
+        "DELETE",
+        "Delete a schedule",
+        delete,
+        ScheduleTarget,
+        {200: {}},
+        description="What it triggered already goes on.",
+        target_in_body=True,
+        versioned=True,
+        errors=(ScheduleNotFound, StaleVersion),
+    ),
+)

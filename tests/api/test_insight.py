@@ -1,0 +1,181 @@
+"""What is there to see: groups and mappings, statistics, one job's detail, the installation, previews."""
+
+from datetime import timedelta
+
+import httpx
+import pytest
+
+from clickclock.foundation.clock import ManualClock
+from clickclock.scheduler.engine import Engine
+from tests.api.conftest import JOB, SCHEDULE
+
+CALL = {"application": "shop", "jobName": "export"}
+
+
+async def test_a_group_is_created_replaced_counted_and_deleted(http: httpx.AsyncClient) -> None:
+    response = await http.post("group", json={"groupName": "exports", "maxConcurrentTriggers": 2})
+    assert (response.status_code, response.headers["etag"]) == (201, '"1"')
+    response = await http.post("group", json={"groupName": "exports"})
+    assert (response.status_code, response.json()["code"]) == (409, "groupExists")
+    await http.post("job", json={**JOB, "groupName": "exports"})
+    await http.post("jobTrigger", json=CALL)
+    (group,) = (await http.get("group?groupName=exports")).json()["groups"]
+    assert (group["jobs"], group["queued"], group["running"]) == (1, 1, 0)
+    response = await http.put("group", json={**group, "paused": True}, headers={"if-match": '"1"'})
+    assert (response.status_code, response.json()["group"]["paused"]) == (200, True)
+    stale = await http.put("group", json={"groupName": "exports"}, headers={"if-match": '"1"'})
+    assert (stale.status_code, stale.json()["code"]) == (409, "staleVersion")
+    assert len((await http.get("group?paused=true")).json()["groups"]) == 1
+    response = await http.delete("group?groupName=exports")
+    assert (response.status_code, response.json()["code"]) == (409, "groupInUse")
+    assert (await http.put("group", json={"groupName": "new"})).status_code == 201
+    assert (await http.put("group", json={"groupName": "newer"}, headers={"if-match": "*"})).status_code == 404
+    assert (await http.delete("group?groupName=new")).json() == {"status": "success"}
+    assert (await http.delete("group?groupName=new")).json()["code"] == "groupNotFound"
+
+
+async def test_the_mapping_says_which_image_a_command_gets_and_why(http: httpx.AsyncClient) -> None:
+    for prefix, image in (("python", "python:3.13"), ("python -m etl", "etl:1")):
+        response = await http.post("commandPrefixImageMapping", json={"prefix": prefix, "image": image})
+        assert response.json()["commandPrefixImageMapping"]["prefix"] == prefix
+    body = (await http.get("commandPrefixImageMapping", params={"command": "python -m etl load"})).json()
+    assert body["choice"]["image"] == "etl:1"
+    assert "`python -m etl`" in body["choice"]["reason"]
+    assert [each["prefix"] for each in body["commandPrefixImageMappings"]] == ["python", "python -m etl"]
+    assert (await http.get("commandPrefixImageMapping?command=python3")).json()["choice"]["image"] is None
+    assert (await http.get("commandPrefixImageMapping", params={"command": "a | b"})).status_code == 422
+    page = (await http.get("commandPrefixImageMapping?limit=1")).json()
+    rest = (await http.get("commandPrefixImageMapping", params={"limit": 1, "cursor": page["nextCursor"]})).json()
+    assert [each["prefix"] for each in rest["commandPrefixImageMappings"]] == ["python -m etl"]
+    response = await http.post("commandPrefixImageMapping", json={"prefix": " python ", "image": "x"})
+    assert (response.status_code, response.json()["code"]) == (409, "commandPrefixImageMappingExists")
+    assert (await http.put("commandPrefixImageMapping", json={"prefix": "python", "image": "x"})).status_code == 200
+    assert (await http.put("commandPrefixImageMapping", json={"prefix": "perl", "image": "x"})).status_code == 201
+    assert (await http.delete("commandPrefixImageMapping", params={"prefix": "perl"})).status_code == 200
+    assert (await http.delete("commandPrefixImageMapping?prefix=perl")).status_code == 404
+
+
+async def test_statistics_count_what_ended_by_day_and_hour(
+    http: httpx.AsyncClient, job: None, clock: ManualClock
+) -> None:
+    for _ in range(3):
+        trigger = (await http.post("jobTrigger", json=CALL)).json()["trigger"]
+        await http.delete("jobTrigger", params={"triggerId": trigger["triggerId"]})
+        clock.advance(3600)
+    await http.post("jobTrigger", json=CALL)
+    stat = (await http.get("jobStat", params=CALL)).json()["jobStat"]
+    assert (stat["totalTriggers"], stat["cancelled"], stat["queued"], stat["currentStreak"]) == (3, 3, 1, None)
+    assert [each["from"] for each in stat["buckets"]] == ["2026-11-20T00:00:00.000Z"]
+    assert (stat["from"], stat["to"]) == ("2026-11-13T13:00:00.000Z", "2026-11-20T13:00:00.000Z")
+    hours = {**CALL, "bucket": "hour", "from": "2026-11-20T11:30:00Z"}
+    stat = (await http.get("jobStat", params=hours)).json()["jobStat"]
+    assert [each["cancelled"] for each in stat["buckets"]] == [1, 1]
+    assert (await http.get("jobStat")).json()["jobStat"]["totalTriggers"] == 3
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("application=shop&jobName=none", 404),
+        ("groupName=none", 404),
+        ("application=none", 200),
+        ("jobName=export", 400),
+        ("from=2026-11-21T00:00:00Z", 400),
+        ("bucket=week", 400),
+        ("bucket=hour&from=2026-01-01T00:00:00Z", 400),
+        ("from=2026-01-01T00:00:00Z", 200),
+        ("from=2026-01-01", 400),
+        ("from=0001-01-01T00:00:00Z", 400),
+        ("to=0001-01-01T00:00:00Z", 400),
+    ],
+)
+async def test_statistics_of_nothing(http: httpx.AsyncClient, job: None, query: str, status: int) -> None:
+    response = await http.get(f"jobStat?{query}")
+    assert response.status_code == status, response.text
+
+
+async def test_one_jobs_detail_has_all_there_is(http: httpx.AsyncClient, job: None) -> None:
+    await http.post("commandPrefixImageMapping", json={"prefix": "python", "image": "python:3.13"})
+    await http.post("schedules", json=SCHEDULE)
+    trigger = (await http.post("jobTrigger", json=CALL)).json()["trigger"]
+    response = await http.get("jobDetail", params=CALL)
+    assert (response.status_code, response.headers["etag"]) == (200, '"1"')
+    detail = response.json()["jobDetail"]
+    assert detail["command"]["argv"] == ["python", "export.py"]
+    assert detail["command"]["image"]["image"] == "python:3.13"
+    assert detail["command"]["cluster"] == "local"
+    assert [each["time"] for each in detail["schedules"][0]["nextTimes"]][:2] == [
+        "2026-11-21T01:30:00.000Z",
+        "2026-11-22T01:30:00.000Z",
+    ]
+    assert len(detail["schedules"][0]["nextTimes"]) == 5
+    assert [each["triggerId"] for each in detail["recent"]] == [trigger["triggerId"]]
+    assert (detail["running"], detail["lastSuccess"], detail["lastFailure"]) == ([], None, None)
+    assert (await http.get("jobDetail", params={**CALL, "jobName": "none"})).json()["code"] == "jobNotFound"
+    assert (await http.get("jobDetail?application=shop")).status_code == 400
+
+
+async def test_the_installation_tells_who_serves_and_that_all_is_well(
+    http: httpx.AsyncClient, engine: Engine, job: None
+) -> None:
+    await engine.beat()
+    await http.post("jobTrigger", json=CALL)
+    cluster = (await http.get("cluster")).json()["cluster"]
+    (replica,) = cluster["replicas"]
+    assert (replica["replicaId"], replica["version"]) == (engine.replica_id, "0.1.0")
+    assert {loop["name"] for loop in replica["loops"]} >= {"planner", "dispatcher", "watcher", "rescuer"}
+    (local,) = cluster["clusters"]
+    assert (local["cluster"], local["executor"], local["capacity"], local["queued"]) == ("local", "process", 10, 1)
+    assert (local["reachable"], local["message"]) == (False, "The executor is not open.")
+    assert cluster["store"]["kind"] == "sqlite"
+    assert cluster["totals"] == {"jobs": 1, "schedules": 0, "queued": 1, "running": 0}
+    assert cluster["invariants"] == {"overdueSchedules": 0, "stuckAttempts": 0}
+
+
+async def test_a_schedule_that_should_have_fired_shows(http: httpx.AsyncClient, clock: ManualClock, job: None) -> None:
+    await http.post("schedules", json=SCHEDULE)
+    clock.advance(timedelta(days=1).total_seconds())
+    assert (await http.get("cluster")).json()["cluster"]["invariants"]["overdueSchedules"] == 1
+
+
+async def test_a_preview_says_what_daylight_saving_does(http: httpx.AsyncClient) -> None:
+    params = {"expression": "30 2 * * *", "timeZone": "Europe/Berlin", "from": "2026-03-28T00:00:00Z", "count": "2"}
+    first, second = (await http.get("schedulePreview", params=params)).json()["times"]
+    assert first == {
+        "time": "2026-03-28T01:30:00.000Z",
+        "localTime": "2026-03-28T02:30:00+01:00",
+        "note": None,
+        "skipReason": None,
+    }
+    assert second["localTime"] == "2026-03-29T03:00:00+02:00"
+    assert "does not exist" in second["note"]
+    skipped = (await http.get("schedulePreview", params={**params, "dstGapPolicy": "skip"})).json()["times"][1]
+    assert skipped["skipReason"] == "dstGap"
+
+
+async def test_a_preview_takes_every_field_that_says_when(http: httpx.AsyncClient) -> None:
+    params = {"kind": "interval", "expression": "PT6H", "startAt": "2026-12-24T00:00:00Z", "count": "1000",
+              "endAt": "2026-12-26T00:00:00Z", "excludeDates": "2026-12-25"}  # fmt: skip
+    times = (await http.get("schedulePreview", params=params)).json()["times"]
+    assert [each["skipReason"] for each in times] == [None] * 4 + ["excluded"] * 4 + [None]
+    query = '{"expression":"0 0 * * *","count":3,"excludeDates":["2026-11-21","2026-11-22"]}'
+    times = (await http.get("schedulePreview", params={"jsonQuery": query})).json()["times"]
+    assert [each["skipReason"] for each in times] == ["excluded", "excluded", None]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "field"),
+    [
+        ("", 400, "expression"),
+        ("expression=0 0 * *", 422, "expression"),
+        ("expression=0 0 * * *&timeZone=Mars/Olympus", 422, "timeZone"),
+        ("expression=0 0 * * *&count=1001", 400, "count"),
+        ("expression=0 0 * * *&kind=never", 400, "kind"),
+        ("expression=0 0 * * *&excludeDates=tomorrow", 400, "excludeDates[0]"),
+    ],
+)
+async def test_a_preview_of_what_cannot_be_says_why(
+    http: httpx.AsyncClient, query: str, status: int, field: str
+) -> None:
+    response = await http.get(f"schedulePreview?{query}")
+    assert (response.status_code, response.json()["errors"][0]["field"]) == (status, field)

@@ -1,0 +1,107 @@
+"""Jobs: created, listed, replaced, deleted; nothing lost between two writers."""
+
+import httpx
+import pytest
+
+from tests.api.conftest import JOB, SCHEDULE
+
+
+async def test_the_four_fields_make_a_job(http: httpx.AsyncClient) -> None:
+    response = await http.post("job", json=JOB)
+    assert response.status_code == 201
+    assert response.headers["etag"] == '"1"'
+    body = response.json()
+    assert body["status"] == "success"
+    assert JOB.items() <= body["job"].items()
+    assert body["job"]["createdAt"] == "2026-11-20T10:00:00.000Z"
+
+
+async def test_a_job_that_exists_is_409(http: httpx.AsyncClient, job: None) -> None:
+    response = await http.post("job", json=JOB)
+    assert (response.status_code, response.json()["code"]) == (409, "jobExists")
+
+
+async def test_an_array_is_all_or_nothing(http: httpx.AsyncClient, job: None) -> None:
+    others = [{**JOB, "jobName": "a"}, {**JOB, "jobName": "b"}]
+    response = await http.post("job", json=[*others, JOB])
+    assert response.status_code == 409
+    assert response.json()["errors"][0]["field"] == "[2].jobName"
+    response = await http.post("job", json=others)
+    assert [each["jobName"] for each in response.json()["jobs"]] == ["a", "b"]
+    assert len((await http.get("job")).json()["jobs"]) == 3
+
+
+async def test_a_cluster_that_is_not_configured_is_422(http: httpx.AsyncClient) -> None:
+    response = await http.post("job", json={**JOB, "cluster": "moon"})
+    assert response.status_code == 422
+    assert response.json()["errors"] == [
+        {"field": "cluster", "message": "There is no cluster 'moon' here; known are local."}
+    ]
+
+
+async def test_put_creates_then_replaces_and_takes_back_what_get_gave(http: httpx.AsyncClient) -> None:
+    response = await http.put("job", json={**JOB, "maxRetries": 3})
+    assert response.status_code == 201
+    stored = response.json()["job"]
+    response = await http.put("job", json={**stored, "description": "new"})
+    assert response.status_code == 200
+    assert response.headers["etag"] == '"2"'
+    assert response.json()["job"]["maxRetries"] == 3
+    response = await http.put("job", json=JOB)
+    assert response.json()["job"]["maxRetries"] == 0
+
+
+@pytest.mark.parametrize(
+    ("if_match", "status", "code"),
+    [('"1"', 200, None), ("*", 200, None), ('"2"', 409, "staleVersion"), ('"abc"', 409, "staleVersion"),
+     ('W/"1"', 409, "staleVersion"), ("1", 400, "malformed"), ('"1", "2"', 400, "malformed")],
+)  # fmt: skip
+async def test_a_stale_update_is_409_and_nothing_is_lost(
+    http: httpx.AsyncClient, job: None, if_match: str, status: int, code: str | None
+) -> None:
+    changed = {**JOB, "description": "changed"}
+    response = await http.put("job", json=changed, headers={"if-match": if_match})
+    assert (response.status_code, response.json().get("code")) == (status, code)
+    listed = await http.get("job?application=shop&jobName=export")
+    assert (listed.json()["jobs"][0]["description"] == "changed") is (status == 200)
+    assert listed.headers["etag"] == ('"2"' if status == 200 else '"1"')
+
+
+async def test_if_match_any_wants_something_to_be_there(http: httpx.AsyncClient) -> None:
+    assert (await http.put("job", json=JOB, headers={"if-match": "*"})).status_code == 404
+    assert (await http.put("job", json=JOB, headers={"if-match": '"1"'})).status_code == 409
+
+
+async def test_a_job_goes_with_its_schedules_and_not_while_it_runs(http: httpx.AsyncClient, job: None) -> None:
+    await http.post("schedules", json=SCHEDULE)
+    trigger = (await http.post("jobTrigger", json={"application": "shop", "jobName": "export"})).json()["trigger"]
+    named = {"application": "shop", "jobName": "export"}
+    response = await http.delete("job", params=named)
+    assert (response.status_code, response.json()["code"]) == (409, "jobIsRunning")
+    assert (await http.delete("job", params=named, headers={"if-match": '"9"'})).status_code == 409
+    assert (await http.request("DELETE", "job", json={**named, "force": True})).json() == {"status": "success"}
+    assert (await http.get("schedules")).json()["schedules"] == []
+    listed = (await http.get(f"jobTrigger?triggerId={trigger['triggerId']}")).json()["triggers"]
+    assert listed[0]["state"] == "cancelled"
+    assert (await http.delete("job", params=named)).status_code == 404
+
+
+async def test_jobs_are_found_by_every_filter(http: httpx.AsyncClient) -> None:
+    await http.post("group", json={"groupName": "exports"})
+    await http.post("job", json=[{**JOB, "groupName": "exports"}, {**JOB, "jobName": "other", "enabled": False}])
+    for query, names in (
+        ("", ["export", "other"]),
+        ("application=shop", ["export", "other"]),
+        ("application=else", []),
+        ("jobName=other", ["other"]),
+        ("groupName=exports", ["export"]),
+        ("enabled=false", ["other"]),
+    ):
+        found = (await http.get(f"job?{query}")).json()["jobs"]
+        assert [each["jobName"] for each in found] == names
+
+
+async def test_a_group_that_is_not_there_is_422(http: httpx.AsyncClient) -> None:
+    response = await http.post("job", json={**JOB, "groupName": "none"})
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["field"] == "groupName"

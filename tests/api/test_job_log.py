@@ -1,0 +1,132 @@
+"""An attempt's output: as it stands, and live; of real processes under the real executor."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from clickclock.foundation.clock import SystemClock
+from clickclock.scheduler.api import create_app
+from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.executors.process import ProcessExecutor
+from clickclock.scheduler.store import Store
+from tests.api.conftest import BASE
+
+DEADLINE_S = 20
+
+
+@pytest.fixture
+async def running(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """The application over an engine whose loops run."""
+    clock = SystemClock()
+    store = await Store.open(f"sqlite:///{tmp_path}/clickclock.db")
+    executor = ProcessExecutor(
+        name="local",
+        data_dir=tmp_path,
+        node="node-1",
+        slots=4,
+        log_bytes_max=2**20,
+        base_environment={"PATH": "/usr/bin:/bin"},
+        clock=clock,
+    )
+    engine = Engine(store, clock, {"local": executor}, node="node-1", version="0.1.0")
+    await engine.open()
+    stopped = asyncio.Event()
+    working = asyncio.create_task(engine.run(until=stopped))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(create_app(engine)), base_url=BASE) as client:
+        yield client
+    stopped.set()
+    await working
+    await engine.close(stop_jobs=True)
+    await store.close()
+
+
+async def _run(http: httpx.AsyncClient, script: str, **more: Any) -> str:
+    job = {"application": "a", "jobName": "j", "command": script, "shell": True, **more}
+    assert (await http.put("job", json=job)).status_code in {200, 201}
+    response = await http.post("jobTrigger", json={"application": "a", "jobName": "j"})
+    trigger_id: str = response.json()["trigger"]["triggerId"]
+    return trigger_id
+
+
+async def _events(http: httpx.AsyncClient, trigger_id: str, **headers: str) -> list[dict[str, Any]]:
+    """All events of a followed log, until the stream ends."""
+    params = {"triggerId": trigger_id, "follow": "true"}
+    response = await asyncio.wait_for(http.get("jobLog", params=params, headers=headers), DEADLINE_S)
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"].startswith("text/event-stream")
+    events = []
+    for block in response.text.strip().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.split("\n") if not line.startswith(":"))
+        if fields:
+            events.append({"id": int(fields["id"]), "event": fields["event"], **json.loads(fields["data"])})
+    return events
+
+
+def _text(events: list[dict[str, Any]]) -> str:
+    return "".join(each["text"] for each in events if each["event"] == "log")
+
+
+async def test_a_log_is_followed_to_its_end_with_state_and_exit_code(running: httpx.AsyncClient) -> None:
+    events = await _events(running, await _run(running, "echo one; echo zwei ü; exit 3"))
+    assert _text(events) == "one\nzwei ü\n"
+    end = events[-1]
+    assert (end["event"], end["state"], end["exitCode"], end["attempt"]) == ("end", "failed", 3, 1)
+    assert end["id"] == len("one\nzwei ü\n".encode())
+
+
+async def test_who_comes_back_gets_only_the_rest(running: httpx.AsyncClient) -> None:
+    trigger_id = await _run(running, "printf 0123456789")
+    assert _text(await _events(running, trigger_id)) == "0123456789"
+    assert _text(await _events(running, trigger_id, **{"last-event-id": "4"})) == "456789"
+    response = await running.get(
+        "jobLog", params={"triggerId": trigger_id, "follow": "true"}, headers={"last-event-id": "x"}
+    )
+    assert response.status_code == 400
+
+
+async def test_plain_text_is_the_bytes_as_written_in_parts(running: httpx.AsyncClient) -> None:
+    trigger_id = await _run(running, r"printf 'a\377b\000c'")
+    assert _text(await _events(running, trigger_id)) == "a\ufffdb\0c"
+    response = await running.get("jobLog", params={"triggerId": trigger_id})
+    assert response.content == b"a\xffb\0c"
+    assert response.headers["content-type"].startswith("text/plain")
+    assert response.headers["x-log-complete"] == "true"
+    response = await running.get("jobLog", params={"triggerId": trigger_id, "offset": "1", "limit": "2"})
+    assert response.content == b"\xffb"
+    assert (response.headers["x-next-offset"], response.headers["x-log-complete"]) == ("3", "false")
+
+
+async def test_a_retry_has_a_log_of_its_own(running: httpx.AsyncClient) -> None:
+    script = "echo attempt $CLICKCLOCK_ATTEMPT; test $CLICKCLOCK_ATTEMPT = 2"
+    trigger_id = await _run(running, script, maxRetries=1, retryBackoff={"initialSeconds": 0, "maxSeconds": 0})
+    first = await _events(running, trigger_id)
+    assert _text(first) == "attempt 1\n"
+    assert (first[-1]["attemptState"], first[-1]["exitCode"]) == ("failed", 1)
+    await _until(running, trigger_id, lambda trigger: trigger["state"] == "succeeded")
+    for params, text in (({}, "attempt 2\n"), ({"attempt": "1"}, "attempt 1\n")):
+        assert (await running.get("jobLog", params={"triggerId": trigger_id, **params})).text == text
+    response = await running.get("jobLog", params={"triggerId": trigger_id, "attempt": "3"})
+    assert (response.status_code, response.json()["code"]) == (404, "logNotFound")
+
+
+async def test_a_trigger_that_never_started_has_an_end_but_no_log(http: httpx.AsyncClient, job: None) -> None:
+    call = {"application": "shop", "jobName": "export"}
+    trigger_id = (await http.post("jobTrigger", json=call)).json()["trigger"]["triggerId"]
+    await http.delete("jobTrigger", params={"triggerId": trigger_id})
+    (end,) = await _events(http, trigger_id)
+    assert (end["event"], end["state"], end["attemptState"]) == ("end", "cancelled", None)
+    response = await http.get("jobLog", params={"triggerId": trigger_id})
+    assert (response.status_code, response.json()["code"]) == (404, "logNotFound")
+    assert (await http.get("jobLog?triggerId=none")).json()["code"] == "triggerNotFound"
+    assert (await http.get("jobLog")).status_code == 400
+
+
+async def _until(http: httpx.AsyncClient, trigger_id: str, told: Callable[[dict[str, Any]], bool]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not told((await http.get("jobTrigger", params={"triggerId": trigger_id})).json()["triggers"][0]):
+            await asyncio.to_thread(lambda: None)

@@ -1,0 +1,79 @@
+"""What the OpenAPI document allows, and what it does not, sent to the real application over a real store.
+
+Never asks about what exists by accident: names are drawn from the document's examples as well. Invariant: no answer
+is 5xx, and no answer is one that the document does not tell of.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.core.result import Ok
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from starlette.applications import Starlette
+
+from clickclock.foundation.clock import ManualClock
+from clickclock.scheduler.api import TABLE, create_app
+from clickclock.scheduler.api.openapi import document
+from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.executors.process import ProcessExecutor
+from clickclock.scheduler.group import Group
+from clickclock.scheduler.job import Job
+from clickclock.scheduler.store import Store
+from tests.api.conftest import NOW
+
+EXAMPLES = 20
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Starlette]:
+    folder: Path = tmp_path_factory.mktemp("schemathesis")
+    clock = ManualClock(NOW)
+    store = asyncio.run(Store.open(f"sqlite:///{folder}/clickclock.db"))
+    asyncio.run(store.groups.create(Group(group_name="exports"), NOW))
+    asyncio.run(store.jobs.create([Job(application="shop", job_name="nightly-export", command="true")], NOW))
+    executor = ProcessExecutor(
+        name="local", data_dir=folder, node="node-1", slots=1, log_bytes_max=1024, base_environment={}, clock=clock
+    )
+    engine = Engine(store, clock, {"local": executor}, node="node-1", version="0.1.0")
+    yield create_app(engine, allowed_hosts=None)
+    asyncio.run(store.close())
+
+
+SCHEMA = schemathesis.openapi.from_dict(document(TABLE, "0.1.0"))
+OPERATIONS = {found.ok().label: found.ok() for found in SCHEMA.get_all_operations() if isinstance(found, Ok)}
+
+
+@pytest.mark.parametrize("label", OPERATIONS)
+@pytest.mark.parametrize("mode", ["positive", "negative"])
+def test_no_request_brings_an_answer_that_the_document_does_not_tell_of(app: Starlette, label: str, mode: str) -> None:
+    @given(case=OPERATIONS[label].as_strategy(generation_mode=schemathesis.GenerationMode(mode)))
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    def send(case: schemathesis.Case[Any]) -> None:
+        case.call_and_validate(app=app, checks=CHECKS)
+
+    send()
