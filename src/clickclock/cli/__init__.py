@@ -1,0 +1,57 @@
+"""The command line: one small file per group of commands; what they do is done by the service.
+
+Never decides anything, and never loads what a command does not use: `clickclock --help` reads no HTTP library.
+Invariants: exit codes are 0 done, 1 refused, 2 wrongly called, 3 service unreachable (and a followed job's own);
+with `--json`, standard output is the answer of the service and nothing else.
+
+>>> from click.testing import CliRunner
+>>> CliRunner().invoke(main, ["--help"]).exit_code
+0
+"""
+
+import click
+
+from clickclock.cli.lazy import LazyGroup
+
+COMMANDS = {
+    "serve": "clickclock.cli.serve:serve",
+    "check-config": "clickclock.cli.check_config:check_config",
+    "job": "clickclock.cli.job:job",
+    "schedule": "clickclock.cli.schedule:schedule",
+    "trigger": "clickclock.cli.trigger:trigger",
+    "triggers": "clickclock.cli.triggers:triggers",
+    "log": "clickclock.cli.log:log",
+    "group": "clickclock.cli.group:group",
+    "stat": "clickclock.cli.stat:stat",
+    "cluster": "clickclock.cli.cluster:cluster",
+    "mapping": "clickclock.cli.mapping:mapping",
+    "completion": "clickclock.cli.completion:completion",
+}
+"""Every command and where it is; add yours here."""
+
+
+def _address(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    if not value.startswith(("http://", "https://")):
+        raise click.BadParameter("give an address such as http://127.0.0.1:8080", ctx, param)
+    return value
+
+
+@click.group(
+    cls=LazyGroup,
+    commands_at=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--url",
+    envvar="CLICKCLOCK_URL",
+    default="http://127.0.0.1:8080",
+    show_default=True,
+    show_envvar=True,
+    callback=_address,
+    help="Where the service is.",
+)
+@click.version_option(package_name="clickclock")
+@click.pass_context
+def main(ctx: click.Context, url: str) -> None:
+    """Jobs that run on time, never lost, never twice."""
+    ctx.obj = url

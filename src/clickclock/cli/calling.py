@@ -1,0 +1,108 @@
+"""How a command calls the service: a client, `--json`, and refusals as sentences with an exit code.
+
+Never loads the client before a command runs. Invariants: standard output carries answers, standard error everything
+else; with `--json` the answer is printed as the service gave it.
+
+>>> @click.command
+... @calls(says("{cancelled}"))
+... def cancel(client: "Client") -> "Payload": ...
+"""
+
+import functools
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from clickclock.foundation.errors import ClickclockError
+
+if TYPE_CHECKING:
+    from clickclock.client import Client, Payload, Refused
+
+COMPLETION_TIMEOUT_S = 1.0
+"""Who presses Tab does not wait for long."""
+
+Render = Callable[["Payload"], None]
+
+
+class Refusal(click.ClickException):
+    """The service refused the call."""
+
+    exit_code = 1
+
+
+class NoService(click.ClickException):
+    """Nobody answered the call."""
+
+    exit_code = 3
+
+
+@contextmanager
+def service(url: str) -> Iterator["Client"]:
+    """A client of the service at `url`; what goes wrong becomes a `Refusal` or `NoService`."""
+    # Here and not at the top, because HTTP takes longer to load than all the rest together.
+    from clickclock.client import Client, Refused, Unreachable  # noqa: PLC0415 (see the line above)
+
+    try:
+        with Client(url) as client:
+            yield client
+    except Refused as refused:
+        raise Refusal(_sentences(refused)) from refused
+    except Unreachable as unreachable:
+        raise NoService(str(unreachable)) from unreachable
+
+
+def calls(render: Render) -> Callable[[Callable[..., "Payload"]], Callable[..., None]]:
+    """Give a command its client and `--json`, and print what it returns: as JSON, or by `render`."""
+
+    def decorate(command: Callable[..., "Payload"]) -> Callable[..., None]:
+        @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+        @functools.wraps(command)
+        def run(*, as_json: bool, **arguments: Any) -> None:
+            with service(click.get_current_context().obj) as client:
+                payload = command(client, **arguments)
+            if as_json:
+                print_json(payload)
+            else:
+                render(payload)
+
+        return run
+
+    return decorate
+
+
+def print_json(payload: "Payload") -> None:
+    """The answer of the service, for a machine or a careful reader."""
+    click.echo(json.dumps(payload, indent=2, ensure_ascii=False))
+
+
+def complete_application(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The applications that begin so."""
+    return _complete(ctx, "application", incomplete)
+
+
+def complete_job(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The jobs of the application named before that begin so."""
+    return _complete(ctx, "jobName", incomplete, application=ctx.params.get("application"))
+
+
+def _complete(ctx: click.Context, field: str, incomplete: str, **filters: object) -> list[CompletionItem]:
+    from clickclock.client import Client  # noqa: PLC0415 (as above: loaded when it is used)
+
+    try:
+        with Client(ctx.find_root().params["url"], timeout_s=COMPLETION_TIMEOUT_S) as client:
+            jobs = client.list_jobs(limit=1000, **filters)["jobs"]
+    except ClickclockError:
+        return []
+    return [CompletionItem(name) for name in sorted({job[field] for job in jobs}) if name.startswith(incomplete)]
+
+
+def _sentences(refused: "Refused") -> str:
+    lines = [str(refused)]
+    lines += [f"  {fault.field}: {fault.message}" if fault.field else f"  {fault.message}" for fault in refused.faults]
+    if refused.request_id:
+        lines.append(f"  ({refused.code}, request {refused.request_id})")
+    return "\n".join(lines)

@@ -1,0 +1,50 @@
+"""`clickclock cluster`: the state of the whole.
+
+Never judges it: what is not as it should be, the service says.
+
+>>> cluster.name
+'cluster'
+"""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from clickclock.cli.calling import calls
+from clickclock.cli.rendering import record, sections, table, when
+
+if TYPE_CHECKING:
+    from clickclock.client import Client, Payload
+
+
+@click.command()
+@calls(
+    sections(
+        table(
+            "cluster.clusters",
+            ("cluster", "cluster"),
+            ("executor", "executor"),
+            ("capacity", "capacity"),
+            ("running", "running"),
+            ("queued", "queued"),
+            ("reachable", "reachable"),
+            ("message", "message"),
+            title="Clusters",
+        ),
+        table(
+            "cluster.replicas",
+            ("replica", "replicaId"),
+            ("host", "host"),
+            ("version", "version"),
+            ("started", "startedAt", when),
+            ("heartbeat", "heartbeatAt", when),
+            title="Replicas",
+        ),
+        record("cluster.store", title="Store"),
+        record("cluster.totals", title="Totals"),
+        record("cluster.invariants", title="What should be 0"),
+    )
+)
+def cluster(client: "Client") -> "Payload":
+    """Show the state of the service and its clusters."""
+    return client.cluster()

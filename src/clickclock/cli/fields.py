@@ -1,0 +1,181 @@
+"""Options that become fields of a request, and the forms in which their values are written.
+
+Never knows a field: `--timeout-seconds` is `timeoutSeconds` by its name alone, and the service judges the value.
+Invariants: only what was given is sent; `--set` wins over an option, an option over `--file`.
+
+>>> camel_case("max_concurrent_triggers")
+'maxConcurrentTriggers'
+"""
+
+import functools
+import json
+import tomllib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, ParamSpec, TypeVar
+
+import click
+
+from clickclock.cli.calling import complete_application, complete_job
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class Instant(click.ParamType[str]):
+    """A moment: RFC 3339, or local time if no offset is given."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            moment = datetime.fromisoformat(value).astimezone(UTC)
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is no time; write 2026-11-20T10:00 (local) or 2026-11-20T10:00:00Z", param, ctx)
+        text: str = moment.isoformat(timespec="milliseconds")
+        return text.replace("+00:00", "Z")
+
+
+class Pair(click.ParamType[dict[str, Any]]):
+    """NAME=VALUE, as a dictionary of one. Where the value may be missing, NAME alone gives None."""
+
+    def __init__(self, name: str = "name=value", *, is_value_needed: bool = True) -> None:
+        self.name = name
+        self._is_value_needed = is_value_needed
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        name, equals, content = str(value).partition("=")
+        if not name or (self._is_value_needed and not equals):
+            self.fail(f"{value!r} is not NAME=VALUE", param, ctx)
+        return {name: content if equals else None}
+
+
+class Json(Pair):
+    """FIELD=VALUE, the value being JSON; what is no JSON is taken as a string."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        pairs = super().convert(value, param, ctx)
+        for name, content in pairs.items():
+            try:
+                pairs[name] = json.loads(content)
+            except ValueError:
+                pairs[name] = content
+        return pairs
+
+
+class Document(click.ParamType[dict[str, Any]]):
+    """A JSON or TOML file with fields; `-` is JSON from standard input."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        try:
+            with click.open_file(value, encoding="utf-8") as file:
+                text = file.read()
+            fields = tomllib.loads(text) if value.endswith(".toml") else json.loads(text)
+        except OSError as error:
+            self.fail(f"{value} cannot be read: {error.strerror}", param, ctx)
+        except ValueError as error:
+            self.fail(f"{value} is not valid: {error}", param, ctx)
+        if not isinstance(fields, dict):
+            self.fail(f"{value} does not hold one object with fields", param, ctx)
+        # TOML has times and dates of its own, which JSON writes as text.
+        plain: dict[str, Any] = json.loads(json.dumps(fields, default=str))
+        return plain
+
+
+class _Field(click.Option):
+    """An option whose value is a field of the request."""
+
+
+def field(*names: str, **attributes: Any) -> Decorator:
+    """An option that becomes a field; a `Pair` may be given many times and becomes one object."""
+    if isinstance(attributes.get("type"), Pair):
+        attributes |= {"multiple": True, "callback": _merge}
+    elif attributes.get("multiple"):
+        attributes |= {"callback": lambda _ctx, _param, values: list(values) or None}
+    return click.option(*names, cls=_Field, **{"default": None, **attributes})
+
+
+def parameters(command: Callable[P, R]) -> Callable[P, R]:
+    """Add `--param` for the values of parameters."""
+    values = "A value for a parameter; can be given many times."
+    return click.option("--param", "parameters", type=Pair(), multiple=True, callback=_merge, help=values)(command)
+
+
+def flag(name: str, **attributes: Any) -> Decorator:
+    """A field that is true or false: `--name` and `--no-name`."""
+    return field(f"--{name}/--no-{name}", **attributes)
+
+
+def body(*options: Decorator) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Add these options, `--file` and `--set`; the command gets all that was given as its argument `fields`."""
+
+    def decorate(command: Callable[..., R]) -> Callable[..., R]:
+        @functools.wraps(command)
+        def run(*args: Any, file: dict[str, Any] | None, more: dict[str, Any] | None, **rest: Any) -> R:
+            fields = dict(file or {})
+            for param in click.get_current_context().command.params:
+                if isinstance(param, _Field):
+                    assert param.name is not None
+                    value = rest.pop(param.name)
+                    if value is not None:
+                        fields[camel_case(param.name)] = value
+            return command(*args, fields=fields | (more or {}), **rest)
+
+        last: Callable[..., Any] = click.option(
+            "--set", "more", type=Json("field=json"), multiple=True, callback=_merge, help="Any field, by its API name."
+        )(run)
+        last = click.option("--file", type=Document(), help="JSON or TOML file with fields; `-` is standard input.")(
+            last
+        )
+        for option in reversed(options):
+            last = option(last)
+        return last
+
+    return decorate
+
+
+def page(command: Callable[P, R]) -> Callable[P, R]:
+    """Add `--limit` and `--cursor` to a list."""
+    command = click.option("--cursor", help="Go on where the last page ended.")(command)
+    return click.option("--limit", type=click.IntRange(1, 1000), help="At most so many; 100 if not given.")(command)
+
+
+def job_arguments(*, required: bool = True) -> Decorator:
+    """The arguments APP and JOB, completed from the service."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        second = click.argument("job_name", metavar="JOB", required=required, shell_complete=complete_job)
+        first = click.argument("application", metavar="APP", required=required, shell_complete=complete_application)
+        return first(second(command))
+
+    return decorate
+
+
+def needs_fields(command: Callable[..., R]) -> Callable[..., R]:
+    """Refuse a change that changes nothing."""
+
+    @functools.wraps(command)
+    def run(client: Any, *, fields: dict[str, Any], **arguments: Any) -> R:
+        if not fields:
+            raise click.UsageError("Say what to change, with at least one option.")
+        return command(client, fields=fields, **arguments)
+
+    return run
+
+
+def names(options: dict[str, Any]) -> dict[str, Any]:
+    """Options by their API names, as filters of a call."""
+    return {camel_case(name): value for name, value in options.items()}
+
+
+def camel_case(name: str) -> str:
+    """The API's way of writing a name."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def _merge(_ctx: click.Context, _param: click.Parameter, pairs: tuple[dict[str, Any], ...]) -> dict[str, Any] | None:
+    return {name: value for pair in pairs for name, value in pair.items()} or None

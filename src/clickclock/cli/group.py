@@ -1,0 +1,102 @@
+"""`clickclock group`: groups, one by one.
+
+Never counts anything. Invariant: a change leaves what it does not name, and fails if someone else was faster.
+
+>>> "pause" in group.commands
+True
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.calling import calls
+from clickclock.cli.fields import body, field, flag, names, needs_fields, page
+from clickclock.cli.rendering import record, says, table
+
+if TYPE_CHECKING:
+    from clickclock.client import Client, Payload
+
+NAME = click.argument("group_name", metavar="GROUP")
+OPTIONS = (
+    field("--description", help="What the group is for."),
+    field("--max-concurrent-triggers", type=int, help="At most so many of the group run at once."),
+    flag("paused", help="While paused, the group starts nothing."),
+    field("--pause-reason", help="Why it is paused."),
+)
+
+
+@click.group()
+def group() -> None:
+    """Groups: shared policy for a set of jobs."""
+
+
+@group.command("list")
+@page
+@calls(
+    table(
+        "groups",
+        ("group", "groupName"),
+        ("jobs", "jobs"),
+        ("running", "running"),
+        ("queued", "queued"),
+        ("at most", "maxConcurrentTriggers"),
+        ("paused", "paused"),
+        ("reason", "pauseReason"),
+    )
+)
+def list_groups(client: "Client", **filters: Any) -> "Payload":
+    """List groups with what they hold now."""
+    return client.list_groups(**names(filters))
+
+
+@group.command()
+@NAME
+@calls(record("groups.0"))
+def show(client: "Client", group_name: str) -> "Payload":
+    """Show one group."""
+    return client.group(group_name)
+
+
+@group.command()
+@NAME
+@body(*OPTIONS)
+@calls(says("Group {group_name} is created."))
+def create(client: "Client", group_name: str, fields: dict[str, Any]) -> "Payload":
+    """Create a group."""
+    return client.create_group({**fields, "groupName": group_name})
+
+
+@group.command()
+@NAME
+@body(*OPTIONS)
+@calls(says("Group {group_name} is changed (version {group[version]})."))
+@needs_fields
+def update(client: "Client", group_name: str, fields: dict[str, Any]) -> "Payload":
+    """Change some fields of a group."""
+    return client.change_group(group_name, fields)
+
+
+@group.command()
+@NAME
+@calls(says("Group {group_name} is deleted."))
+def delete(client: "Client", group_name: str) -> "Payload":
+    """Delete a group that holds no job."""
+    return client.delete_group(group_name)
+
+
+@group.command()
+@NAME
+@click.option("--reason", help="Why.")
+@calls(says("Group {group_name} is paused."))
+def pause(client: "Client", group_name: str, reason: str | None) -> "Payload":
+    """Start nothing of the group; what runs goes on."""
+    return client.change_group(group_name, {"paused": True, "pauseReason": reason})
+
+
+@group.command()
+@NAME
+@calls(says("Group {group_name} is resumed."))
+def resume(client: "Client", group_name: str) -> "Payload":
+    """Let the group start jobs again."""
+    return client.change_group(group_name, {"paused": False, "pauseReason": None})

@@ -1,0 +1,139 @@
+"""`clickclock job`: jobs, one by one.
+
+Never interprets a field. Invariant: a change leaves what it does not name, and fails if someone else was faster.
+
+>>> "create" in job.commands
+True
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.calling import calls
+from clickclock.cli.fields import Pair, body, field, flag, job_arguments, names, needs_fields, page
+from clickclock.cli.rendering import TRIGGERS, record, says, sections, table, when
+
+if TYPE_CHECKING:
+    from clickclock.client import Client, Payload
+
+OPTIONS = (
+    field("--command", help="Command to run, split into words as a shell would."),
+    flag("preemption", help="Whether running attempts may be preempted to make room."),
+    field("--description", help="What the job is for."),
+    field("--owner", help="Who answers for it."),
+    field("--label", "labels", type=Pair(), help="A label; can be given many times."),
+    field("--group", "group_name", help="The group whose policy it shares."),
+    flag("enabled", help="A disabled job does not run."),
+    flag("shell", help="Run the command with /bin/sh -c."),
+    field("--image", help="Container image."),
+    field("--cluster", help="Where it runs."),
+    field("--env", "environment", type=Pair(), help="An environment variable; can be given many times."),
+    field("--working-directory", help="Folder to run in."),
+    field(
+        "--param",
+        "parameters",
+        type=Pair("name[=default]", is_value_needed=False),
+        help="A parameter, required without a default; can be given many times.",
+    ),
+    field("--timeout-seconds", type=float, help="An attempt that runs longer is stopped."),
+    field("--grace-period-seconds", type=float, help="Time between SIGTERM and SIGKILL."),
+    field("--max-retries", type=int, help="Further attempts after a failure."),
+    field("--priority", type=int, help="0 to 100; higher starts first."),
+    field("--max-concurrent-triggers", type=int, help="At most so many run at once."),
+    field("--retention-days", type=float, help="How long finished triggers and logs are kept."),
+)
+
+
+DETAIL = sections(
+    record("jobDetail.job"),
+    record("jobDetail.command", ("runs", "argv"), ("image", "image.image"), ("why", "image.reason"), title="Command"),
+    table(
+        "jobDetail.schedules",
+        ("id", "schedule.scheduleId"),
+        ("expression", "schedule.expression"),
+        ("time zone", "schedule.timeZone"),
+        ("paused", "schedule.paused"),
+        ("next", "schedule.nextFireAt", when),
+        title="Schedules",
+    ),
+    table("jobDetail.recent", *TRIGGERS, title="Last triggers"),
+)
+
+
+@click.group()
+def job() -> None:
+    """Jobs: what to run."""
+
+
+@job.command("list")
+@click.option("--application", help="Only this application's.")
+@click.option("--group", "group_name", help="Only this group's.")
+@page
+@calls(
+    table(
+        "jobs",
+        ("application", "application"),
+        ("job", "jobName"),
+        ("group", "groupName"),
+        ("enabled", "enabled"),
+        ("preemption", "preemption"),
+        ("priority", "priority"),
+        ("command", "command"),
+    )
+)
+def list_jobs(client: "Client", **filters: Any) -> "Payload":
+    """List jobs."""
+    return client.list_jobs(**names(filters))
+
+
+@job.command()
+@job_arguments()
+@calls(DETAIL)
+def show(client: "Client", application: str, job_name: str) -> "Payload":
+    """Show all about one job."""
+    return client.job_detail(application, job_name)
+
+
+@job.command()
+@job_arguments()
+@body(*OPTIONS)
+@calls(says("Job {application}/{job_name} is created."))
+def create(client: "Client", application: str, job_name: str, fields: dict[str, Any]) -> "Payload":
+    """Create a job."""
+    return client.create_job({**fields, "application": application, "jobName": job_name})
+
+
+@job.command()
+@job_arguments()
+@body(*OPTIONS)
+@calls(says("Job {application}/{job_name} is changed (version {job[version]})."))
+@needs_fields
+def update(client: "Client", application: str, job_name: str, fields: dict[str, Any]) -> "Payload":
+    """Change some fields of a job."""
+    return client.change_job(application, job_name, fields)
+
+
+@job.command()
+@job_arguments()
+@click.option("--force", is_flag=True, default=None, help="Even while it runs.")
+@calls(says("Job {application}/{job_name} is deleted, and its schedules with it."))
+def delete(client: "Client", application: str, job_name: str, force: bool | None) -> "Payload":
+    """Delete a job and its schedules."""
+    return client.delete_job(application, job_name, force=force)
+
+
+@job.command()
+@job_arguments()
+@calls(says("Job {application}/{job_name} is enabled."))
+def enable(client: "Client", application: str, job_name: str) -> "Payload":
+    """Let a job run again; what was missed stays missed."""
+    return client.change_job(application, job_name, {"enabled": True})
+
+
+@job.command()
+@job_arguments()
+@calls(says("Job {application}/{job_name} is disabled."))
+def disable(client: "Client", application: str, job_name: str) -> "Payload":
+    """Let a job run neither by schedule nor by call."""
+    return client.change_job(application, job_name, {"enabled": False})

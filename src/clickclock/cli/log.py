@@ -1,0 +1,49 @@
+"""`clickclock log`: what an attempt wrote.
+
+Never changes a byte that is text. Invariant: an interrupt ends the reading and nothing else.
+
+>>> log.name
+'log'
+"""
+
+import json
+from dataclasses import asdict
+
+import click
+
+from clickclock.cli.calling import print_json, service
+from clickclock.cli.fields import names
+from clickclock.cli.following import INTERRUPTED, Shown
+
+
+@click.command()
+@click.argument("trigger_id")
+@click.option("--attempt", type=click.IntRange(min=1), help="Which attempt's; the last one's if not given.")
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out so many bytes.")
+@click.option("--follow", "-f", is_flag=True, help="Go on as it is written, until the trigger has finished.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object; with --follow one on each line.")
+@click.pass_context
+def log(ctx: click.Context, trigger_id: str, attempt: int | None, offset: int, follow: bool, as_json: bool) -> None:
+    """Show what an attempt wrote."""
+    with service(ctx.obj) as client:
+        if not follow:
+            pieces = client.log(trigger_id, attempt, offset)
+            if as_json:
+                print_json({"triggerId": trigger_id, "text": b"".join(pieces).decode(errors="replace")})
+            else:
+                for piece in pieces:
+                    click.echo(piece, nl=False)
+            return
+        if attempt is not None:
+            output = client.follow_log(trigger_id, attempt, offset)
+        else:
+            last = client.trigger(trigger_id)["triggers"][0]["attempt"]
+            output = client.follow_trigger(trigger_id, max(last, 1), offset)
+        try:
+            if as_json:
+                for event in output:
+                    click.echo(json.dumps(names(asdict(event)), ensure_ascii=False))
+            else:
+                Shown(to_stderr=False).all_of(output)
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)

@@ -1,0 +1,65 @@
+"""`clickclock mapping`: which image a command gets, by its first words.
+
+Never chooses an image: the service does, and says why.
+
+>>> sorted(mapping.commands)
+['delete', 'explain', 'list', 'set']
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.calling import calls
+from clickclock.cli.fields import names, page
+from clickclock.cli.rendering import record, says, table, when
+
+if TYPE_CHECKING:
+    from clickclock.client import Client, Payload
+
+
+@click.group()
+def mapping() -> None:
+    """Mappings from command prefixes to container images."""
+
+
+@mapping.command("list")
+@page
+@calls(
+    table(
+        "commandPrefixImageMappings",
+        ("prefix", "prefix"),
+        ("image", "image"),
+        ("description", "description"),
+        ("changed", "updatedAt", when),
+    )
+)
+def list_mappings(client: "Client", **filters: Any) -> "Payload":
+    """List prefixes with their images."""
+    return client.list_mappings(**names(filters))
+
+
+@mapping.command("set")
+@click.argument("prefix")
+@click.argument("image")
+@click.option("--description", help="What the image is for.")
+@calls(says("Commands that begin with `{prefix}` get {image}."))
+def set_mapping(client: "Client", prefix: str, image: str, description: str | None) -> "Payload":
+    """Give commands that begin with PREFIX an image."""
+    return client.put_mapping(prefix, image, description=description)
+
+
+@mapping.command()
+@click.argument("prefix")
+@calls(says("`{prefix}` is no longer mapped."))
+def delete(client: "Client", prefix: str) -> "Payload":
+    """Take a prefix out of the mapping."""
+    return client.delete_mapping(prefix)
+
+
+@mapping.command()
+@click.argument("command")
+@calls(record("choice"))
+def explain(client: "Client", command: str) -> "Payload":
+    """Say which image COMMAND would get, and why."""
+    return client.list_mappings(command=command)

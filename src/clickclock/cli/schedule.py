@@ -1,0 +1,141 @@
+"""`clickclock schedule`: schedules, one by one, and what an expression would do.
+
+Never computes a time. Invariant: a change leaves what it does not name, and fails if someone else was faster.
+
+>>> "preview" in schedule.commands
+True
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.calling import calls
+from clickclock.cli.fields import Instant, Pair, body, field, flag, job_arguments, names, needs_fields, page
+from clickclock.cli.rendering import record, says, table, when
+
+if TYPE_CHECKING:
+    from clickclock.client import Client, Payload
+
+KIND = field("--kind", help="How the expression is read: cron, interval or once.")
+TIME_ZONE = field("--time-zone", help="IANA time zone, such as Europe/Berlin; UTC if not given.")
+DST_POLICIES = (
+    field("--dst-gap-policy", help="A fixed time that the clock jumps over: fireAfterGap or skip."),
+    field("--dst-fold-policy", help="A fixed time that the clock shows twice: first, second or both."),
+)
+OPTIONS = (
+    field("--expression", help="A cron line, a duration such as PT15M, or an instant."),
+    KIND,
+    TIME_ZONE,
+    field("--name", "schedule_name", help="Name, unique in its job."),
+    field("--description", help="What the schedule is for."),
+    field("--start-at", type=Instant(), help="No time before this counts."),
+    field("--end-at", type=Instant(), help="No time after this counts."),
+    field("--exclude-date", "exclude_dates", multiple=True, help="A local date to leave out; can be given many times."),
+    field("--jitter-seconds", type=float, help="Spreads the start over so many seconds."),
+    *DST_POLICIES,
+    field("--overlap-policy", help="While the last trigger is unfinished: skip, queue, replace or allow."),
+    field("--param", "parameters", type=Pair(), help="A value for a parameter; can be given many times."),
+    flag("paused", help="While paused, due times are skipped."),
+    field("--pause-reason", help="Why it is paused."),
+)
+TIMES = table(
+    "times",
+    ("time", "time", when),
+    ("in its zone", "localTime"),
+    ("note", "note"),
+    ("skipped", "skipReason"),
+    empty="Never again.",
+)
+
+
+@click.group()
+def schedule() -> None:
+    """Schedules: when to run a job."""
+
+
+@schedule.command("list")
+@job_arguments(required=False)
+@page
+@calls(
+    table(
+        "schedules",
+        ("id", "scheduleId"),
+        ("application", "application"),
+        ("job", "jobName"),
+        ("name", "scheduleName"),
+        ("expression", "expression"),
+        ("time zone", "timeZone"),
+        ("next", "nextFireAt", when),
+        ("paused", "paused"),
+    )
+)
+def list_schedules(client: "Client", **filters: Any) -> "Payload":
+    """List schedules: all, an application's, or a job's."""
+    return client.list_schedules(**names(filters))
+
+
+@schedule.command()
+@click.argument("schedule_id")
+@calls(record("schedules.0"))
+def show(client: "Client", schedule_id: str) -> "Payload":
+    """Show one schedule."""
+    return client.schedule(schedule_id)
+
+
+@schedule.command()
+@job_arguments()
+@body(field("--id", "schedule_id", help="Its id; made by the service if not given."), *OPTIONS)
+@calls(says("Schedule {schedule[scheduleId]} is created."))
+def create(client: "Client", application: str, job_name: str, fields: dict[str, Any]) -> "Payload":
+    """Create a schedule for a job."""
+    return client.create_schedule({**fields, "application": application, "jobName": job_name})
+
+
+@schedule.command()
+@click.argument("schedule_id")
+@body(*OPTIONS)
+@calls(says("Schedule {schedule_id} is changed (version {schedule[version]})."))
+@needs_fields
+def update(client: "Client", schedule_id: str, fields: dict[str, Any]) -> "Payload":
+    """Change some fields of a schedule."""
+    return client.update_schedule(schedule_id, fields)
+
+
+@schedule.command()
+@click.argument("schedule_id")
+@calls(says("Schedule {schedule_id} is deleted."))
+def delete(client: "Client", schedule_id: str) -> "Payload":
+    """Delete a schedule."""
+    return client.delete_schedule(schedule_id)
+
+
+@schedule.command()
+@click.argument("schedule_id")
+@click.option("--reason", help="Why.")
+@calls(says("Schedule {schedule_id} is paused."))
+def pause(client: "Client", schedule_id: str, reason: str | None) -> "Payload":
+    """Skip a schedule's times until it is resumed."""
+    return client.update_schedule(schedule_id, {"paused": True, "pauseReason": reason})
+
+
+@schedule.command()
+@click.argument("schedule_id")
+@calls(says("Schedule {schedule_id} is resumed."))
+def resume(client: "Client", schedule_id: str) -> "Payload":
+    """Let a schedule fire again; what was missed stays missed."""
+    return client.update_schedule(schedule_id, {"paused": False, "pauseReason": None})
+
+
+@schedule.command()
+@click.argument("expression")
+@KIND
+@TIME_ZONE
+@DST_POLICIES[0]
+@DST_POLICIES[1]
+@click.option("--from", "from_", type=Instant(), help="Times after this; now if not given.")
+@click.option("--count", type=int, help="How many times.")
+@calls(TIMES)
+def preview(client: "Client", **query: Any) -> "Payload":
+    """Show when an expression would be due."""
+    return client.preview_schedule(**names(query))

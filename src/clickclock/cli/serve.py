@@ -1,0 +1,31 @@
+"""`clickclock serve`: the service, in the foreground.
+
+Never loads the service for `--help`. Invariant: every fault of the configuration is said before anything starts.
+
+>>> serve.name
+'serve'
+"""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clickclock.cli.settings import given, refuse, settings
+from clickclock.foundation.errors import ConfigurationError
+
+
+@click.command()
+@settings
+@click.pass_context
+def serve(ctx: click.Context, /, config: Path | None, **options: Any) -> None:
+    """Run the scheduler service until SIGTERM or Ctrl-C."""
+    # Here and not at the top, so that the help of all other commands does not wait for it.
+    from clickclock import app  # noqa: PLC0415 (see the line above)
+    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
+
+    try:
+        code = app.serve(load(config, environment(), given(options)))
+    except ConfigurationError as error:
+        raise refuse(error) from error
+    ctx.exit(code)

@@ -1,0 +1,60 @@
+"""`clickclock triggers`: what ran, what runs, and ending it.
+
+Never starts anything (`trigger.py` does).
+
+>>> sorted(triggers.commands)
+['cancel', 'list', 'show']
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.calling import calls
+from clickclock.cli.fields import job_arguments, names, page
+from clickclock.cli.rendering import TRIGGERS, record, says, sections, table, when
+
+if TYPE_CHECKING:
+    from clickclock.client import Client, Payload
+
+ATTEMPTS = (
+    ("attempt", "attempt"),
+    ("state", "state"),
+    ("started", "startedAt", when),
+    ("finished", "finishedAt", when),
+    ("exit code", "exitCode"),
+    ("signal", "signal"),
+    ("node", "node"),
+    ("message", "message"),
+)
+
+
+@click.group()
+def triggers() -> None:
+    """Triggers: single runs of jobs, past and present."""
+
+
+@triggers.command("list")
+@job_arguments(required=False)
+@click.option("--state", help="Only those in this state, such as running or failed.")
+@page
+@calls(table("triggers", *TRIGGERS))
+def list_triggers(client: "Client", **filters: Any) -> "Payload":
+    """List triggers, newest first: all, an application's, or a job's."""
+    return client.list_triggers(**names(filters))
+
+
+@triggers.command()
+@click.argument("trigger_id")
+@calls(sections(record("triggers.0"), table("triggers.0.attempts", *ATTEMPTS, empty="No attempt yet.")))
+def show(client: "Client", trigger_id: str) -> "Payload":
+    """Show one trigger and its attempts."""
+    return client.trigger(trigger_id)
+
+
+@triggers.command()
+@click.argument("trigger_id")
+@calls(says("Trigger {trigger_id} is asked to end."))
+def cancel(client: "Client", trigger_id: str) -> "Payload":
+    """End a trigger: SIGTERM, in the end SIGKILL."""
+    return client.cancel_trigger(trigger_id)

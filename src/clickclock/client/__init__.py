@@ -1,0 +1,253 @@
+"""The Python client of the scheduler service: one method per call, over HTTP like any other user.
+
+Never imports the service, and never tries a call again by itself, except to go on reading a stream that broke.
+Invariants: a method returns the body of the answer as the reference shows it; whatever goes wrong is a `Refused`, which
+says what the service said, or an `Unreachable`; a stream that broke goes on where it stopped, nothing lost or doubled.
+
+>>> with Client("http://127.0.0.1:8080") as client:
+...     client.trigger_job("shop", "nightly-export", parameters={"day": "2026-11-20"})["trigger"]["state"]
+'queued'
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import httpx
+
+from clickclock.client.connection import Connection, Payload, Refused, Unreachable
+
+__all__ = ["DEFAULT_URL", "FINISHED", "AttemptEnd", "Client", "LogText", "Payload", "Refused", "Unreachable"]
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+RECONNECT_MAX_S = 15.0
+"""How long a broken stream is tried again: enough for the service to be restarted."""
+PAUSE_FIRST_S = 0.05
+PAUSE_MAX_S = 1.0
+FINISHED = frozenset({"succeeded", "failed", "timedOut", "cancelled", "lost", "skipped"})
+
+
+@dataclass(frozen=True, slots=True)
+class LogText:
+    """A piece of an attempt's output; reading goes on at byte `next_offset`."""
+
+    attempt: int
+    text: str
+    next_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnd:
+    """No more output comes from an attempt: it ended in `state` (None if it never began)."""
+
+    attempt: int
+    state: str | None
+    exit_code: int | None
+
+
+class Client:
+    """A connection to one scheduler service.
+
+    `base_url` may end in `/schedulerService` or not. Every method raises `Refused` or `Unreachable`. Filters and
+    fields have the names of the API (`jobName`, `nextFireAt`); those that are None are not sent.
+    """
+
+    def __init__(
+        self, base_url: str = DEFAULT_URL, *, timeout_s: float = 30.0, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        self._connection = Connection(base_url, timeout_s, transport)
+        self._call = self._connection.call
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    # Triggers
+
+    def list_triggers(self, **filters: object) -> Payload:
+        """Triggers, newest first; with `triggerId` that one, its attempts included. Also the health check."""
+        return self._call("GET", "jobTrigger", query=filters)
+
+    def trigger(self, trigger_id: str) -> Payload:
+        """One trigger with its attempts, as the only one of `triggers`; refused if there is none."""
+        return _only("triggers", self.list_triggers(triggerId=trigger_id), "triggerNotFound", trigger_id)
+
+    def trigger_job(self, application: str, job_name: str, **fields: object) -> Payload:
+        """Run a job now, or at `runAt`. Further fields: `parameters`, `priority`, `idempotencyKey`, `reason`."""
+        return self._call("POST", "jobTrigger", {"application": application, "jobName": job_name, **_given(fields)})
+
+    def cancel_trigger(self, trigger_id: str) -> Payload:
+        """Ask a trigger to end."""
+        return self._call("DELETE", "jobTrigger", query={"triggerId": trigger_id})
+
+    # Jobs
+
+    def list_jobs(self, **filters: object) -> Payload:
+        """Jobs, by name."""
+        return self._call("GET", "job", query=filters)
+
+    def job_detail(self, application: str, job_name: str) -> Payload:
+        """All about one job."""
+        return self._call("GET", "jobDetail", query={"application": application, "jobName": job_name})
+
+    def create_job(self, job: Payload) -> Payload:
+        """Create a job."""
+        return self._call("POST", "job", job)
+
+    def put_job(self, job: Payload, if_match: int | None = None) -> Payload:
+        """Create or replace a job; with `if_match` only if that is its version."""
+        return self._call("PUT", "job", job, if_match=if_match)
+
+    def change_job(self, application: str, job_name: str, changes: Payload) -> Payload:
+        """Change some fields of a job and leave the others; refused if someone else changed it meanwhile."""
+        payload = _only("jobs", self.list_jobs(application=application, jobName=job_name), "jobNotFound", job_name)
+        job = payload["jobs"][0]
+        return self.put_job(job | changes, job["version"])
+
+    def delete_job(self, application: str, job_name: str, *, force: bool | None = None) -> Payload:
+        """Delete a job and its schedules; with `force` even while it runs."""
+        query = {"application": application, "jobName": job_name, "force": force}
+        return self._call("DELETE", "job", query=query)
+
+    def job_stat(self, **filters: object) -> Payload:
+        """Statistics of a job, an application or a group (`from`, `to`, `bucket`: `hour` or `day`)."""
+        return self._call("GET", "jobStat", query=filters)
+
+    # Schedules
+
+    def list_schedules(self, **filters: object) -> Payload:
+        """Schedules, the next due first."""
+        return self._call("GET", "schedules", query=filters)
+
+    def schedule(self, schedule_id: str) -> Payload:
+        """One schedule, as the only one of `schedules`; refused if there is none."""
+        return _only("schedules", self.list_schedules(scheduleId=schedule_id), "scheduleNotFound", schedule_id)
+
+    def create_schedule(self, schedule: Payload) -> Payload:
+        """Create a schedule."""
+        return self._call("POST", "schedules", schedule)
+
+    def update_schedule(self, schedule_id: str, changes: Payload, if_match: int | None = None) -> Payload:
+        """Change some fields of a schedule and leave the others; with `if_match` only if that is its version."""
+        return self._call("PUT", "schedules", {**changes, "scheduleId": schedule_id}, if_match=if_match)
+
+    def delete_schedule(self, schedule_id: str) -> Payload:
+        """Delete a schedule."""
+        return self._call("DELETE", "schedules", query={"scheduleId": schedule_id})
+
+    def preview_schedule(self, **query: object) -> Payload:
+        """The next times of an expression: `kind`, `expression`, `timeZone`, `from`, `count`, the DST policies."""
+        return self._call("GET", "schedulePreview", query=query)
+
+    # Groups
+
+    def list_groups(self, **filters: object) -> Payload:
+        """Groups with what they hold now."""
+        return self._call("GET", "group", query=filters)
+
+    def group(self, group_name: str) -> Payload:
+        """One group, as the only one of `groups`; refused if there is none."""
+        return _only("groups", self.list_groups(groupName=group_name), "groupNotFound", group_name)
+
+    def create_group(self, group: Payload) -> Payload:
+        """Create a group."""
+        return self._call("POST", "group", group)
+
+    def put_group(self, group: Payload, if_match: int | None = None) -> Payload:
+        """Create or replace a group; with `if_match` only if that is its version."""
+        return self._call("PUT", "group", group, if_match=if_match)
+
+    def change_group(self, group_name: str, changes: Payload) -> Payload:
+        """Change some fields of a group and leave the others; refused if someone else changed it meanwhile."""
+        group = self.group(group_name)["groups"][0]
+        return self.put_group(group | changes, group["version"])
+
+    def delete_group(self, group_name: str) -> Payload:
+        """Delete a group that holds no job."""
+        return self._call("DELETE", "group", query={"groupName": group_name})
+
+    # The cluster, and images
+
+    def cluster(self) -> Payload:
+        """Replicas, clusters, the store, and what is not as it should be."""
+        return self._call("GET", "cluster")
+
+    def list_mappings(self, **filters: object) -> Payload:
+        """Command prefixes with their images; with `command`, which image that command gets and why."""
+        return self._call("GET", "commandPrefixImageMapping", query=filters)
+
+    def put_mapping(self, prefix: str, image: str, **fields: object) -> Payload:
+        """Create or replace the image for a prefix."""
+        return self._call("PUT", "commandPrefixImageMapping", {"prefix": prefix, "image": image, **_given(fields)})
+
+    def delete_mapping(self, prefix: str) -> Payload:
+        """Delete a prefix."""
+        return self._call("DELETE", "commandPrefixImageMapping", query={"prefix": prefix})
+
+    # Output
+
+    def log(self, trigger_id: str, attempt: int | None = None, offset: int = 0) -> Iterator[bytes]:
+        """An attempt's output so far, from byte `offset`, in pieces; of the last attempt if none is named."""
+        while True:
+            query = {"triggerId": trigger_id, "attempt": attempt, "offset": offset}
+            response = self._connection.send("GET", "jobLog", query=query)
+            if not response.content:
+                return
+            yield response.content
+            offset = int(response.headers["X-Next-Offset"])
+
+    def follow_log(self, trigger_id: str, attempt: int, offset: int = 0) -> Iterator[LogText | AttemptEnd]:
+        """One attempt's output as it is written, from byte `offset`, until the attempt ends."""
+        query = {"triggerId": trigger_id, "attempt": attempt, "follow": True}
+        broken_at: float | None = None
+        pause_s = PAUSE_FIRST_S
+        while True:
+            try:
+                for event in self._connection.stream("jobLog", {**query, "offset": offset}):
+                    broken_at, pause_s = None, PAUSE_FIRST_S
+                    if event.name == "log":
+                        offset = int(event.id)
+                        yield LogText(attempt, json.loads(event.data)["text"], offset)
+                    elif event.name == "end":
+                        end = json.loads(event.data)
+                        yield AttemptEnd(attempt, end["attemptState"], end["exitCode"])
+                        return
+            except Unreachable:
+                broken_at = broken_at or time.monotonic()
+                if time.monotonic() - broken_at > RECONNECT_MAX_S:
+                    raise
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 2, PAUSE_MAX_S)
+
+    def follow_trigger(self, trigger_id: str, attempt: int = 1, offset: int = 0) -> Iterator[LogText | AttemptEnd]:
+        """The output of a trigger's attempts, from this attempt and byte on, until it has finished for good."""
+        while self._has_attempt(trigger_id, attempt):
+            yield from self.follow_log(trigger_id, attempt, offset)
+            attempt, offset = attempt + 1, 0
+
+    def _has_attempt(self, trigger_id: str, attempt: int) -> bool:
+        """Wait for an attempt; False when the trigger finished without it. For the first the service itself waits."""
+        pause_s = PAUSE_FIRST_S
+        while attempt > 1:
+            trigger = self.trigger(trigger_id)["triggers"][0]
+            if trigger["attempt"] >= attempt:
+                break
+            if trigger["state"] in FINISHED:
+                return False
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 2, PAUSE_MAX_S)
+        return True
+
+
+def _given(fields: Mapping[str, object]) -> Payload:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _only(key: str, payload: Payload, code: str, name: str) -> Payload:
+    if not payload[key]:
+        raise Refused(httpx.codes.NOT_FOUND, code, f"There is no {key.removesuffix('s')} {name}; check the name.")
+    return payload

@@ -1,0 +1,159 @@
+"""HTTP as the service speaks it: answers as dictionaries, refusals and silence as errors.
+
+Never tries a call again. Invariant: whatever goes wrong is a `Refused`, which carries all that the service said, or an
+`Unreachable`.
+
+>>> Connection("http://127.0.0.1:8080/").base_url
+'http://127.0.0.1:8080/schedulerService'
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from clickclock.client.event_stream import Event, EventParser
+from clickclock.foundation.errors import ClickclockError, Fault, Transient
+
+BASE_PATH = "/schedulerService"
+STREAM_SILENCE_MAX_S = 60.0
+"""A stream that says nothing for this long is opened anew: the connection may have died unseen."""
+OPENED = "open"
+"""The event that says, as a browser's EventSource does, that the connection stands."""
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+Payload = dict[str, Any]
+
+
+class Refused(ClickclockError):
+    """The service refused the call."""
+
+    def __init__(
+        self, status: int, code: str, message: str, faults: list[Fault] | None = None, request_id: str | None = None
+    ) -> None:
+        super().__init__(message, faults)
+        self.status = status
+        self.code = code
+        self.request_id = request_id
+
+
+class Unreachable(Transient):
+    """The service does not answer; check its address, or start it with: clickclock serve."""
+
+    code = "unreachable"
+
+
+class Connection:
+    """A connection to the service at `base_url`, which may end in `/schedulerService` or not."""
+
+    def __init__(self, base_url: str, timeout_s: float = 30.0, transport: httpx.BaseTransport | None = None) -> None:
+        root = base_url.rstrip("/").removesuffix(BASE_PATH)
+        self.base_url = root + BASE_PATH
+        self._http = httpx.Client(
+            base_url=self.base_url,
+            timeout=timeout_s,
+            transport=transport,
+            # A proxy of the company has no way to this machine.
+            trust_env=urlsplit(root).hostname not in LOOPBACK,
+        )
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._http.close()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Payload | None = None,
+        *,
+        query: Mapping[str, object] | None = None,
+        if_match: int | None = None,
+    ) -> Payload:
+        """The body of the answer; `query` without what is None; `if_match` is a version."""
+        response = self.send(method, path, body, query=query, if_match=if_match)
+        payload = _payload(response)
+        if payload is None:
+            raise _not_ours(response)
+        return payload
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Payload | None = None,
+        *,
+        query: Mapping[str, object] | None = None,
+        if_match: int | None = None,
+    ) -> httpx.Response:
+        """The answer itself, once it is a success."""
+        headers = {} if if_match is None else {"If-Match": f'"{if_match}"'}
+        try:
+            response = self._http.request(method, path, json=body, params=_query(query), headers=headers)
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+        if not response.is_success:
+            raise _refusal(response)
+        return response
+
+    def stream(self, path: str, query: Mapping[str, object]) -> Iterator[Event]:
+        """The events of one connection, until the service closes it."""
+        timeout = httpx.Timeout(self._http.timeout.connect, read=STREAM_SILENCE_MAX_S)
+        parser = EventParser()
+        try:
+            with self._http.stream(
+                "GET", path, params=_query(query), headers={"Accept": "text/event-stream"}, timeout=timeout
+            ) as response:
+                if not response.is_success:
+                    response.read()
+                    raise _refusal(response)
+                yield Event(OPENED, "", "")
+                for chunk in response.iter_bytes():
+                    yield from parser.feed(chunk)
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: httpx.TransportError) -> Unreachable:
+        return Unreachable(
+            f"The scheduler service at {self.base_url} does not answer ({str(error) or type(error).__name__}). "
+            "Check the address, or start the service with: clickclock serve"
+        )
+
+
+def _query(fields: Mapping[str, object] | None) -> dict[str, str]:
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in (fields or {}).items()
+        if value is not None
+    }
+
+
+def _payload(response: httpx.Response) -> Payload | None:
+    try:
+        payload = response.json()
+    except ValueError:
+        return None
+    return payload if isinstance(payload, dict) and "status" in payload else None
+
+
+def _refusal(response: httpx.Response) -> Refused:
+    payload = _payload(response)
+    if payload is None:
+        return _not_ours(response)
+    return Refused(
+        response.status_code,
+        payload.get("code", "unknown"),
+        payload.get("message", f"The service answered with status {response.status_code}."),
+        [Fault(fault.get("field", ""), fault.get("message", "")) for fault in payload.get("errors") or []],
+        payload.get("requestId"),
+    )
+
+
+def _not_ours(response: httpx.Response) -> Refused:
+    return Refused(
+        response.status_code,
+        "notTheScheduler",
+        f"{response.url.copy_with(query=None)} answered with status {response.status_code}, but not as the scheduler "
+        "service does; check the address.",
+    )
