@@ -1,0 +1,36 @@
+"""The README's tour, command by command, against the real program."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.acceptance.service import running
+
+ROOT = Path(__file__).resolve().parents[2]
+DEFAULT_URL = "http://127.0.0.1:8080"
+
+
+def tour_blocks() -> list[str]:
+    """The commands of the tour, in order."""
+    return re.findall(r"^```bash tour\n(.*?)^```$", (ROOT / "README.md").read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def test_every_command_of_the_tour_works(tmp_path: Path) -> None:
+    blocks = tour_blocks()
+    assert len(blocks) >= 7
+    with running(tmp_path / "data", "--examples", str(ROOT / "examples")) as service:
+        script = "set -eu\n" + "\n".join(blocks).replace(DEFAULT_URL, service.url)
+        environment = {
+            **os.environ,
+            "CLICKCLOCK_URL": service.url,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        }
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "hello you" in done.stdout
+        assert '"status":"success"' in done.stdout.replace(" ", "")
+        assert "skipped" in done.stdout
