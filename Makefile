@@ -1,0 +1,74 @@
+# Everything a developer does here, from a machine that has only Python 3.11+ and make.
+#
+# A set of requirements is installed once and remembered by a stamp in .venv, named after the contents of every file
+# that decides what .venv holds. While those are unchanged, no target installs anything or touches the network;
+# when one changes, the stamp has another name and the set is installed again.
+
+PYTHON ?= python3
+ARGS ?=
+
+BIN := .venv/bin
+KEY := $(shell cat requirements/*.txt pyproject.toml | cksum | tr -s ' \t' '-')
+SET = .venv/.installed-$(1)-$(KEY)
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# Two installers in one .venv would tread on each other; `make -j` is accepted and runs one recipe at a time.
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+.PHONY: help install run test lint bench format lock clean
+
+help: ## Say what there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+install: $(call SET,dev) ## Set up .venv for development, and do nothing else
+
+run: $(call SET,run) ## Start the service with the examples applied; ARGS="--port 9000" adds options
+	$(BIN)/clickclock serve --examples examples $(ARGS)
+
+test: $(call SET,dev) ## Run the whole test suite; ARGS="tests/unit -x" runs a part
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(call SET,dev) ## Check style, formatting, types and the import law
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(call SET,bench) ## Run the benchmarks, with other schedulers beside ours
+	$(BIN)/python -m tests.bench $(ARGS)
+
+format: $(call SET,dev) ## Rewrite the code in the house's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# The widest set is solved first and constrains the others, so that a package has one version everywhere.
+# The files name versions and hashes only, never where a package came from.
+LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	--no-emit-index-url --no-emit-find-links pyproject.toml
+
+lock: ## Solve the requirements anew (needs uv); ARGS=--upgrade takes newer versions
+	@command -v uv >/dev/null || { echo "make lock needs uv: install it, then run make lock again." >&2; exit 1; }
+	$(LOCK) --group bench -o requirements/bench.txt $(ARGS)
+	$(LOCK) --group dev -c requirements/bench.txt -o requirements/dev.txt $(ARGS)
+	$(LOCK) --group build -c requirements/bench.txt -o requirements/run.txt $(ARGS)
+
+clean: ## Remove .venv and every cache; the service's data stays
+	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
+
+# pip is the last thing that venv writes: where it is missing, .venv was never finished and is made anew.
+$(BIN)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "clickclock needs Python 3.11 or newer and '$(PYTHON)' is not: install one, then say which," \
+	    "for example: make $(firstword $(MAKECMDGOALS)) PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv --clear .venv || { rm -rf .venv; \
+	  echo "'$(PYTHON) -m venv' failed: on Debian and Ubuntu, install python3-venv and try again." >&2; exit 1; }
+
+# The stamps of older contents go first: if we die here, or someone goes back to them, nothing claims to be installed.
+.venv/.installed-%-$(KEY): | $(BIN)/pip
+	@for stamp in .venv/.installed-*; do case "$$stamp" in *-$(KEY)) ;; *) rm -f "$$stamp" ;; esac; done
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/$*.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@

