@@ -1,0 +1,165 @@
+"""The dispatcher: queued triggers become started attempts, and what was claimed is never forgotten."""
+
+from collections.abc import Callable
+
+import pytest
+
+from clickclock.foundation.clock import ManualClock
+from clickclock.foundation.errors import ExecutorUnreachable
+from clickclock.scheduler.dispatcher import BLOCKED_LOOK_S, CLAIM_MAX, Dispatcher
+from clickclock.scheduler.executors import Executor
+from clickclock.scheduler.store import Store
+from clickclock.scheduler.trigger import State
+from tests.agents.scripted import ScriptedExecutor
+from tests.stores import LEASE, NODE, NOW, add_job, at, claim, job, queue, states
+
+Build = Callable[..., Dispatcher]
+
+
+@pytest.fixture
+def build(store: Store, clock: ManualClock) -> Build:
+    def make(**executors: Executor) -> Dispatcher:
+        return Dispatcher(store, clock, executors, node=NODE, lease_id=LEASE, fraction=lambda: 0.5)
+
+    return make
+
+
+@pytest.fixture
+def dispatcher(build: Build, executor: ScriptedExecutor) -> Dispatcher:
+    return build(local=executor)
+
+
+async def test_with_an_empty_queue_the_dispatcher_waits_to_be_woken(dispatcher: Dispatcher) -> None:
+    assert await dispatcher.step() is None
+    assert not dispatcher.waits_for_slots
+
+
+async def test_a_queued_trigger_is_started_under_its_name(
+    dispatcher: Dispatcher, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store, command="run me")
+    trigger_id = await queue(store)
+    await dispatcher.step()
+    assert executor.starts == [f"{trigger_id}-1"]
+    assert executor.launches[f"{trigger_id}-1"].argv == ("run", "me")
+    assert await states(store) == [State.STARTING]
+
+
+async def test_the_dispatcher_sleeps_until_the_next_trigger_is_ready(dispatcher: Dispatcher, store: Store) -> None:
+    await add_job(store)
+    await queue(store, run_at=at(42))
+    assert await dispatcher.step() == 42.0
+
+
+async def test_a_full_batch_is_followed_by_the_next_at_once(
+    dispatcher: Dispatcher, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    for _ in range(CLAIM_MAX + 1):
+        await queue(store)
+    assert await dispatcher.step() == 0.0
+    assert await dispatcher.step() is None
+    assert len(executor.running) == CLAIM_MAX + 1
+
+
+async def test_while_all_slots_are_taken_the_dispatcher_looks_again(
+    dispatcher: Dispatcher, store: Store, executor: ScriptedExecutor
+) -> None:
+    executor.slots = 1
+    await add_job(store)
+    await queue(store)
+    await queue(store)
+    assert await dispatcher.step() == BLOCKED_LOOK_S
+    assert dispatcher.waits_for_slots
+    assert len(executor.running) == 1
+
+
+async def test_what_could_not_be_handed_over_is_handed_over_again_and_runs_once(
+    dispatcher: Dispatcher, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    ids = [await queue(store) for _ in range(3)]
+    executor.takes_starts = False
+    for _ in range(2):
+        with pytest.raises(ExecutorUnreachable):
+            await dispatcher.step()
+    assert executor.starts == []
+    executor.takes_starts = True
+    await dispatcher.step()
+    await dispatcher.step()
+    assert executor.starts == [f"{each}-1" for each in ids]
+
+
+async def test_what_an_earlier_life_claimed_and_never_started_is_started_first(
+    store: Store, executor: ScriptedExecutor, build: Build
+) -> None:
+    await add_job(store)
+    await queue(store)
+    (launch,) = (await claim(store)).launches
+    await build(local=executor).step()
+    assert executor.starts == [launch.name]
+    assert executor.launches[launch.name] == launch
+
+
+async def test_what_was_cancelled_before_it_could_be_handed_over_never_starts(
+    dispatcher: Dispatcher, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    trigger_id = await queue(store)
+    executor.takes_starts = False
+    with pytest.raises(ExecutorUnreachable):
+        await dispatcher.step()
+    await store.triggers.cancel(trigger_id, NOW)
+    executor.takes_starts = True
+    await dispatcher.step()
+    assert executor.starts == []
+    assert await states(store) == [State.CANCELLED]
+
+
+async def test_nothing_is_claimed_for_a_cluster_that_is_away(
+    dispatcher: Dispatcher, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    await queue(store)
+    executor.reachable = False
+    with pytest.raises(ExecutorUnreachable, match="away"):
+        await dispatcher.step()
+    assert await states(store) == [State.QUEUED]
+
+
+async def test_what_no_longer_fits_its_job_fails_and_holds_up_no_other(
+    dispatcher: Dispatcher, store: Store, executor: ScriptedExecutor
+) -> None:
+    await store.jobs.create([job(parameters={"day": "x"}), job("other")], NOW)
+    bad = await queue(store)
+    await queue(store, "other")
+    await store.jobs.put(job(command="run {{ parameters.hour }}", parameters={"hour": None}), NOW)
+    await dispatcher.step()
+    trigger = await store.triggers.get(bad)
+    assert trigger.state is State.FAILED
+    assert "parameters" in (trigger.message or "")
+    assert len(executor.running) == 1
+
+
+async def test_what_no_longer_fits_its_job_fails_even_if_the_cluster_went_away_meanwhile(
+    dispatcher: Dispatcher, store: Store, executor: ScriptedExecutor
+) -> None:
+    await store.jobs.create([job(parameters={"day": "x"}), job("other")], NOW)
+    bad = await queue(store)
+    await queue(store, "other")
+    await store.jobs.put(job(command="run {{ parameters.hour }}", parameters={"hour": None}), NOW)
+    executor.takes_starts = False
+    with pytest.raises(ExecutorUnreachable):
+        await dispatcher.step()
+    executor.takes_starts = True
+    await dispatcher.step()
+    assert (await store.triggers.get(bad)).state is State.FAILED
+    assert len(executor.running) == 1
+
+
+async def test_each_cluster_gets_its_own(store: Store, clock: ManualClock, build: Build) -> None:
+    near, far = ScriptedExecutor(clock), ScriptedExecutor(clock, node="far")
+    await store.jobs.create([job(), job("remote", cluster="remote")], NOW)
+    here, there = await queue(store), await queue(store, "remote")
+    await build(local=near, remote=far).step()
+    assert (near.starts, far.starts) == ([f"{here}-1"], [f"{there}-1"])

@@ -1,0 +1,99 @@
+"""The planner: due schedules become rows, and others are told."""
+
+import logging
+
+import pytest
+
+from clickclock.foundation.clock import ManualClock
+from clickclock.scheduler.planner import CLAIM_MAX, POSTPONE_S, Planner
+from clickclock.scheduler.store import Store
+from clickclock.scheduler.trigger import State
+from tests.agents.conftest import Calls
+from tests.stores import NOW, add_job, add_schedule, at, job, new_schedule, states, triggers
+
+
+@pytest.fixture
+def replaced() -> Calls:
+    return Calls()
+
+
+@pytest.fixture
+def planner(store: Store, clock: ManualClock, calls: Calls, replaced: Calls) -> Planner:
+    return Planner(store, clock, fired=calls, replaced=replaced)
+
+
+async def test_without_schedules_the_planner_waits_to_be_woken(planner: Planner) -> None:
+    assert await planner.step() is None
+
+
+async def test_the_planner_sleeps_until_the_next_time_and_then_fires(
+    planner: Planner, store: Store, clock: ManualClock, calls: Calls, replaced: Calls
+) -> None:
+    await add_job(store)
+    await add_schedule(store)
+    assert await planner.step() == 60.0
+    assert calls.count == 0
+    clock.advance(60)
+    assert await planner.step() == 60.0
+    assert await states(store) == [State.QUEUED]
+    assert (calls.count, replaced.count) == (1, 0)
+
+
+async def test_a_step_repeated_at_the_same_moment_adds_nothing(
+    planner: Planner, store: Store, clock: ManualClock
+) -> None:
+    await add_job(store)
+    await add_schedule(store, overlap_policy="allow")
+    clock.advance(61)
+    for _ in range(3):
+        await planner.step()
+    assert len(await states(store)) == 1
+
+
+async def test_a_stepped_clock_fires_what_came_due_and_never_twice(
+    planner: Planner, store: Store, clock: ManualClock
+) -> None:
+    await add_job(store)
+    await add_schedule(store, overlap_policy="allow")
+    for instant in (at(180), at(-7200), at(120), at(180), at(240)):
+        clock.step_to(instant)
+        await planner.step()
+    fired = [each.nominal_time for each in await triggers(store) if each.state is State.QUEUED]
+    assert fired == [at(180), at(240)]
+
+
+async def test_replacing_is_told_so_that_the_running_one_is_stopped(
+    planner: Planner, store: Store, clock: ManualClock, replaced: Calls
+) -> None:
+    await add_job(store)
+    await add_schedule(store, overlap_policy="replace")
+    for _ in range(2):
+        clock.advance(60)
+        await planner.step()
+    assert replaced.count == 1
+
+
+async def test_more_than_one_batch_is_planned_without_a_pause(
+    planner: Planner, store: Store, clock: ManualClock
+) -> None:
+    await add_job(store)
+    await store.schedules.create([new_schedule(f"s{number}") for number in range(CLAIM_MAX + 1)], NOW)
+    clock.advance(60)
+    pause_s = await planner.step()
+    assert pause_s is not None
+    assert pause_s <= 0
+    assert await planner.step() == 60.0
+    assert len(await states(store)) == CLAIM_MAX + 1
+
+
+async def test_a_schedule_that_cannot_be_planned_waits_and_is_logged(
+    planner: Planner, store: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    await add_job(store)
+    await add_schedule(store)
+    await store.jobs.put(job(parameters={"day": None}), NOW)
+    clock.advance(60)
+    with caplog.at_level(logging.ERROR):
+        assert await planner.step() == POSTPONE_S
+    assert "schedule s cannot be planned" in caplog.text
+    assert await states(store) == []

@@ -1,0 +1,236 @@
+"""The watcher: exits become conclusions, and wishes to stop reach the executor."""
+
+from collections.abc import Callable
+
+import pytest
+import sqlalchemy as sa
+
+from clickclock.foundation.clock import ManualClock
+from clickclock.foundation.errors import StoreUnreachable
+from clickclock.scheduler.store import Store, database
+from clickclock.scheduler.trigger import ExitKind, State
+from clickclock.scheduler.watcher import FINISH_MAX, SEEN_RUNNING_AFTER_S, STOP_AGAIN_S, Watcher
+from tests.agents.conftest import Calls
+from tests.agents.scripted import ScriptedExecutor
+from tests.stores import LEASE, NOW, add_job, at, claim, ended, finish, queue, states
+
+LOOK_S = 30.0
+
+
+def build(store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls) -> Watcher:
+    return Watcher(
+        store, clock, {"local": executor}, lease_id=LEASE, fraction=lambda: 0.5, concluded=calls,
+        look_for_stops_s=LOOK_S,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def watcher(store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls) -> Watcher:
+    return build(store, clock, executor, calls)
+
+
+async def started(store: Store, executor: ScriptedExecutor, lease: str = LEASE) -> str:
+    """A trigger that was claimed and handed over; the attempt's name."""
+    await queue(store)
+    (launch,) = (await claim(store, lease=lease)).launches
+    await executor.start([launch])
+    return launch.name
+
+
+async def test_with_nothing_to_watch_the_watcher_waits(watcher: Watcher) -> None:
+    assert await watcher.step() == LOOK_S
+
+
+async def test_what_has_run_for_a_moment_is_written_as_running(
+    watcher: Watcher, store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    await started(store, executor)
+    assert await watcher.step() == SEEN_RUNNING_AFTER_S
+    assert await states(store) == [State.STARTING]
+    clock.advance(SEEN_RUNNING_AFTER_S)
+    assert await watcher.step() == LOOK_S - SEEN_RUNNING_AFTER_S
+    (trigger,) = await store.triggers.find({}, None, 10)
+    assert (trigger.state, trigger.started_at, trigger.lag_ms) == (State.RUNNING, NOW, 0)
+
+
+async def test_an_exit_is_concluded_and_then_forgotten(
+    watcher: Watcher, store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
+) -> None:
+    await add_job(store)
+    name = await started(store, executor)
+    clock.advance(5)
+    executor.end(name)
+    assert await watcher.step() == LOOK_S
+    (trigger,) = await store.triggers.find({}, None, 10)
+    assert (trigger.state, trigger.duration_ms) == (State.SUCCEEDED, 5000)
+    assert executor.forgotten == [name]
+    assert calls.made == [False]
+    await watcher.step()
+    assert calls.made == [False]
+
+
+async def test_a_retry_is_told_so_that_it_is_dispatched(
+    watcher: Watcher, store: Store, executor: ScriptedExecutor, calls: Calls
+) -> None:
+    await add_job(store, max_retries=1)
+    executor.end(await started(store, executor), code=1)
+    await watcher.step()
+    assert await states(store) == [State.QUEUED]
+    assert calls.made == [True]
+
+
+async def test_an_exit_is_not_forgotten_until_it_is_on_disk(
+    store_url: Callable[[str], str], clock: ManualClock, executor: ScriptedExecutor, calls: Calls,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(database, "SQLITE_BUSY_MS", 1)
+    url = store_url("sqlite")
+    store = await Store.open(url)
+    watcher = build(store, clock, executor, calls)
+    await add_job(store)
+    name = await started(store, executor)
+    executor.end(name)
+    other = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    with other.connect() as connection:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        for _ in range(2):
+            with pytest.raises(StoreUnreachable):
+                await watcher.step()
+        connection.exec_driver_sql("ROLLBACK")
+    other.dispose()
+    assert (executor.forgotten, calls.made) == ([], [])
+    await watcher.step()
+    assert await states(store) == [State.SUCCEEDED]
+    assert executor.forgotten == [name]
+    await store.close()
+
+
+async def test_a_watcher_that_dies_after_the_commit_is_told_again_and_writes_nothing_twice(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
+) -> None:
+    await add_job(store)
+    name = await started(store, executor)
+    executor.end(name)
+    await finish(store, name, ended(code=0))
+    before = await store.triggers.get(name[:-2])
+    clock.advance(60)
+    await executor.open(calls)
+    await build(store, clock, executor, calls).step()
+    assert await store.triggers.get(name[:-2]) == before
+    assert executor.forgotten == [name]
+
+
+async def test_an_attempt_that_is_no_longer_ours_is_left_alone(
+    watcher: Watcher, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    foreign = await started(store, executor, lease="another")
+    executor.end(foreign)
+    executor.begin("unknown-1")
+    executor.end("unknown-1")
+    await watcher.step()
+    assert await states(store) == [State.STARTING]
+    assert executor.forgotten == [foreign, "unknown-1"]
+
+
+async def test_more_exits_than_one_batch_are_all_concluded(
+    watcher: Watcher, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    for _ in range(FINISH_MAX + 1):
+        await queue(store)
+    launches = (await claim(store, limit=FINISH_MAX + 1)).launches
+    await executor.start(launches)
+    for each in launches:
+        executor.end(each.name)
+    await watcher.step()
+    assert set(await states(store)) == {State.SUCCEEDED}
+    assert len(executor.forgotten) == FINISH_MAX + 1
+
+
+async def test_a_wish_to_stop_reaches_the_executor_with_the_grace_of_the_job(
+    watcher: Watcher, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store, grace_period_seconds=7)
+    name = await started(store, executor)
+    await watcher.step()
+    await store.triggers.cancel(name[:-2], NOW)
+    await watcher.step()
+    assert executor.stops == []  # nobody said that there is something to stop
+    watcher.look_for_stops()
+    await watcher.step()
+    assert executor.stops == [(name, 7.0)]
+    assert await states(store) == [State.CANCELLED]
+
+
+async def test_wishes_of_others_are_found_by_looking(
+    watcher: Watcher, store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    name = await started(store, executor)
+    await watcher.step()
+    await store.triggers.cancel(name[:-2], NOW)
+    clock.advance(LOOK_S)
+    await watcher.step()
+    assert await states(store) == [State.CANCELLED]
+
+
+async def test_a_wish_that_came_before_the_start_is_said_again(
+    watcher: Watcher, store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    trigger_id = await queue(store)
+    (launch,) = (await claim(store)).launches
+    await store.triggers.cancel(trigger_id, NOW)
+    assert await watcher.step() == STOP_AGAIN_S
+    await executor.start([launch])
+    clock.advance(STOP_AGAIN_S)
+    await watcher.step()
+    assert await states(store) == [State.CANCELLED]
+    clock.advance(STOP_AGAIN_S)
+    assert await watcher.step() == LOOK_S
+
+
+async def test_a_stubborn_attempt_is_told_once(
+    watcher: Watcher, store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    executor.obeys = False
+    name = await started(store, executor)
+    await store.triggers.cancel(name[:-2], NOW)
+    for _ in range(5):
+        await watcher.step()
+        clock.advance(LOOK_S)
+        watcher.look_for_stops()
+    assert executor.stops == [(name, 10.0)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (ExitKind.SIGNAL, State.FAILED),
+        (ExitKind.TIMEOUT, State.TIMED_OUT),
+        (ExitKind.LOST, State.LOST),
+        (ExitKind.NOT_STARTED, State.FAILED),
+        (ExitKind.STOPPED, State.CANCELLED),
+    ],
+)
+async def test_each_way_to_end_is_its_own_state(
+    watcher: Watcher, store: Store, executor: ScriptedExecutor, kind: ExitKind, expected: State
+) -> None:
+    await add_job(store)
+    executor.end(await started(store, executor), kind=kind)
+    await watcher.step()
+    assert await states(store) == [expected]
+
+
+async def test_a_clock_that_steps_back_makes_no_negative_duration_wait(
+    watcher: Watcher, store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    name = await started(store, executor)
+    clock.step_to(at(-60))
+    executor.end(name)
+    await watcher.step()
+    assert await states(store) == [State.SUCCEEDED]

@@ -1,0 +1,60 @@
+"""The benchmarks: `python -m tests.bench [NAME…] [--quick] [--json FILE]`, or `make bench ARGS="due --quick"`.
+
+Never asserts a time. Invariant: the exit code is 0 unless something was lost, doubled, or did not run.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from rich.console import Console
+
+from tests.bench import machine
+from tests.bench.report import Report
+
+BENCHMARKS = ("raw", "due", "steady", "trigger", "idle", "history", "kills")
+
+
+def main() -> int:
+    """Run what is asked for, all by default; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="The benchmarks.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(BENCHMARKS)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="smaller and shorter: for a look, not for the record")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there, too")
+    parser.add_argument("--folder", type=Path, metavar="DIR", help="where data goes (default: a temporary folder)")
+    asked = parser.parse_args()
+    if unknown := sorted(set(asked.names) - set(BENCHMARKS)):
+        parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    # A table in a file is as wide as it needs to be.
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    reports = []
+    with tempfile.TemporaryDirectory(prefix="clickclock-bench-", dir=asked.folder) as folder:
+        described = machine.describe(Path(folder))
+        for line in described:
+            console.print(line, highlight=False)
+        console.print()
+        for name in asked.names or BENCHMARKS:
+            reports.append(_run(name, Path(folder) / name, quick=asked.quick))
+            reports[-1].show(console)
+    if asked.json:
+        content = {"machine": described, "quick": asked.quick, "reports": [each.as_json() for each in reports]}
+        asked.json.write_text(json.dumps(content, indent=1) + "\n")
+    return 1 if any(each.faults for each in reports) else 0
+
+
+def _run(name: str, folder: Path, *, quick: bool) -> Report:
+    folder.mkdir()
+    try:
+        run: Callable[..., Report] = import_module(f"tests.bench.{name}").run
+        return run(folder, quick=quick)
+    except Exception:  # noqa: BLE001 - one benchmark that does not run must not keep the others from running
+        return Report(name, faults=[f"did not run: {traceback.format_exc()}"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
