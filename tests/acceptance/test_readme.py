@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.service import running
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,6 +19,7 @@ def tour_blocks() -> list[str]:
     return re.findall(r"^```bash tour\n(.*?)^```$", (ROOT / "README.md").read_text(), flags=re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.needs("curl")
 def test_every_command_of_the_tour_works(tmp_path: Path) -> None:
     blocks = tour_blocks()
     assert len(blocks) >= 7

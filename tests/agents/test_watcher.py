@@ -188,7 +188,7 @@ async def test_a_wish_that_came_before_the_start_is_said_again(
     clock.advance(STOP_AGAIN_S)
     await watcher.step()
     assert await states(store) == [State.CANCELLED]
-    clock.advance(STOP_AGAIN_S)
+    assert executor.stops == [(launch.name, 10.0)]
     assert await watcher.step() == LOOK_S
 
 

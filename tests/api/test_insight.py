@@ -87,6 +87,8 @@ async def test_statistics_count_what_ended_by_day_and_hour(
         ("from=2026-01-01", 400),
         ("from=0001-01-01T00:00:00Z", 400),
         ("to=0001-01-01T00:00:00Z", 400),
+        ("from=0001-01-01T00:00:00%2B14:00", 400),
+        ("to=9999-12-31T23:59:59-12:00", 400),
     ],
 )
 async def test_statistics_of_nothing(http: httpx.AsyncClient, job: None, query: str, status: int) -> None:

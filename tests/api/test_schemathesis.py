@@ -5,15 +5,15 @@ is 5xx, and no answer is one that the document does not tell of.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
-from schemathesis.core.result import Ok
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_headers_conformance,
@@ -32,7 +32,7 @@ from clickclock.scheduler.job import Job
 from clickclock.scheduler.store import Store
 from tests.api.conftest import NOW
 
-EXAMPLES = 20
+EXAMPLES = 12
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -42,11 +42,13 @@ CHECKS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Starlette]:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def app(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, store_url: Callable[[str], str]
+) -> Iterator[Starlette]:
     folder: Path = tmp_path_factory.mktemp("schemathesis")
     clock = ManualClock(NOW)
-    store = asyncio.run(Store.open(f"sqlite:///{folder}/clickclock.db"))
+    store = asyncio.run(Store.open(store_url(request.param)))
     asyncio.run(store.groups.create(Group(group_name="exports"), NOW))
     asyncio.run(store.jobs.create([Job(application="shop", job_name="nightly-export", command="true")], NOW))
     executor = ProcessExecutor(

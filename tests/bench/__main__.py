@@ -5,6 +5,7 @@ Never asserts a time. Invariant: the exit code is 0 unless something was lost, d
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 import traceback
@@ -32,6 +33,8 @@ def main() -> int:
         parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
     # A table in a file is as wide as it needs to be.
     console = Console(width=None if sys.stdout.isatty() else 160)
+    # Ended from outside, it still ends what it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     reports = []
     with tempfile.TemporaryDirectory(prefix="clickclock-bench-", dir=asked.folder) as folder:
         described = machine.describe(Path(folder))

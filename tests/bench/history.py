@@ -21,7 +21,7 @@ _ITS_JOB = {"application": _APPLICATION, "jobName": _JOB_NAME}
 
 def run(folder: Path, *, quick: bool) -> Report:
     """A million (--quick: 100,000)."""
-    count, rounds = (100_000, 10) if quick else (1_000_000, 40)
+    count, rounds = (100_000, 10) if quick else (1_000_000, 20)
     report = Report(
         f"history: {count:,} finished triggers in the store; the slowest of {rounds} answers over HTTP",
         with_ratios=False,

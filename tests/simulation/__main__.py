@@ -5,7 +5,6 @@ import asyncio
 import logging
 import sys
 import tempfile
-from pathlib import Path
 
 from tests.simulation.drama import play
 
@@ -20,7 +19,7 @@ def main() -> int:
     for seed in range(int(first), int(last or first) + 1):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                asyncio.run(play(seed, Path(folder)))
+                asyncio.run(play(seed, f"sqlite:///{folder}/clickclock.db"))
             except AssertionError as error:
                 if not failed:
                     sys.stderr.write(f"seed {seed}: {error}\n")

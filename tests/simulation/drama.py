@@ -3,7 +3,7 @@
 Never sleeps and never reads a real clock. Invariants: one seed plays the same drama every time; after every single
 step all of `invariants.py` holds; when all is quiet at the end, nothing is left unfinished.
 
->>> asyncio.run(play(seed=7, folder=Path("/tmp/somewhere")))   # doctest: +SKIP
+>>> asyncio.run(play(seed=7, url="sqlite:////tmp/7.db"))   # doctest: +SKIP
 """
 
 import asyncio
@@ -11,7 +11,6 @@ import random
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from clickclock.foundation.clock import ManualClock
@@ -24,9 +23,10 @@ from clickclock.scheduler.rescuer import LOOK_EVERY_S
 from clickclock.scheduler.schedule import Schedule, upcoming
 from clickclock.scheduler.store import NewSchedule, Store
 from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.migrate import migrate
 from clickclock.scheduler.trigger import FINISHED, NewTrigger, State
 from tests.simulation.invariants import Invariants, Promises
-from tests.simulation.world import Connection, Died, Faults, FaultyDatabase, Node, World, jump
+from tests.simulation.world import Connection, Died, Faults, FaultyDatabase, Node, Turns, World, jump
 
 NODES = ("north", "south", "east")
 STEPS = 160
@@ -140,7 +140,8 @@ class Drama:
 
     async def _one_step(self) -> None:
         happenings: list[tuple[int, Callable[[], Awaitable[None]]]] = [
-            (60, self._replica_steps),
+            (45, self._replica_steps),
+            (15, self._replicas_step_together),
             (25, self._time_passes),
             (4, self._trigger),
             (3, self._cancel),
@@ -166,6 +167,23 @@ class Drama:
         step_name, step = self.dice.choice(list(self.replicas[name].steps().items()))
         await self._let(name, step_name, step)
 
+    async def _replicas_step_together(self) -> None:
+        """Agents of one replica or of several, each in the middle of its step while the others are in theirs."""
+        awake = [name for name in self.replicas if name not in self.frozen]
+        steps = [(name, *step) for name in awake for step in self.replicas[name].steps().items()]
+        chosen = self.dice.sample(steps, min(len(steps), self.dice.randrange(2, 5)))
+        turns = Turns(self.dice)
+        for name in awake:
+            self.replicas[name].faults.turns = turns
+        self._tell("at the same time:")
+        results = await turns.play(*(self._let(*each) for each in chosen))
+        for name in awake:
+            if name in self.replicas:
+                self.replicas[name].faults.turns = None
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
     async def _let(self, name: str, what: str, step: Callable[[], Awaitable[object]]) -> None:
         """One step of a replica: it may fail, and it may be its last."""
         try:
@@ -178,7 +196,8 @@ class Drama:
             self._bury(name)
 
     def _bury(self, name: str) -> None:
-        del self.replicas[name]
+        if self.replicas.pop(name, None) is None:
+            return  # another of its agents died first
         self.frozen.discard(name)
         self.world.nodes[name].listener = None
 
@@ -399,11 +418,10 @@ class Drama:
             assert name in self.invariants.concluded, f"{name} ran, and nobody knows how it ended"
 
 
-async def play(seed: int, folder: Path) -> None:
-    """One drama on a SQLite store in `folder`."""
-    store = await Store.open(f"sqlite:///{folder / f'{seed}.db'}", CLUSTER)
-    await store.close()
-    database = Database(f"sqlite:///{folder / f'{seed}.db'}")
+async def play(seed: int, url: str) -> None:
+    """One drama on the empty store at `url`; raises `AssertionError` with the trace."""
+    database = Database(url)
+    await asyncio.to_thread(migrate, database)
     try:
         await Drama(seed, database).play()
     finally:

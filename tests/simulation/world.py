@@ -4,6 +4,7 @@ It never decides anything about jobs. Invariant: a node remembers every name tha
 one name is noticed at the moment it happens.
 """
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,34 @@ class Died(BaseException):
     """The replica is gone in the middle of what it did; no handler of the product may catch this."""
 
 
+class Turns:
+    """Several steps at the same time: each waits for its turn before every call, and the dice say whose it is."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self._dice = dice
+        self._waiting: list[asyncio.Future[None]] = []
+        self._changed = asyncio.Event()
+
+    async def take(self) -> None:
+        """Until it is our turn."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        self._changed.set()
+        await turn
+
+    async def play(self, *steps: Awaitable[object]) -> list[object]:
+        """Run all to their ends; what each raised or returned."""
+        tasks = [asyncio.ensure_future(step) for step in steps]
+        for task in tasks:
+            task.add_done_callback(lambda _: self._changed.set())
+        while unfinished := sum(not task.done() for task in tasks):
+            if len(self._waiting) == unfinished:
+                self._waiting.pop(self._dice.randrange(unfinished)).set_result(None)
+            self._changed.clear()
+            await self._changed.wait()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+
 @dataclass(slots=True)
 class Faults:
     """What goes wrong for one replica: a death at the nth call from now, and how often a call fails."""
@@ -34,13 +63,18 @@ class Faults:
     dice: random.Random
     failing: float = 0.0
     calls_to_live: int | None = None
+    turns: Turns | None = None
 
     async def around(self, call: Callable[[], Awaitable[T]], fault: type[Exception]) -> T:
         """A call that may never happen, happen and not be answered, or be the replica's last."""
+        if self.turns is not None:
+            await self.turns.take()
         self._maybe_die()
         if self.dice.random() < self.failing:
             raise fault
         result = await call()
+        if self.turns is not None:
+            await self.turns.take()
         self._maybe_die()
         if self.dice.random() < self.failing:
             raise fault

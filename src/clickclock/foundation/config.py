@@ -14,9 +14,9 @@ import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from clickclock.foundation.errors import ConfigurationError, Fault
 
@@ -32,13 +32,13 @@ class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     data_dir: Path = Field(Path("clickclock-data"), description="Folder for the store, logs and running jobs' records.")
+    insecure_no_authentication: bool = Field(
+        False, description="Listen on an address that others can reach, although everybody may then run commands."
+    )
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     database_url: str | None = Field(
         None, description="`sqlite:///FILE` or `postgresql://USER@HOST/NAME`; SQLite in the data folder if not given."
-    )
-    insecure_no_authentication: bool = Field(
-        False, description="Listen on an address that others can reach, although everybody may then run commands."
     )
     allowed_hosts: tuple[str, ...] = Field(
         (), description="Further names by which browsers may address the service (the `Host` header)."
@@ -61,23 +61,24 @@ class Config(BaseModel):
     stop_jobs: bool = Field(False, description="End running jobs when the service stops; otherwise they go on.")
     examples: Path | None = Field(None, description="Folder of TOML files with jobs and schedules to apply at start.")
 
-    @model_validator(mode="after")
-    def _refuse_what_is_not_safe(self) -> Self:
-        if not self.insecure_no_authentication and not is_loopback(self.host):
+    # Of single fields, not of the whole: those run only when every field is fine, and faults are reported together.
+    @field_validator("host")
+    @classmethod
+    def _refuse_what_is_not_safe(cls, host: str, info: ValidationInfo) -> str:
+        if not info.data.get("insecure_no_authentication") and not is_loopback(host):
             raise ValueError(
-                f"host: {self.host} can be reached from other machines and there is no authentication, so anybody who "
+                f"{host} can be reached from other machines and there is no authentication, so anybody who "
                 "reaches it could run commands here; listen on 127.0.0.1, or give --insecure-no-authentication if "
                 "something in front of it lets only the right people in"
             )
-        return self
+        return host
 
-    @model_validator(mode="after")
-    def _refuse_unknown_databases(self) -> Self:
-        if self.database_url is not None and self.database_url.partition(":")[0].partition("+")[0] not in (
-            DATABASE_SCHEMES
-        ):
-            raise ValueError("database_url: give a URL that begins with sqlite:/// or postgresql://")
-        return self
+    @field_validator("database_url")
+    @classmethod
+    def _refuse_unknown_databases(cls, url: str | None) -> str | None:
+        if url is not None and url.partition(":")[0].partition("+")[0] not in DATABASE_SCHEMES:
+            raise ValueError("give a URL that begins with sqlite:/// or postgresql://")
+        return url
 
     @property
     def store_url(self) -> str:
@@ -122,8 +123,6 @@ def load(file: Path | None, variables: Mapping[str, str], overrides: Mapping[str
         for each in error.errors():
             name = str(each["loc"][0]) if each["loc"] else ""
             sentence = each["msg"].removeprefix("Value error, ")
-            if not name and ": " in sentence:
-                name, _, sentence = sentence.partition(": ")
             faults.append(Fault(name, f"{sentence}{_where(origin.get(name))}."))
     if faults:
         raise ConfigurationError("The configuration is not usable; mend the named settings.", faults)

@@ -48,7 +48,7 @@ class Loop:
         self._step = step
         self._idle_max_s = idle_max_s
         self._wake = asyncio.Event()
-        self._stopping = False
+        self._stopping = asyncio.Event()
         self._failures = 0
         self._error: str | None = None
         self._expected_s = time.monotonic()
@@ -59,7 +59,7 @@ class Loop:
 
     def stop(self) -> None:
         """End after the step that runs now."""
-        self._stopping = True
+        self._stopping.set()
         self._wake.set()
 
     def health(self) -> LoopHealth:
@@ -68,10 +68,10 @@ class Loop:
 
     async def run(self) -> None:
         """Step until `stop`."""
-        while True:
+        while not self._stopping.is_set():
             self._wake.clear()
             pause_s = await self._try_step()
-            if self._stopping:
+            if self._stopping.is_set():
                 return
             if not self._failures:
                 self._expected_s = time.monotonic() + pause_s

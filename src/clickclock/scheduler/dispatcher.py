@@ -78,6 +78,11 @@ class Dispatcher:
             pauses_s.append((claimed.next_ready - self._clock.now()).total_seconds())
         return min(pauses_s, default=None)
 
+    async def settle(self) -> None:
+        """What was claimed and never reached its executor is started now; or ended, if somebody wants it stopped."""
+        for cluster, executor in self._executors.items():
+            await self._settle(cluster, executor)
+
     async def _settle(self, cluster: str, executor: Executor) -> None:
         """Start what was claimed and never reached the executor.
 

@@ -126,6 +126,7 @@ class Engine:
         """Let go: jobs go on and are adopted at the next start, unless `stop_jobs`, which ends and concludes them."""
         if stop_jobs:
             await self.store.queue.stop_all(self.replica_id)
+            await self.dispatcher.settle()
             self.watcher.look_for_stops()
             while await self.store.queue.held(self.replica_id):
                 await self.watcher.step()

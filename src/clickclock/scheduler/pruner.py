@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from clickclock.foundation.clock import Clock
 from clickclock.scheduler.executors import Executor
+from clickclock.scheduler.group import Group
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.trigger import attempt_name
@@ -17,7 +18,7 @@ PRUNE_MAX = 500
 """Triggers in one transaction: retention waits for the living, not they for it."""
 ROLLUP_DAYS = 400
 """Statistics outlive the triggers they were made of."""
-JOBS_PAGE = 1000
+PAGE = 1000
 
 
 class Pruner:
@@ -40,10 +41,18 @@ class Pruner:
         return 0.0 if len(old) == PRUNE_MAX else LOOK_EVERY_S
 
     async def _limits(self, now: datetime) -> dict[tuple[str, str], datetime]:
-        """Jobs that keep their history for another time than the default."""
+        """Until when each job keeps its history: as it says, or its group."""
+        groups: dict[str | None, Group] = {}
+        name: list[str] | None = None
+        while grouped := await self._store.groups.find({}, name, PAGE):
+            groups.update({each.group_name: each for each in grouped})
+            name = [grouped[-1].group_name]
         limits: dict[tuple[str, str], datetime] = {}
-        after: tuple[str, str] | None = None
-        while page := await self._store.jobs.find({}, after, JOBS_PAGE):
-            limits.update({each.key: now - timedelta(days=each.retention_days) for each in page})
-            after = page[-1].key
+        key: tuple[str, str] | None = None
+        while jobs := await self._store.jobs.find({}, key, PAGE):
+            for each in jobs:
+                group = groups.get(each.group_name)
+                effective = group.apply_to(each) if group else each
+                limits[each.key] = now - timedelta(days=effective.retention_days)
+            key = jobs[-1].key
         return limits

@@ -41,7 +41,7 @@ class Jobs:
             _refuse_unknown_groups(connection, jobs)
             rows = [{**_row(each, now), "version": 1, "created_at": now} for each in jobs]
             connection.execute(sa.insert(job), rows)
-            return [StoredJob.model_construct(**dict(each), version=1, created_at=now, updated_at=now) for each in jobs]
+            return [StoredJob.trusted(**vars(each), version=1, created_at=now, updated_at=now) for each in jobs]
 
         return await self._database.write(work)
 

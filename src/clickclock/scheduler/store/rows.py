@@ -22,7 +22,8 @@ from clickclock.scheduler.trigger import Attempt, Kind, SkipReason, State, StopR
 DEFINITIONS_CACHED = 2048
 """Definitions kept in their parsed form: those that fire often; 100,000 idle ones stay in the store."""
 
-VERSIONED = {"version", "created_at", "updated_at"}
+_COLUMNS = {"schedule_id", "schedule_name", "version", "created_at", "updated_at"}
+"""Fields that have columns of their own. Without them the definitions of many schedules are one, parsed once."""
 _MILLISECOND = timedelta(milliseconds=1)
 _ENUMERATED = {"kind", "state", "skip_reason", "stop_reason"}
 _TRIGGER_COLUMNS = set(Trigger.model_fields) & set(job_trigger.c.keys()) - _ENUMERATED - {"cluster"}
@@ -64,9 +65,9 @@ def page(
     return query.where(here < there if newest_first else here > there)
 
 
-def definition_of(record: Job | Group | Schedule | ImageMapping, **filled: str) -> str:
+def definition_of(record: Job | Group | Schedule | ImageMapping) -> str:
     """What the user said, as JSON, and only that: what was left unsaid keeps following its default."""
-    return record.model_copy(update=filled).model_dump_json(by_alias=True, exclude_unset=True, exclude=VERSIONED)
+    return record.model_dump_json(by_alias=True, exclude_unset=True, exclude=_COLUMNS)
 
 
 @lru_cache(DEFINITIONS_CACHED)
@@ -105,7 +106,14 @@ def stored_group(row: Any, jobs: int, queued: int, running: int) -> StoredGroup:
 def stored_schedule(row: Any) -> StoredSchedule:
     """A schedule as the service keeps it."""
     return StoredSchedule.model_validate(
-        {**json.loads(row.definition), "nextFireAt": row.next_due, "lastFireAt": row.last_fire, **_versions(row)}
+        {
+            **json.loads(row.definition),
+            "scheduleId": row.schedule_id,
+            "scheduleName": row.schedule_name,
+            "nextFireAt": row.next_due,
+            "lastFireAt": row.last_fire,
+            **_versions(row),
+        }
     )
 
 
@@ -122,7 +130,7 @@ def trigger_of(row: Any, attempts: list[Attempt] | None = None) -> Trigger:
     running_ms = None
     if row.started_at is not None and row.finished_at is not None:
         running_ms = (row.finished_at - row.started_at) // _MILLISECOND
-    return Trigger.model_construct(
+    return Trigger.trusted(
         **{name: columns[name] for name in _TRIGGER_COLUMNS},
         kind=Kind(row.kind),
         state=State(row.state),

@@ -39,9 +39,10 @@ class Schedules:
 
     async def create(self, new: Sequence[NewSchedule], now: datetime) -> list[StoredSchedule]:
         """All of them or none. Raises `ScheduleExists` or `Invalid`, naming each fault by its place in `new`."""
-        rows = [{**_row(each), "high_water": now, "version": 1, "created_at": now, "updated_at": now} for each in new]
 
-        def work(connection: sa.Connection) -> None:
+        def work(connection: sa.Connection) -> list[StoredSchedule]:
+            made = {"high_water": now, "version": 1, "created_at": now, "updated_at": now}
+            rows = [_row(each) | made for each in new]
             _refuse_misfits(connection, [each.schedule for each in new])
             try:
                 with connection.begin_nested():
@@ -49,17 +50,9 @@ class Schedules:
             except IntegrityError as error:
                 raise ScheduleExists(faults=_existing(connection, rows)) from error
 
-        await self._database.write(work)
-        return [
-            StoredSchedule.model_construct(
-                **dict(each.schedule) | {"schedule_id": each.schedule_id, "schedule_name": row["schedule_name"]},
-                next_fire_at=row["next_due"],
-                version=1,
-                created_at=now,
-                updated_at=now,
-            )
-            for each, row in zip(new, rows, strict=True)
-        ]
+            return [_as_created(each, row) for each, row in zip(new, rows, strict=True)]
+
+        return await self._database.write(work)
 
     async def put(self, new: NewSchedule, now: datetime, if_version: int | None = None) -> StoredSchedule:
         """Replace the schedule of that id. Raises `ScheduleNotFound`, `StaleVersion`, `ScheduleExists`, `Invalid`."""
@@ -116,15 +109,19 @@ class Schedules:
 
 
 def _row(new: NewSchedule) -> dict[str, Any]:
-    name = new.schedule.schedule_name or new.schedule_id
     return {
         "schedule_id": new.schedule_id,
         "application": new.schedule.application,
         "job_name": new.schedule.job_name,
-        "schedule_name": name,
-        "definition": definition_of(new.schedule, schedule_id=new.schedule_id, schedule_name=name),
+        "schedule_name": new.schedule.schedule_name or new.schedule_id,
+        "definition": definition_of(new.schedule),
         "next_due": new.upcoming and new.upcoming.due,
     }
+
+
+def _as_created(new: NewSchedule, row: Mapping[str, Any]) -> StoredSchedule:
+    own = {name: row[name] for name in ("schedule_id", "schedule_name", "version", "created_at", "updated_at")}
+    return StoredSchedule.trusted(**vars(new.schedule) | own, next_fire_at=row["next_due"], last_fire_at=None)
 
 
 def _refuse_misfits(connection: sa.Connection, schedules: Sequence[Schedule]) -> None:

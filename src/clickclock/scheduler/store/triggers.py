@@ -6,6 +6,7 @@ never changes again.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,7 +16,7 @@ from clickclock.scheduler.errors import JobIsDisabled, JobNotFound, TriggerIsFin
 from clickclock.scheduler.statistics import Ending
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rollups import record
-from clickclock.scheduler.store.rows import effective_job, page, trigger_of, upsert
+from clickclock.scheduler.store.rows import effective_job, insert_of, page, trigger_of
 from clickclock.scheduler.store.schema import (
     ANY_CLUSTER,
     UNFINISHED_ROWS,
@@ -97,6 +98,28 @@ def cancel_rows(
     )
 
 
+# Statements are made once: making one costs more than running it.
+_ITS_JOB = (
+    sa.select(job.c.definition, job.c.group_name, job_group.c.definition.label("grouped"))
+    .select_from(job.outerjoin(job_group))
+    .where(job.c.application == sa.bindparam("application"), job.c.job_name == sa.bindparam("job_name"))
+    # The job may not go before its trigger is there: nobody would cancel it, and nobody could start it.
+    .with_for_update(of=job, read=True, key_share=True)
+)
+
+
+@lru_cache
+def _insert_manual(dialect: str) -> Any:
+    constants = {
+        "kind": sa.literal_column(f"'{Kind.MANUAL}'"),
+        "state": sa.literal_column(f"'{State.QUEUED}'"),
+        "serial": sa.false(),
+        "attempt": sa.literal_column("0"),
+        "preemption_count": sa.literal_column("0"),
+    }
+    return insert_of(dialect, job_trigger).values(constants).on_conflict_do_nothing().returning(job_trigger)
+
+
 class Triggers:
     """Ask for runs, look at them, cancel them."""
 
@@ -108,18 +131,12 @@ class Triggers:
 
         Raises `JobNotFound`, `JobIsDisabled`, `Invalid` (parameters).
         """
-        query = (
-            sa.select(job.c.definition, job.c.group_name, job_group.c.definition.label("grouped"))
-            .select_from(job.outerjoin(job_group))
-            .where(job.c.application == new.application, job.c.job_name == new.job_name)
-            # The job may not go before its trigger is there: nobody would cancel it, and nobody could start it.
-            .with_for_update(of=job, read=True, key_share=True)
-        )
 
         def work(connection: sa.Connection) -> tuple[Trigger, bool]:
             if new.idempotency_key is not None and (earlier := _by_key(connection, new)) is not None:
                 return earlier, False
-            found = connection.execute(query).one_or_none()
+            key = {"application": new.application, "job_name": new.job_name}
+            found = connection.execute(_ITS_JOB, key).one_or_none()
             if found is None:
                 raise JobNotFound(
                     f"There is no job {new.application}/{new.job_name}; create it first with POST job.",
@@ -129,32 +146,21 @@ class Triggers:
             if not its_job.enabled:
                 raise JobIsDisabled
             due = max(new.run_at or now, now)
-            row = connection.execute(
-                upsert(connection, job_trigger)
-                .values(
-                    trigger_id=new.trigger_id,
-                    kind=Kind.MANUAL,
-                    application=new.application,
-                    job_name=new.job_name,
-                    group_name=found.group_name,
-                    cluster=its_job.cluster or ANY_CLUSTER,
-                    state=State.QUEUED,
-                    due_time=due,
-                    ready_at=due,
-                    queued_at=now,
-                    serial=False,
-                    priority=its_job.priority if new.priority is None else new.priority,
-                    attempt=0,
-                    max_attempts=1 + its_job.max_retries,
-                    parameters=its_job.fill_parameters(new.parameters),
-                    preemption_count=0,
-                    requested_by=new.requested_by,
-                    reason=new.reason,
-                    idempotency_key=new.idempotency_key,
-                )
-                .on_conflict_do_nothing()
-                .returning(job_trigger)
-            ).one_or_none()
+            fields = key | {
+                "trigger_id": new.trigger_id,
+                "group_name": found.group_name,
+                "cluster": its_job.cluster or ANY_CLUSTER,
+                "due_time": due,
+                "ready_at": due,
+                "queued_at": now,
+                "priority": its_job.priority if new.priority is None else new.priority,
+                "max_attempts": 1 + its_job.max_retries,
+                "parameters": its_job.fill_parameters(new.parameters),
+                "requested_by": new.requested_by,
+                "reason": new.reason,
+                "idempotency_key": new.idempotency_key,
+            }
+            row = connection.execute(_insert_manual(connection.dialect.name), fields).one_or_none()
             if row is not None:
                 return trigger_of(row), True
             earlier = _by_key(connection, new)  # another replica was first with this key

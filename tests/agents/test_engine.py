@@ -1,0 +1,216 @@
+"""The engine: its loops wake each other, it adopts at the start, and it says what is wrong."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from clickclock.foundation.clock import ManualClock
+from clickclock.scheduler.engine import FAULTS_KEPT_S, LEASE_S, Engine
+from clickclock.scheduler.store import Store, database
+from clickclock.scheduler.trigger import State, StopReason
+from tests.agents.scripted import ScriptedExecutor
+from tests.stores import NODE, NOW, add_job, add_schedule, at, claim, ended, finish, heartbeat, queue, states
+
+DEADLINE_S = 20.0
+
+
+@pytest.fixture
+def engine(store: Store, clock: ManualClock, executor: ScriptedExecutor) -> Engine:
+    return Engine(store, clock, {"local": executor}, node=NODE, version="1", fraction=lambda: 0.5)
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Turn the loop until the condition holds: each look is a read of the store, off the loop."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not await condition():
+            pass
+
+
+async def test_an_engine_that_opens_says_that_it_is_here_and_adopts(
+    engine: Engine, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    await queue(store)
+    (launch,) = (await claim(store, lease="before")).launches
+    await executor.start([launch])
+    await engine.open()
+    (replica,) = await store.replicas.living(NOW)
+    assert (replica.replica_id, replica.node, replica.version) == (engine.replica_id, NODE, "1")
+    assert replica.lease_until == NOW + timedelta(seconds=LEASE_S)
+    assert [each["cluster"] for each in replica.clusters] == ["local"]
+    assert {each["name"] for each in replica.loops} == {each.name for each in engine.loops()}
+    assert [each.name for each in await store.queue.held(engine.replica_id)] == [launch.name]
+    await engine.close(stop_jobs=False)
+
+
+async def test_a_due_time_goes_all_the_way_without_a_pause(
+    engine: Engine, store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    await add_job(store, max_retries=1, retry_backoff={"initial_seconds": 0})
+    await add_schedule(store, kind="once", expression="2026-11-20T10:01:00Z")
+    await engine.open()
+    stopped = asyncio.Event()
+    running = asyncio.create_task(engine.run(stopped))
+    clock.advance(60)
+    engine.wake_planner()
+
+    async def starts(count: int) -> bool:
+        await store.triggers.find({}, None, 1)
+        return len(executor.starts) == count
+
+    await until(lambda: starts(1))
+    executor.end(executor.starts[0], code=1)
+    await until(lambda: starts(2))
+    executor.end(executor.starts[1])
+
+    async def succeeded() -> bool:
+        return await states(store) == [State.SUCCEEDED]
+
+    await until(succeeded)
+    assert await engine.faults() == []
+    stopped.set()
+    await running
+    await engine.close(stop_jobs=False)
+
+
+async def test_a_call_and_its_cancelling_need_no_pause_either(
+    engine: Engine, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    await engine.open()
+    stopped = asyncio.Event()
+    running = asyncio.create_task(engine.run(stopped))
+    trigger_id = await queue(store)
+    engine.wake_dispatcher()
+
+    async def started() -> bool:
+        await store.triggers.find({}, None, 1)
+        return executor.running == [f"{trigger_id}-1"]
+
+    async def cancelled() -> bool:
+        return await states(store) == [State.CANCELLED]
+
+    await until(started)
+    await store.triggers.cancel(trigger_id, NOW)
+    engine.wake_watcher()
+    await until(cancelled)
+    stopped.set()
+    await running
+    await engine.close(stop_jobs=False)
+
+
+async def test_a_slot_that_gets_free_is_taken_at_once(engine: Engine, store: Store, executor: ScriptedExecutor) -> None:
+    executor.slots = 1
+    await add_job(store)
+    await queue(store)
+    await queue(store)
+    await engine.open()
+    await engine.dispatcher.step()
+    assert engine.dispatcher.waits_for_slots
+    executor.end(executor.starts[0])
+    await engine.watcher.step()
+    await engine.dispatcher.step()
+    assert len(executor.starts) == 2
+    await engine.close(stop_jobs=False)
+
+
+async def test_closing_leaves_jobs_running_and_gives_the_lease_up(
+    engine: Engine, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    await queue(store)
+    await engine.open()
+    await engine.dispatcher.step()
+    await engine.close(stop_jobs=False)
+    assert len(executor.running) == 1
+    assert await store.replicas.living(NOW) == []
+    assert await states(store) == [State.STARTING]
+
+
+async def test_closing_with_the_jobs_ends_and_concludes_them(
+    engine: Engine, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store, max_retries=3)
+    for _ in range(3):
+        await queue(store)
+    await engine.open()
+    await engine.dispatcher.step()
+    await engine.close(stop_jobs=True)
+    assert executor.running == []
+    found = await store.triggers.find({}, None, 10)
+    assert {(each.state, each.stop_reason) for each in found} == {(State.CANCELLED, StopReason.SHUTDOWN)}
+
+
+async def test_closing_with_the_jobs_does_not_wait_for_what_never_reached_the_executor(
+    engine: Engine, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    await engine.open()
+    await queue(store)
+    await claim(store, lease=engine.replica_id)
+    async with asyncio.timeout(DEADLINE_S):
+        await engine.close(stop_jobs=True)
+    assert executor.starts == []
+    assert await states(store) == [State.CANCELLED]
+
+
+async def test_a_beat_renews_the_lease(engine: Engine, store: Store, clock: ManualClock) -> None:
+    await engine.open()
+    clock.advance(LEASE_S - 1)
+    assert await engine.beat() < LEASE_S / 2
+    clock.advance(LEASE_S - 1)
+    assert len(await store.replicas.living(clock.now())) == 1
+    await engine.close(stop_jobs=False)
+
+
+async def test_another_replica_takes_over_when_this_one_falls_silent(
+    engine: Engine, store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    await add_job(store, max_retries=1, retry_backoff={"initial_seconds": 0})
+    await store.replicas.beat(heartbeat("other", node="node-2"))
+    await queue(store)
+    (lost,) = (await claim(store, lease="other", node="node-2")).launches
+    await engine.open()
+    clock.advance(60)
+    for _ in range(3):
+        await engine.rescuer.step()
+    await engine.dispatcher.step()
+    assert executor.starts == [lost.name[:-1] + "2"]
+    assert await finish(store, lost.name, ended(at(1)), lease="other") is None
+    await engine.close(stop_jobs=False)
+
+
+async def test_an_engine_whose_loops_do_not_step_is_not_healthy(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await engine.faults() == []
+    monkeypatch.setattr("clickclock.foundation.lifecycle.STALLED_AFTER_S", -1.0)
+    assert await engine.faults() == []  # asked again within the second
+    clock = engine.clock
+    assert isinstance(clock, ManualClock)
+    clock.advance(FAULTS_KEPT_S + 0.1)
+    faults = await engine.faults()
+    assert len(faults) == len(engine.loops())
+    assert faults[0].startswith("The planner loop has not finished a step for 0 s: it hangs.")
+
+
+async def test_an_engine_whose_store_does_not_answer_is_not_healthy(
+    store_url: Callable[[str], str], clock: ManualClock, executor: ScriptedExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "SQLITE_BUSY_MS", 1)
+    url = store_url("sqlite")
+    store = await Store.open(url)
+    engine = Engine(store, clock, {"local": executor}, node=NODE, version="1")
+    other = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    with other.connect() as connection:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        (fault,) = await engine.faults()
+        assert "locked" in fault
+        connection.exec_driver_sql("ROLLBACK")
+    other.dispose()
+    clock.advance(FAULTS_KEPT_S + 0.1)
+    assert await engine.faults() == []
+    await store.close()

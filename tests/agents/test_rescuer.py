@@ -1,0 +1,198 @@
+"""The rescuer: what a replica left behind is adopted, or lost; what is foreign is ended."""
+
+import pytest
+
+from clickclock.foundation.clock import ManualClock
+from clickclock.foundation.ids import new_id
+from clickclock.scheduler.rescuer import LOOK_EVERY_S, Rescuer
+from clickclock.scheduler.store import Store
+from clickclock.scheduler.trigger import State
+from tests.agents.conftest import Calls
+from tests.agents.scripted import ScriptedExecutor
+from tests.stores import LEASE, NODE, NOW, add_job, at, claim, ended, finish, heartbeat, job, queue, states
+
+BEFORE = "an-earlier-life"
+
+
+@pytest.fixture
+def rescuer(store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls) -> Rescuer:
+    return Rescuer(store, clock, {"local": executor}, node=NODE, lease_id=LEASE, fraction=lambda: 0.5, concluded=calls)
+
+
+async def left(store: Store, executor: ScriptedExecutor | None, lease: str = BEFORE, node: str = NODE) -> str:
+    """An attempt that was claimed, and seen running if there is an executor for it; its name."""
+    await queue(store)
+    (launch,) = (await claim(store, lease=lease, node=node)).launches
+    if executor is not None:
+        await executor.start([launch])
+        await store.queue.mark_running(lease, [(launch.name, node, NOW)])
+    return launch.name
+
+
+async def held(store: Store) -> list[str]:
+    return [each.name for each in await store.queue.held(LEASE)]
+
+
+async def test_what_still_runs_is_adopted_and_goes_on(
+    rescuer: Rescuer, store: Store, executor: ScriptedExecutor, calls: Calls
+) -> None:
+    await add_job(store)
+    name = await left(store, executor)
+    await rescuer.adopt()
+    assert await held(store) == [name]
+    assert (await states(store), executor.running, executor.stops) == ([State.RUNNING], [name], [])
+    assert calls.count == 0
+
+
+async def test_what_ended_meanwhile_is_kept_for_the_watcher(
+    rescuer: Rescuer, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    name = await left(store, executor)
+    executor.end(name)
+    await rescuer.adopt()
+    assert await held(store) == [name]
+    assert executor.forgotten == []
+
+
+async def test_what_was_claimed_and_never_started_is_kept_for_the_dispatcher(
+    rescuer: Rescuer, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    name = await left(store, None)
+    await rescuer.adopt()
+    assert await held(store) == [name]
+    assert await states(store) == [State.STARTING]
+
+
+async def test_a_service_starts_although_what_it_left_behind_no_longer_fits_its_job(
+    rescuer: Rescuer, store: Store
+) -> None:
+    await add_job(store, parameters={"day": "x"})
+    await left(store, None)
+    await store.jobs.put(job(command="run {{ parameters.hour }}", parameters={"hour": None}), NOW)
+    await rescuer.adopt()
+    await store.jobs.delete("shop", "export", NOW, force=True)
+    await rescuer.adopt()
+
+
+async def test_what_ran_and_is_unknown_now_is_lost_and_tried_again_where_it_may(
+    rescuer: Rescuer, store: Store, executor: ScriptedExecutor, calls: Calls
+) -> None:
+    await add_job(store, max_retries=1)
+    name = await left(store, executor)
+    executor.lose(name)
+    await rescuer.adopt()
+    (trigger,) = await store.triggers.find({}, None, 10)
+    assert (trigger.state, trigger.message) == (
+        State.QUEUED,
+        "Nothing is known of the attempt on node-1.",
+    )
+    assert calls.count == 1
+
+
+async def test_what_runs_here_and_is_no_longer_ours_is_ended(
+    rescuer: Rescuer, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    name = await left(store, executor)
+    await finish(store, name, ended(), lease=BEFORE)
+    await rescuer.adopt()
+    assert executor.stops == [(name, 0.0)]
+    assert executor.running == []
+
+
+async def test_what_another_node_left_behind_is_not_adopted(
+    rescuer: Rescuer, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    await left(store, None, lease="other", node="node-2")
+    await rescuer.adopt()
+    assert await held(store) == []
+
+
+async def test_an_attempt_of_a_living_replica_is_left_alone(
+    rescuer: Rescuer, store: Store, clock: ManualClock, calls: Calls
+) -> None:
+    await add_job(store)
+    await store.replicas.beat(heartbeat("other", lease_s=15, node="node-2"))
+    await left(store, None, lease="other", node="node-2")
+    for _ in range(3):
+        assert await rescuer.step() == LOOK_EVERY_S
+        clock.advance(4)
+    assert (await states(store), calls.count) == ([State.STARTING], 0)
+
+
+async def test_an_attempt_of_a_replica_that_fell_silent_is_lost(
+    rescuer: Rescuer, store: Store, clock: ManualClock, calls: Calls
+) -> None:
+    await add_job(store)
+    await store.replicas.beat(heartbeat("other", lease_s=15, node="node-2"))
+    name = await left(store, None, lease="other", node="node-2")
+    clock.advance(16)
+    await rescuer.step()
+    assert await states(store) == [State.STARTING]  # heard once; was it silent since?
+    clock.advance(LOOK_EVERY_S)
+    await rescuer.step()
+    assert await states(store) == [State.LOST]
+    assert calls.count == 1
+    assert await finish(store, name, ended(), lease="other") is None
+
+
+async def test_a_step_of_the_clock_makes_no_living_replica_lose_its_attempts(
+    rescuer: Rescuer, store: Store, clock: ManualClock
+) -> None:
+    await add_job(store)
+    await store.replicas.beat(heartbeat("other", node="node-2"))
+    await left(store, None, lease="other", node="node-2")
+    clock.step_to(at(86400))
+    await rescuer.step()
+    await store.replicas.beat(heartbeat("other", at(86401), node="node-2"))
+    clock.step_to(at(86406))
+    await rescuer.step()
+    assert await states(store) == [State.STARTING]
+
+
+async def test_an_attempt_of_a_replica_that_left_no_trace_is_lost(
+    rescuer: Rescuer, store: Store, clock: ManualClock
+) -> None:
+    await add_job(store)
+    await left(store, None, lease=new_id(), node="node-2")
+    for _ in range(2):
+        await rescuer.step()
+        clock.advance(LOOK_EVERY_S)
+    assert await states(store) == [State.LOST]
+
+
+async def test_an_attempt_that_vanished_under_us_is_lost(
+    rescuer: Rescuer, store: Store, executor: ScriptedExecutor, calls: Calls
+) -> None:
+    await add_job(store)
+    await store.replicas.beat(heartbeat())
+    name = await left(store, executor, lease=LEASE)
+    await rescuer.step()
+    assert await states(store) == [State.RUNNING]
+    executor.lose(name)
+    await rescuer.step()
+    assert (await states(store), calls.count) == ([State.LOST], 1)
+
+
+async def test_an_attempt_on_its_way_to_the_executor_has_not_vanished(rescuer: Rescuer, store: Store) -> None:
+    await add_job(store)
+    await store.replicas.beat(heartbeat())
+    await left(store, None, lease=LEASE)
+    await rescuer.step()
+    assert await states(store) == [State.STARTING]
+
+
+async def test_our_own_lease_that_ran_out_while_we_slept_costs_us_nothing(
+    rescuer: Rescuer, store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    await store.replicas.beat(heartbeat())
+    name = await left(store, executor, lease=LEASE)
+    clock.advance(3600)
+    for _ in range(3):
+        await rescuer.step()
+    assert await held(store) == [name]
+    assert await states(store) == [State.RUNNING]

@@ -1,0 +1,65 @@
+"""A launch: made from a job and its trigger, always the same."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from clickclock.foundation.errors import Invalid
+from clickclock.scheduler.job import Job
+from clickclock.scheduler.launch import Launch, launch_of
+
+TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
+
+
+def launched(given: dict[str, str] | None = None, **fields: Any) -> Launch:
+    """The launch of a job with these fields, whose trigger was given these parameters."""
+    job = Job.model_validate({"application": "shop", "job_name": "export", "command": "true", **fields})
+    return launch_of(job, trigger_id="t", attempt=2, nominal_time=TEN, parameters=given or {})
+
+
+def test_a_launch_says_all_that_its_job_says() -> None:
+    launch = launched(
+        image="i", working_directory="/w", timeout_seconds=5, grace_period_seconds=3,
+        resources={"cpu": 2, "memory": "1Ki"},
+    )  # fmt: skip
+    assert (launch.name, launch.argv, launch.image, launch.working_directory) == ("t-2", ("true",), "i", "/w")
+    assert (launch.timeout_s, launch.grace_s, launch.cpu, launch.memory_bytes) == (5, 3, 2, 1024)
+
+
+def test_the_same_trigger_and_attempt_make_the_same_launch() -> None:
+    assert launched(environment={"A": "b"}) == launched(environment={"A": "b"})
+
+
+def test_a_value_fills_a_word_and_never_adds_one() -> None:
+    launch = launched(
+        {"day": "; rm -rf / $(x) 'y"},
+        command="run --at={{ nominalTime }} {{ parameters.day }}",
+        parameters={"day": None},
+    )
+    assert launch.argv == ("run", "--at=2026-11-20T10:00:00.000Z", "; rm -rf / $(x) 'y")
+
+
+def test_the_environment_is_the_jobs_with_ours_over_it() -> None:
+    launch = launched(
+        {"day": "monday"}, parameters={"day": None},
+        environment={"A": "b", "CLICKCLOCK_TRIGGER_ID": "forged"},
+    )  # fmt: skip
+    assert launch.environment == {
+        "A": "b",
+        "CLICKCLOCK_APPLICATION": "shop",
+        "CLICKCLOCK_JOB_NAME": "export",
+        "CLICKCLOCK_TRIGGER_ID": "t",
+        "CLICKCLOCK_ATTEMPT": "2",
+        "CLICKCLOCK_NOMINAL_TIME": "2026-11-20T10:00:00.000Z",
+        "CLICKCLOCK_PARAM_DAY": "monday",
+    }
+
+
+def test_a_shell_gets_the_command_as_one_word() -> None:
+    assert launched(command="a | b", shell=True).argv == ("/bin/sh", "-c", "a | b")  # noqa: S604 - a field, nothing runs
+
+
+def test_a_job_that_changed_and_no_longer_fits_its_trigger_is_refused() -> None:
+    with pytest.raises(Invalid, match="parameters"):
+        launched(command="run {{ parameters.day }}", parameters={"day": None})
