@@ -18,7 +18,7 @@ def run(folder: Path, *, quick: bool) -> Report:
     """Spawns per second, durable commits, disk syncs, and the start of a bare interpreter."""
     count = 300 if quick else 2000
     stamps = Stamps(folder)
-    report = Report(f"raw: what the machine itself can do ({count} processes, one after the other)")
+    report = Report(f"raw: what the machine itself can do ({count} processes, one after the other)", who="this machine")
     report.add("C, vfork and exec", "processes/s", count / _vfork_s(folder, stamps, count))
     report.add("os.posix_spawn and waitpid", "processes/s", count / spawn_s(stamps, count))
     commits = commit_ms(folder, count // 2)

@@ -69,6 +69,8 @@ class Report:
     notes: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     with_ratios: bool = True
+    who: str = "clickclock"
+    """Whose numbers stand in the first column."""
 
     def add(
         self,
@@ -111,7 +113,7 @@ class Report:
         peers = list(dict.fromkeys(name for each in self.measures for name in each.others))
         table = Table(title=self.title, title_justify="left", title_style="bold")
         table.add_column("measure")
-        for name in ("unit", "clickclock", *(f"{peer} (ours ÷ it)" if self.with_ratios else peer for peer in peers)):
+        for name in ("unit", self.who, *(f"{peer} (ours ÷ it)" if self.with_ratios else peer for peer in peers)):
             table.add_column(name, justify="left" if name == "unit" else "right")
         table.add_column("goal")
         for each in self.measures:

@@ -1,6 +1,8 @@
 """The shape of every store: migrations, races, losing nothing, and that the hot queries use their indexes."""
 
 import asyncio
+import os
+import stat
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -89,6 +91,12 @@ async def test_a_store_that_cannot_be_reached_says_so(kind: str, tmp_path: Path)
     url = f"sqlite:///{nowhere}/db" if kind == "sqlite" else f"postgresql://postgres:@/postgres?host={nowhere}"
     with pytest.raises(StoreUnreachable):
         await Store.open(url)
+
+
+async def test_a_new_sqlite_is_for_this_user_alone(blank_url: Callable[[str], str]) -> None:
+    url = blank_url("sqlite")
+    await (await Store.open(url)).close()
+    assert stat.S_IMODE(os.stat(url.removeprefix("sqlite:///")).st_mode) == 0o600  # noqa: PTH116 - nothing waits
 
 
 async def test_a_locked_sqlite_is_unreachable_for_a_while_and_then_works_again(

@@ -97,7 +97,7 @@ def test_the_rule_of_its_retries() -> None:
     rule = made.retry_rule
     assert (rule.initial_s, rule.multiplier, rule.max_s) == (2, 3, 9)
     assert rule.success_exit_codes == {0}
-    assert rule.retry_exit_codes == {75}
+    assert rule.retry_exit_codes == frozenset({75})
     assert job().retry_rule.retry_exit_codes is None
 
 

@@ -131,22 +131,22 @@ def claim(
     blocked = False
     excluded: list[sa.ColumnElement[bool]] = []
     for _ in range(BLOCKED_ROUNDS):
-        if len(chosen) >= free:
+        wanted = free - len(chosen)
+        if wanted <= 0:
             break
         seen = [_t.trigger_id.not_in([row.trigger_id for row in chosen])] if chosen else []
         query = _READY.where(*excluded, *seen) if excluded or seen else _READY
-        rows = connection.execute(query, {"now": now, "clusters": clusters, "most": free - len(chosen)}).all()
-        if not rows:
-            break
+        rows = connection.execute(query, {"now": now, "clusters": clusters, "most": wanted}).all()
         candidates = [_as_candidate(row) for row in rows]
-        outcome = choose(candidates, _counts(connection, candidates, chosen), free - len(chosen))
+        outcome = choose(candidates, _counts(connection, candidates, chosen), wanted)
         starting = set(outcome.starting)
         chosen += [row for row in rows if row.trigger_id in starting]
-        if len(starting) == len(rows):
-            continue
-        if not blocked:
+        someone_waits = len(starting) < len(rows)
+        if someone_waits and not blocked:
             excluded += _NOT_BEHIND_A_FULL_ONE
-        blocked = True
+        blocked = blocked or someone_waits
+        if len(rows) < wanted:
+            break  # that was everybody
         excluded += [sa.not_(condition) for condition in keyed(sorted(outcome.blocked_jobs), job_trigger)]
         if outcome.blocked_groups:
             excluded.append(sa.or_(_t.group_name.is_(None), _t.group_name.not_in(sorted(outcome.blocked_groups))))
@@ -177,10 +177,7 @@ def _start(
                 unstartable.append((attempt_name(row.trigger_id, row.attempt + 1), reason))
         updates.append(update)
     if updates:
-        connection.execute(
-            _START,
-            updates,
-        )
+        connection.execute(_START, updates)
     return tuple(launches), tuple(unstartable)
 
 

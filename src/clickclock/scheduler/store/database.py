@@ -69,7 +69,10 @@ class Database:
     def _sqlite_engine(self) -> sa.Engine:
         if self.url.database:
             # Commands and parameters can be confidential: for this user alone, with what SQLite puts beside it.
-            Path(self.url.database).touch(mode=0o600)
+            try:
+                Path(self.url.database).touch(mode=0o600)
+            except OSError as error:
+                raise StoreUnreachable(f"The store cannot be opened: {self.url.database}: {error.strerror}.") from error
         engine = sa.create_engine(
             self.url, pool_size=READERS + 1, max_overflow=0, connect_args={"check_same_thread": False}
         )
@@ -162,13 +165,18 @@ class Database:
         if alone:
             waiting.result = waiting.work(connection)
             return
+        # SQLAlchemy's own savepoints cost as much as a small write; SQLite alone has groups, and this is its driver.
+        raw = connection.connection.driver_connection
+        assert raw is not None
+        raw.execute("SAVEPOINT member")
         try:
-            with connection.begin_nested():
-                waiting.result = waiting.work(connection)
+            waiting.result = waiting.work(connection)
         except OperationalError:
             raise
         except Exception as error:  # noqa: BLE001 - rolled back to its savepoint; handed to the one who waits
+            raw.execute("ROLLBACK TO member")
             waiting.error = error
+        raw.execute("RELEASE member")
 
     @staticmethod
     def _fail(group: list[_Waiting], error: BaseException) -> None:
