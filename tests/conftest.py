@@ -102,10 +102,11 @@ def store_url(
         from clickclock.scheduler.store.migrate import migrate  # noqa: PLC0415
 
         if kind not in templates:
-            templates[kind] = blank_url(kind)
-            database = Database(templates[kind])
+            blank = blank_url(kind)
+            database = Database(blank)
             migrate(database)
             database.close()
+            templates[kind] = blank
         template, number = templates[kind].partition("?")[0].rpartition("/")[2], next(numbers)
         if kind == "sqlite":
             copy = tmp_path_factory.mktemp("store") / "clickclock.db"

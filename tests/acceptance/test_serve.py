@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -25,29 +26,29 @@ def clickclock(*words: str, **variables: str) -> subprocess.CompletedProcess[str
     )
 
 
-def call(service: Service, method: str, path: str, **body: object) -> dict[str, object]:
+def call(service: Service, method: str, path: str, **body: object) -> dict[str, Any]:
     """One request that has to succeed."""
     answer = httpx.request(method, f"{service.url}/schedulerService/{path}", json=body or None)
     assert answer.is_success, answer.text
-    result: dict[str, object] = answer.json()
+    result: dict[str, Any] = answer.json()
     return result
 
 
-def until_state(service: Service, trigger_id: str, *states: str) -> dict[str, object]:
+def until_state(service: Service, trigger_id: str, *states: str) -> dict[str, Any]:
     """The trigger, as soon as it stands in one of `states`."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        (trigger,) = call(service, "GET", f"jobTrigger?triggerId={trigger_id}")["triggers"]  # type: ignore[misc]
+        (trigger,) = call(service, "GET", f"jobTrigger?triggerId={trigger_id}")["triggers"]
         if trigger["state"] in states:
             return dict(trigger)
         time.sleep(0.05)
-    raise AssertionError(f"{trigger_id} did not become {states} in time: {trigger}")
+    raise AssertionError(f"{trigger_id} did not become {states} in time")
 
 
 def start_sleeper(service: Service, seconds: float) -> str:
     call(service, "POST", "job", application="t", jobName="sleeper", command=f"sh -c 'sleep {seconds}; exit 7'")
     started = call(service, "POST", "jobTrigger", application="t", jobName="sleeper")["trigger"]
-    return str(started["triggerId"])  # type: ignore[index]
+    return str(started["triggerId"])
 
 
 def test_an_address_that_others_can_reach_is_refused_with_the_reason() -> None:
@@ -113,7 +114,7 @@ def test_a_taken_port_is_said_before_anything_else_happens(tmp_path: Path) -> No
 def test_the_examples_do_something_within_seconds(tmp_path: Path) -> None:
     with running(tmp_path / "data", "--examples", "examples") as service:
         jobs = call(service, "GET", "job?application=examples")["jobs"]
-        assert {job["jobName"] for job in jobs} >= {"hello", "countdown", "flaky"}  # type: ignore[index,attr-defined]
+        assert {job["jobName"] for job in jobs} >= {"hello", "countdown", "flaky"}
         done = clickclock("trigger", "examples", "hello", "--follow", CLICKCLOCK_URL=service.url)
         assert done.returncode == 0, done.stderr
         assert "hello from clickclock" in done.stdout

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.scheduler.pruner import LOOK_EVERY_S, PRUNE_MAX, Pruner
+from clickclock.scheduler.statistics import Scope
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.trigger import State
 from tests.agents.scripted import ScriptedExecutor
@@ -66,7 +67,7 @@ async def test_statistics_outlive_their_triggers_and_go_in_the_end(
     for days, expected in ((31, 1), (402, 0)):
         clock.step_to(LATER + days * DAY)
         await pruner.step()
-        assert len(await store.statistics.rollups({}, None, LATER, LATER + DAY, by_hour=True)) == expected
+        assert len(await store.statistics.rollups(Scope.of(), LATER, LATER + DAY)) == expected
 
 
 async def test_a_full_batch_is_followed_by_the_next_at_once(

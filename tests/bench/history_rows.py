@@ -15,7 +15,7 @@ import sqlalchemy as sa
 import uuid_utils
 
 from clickclock.scheduler.statistics import Ending
-from clickclock.scheduler.store.rollups import record
+from clickclock.scheduler.store.rollups import count
 from clickclock.scheduler.store.schema import attempt, job_trigger
 from clickclock.scheduler.trigger import State
 
@@ -65,7 +65,7 @@ def _insert(connection: sa.Connection, chunk: list[Past]) -> None:
     with connection.begin():
         connection.execute(sa.insert(job_trigger), [_trigger_row(each) for each in chunk])
         connection.execute(sa.insert(attempt), [_attempt_row(each) for each in chunk if each.started is not None])
-        record(connection, [(each.trigger_id, each.ending) for each in chunk])
+        count(connection, CHUNK)
 
 
 def _past(now: datetime, count: int) -> Iterator[Past]:

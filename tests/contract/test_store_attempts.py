@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from clickclock.scheduler.statistics import summarise
+from clickclock.scheduler.statistics import Scope, summarise
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.trigger import ExitKind, State, StopReason, Trigger
 from tests.stores import (
@@ -105,7 +105,7 @@ async def test_a_failure_goes_back_to_the_queue_while_attempts_remain(store: Sto
     trigger = await trigger_of(store, name)
     assert (trigger.state, trigger.finished_at, trigger.retry_at) == (State.QUEUED, None, at(2.25))
     assert (trigger.message, trigger.exit_code) == ("The command ended with exit code 1.", 1)
-    assert await store.statistics.rollups({}, None, NOW, at(3600), by_hour=True) == []
+    assert await store.statistics.rollups(Scope.of(), NOW, at(3600)) == []
 
 
 async def test_a_late_replica_cannot_finish_a_rescued_attempt(store: Store, second: Store) -> None:
@@ -127,7 +127,7 @@ async def test_an_end_told_twice_is_written_once(store: Store, second: Store) ->
     name = await start(store)
     told = await asyncio.gather(*(finish(each, name, ended()) for each in (store, second) * 3))
     assert sum(each is not None for each in told) == 1
-    ((_, rollup),) = await store.statistics.rollups({}, None, NOW, at(3600), by_hour=False)
+    ((_, rollup),) = await store.statistics.rollups(Scope.of(), NOW, at(3600))
     assert rollup.states[State.SUCCEEDED] == 1
 
 
@@ -234,7 +234,7 @@ async def test_the_ends_of_one_hour_are_one_rollup(store: Store) -> None:
     await add_job(store)
     names = [await start(store) for _ in range(4)]
     await asyncio.gather(*(finish(store, name, ended(at(1), code=code)) for code, name in enumerate(names)))
-    rollups = await store.statistics.rollups({}, None, NOW, at(3600), by_hour=True)
+    rollups = await store.statistics.rollups(Scope.of(), NOW, at(3600))
     assert len(rollups) == 1
     summary = summarise(rollup for _, rollup in rollups)
     assert (summary.succeeded, summary.failed) == (1, 3)

@@ -11,7 +11,7 @@ from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleVersion
 from clickclock.scheduler.planner import decide_due
 from clickclock.scheduler.schedule import Decision
-from clickclock.scheduler.statistics import summarise
+from clickclock.scheduler.statistics import Scope, summarise
 from clickclock.scheduler.store import Due, Store
 from clickclock.scheduler.trigger import Kind, SkipReason, State, StopReason
 from tests.stores import (
@@ -200,7 +200,7 @@ async def test_skipped_times_are_rows_with_their_reason_and_count_in_the_statist
     assert (merged.state, merged.skip_reason) == (State.SKIPPED, SkipReason.CATCH_UP_WINDOW)
     assert (merged.nominal_time, merged.skipped_through, merged.skipped_count) == (at(1), at(499), 499)
     assert (fired.state, fired.nominal_time, fired.skipped_count) == (State.QUEUED, at(500), None)
-    rollups = await store.statistics.rollups({}, None, at(-3600), at(3600), by_hour=False)
+    rollups = await store.statistics.rollups(Scope.of(), at(-3600), at(3600))
     assert summarise(rollup for _, rollup in rollups).skipped == 499
 
 

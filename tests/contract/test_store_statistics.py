@@ -1,11 +1,12 @@
 """What the store counts: rollups, pulses, live counts, census, replicas."""
 
+import asyncio
 import random
 from datetime import datetime, timedelta
 
 import pytest
 
-from clickclock.scheduler.statistics import Ending, Rollup, roll_up, summarise, total
+from clickclock.scheduler.statistics import Ending, Key, Rollup, Scope, roll_up, summarise
 from clickclock.scheduler.store import Census, Store
 from clickclock.scheduler.trigger import FINISHED, ExitKind, State, Trigger
 from tests.stores import (
@@ -33,7 +34,7 @@ def endings_of(trigger: Trigger) -> list[Ending]:
     assert trigger.finished_at is not None
     return [
         Ending(
-            trigger.application, trigger.job_name, trigger.state, trigger.finished_at, trigger.attempt,
+            trigger.application, trigger.job_name, trigger.state, trigger.finished_at, None, 1, trigger.attempt,
             trigger.preemption_count, trigger.duration_ms, trigger.lag_ms, trigger.cpu_seconds,
             trigger.max_memory_bytes,
         )
@@ -89,30 +90,33 @@ async def test_the_rollups_are_what_the_triggers_add_up_to(store: Store, seed: i
     finished = [each for each in await triggers(store) if each.state in FINISHED]
     assert len({each.state for each in finished}) >= 4
     expected = roll_up(ending for each in finished for ending in endings_of(each))
+    scopes = [Scope.of("shop", "a"), Scope.of("shop", "b"), Scope.of("shop", "c"), Scope.of("shop"), Scope.of()]
     by_hour = {
-        key: as_numbers(rollup)
-        for name in ("a", "b", "c")
-        for key, rollup in await store.statistics.rollups(
-            {"application": "shop", "job_name": name}, None, *FOREVER, by_hour=True
-        )
+        Key(scope, hour): as_numbers(rollup)
+        for scope in scopes
+        for hour, rollup in await store.statistics.rollups(scope, *FOREVER)
     }
     assert by_hour == {key: as_numbers(rollup) for key, rollup in expected.items()}
-    ((_, whole),) = await store.statistics.rollups({}, None, *FOREVER, by_hour=False)
-    assert as_numbers(whole) == as_numbers(total(expected.values()))
 
 
 async def test_rollups_are_of_the_hours_that_begin_in_the_window(store: Store) -> None:
     await add_job(store)
     for seconds in (1, 3601, 7201):
         await finish(store, await start(store, now=at(seconds)), ended(at(seconds)))
-    rollups = await store.statistics.rollups({}, None, NOW, at(7200), by_hour=True)
-    assert [key.hour for key, _ in rollups] == [NOW, at(3600)]
-    assert summarise(r for _, r in await store.statistics.rollups({}, None, at(1), at(9000), by_hour=False)) == (
-        summarise(r for _, r in await store.statistics.rollups({}, None, at(3600), at(9000), by_hour=True))
-    )
-    assert summarise(r for _, r in await store.statistics.rollups({}, None, at(9999), at(99999), by_hour=False)) == (
-        summarise([])
-    )
+    assert [hour for hour, _ in await store.statistics.rollups(Scope.of(), NOW, at(7200))] == [NOW, at(3600)]
+    assert [hour for hour, _ in await store.statistics.rollups(Scope.of(), at(1), at(9000))] == [at(3600), at(7200)]
+    assert await store.statistics.rollups(Scope.of(), at(9999), at(99999)) == []
+
+
+async def test_what_concluded_counts_exactly_once_however_often_it_is_counted(store: Store, second: Store) -> None:
+    await add_job(store)
+    for _ in range(3):
+        await finish(store, await start(store), ended())
+    counted = await asyncio.gather(*(each.statistics.count() for each in (store, second, store, second)))
+    assert sum(counted) == 3
+    assert await store.statistics.count() == 0
+    ((_, rollup),) = await second.statistics.rollups(Scope.of("shop", "export"), *FOREVER)
+    assert rollup.states.total() == 3
 
 
 async def test_rollups_sum_over_an_application_or_a_group(store: Store) -> None:
@@ -121,14 +125,13 @@ async def test_rollups_sum_over_an_application_or_a_group(store: Store) -> None:
     for name in ("a", "b", "c"):
         await finish(store, await start(store, name), ended())
 
-    async def succeeded(filters: dict[str, str], group_name: str | None) -> int:
-        rollups = await store.statistics.rollups(filters, group_name, *FOREVER, by_hour=False)
+    async def succeeded(scope: Scope) -> int:
+        rollups = await store.statistics.rollups(scope, *FOREVER)
         return summarise(rollup for _, rollup in rollups).succeeded
 
-    assert await succeeded({"application": "shop"}, None) == 3
-    assert await succeeded({}, "exports") == 2
-    assert await succeeded({"job_name": "a"}, "exports") == 1
-    assert await succeeded({"application": "crm"}, None) == 0
+    assert await succeeded(Scope.of("shop")) == 3
+    assert await succeeded(Scope.of(group_name="exports")) == 2
+    assert await succeeded(Scope.of("crm")) == 0
 
 
 async def test_the_pulse_is_the_streak_and_the_last_success_and_failure(store: Store) -> None:

@@ -8,7 +8,7 @@ import pytest
 from clickclock.foundation.errors import Invalid
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.errors import JobIsDisabled, JobNotFound, TriggerIsFinished, TriggerNotFound
-from clickclock.scheduler.statistics import summarise
+from clickclock.scheduler.statistics import Scope, summarise
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.trigger import Attempt, Kind, NewTrigger, State, StopReason
 from tests.stores import (
@@ -160,7 +160,7 @@ async def test_a_queued_trigger_is_cancelled_at_once_and_counted(store: Store) -
     assert (trigger.state, trigger.finished_at, trigger.stop_reason) == (State.CANCELLED, at(3), StopReason.CANCELLED)
     assert trigger.message == "Cancelled before it started."
     assert (await claim(store, at(3))).launches == ()
-    rollups = await store.statistics.rollups({}, None, NOW, at(3600), by_hour=False)
+    rollups = await store.statistics.rollups(Scope.of(), NOW, at(3600))
     assert summarise(rollup for _, rollup in rollups).cancelled == 1
 
 
@@ -209,6 +209,7 @@ async def test_only_what_has_been_finished_for_long_enough_is_pruned(store: Stor
     await start(store, now=LATER)
     await queue(store, now=LATER)
     tomorrow = LATER + timedelta(days=1)
+    await store.statistics.count_all()
     limits = {("shop", "kept"): LATER}
     found = await store.triggers.prunable(limits, tomorrow, 10)
     assert found == [(name.removesuffix("-1"), 1) for name in old]
@@ -221,13 +222,14 @@ async def test_pruning_leaves_the_unfinished_and_the_statistics(store: Store) ->
     await add_job(store)
     done, running = await start(store), await start(store)
     await finish(store, done, ended(at(2)))
+    await store.statistics.count_all()
     await store.replicas.beat(heartbeat("gone", at(-9999)))
     await store.triggers.prune([done.removesuffix("-1"), running.removesuffix("-1")], at(-5000))
     assert await states(store) == [State.RUNNING]
     with pytest.raises(TriggerNotFound):
         await store.triggers.get(done.removesuffix("-1"))
-    ((_, rollup),) = await store.statistics.rollups({}, None, NOW, at(3600), by_hour=False)
+    ((_, rollup),) = await store.statistics.rollups(Scope.of(), NOW, at(3600))
     assert rollup.states == {State.SUCCEEDED: 1, **dict.fromkeys(set(rollup.states) - {State.SUCCEEDED}, 0)}
     assert await store.replicas.living(at(-9998)) == []
     await store.triggers.prune([], at(3600))
-    assert await store.statistics.rollups({}, None, NOW, at(3600), by_hour=True) == []
+    assert await store.statistics.rollups(Scope.of(), NOW, at(3600)) == []

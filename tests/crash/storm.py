@@ -20,20 +20,30 @@ SCHEDULES = 20
 async def storm(ground: Ground, kills: int, *, alive_s: tuple[float, float] = (0.1, 1.2), seed: int = 1) -> Tally:
     """Kill the service `kills` times, each time after a random moment of its life; then let it finish, and count."""
     dice = random.Random(seed)
-    jobs = [ground.job("short"), ground.job("long", 'sleep 0.7; exit "$code"')]
-    began = await ground.prepare(jobs, lambda now: [_every_second(number) for number in range(SCHEDULES)])
+    began = await gather_clouds(ground, SCHEDULES)
     for _ in range(kills):
         ground.start()
         if dice.random() < 0.8:
             await ground.ready()  # otherwise it dies while it still starts
         await asyncio.sleep(dice.uniform(*alive_s))
         await ground.end(signal.SIGKILL)
+    return await clear_up(ground, SCHEDULES, began)
+
+
+async def gather_clouds(ground: Ground, schedules: int) -> datetime:
+    """Schedules that fire every second, all made up for when missed; every fourth runs on for a while."""
+    jobs = [ground.job("short"), ground.job("long", 'sleep 0.7; exit "$code"')]
+    return await ground.prepare(jobs, lambda now: [_every_second(number) for number in range(schedules)])
+
+
+async def clear_up(ground: Ground, schedules: int, began: datetime) -> Tally:
+    """Start the service once more, let all that was due by then come to its end, and count."""
     ground.start()
     await ground.ready()
     last = SystemClock().now()
     expected = [
         (str(number), began + timedelta(seconds=second))
-        for number in range(SCHEDULES)
+        for number in range(schedules)
         for second in range(1, int((last - began).total_seconds()) + 1)
     ]
     await _let_it_finish(ground, expected)

@@ -74,6 +74,7 @@ class Replica:
             "plans": self.engine.planner.step,
             "dispatches": self.engine.dispatcher.step,
             "watches": self._watch,
+            "counts": self.engine.counter.step,
         }
 
     async def _watch(self) -> object:
@@ -235,6 +236,7 @@ class Drama:
                 if chore == "rescue" and now_s - replica.rescues_s >= LOOK_EVERY_S:
                     replica.rescues_s = now_s
                     await self._let(name, "rescues", replica.engine.rescuer.step)
+                    await self._let(name, "counts", replica.engine.counter.step)
 
     async def _beat(self, replica: Replica, name: str) -> None:
         await replica.engine.beat()
@@ -413,6 +415,11 @@ class Drama:
                 break
         assert not unfinished, f"after {QUIET_ROUNDS} quiet seconds still not finished: {unfinished}"
         await self._check()
+        for replica in self.replicas.values():
+            await replica.engine.counter.step()
+        now = await self.invariants.check()
+        uncounted = [row.trigger_id for row in now.triggers.values() if not row.counted]
+        assert not uncounted, f"not in the statistics: {uncounted}"
         ran = {name for name, process in self.world.runs.items() if process.exit is not None}
         for name in ran - self.invariants.lost_of.keys():
             assert name in self.invariants.concluded, f"{name} ran, and nobody knows how it ended"

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -23,14 +24,14 @@ CLUSTER = "local"
 
 
 class LostAnswer(Faults):
-    """The next call does what it should, and its answer is lost; once, when armed."""
+    """Of the calls from now on, the one of that number does what it should, and its answer is lost."""
 
-    armed = False
+    armed = 0
 
     async def around(self, call: Callable[[], Awaitable[T]], fault: type[Exception]) -> T:
         result = await call()
-        if self.armed:
-            self.armed = False
+        self.armed -= 1
+        if self.armed == 0:
             raise fault
         return result
 
@@ -47,7 +48,7 @@ class Stage:
 
     async def engine(self, name: str) -> tuple[Engine, LostAnswer, LostAnswer]:
         """A replica on a node of its own, with its connections to the store and to its executor."""
-        node = self.world.nodes[name] = Node(name)
+        node = self.world.nodes.setdefault(name, Node(name))
         to_store, to_executor = LostAnswer(self.dice), LostAnswer(self.dice)
         connection = Connection(self.world, node, to_executor)
         store = Store(FaultyDatabase(self.database, to_store), CLUSTER)
@@ -80,7 +81,7 @@ async def test_a_start_whose_answer_was_lost_is_not_made_again_after_the_attempt
     engine, _, to_executor = await stage.engine("north")
     await engine.dispatcher.step()
     trigger_id = await stage.trigger()
-    to_executor.armed = True
+    to_executor.armed = 1
     with pytest.raises(ExecutorUnreachable):
         await engine.dispatcher.step()
     stage.pass_time(60)
@@ -96,7 +97,7 @@ async def test_a_claim_whose_answer_was_lost_is_started_by_the_next_step(stage: 
     engine, to_store, _ = await stage.engine("north")
     await engine.dispatcher.step()
     trigger_id = await stage.trigger()
-    to_store.armed = True
+    to_store.armed = 1
     with pytest.raises(StoreUnreachable):
         await engine.dispatcher.step()
     assert await stage.state(trigger_id) is State.STARTING
@@ -109,7 +110,7 @@ async def test_what_was_claimed_and_cancelled_before_it_was_started_is_cancelled
     engine, to_store, _ = await stage.engine("north")
     await engine.dispatcher.step()
     trigger_id = await stage.trigger()
-    to_store.armed = True
+    to_store.armed = 1
     with pytest.raises(StoreUnreachable):
         await engine.dispatcher.step()
     await stage.store.triggers.cancel(trigger_id, stage.clock.now())
@@ -144,3 +145,24 @@ async def test_a_replica_that_says_nothing_any_more_loses_what_it_held(stage: St
     stage.clock.advance(LOOK_EVERY_S)
     await south.rescuer.step()
     assert await stage.state(trigger_id) is State.LOST
+
+
+@pytest.mark.parametrize("call", range(1, 6))
+async def test_what_is_given_up_is_never_for_a_moment_anybodys_else(stage: Stage, call: int) -> None:
+    """A rescue that breaks off, and a holder that comes back in that moment, restarts, and finds its own attempt."""
+    north, _, _ = await stage.engine("north")
+    south, to_store, _ = await stage.engine("south")
+    trigger_id = await stage.trigger()
+    await north.dispatcher.step()
+    stage.pass_time(LEASE_S + HEARTBEAT_EVERY_S)
+    await south.rescuer.step()
+    stage.clock.advance(LOOK_EVERY_S)
+    to_store.armed = call
+    with suppress(StoreUnreachable):
+        await south.rescuer.step()
+    await north.watcher.step()
+    north, _, _ = await stage.engine("north")
+    await north.dispatcher.step()
+    await north.watcher.step()
+    assert stage.world.doubled == []
+    assert await stage.state(trigger_id) in FINISHED

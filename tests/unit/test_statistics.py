@@ -17,6 +17,7 @@ from clickclock.scheduler.statistics import (
     Ending,
     Key,
     Rollup,
+    Scope,
     Spread,
     Summary,
     SummaryBucket,
@@ -57,7 +58,7 @@ def ending(state: State = State.SUCCEEDED, **fields: object) -> Ending:
 
 
 def rolled(endings: list[Ending]) -> Rollup:
-    return total(roll_up(endings).values())
+    return total(rollup for key, rollup in roll_up(endings).items() if key.scope == Scope.of())
 
 
 def nearest_rank(values: list[float], q: float) -> float:
@@ -127,28 +128,43 @@ def test_a_total_leaves_its_parts_as_they_were(a: list[Ending], b: list[Ending])
 
 @given(ROLLUPS)
 def test_every_trigger_counts_once_in_its_state(endings: list[Ending]) -> None:
-    summary = summarise(roll_up(endings).values())
+    rollups = {key.hour: rollup for key, rollup in roll_up(endings).items() if key.scope == Scope.of()}
+    summary = summarise(rollups.values())
     assert summary.total_triggers == len(endings)
     by_state = (summary.succeeded, summary.failed, summary.timed_out, summary.cancelled, summary.lost, summary.skipped)
     assert sum(by_state) == len(endings)
-    assert sum(part.total_triggers for part in summarise_by(DAY, roll_up(endings).items())) == len(endings)
+    assert sum(part.total_triggers for part in summarise_by(DAY, rollups.items())) == len(endings)
 
 
-def test_a_batch_is_grouped_by_job_and_utc_hour() -> None:
+def test_a_batch_is_grouped_by_scope_and_utc_hour() -> None:
     india = timezone(timedelta(hours=5, minutes=30))
     rollups = roll_up(
         [
             ending(finished_at=TEN + timedelta(minutes=59, seconds=59)),
             ending(finished_at=(TEN + timedelta(minutes=5)).astimezone(india)),
             ending(finished_at=TEN + HOUR),
-            ending(job_name="import"),
+            ending(job_name="import", group_name="loads"),
         ]
     )
     assert {key: rollup.states.total() for key, rollup in rollups.items()} == {
-        Key("shop", "export", TEN): 2,
-        Key("shop", "export", TEN + HOUR): 1,
-        Key("shop", "import", TEN): 1,
+        Key(Scope.of("shop", "export"), TEN): 2,
+        Key(Scope.of("shop", "export"), TEN + HOUR): 1,
+        Key(Scope.of("shop", "import"), TEN): 1,
+        Key(Scope.of("shop"), TEN): 3,
+        Key(Scope.of("shop"), TEN + HOUR): 1,
+        Key(Scope.of(group_name="loads"), TEN): 1,
+        Key(Scope.of(), TEN): 3,
+        Key(Scope.of(), TEN + HOUR): 1,
     }
+
+
+@given(ROLLUPS)
+def test_a_rollup_survives_being_written_down(endings: list[Ending]) -> None:
+    assert Rollup.load(rolled(endings).dump()) == rolled(endings)
+
+
+def test_times_that_share_a_row_count_each() -> None:
+    assert rolled([ending(State.SKIPPED, count=500)]).states == {State.SKIPPED: 500}
 
 
 def test_retries_are_attempts_after_the_first_without_those_after_a_preemption() -> None:
@@ -207,16 +223,15 @@ def test_a_negative_lag_of_two_clocks_counts_as_none() -> None:
 
 
 def test_buckets_are_summaries_by_hour_or_day_oldest_first() -> None:
-    rollups = roll_up([ending(finished_at=TEN + timedelta(hours=hours)) for hours in (30, 0, 1, 2)])
-    rollups |= roll_up([ending(job_name="import")])
-    hours = summarise_by(HOUR, rollups.items())
+    rollups = [(TEN + timedelta(hours=hours), rolled([ending()])) for hours in (30, 0, 1, 2, 0)]
+    hours = summarise_by(HOUR, rollups)
     assert [(part.start, part.total_triggers) for part in hours] == [
         (TEN, 2),
         (TEN + HOUR, 1),
         (TEN + 2 * HOUR, 1),
         (TEN + 30 * HOUR, 1),
     ]
-    days = summarise_by(DAY, rollups.items())
+    days = summarise_by(DAY, rollups)
     assert [(part.wire()["from"], part.total_triggers) for part in days] == [
         ("2026-11-20T00:00:00.000Z", 4),
         ("2026-11-21T00:00:00.000Z", 1),

@@ -17,6 +17,7 @@ from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.errors import StoreUnreachable
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.lifecycle import Loop, LoopHealth, run_all
+from clickclock.scheduler.counter import Counter
 from clickclock.scheduler.dispatcher import Dispatcher
 from clickclock.scheduler.executors import Executor
 from clickclock.scheduler.planner import Planner
@@ -75,12 +76,14 @@ class Engine:
             fraction=fraction,
             concluded=self.wake_dispatcher,
         )
+        self.counter = Counter(store)
         self.pruner = Pruner(store, clock, executors)
         self._planner_loop = Loop("planner", self.planner.step, idle_s)
         self._dispatcher_loop = Loop("dispatcher", self.dispatcher.step, idle_s)
         self._watcher_loop = Loop("watcher", self.watcher.step, idle_s)
         self._rescuer_loop = Loop("rescuer", self.rescuer.step)
         self._heartbeat_loop = Loop("heartbeat", self.beat)
+        self._counter_loop = Loop("counter", self.counter.step)
         self._pruner_loop = Loop("pruner", self.pruner.step, idle_max_s=3600.0)
 
     @property
@@ -91,6 +94,7 @@ class Engine:
             self._watcher_loop,
             self._rescuer_loop,
             self._heartbeat_loop,
+            self._counter_loop,
             self._pruner_loop,
         ]
 

@@ -33,6 +33,7 @@ class Pruner:
         """Prune at most `PRUNE_MAX` triggers; returns 0 while there may be more."""
         now = self._clock.now()
         default = now - timedelta(days=float(Job.model_fields["retention_days"].default))
+        await self._store.statistics.count_all()  # what goes has to be in the statistics
         old = await self._store.triggers.prunable(await self._limits(now), default, PRUNE_MAX)
         names = [attempt_name(trigger_id, number + 1) for trigger_id, tries in old for number in range(tries)]
         for executor in self._executors.values():

@@ -61,7 +61,9 @@ class Rescuer:
         queue = self._store.queue
         expired = await queue.abandoned(self._clock.now())
         abandoned = await self._silent(expired)
-        await queue.take_over(abandoned, self._lease_id)
+        await queue.take_over([each for each in abandoned if each.node == self._node], self._lease_id)
+        # Under their own lease, in one transaction: were they ours for a moment before, their holder could forget them
+        # as not its own, and, if we died in that moment, take them back and run them again.
         await self._give_up([each for each in abandoned if each.node != self._node])
         for cluster, executor in self._executors.items():
             await self._give_up(await self._vanished(cluster, executor))
@@ -94,13 +96,12 @@ class Rescuer:
         if not lost:
             return
         now = self._clock.now()
-        exits = {
-            each.name: Exit(
-                ExitKind.LOST, now, message=f"Nothing is known of the attempt on {each.node or 'its node'}."
-            )
-            for each in lost
-        }
-        await self._store.queue.finish(self._lease_id, exits, self._fraction)
+        exits: dict[str, dict[str, Exit]] = {}
+        for each in lost:
+            message = f"Nothing is known of the attempt on {each.node or 'its node'}."
+            exits.setdefault(each.lease_id, {})[each.name] = Exit(ExitKind.LOST, now, message=message)
+        for lease_id, of_lease in exits.items():
+            await self._store.queue.finish(lease_id, of_lease, self._fraction)
         _log.warning("%d attempts are lost, one is %s", len(lost), lost[0].name)
         self._concluded()
 

@@ -220,7 +220,8 @@ def decide(
     if len(seen) > len(settled):
         following = Upcoming(seen[DECIDED_MAX].nominal, seen[DECIDED_MAX].due)
     standing = [_standing_reason(schedule, each.occurrence, facts) for each in seen]
-    from_end = standing.count(None)
+    # Where not all due times were looked at, there may be later ones than the last of these.
+    from_end = standing.count(None) + (len(seen) == DECIDED_MAX + CATCH_UP_MAX)
     skips: list[Skip] = []
     firing: list[_Due] = []
     for each, reason in zip(settled, standing, strict=False):

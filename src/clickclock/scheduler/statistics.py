@@ -10,13 +10,14 @@ PVLDB 12(12), 2019.
 [102, 4919]
 """
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from pydantic import Field
 
@@ -62,22 +63,43 @@ def percentiles(counts: Mapping[int, int], qs: Sequence[float], minimum: float, 
     return tuple(value(q) for q in qs)
 
 
+class Scope(NamedTuple):
+    """Whose triggers a rollup counts: a job's, an application's, a group's, or all."""
+
+    kind: str
+    application: str
+    name: str
+
+    @classmethod
+    def of(cls, application: str | None = None, job_name: str | None = None, group_name: str | None = None) -> Self:
+        """The scope of a job, of an application, of a group, or, without any of them, of all."""
+        if group_name is not None:
+            return cls("group", "", group_name)
+        if application is None:
+            return cls("all", "", "")
+        return cls("application", application, "") if job_name is None else cls("job", application, job_name)
+
+
 class Key(NamedTuple):
     """What a rollup is of. `hour` is the beginning of an hour, in UTC."""
 
-    application: str
-    job_name: str
+    scope: Scope
     hour: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A concluded trigger. `attempts` is how many were started; a measure is None where nothing was measured."""
+    """A concluded trigger, or `count` skipped times in one row.
+
+    `attempts` is how many were started; a measure is None where nothing was measured.
+    """
 
     application: str
     job_name: str
     state: State
     finished_at: datetime
+    group_name: str | None = None
+    count: int = 1
     attempts: int = 0
     preemption_count: int = 0
     duration_ms: float | None = None
@@ -86,9 +108,9 @@ class Ending:
     max_memory_bytes: int | None = None
 
     @property
-    def key(self) -> Key:
-        hour = self.finished_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-        return Key(self.application, self.job_name, hour)
+    def hour(self) -> datetime:
+        """The beginning of the hour in which it ended, in UTC."""
+        return self.finished_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 @dataclass(slots=True)
@@ -109,6 +131,16 @@ class Spread:
         self.min_ms = _chosen(min, self.min_ms, value_ms)
         self.max_ms = _chosen(max, self.max_ms, value_ms)
         self.buckets[bucket(value_ms)] += 1
+
+    def dump(self) -> list[Any]:
+        """As `load` takes it."""
+        return [self.count, self.sum_ms, self.min_ms, self.max_ms, self.buckets]
+
+    @classmethod
+    def load(cls, dumped: list[Any]) -> Self:
+        """What `dump` gave."""
+        count, sum_ms, min_ms, max_ms, buckets = dumped
+        return cls(count, sum_ms, min_ms, max_ms, Counter({int(index): n for index, n in buckets.items()}))
 
     def merge(self, other: "Spread") -> None:
         """Count all the values of another spread, too."""
@@ -133,7 +165,7 @@ class Rollup:
 
     def add(self, ending: Ending) -> None:
         """Count one trigger."""
-        self.states[ending.state] += 1
+        self.states[ending.state] += ending.count
         self.retry_count += max(0, ending.attempts - 1 - ending.preemption_count)
         self.preemption_count += ending.preemption_count
         if ending.duration_ms is not None:
@@ -142,6 +174,35 @@ class Rollup:
             self.lag.add(ending.lag_ms)
         self.cpu_seconds += ending.cpu_seconds or 0.0
         self.max_memory_bytes = _chosen(max, self.max_memory_bytes, ending.max_memory_bytes)
+
+    def dump(self) -> str:
+        """As JSON, for `load`."""
+        return json.dumps(
+            {
+                "states": self.states,
+                "retries": self.retry_count,
+                "preemptions": self.preemption_count,
+                "duration": self.duration.dump(),
+                "lag": self.lag.dump(),
+                "cpu": self.cpu_seconds,
+                "memory": self.max_memory_bytes,
+            },
+            separators=(",", ":"),
+        )
+
+    @classmethod
+    def load(cls, dumped: str) -> Self:
+        """What `dump` gave."""
+        content = json.loads(dumped)
+        return cls(
+            states=Counter({State(state): n for state, n in content["states"].items()}),
+            retry_count=content["retries"],
+            preemption_count=content["preemptions"],
+            duration=Spread.load(content["duration"]),
+            lag=Spread.load(content["lag"]),
+            cpu_seconds=content["cpu"],
+            max_memory_bytes=content["memory"],
+        )
 
     def merge(self, other: "Rollup") -> None:
         """Count all the triggers of another rollup, too."""
@@ -163,10 +224,17 @@ def total(rollups: Iterable[Rollup]) -> Rollup:
 
 
 def roll_up(endings: Iterable[Ending]) -> dict[Key, Rollup]:
-    """A batch of concluded triggers by job and hour, in the order in which each key first appears."""
-    rollups: dict[Key, Rollup] = {}
+    """A batch of concluded triggers by scope and hour: each counts for its job, application, group, and for all."""
+    by_job: dict[tuple[str, str, str | None, datetime], Rollup] = {}
     for ending in endings:
-        rollups.setdefault(ending.key, Rollup()).add(ending)
+        key = (ending.application, ending.job_name, ending.group_name, ending.hour)
+        by_job.setdefault(key, Rollup()).add(ending)
+    rollups: dict[Key, Rollup] = {}
+    for (application, job_name, group_name, hour), rollup in by_job.items():
+        scopes = [Scope.of(application, job_name), Scope.of(application), Scope.of()]
+        scopes += [Scope.of(group_name=group_name)] if group_name is not None else []
+        for scope in scopes:
+            rollups.setdefault(Key(scope, hour), Rollup()).merge(rollup)
     return rollups
 
 
@@ -239,11 +307,11 @@ def summarise(rollups: Iterable[Rollup]) -> Summary:
     return Summary.model_validate(_fields(rollups))
 
 
-def summarise_by(width: timedelta, rollups: Iterable[tuple[Key, Rollup]]) -> list[SummaryBucket]:
+def summarise_by(width: timedelta, rollups: Iterable[tuple[datetime, Rollup]]) -> list[SummaryBucket]:
     """One summary for each UTC hour (`HOUR`) or day (`DAY`), oldest first; those without triggers are left out."""
     grouped: dict[datetime, list[Rollup]] = {}
-    for key, rollup in rollups:
-        start = key.hour.replace(hour=0) if width == DAY else key.hour
+    for hour, rollup in rollups:
+        start = hour.replace(hour=0) if width == DAY else hour
         grouped.setdefault(start, []).append(rollup)
     return [SummaryBucket.model_validate({"start": start, **_fields(grouped[start])}) for start in sorted(grouped)]
 

@@ -16,7 +16,7 @@ from clickclock.foundation.record import Instant
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.errors import GroupNotFound, JobNotFound
-from clickclock.scheduler.statistics import DAY, HOUR, Summary, SummaryBucket, summarise, summarise_by
+from clickclock.scheduler.statistics import DAY, HOUR, Scope, Summary, SummaryBucket, summarise, summarise_by
 
 WINDOW = timedelta(days=7)
 WINDOW_MAX_DAYS = {"hour": 92, "day": 3660}
@@ -85,20 +85,22 @@ async def read(call: Call[StatFilters]) -> Response:
     if until < EARLIEST:
         raise Malformed(faults=[Fault("to", "There are no statistics of so long ago; give a later time.")])
     since = (wanted.since or until - WINDOW).astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    filters = {
+        name: value
+        for name, value in (("application", wanted.application), ("job_name", wanted.job_name))
+        if value is not None
+    }
     faults = []
     if wanted.job_name is not None and wanted.application is None:
         faults.append(Fault("application", "Give the application that the job belongs to."))
+    if wanted.group_name is not None and filters:
+        faults.append(Fault("groupName", "Give a group, or an application with or without a job; not both."))
     if until <= since:
         faults.append(Fault("to", "This is not after from; give a later time."))
     if until - since > timedelta(days=(most := WINDOW_MAX_DAYS[wanted.bucket]) + 1):
         faults.append(Fault("from", f"With bucket={wanted.bucket} a window has at most {most} days; make it shorter."))
     if faults:
         raise Malformed(faults=faults)
-    filters = {
-        name: value
-        for name, value in (("application", wanted.application), ("job_name", wanted.job_name))
-        if value is not None
-    }
     pulse: Mapping[str, Any] = {}
     if wanted.application is not None and wanted.job_name is not None:
         await engine.store.jobs.get(wanted.application, wanted.job_name)
@@ -108,7 +110,8 @@ async def read(call: Call[StatFilters]) -> Response:
         if not await engine.store.groups.find({"group_name": wanted.group_name}, None, 1):
             raise GroupNotFound
         live["group_name"] = wanted.group_name
-    rollups = await engine.store.statistics.rollups(filters, wanted.group_name, since, until, by_hour=True)
+    scope = Scope.of(wanted.application, wanted.job_name, wanted.group_name)
+    rollups = await engine.store.statistics.rollups(scope, since, until)
     queued, running = await engine.store.statistics.live_counts(live)
     stat = JobStat.model_construct(
         **dict(summarise(rollup for _, rollup in rollups)),
@@ -135,7 +138,8 @@ OPERATIONS = (
         StatFilters,
         {200: {"jobStat": JobStat}},
         description="Of one job, of an application's jobs, of a group's jobs, or of all; over a window of full hours. "
-        "A trigger counts once, in its final state, in the hour in which it ended.",
+        "A trigger counts once, in its final state, in the hour in which it ended, and for the "
+        "group that its job was in then.",
         errors=(JobNotFound, GroupNotFound),
     ),
 )

@@ -21,11 +21,11 @@ from clickclock.scheduler.store.migrate import migrate
 from clickclock.scheduler.store.planning import Due, Planned
 from clickclock.scheduler.store.queue import Held, Queue
 from clickclock.scheduler.store.replicas import Census, Heartbeat, Replicas
-from clickclock.scheduler.store.rollups import Statistics
+from clickclock.scheduler.store.rollups import COUNT_MAX, Statistics
 from clickclock.scheduler.store.schedules import NewSchedule, Schedules
 from clickclock.scheduler.store.triggers import Triggers
 
-__all__ = ["Census", "Claimed", "Due", "Heartbeat", "Held", "NewSchedule", "Planned", "Store"]
+__all__ = ["COUNT_MAX", "Census", "Claimed", "Due", "Heartbeat", "Held", "NewSchedule", "Planned", "Store"]
 
 
 class Store:

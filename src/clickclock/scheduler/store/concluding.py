@@ -1,17 +1,14 @@
-"""Exits conclude attempts, in one transaction with what they add to the statistics.
+"""Exits conclude attempts.
 
 Never judges: `trigger.conclude` does. Invariant: an attempt that is no longer ours is not touched.
 """
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
 from clickclock.scheduler.retry import RetryRule
-from clickclock.scheduler.statistics import Ending
-from clickclock.scheduler.store.rollups import record
 from clickclock.scheduler.store.rows import effective_job, insert_new
 from clickclock.scheduler.store.schema import LIVE_ROWS, attempt, job, job_group, job_trigger
 from clickclock.scheduler.trigger import (
@@ -25,7 +22,6 @@ from clickclock.scheduler.trigger import (
 )
 
 _t = job_trigger.c
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 _NEEDED = (
@@ -66,7 +62,6 @@ def finish(
     conclusions: dict[str, Conclusion] = {}
     attempts: list[dict[str, Any]] = []
     updates: list[dict[str, Any]] = []
-    endings: list[tuple[str, Ending]] = []
     for row in rows:
         name = attempt_name(row.trigger_id, row.attempt)
         if name not in exits:
@@ -76,12 +71,9 @@ def finish(
         conclusions[name] = conclusion
         attempts.append(_attempt_row(row, exits[name], conclusion, update))
         updates.append(update)
-        if conclusion.retry_at is None:
-            endings.append((row.trigger_id, _ending(row, update)))
     if updates:
         connection.execute(_CONCLUDE, updates)
         connection.execute(insert_new(connection, attempt), attempts)
-        record(connection, endings)
     return conclusions
 
 
@@ -138,19 +130,3 @@ def _attempt_row(row: Any, exit_: Exit, conclusion: Conclusion, update: Mapping[
         "cpu_seconds": exit_.cpu_seconds,
         "max_memory_bytes": exit_.max_memory_bytes,
     }
-
-
-def _ending(row: Any, update: Mapping[str, Any]) -> Ending:
-    started_at, finished_at = update["b_started_at"], update["b_finished_at"]
-    return Ending(
-        row.application,
-        row.job_name,
-        update["b_state"],
-        finished_at,
-        row.attempt,
-        row.preemption_count,
-        None if started_at is None else (finished_at - started_at) / _MILLISECOND,
-        update["b_lag_ms"],
-        update["b_cpu_seconds"],
-        update["b_max_memory_bytes"],
-    )

@@ -14,8 +14,6 @@ import sqlalchemy as sa
 
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.schedule import Circumstances, Decision, OverlapPolicy, Schedule
-from clickclock.scheduler.statistics import Ending
-from clickclock.scheduler.store.rollups import record
 from clickclock.scheduler.store.rows import effective_job, insert_of, planned_schedule
 from clickclock.scheduler.store.schema import ANY_CLUSTER, UNFINISHED_ROWS, job, job_group, job_trigger, schedule
 from clickclock.scheduler.store.triggers import cancel_rows
@@ -91,7 +89,6 @@ class _Batch:
 
     fires: list[dict[str, Any]] = field(default_factory=list)
     skips: list[dict[str, Any]] = field(default_factory=list)
-    skipped: list[tuple[str, Ending]] = field(default_factory=list)
     advances: list[dict[str, Any]] = field(default_factory=list)
     replaced: list[str] = field(default_factory=list)
     faults: list[tuple[str, Exception]] = field(default_factory=list)
@@ -122,8 +119,6 @@ class _Batch:
                     "message": skip.message,
                 }
             )
-            ending = Ending(planned.application, planned.job_name, State.SKIPPED, now)
-            self.skipped += [(self.skips[-1]["trigger_id"], ending)] * skip.count
         if decision.replace:
             self.replaced.append(row.schedule_id)
         self.advances.append(
@@ -153,7 +148,6 @@ class _Batch:
             connection.execute(_insert(dialect, State.SKIPPED), self.skips)
         if self.advances:
             connection.execute(_ADVANCE, self.advances)
-        record(connection, self.skipped)
 
 
 def plan(
@@ -182,7 +176,7 @@ def plan(
     return Planned(
         claimed=len(rows),
         fires=len(batch.fires),
-        skips=len(batch.skipped),
+        skips=sum(skip["skipped_count"] or 1 for skip in batch.skips),
         replaced=bool(batch.replaced),
         next_due=connection.execute(_NEXT_DUE).scalar(),
         faults=tuple(batch.faults),

@@ -5,7 +5,6 @@ Never opens a connection. Invariant: a page is ordered by a unique key, so that 
 
 import json
 from collections.abc import Sequence
-from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +15,7 @@ from clickclock.scheduler.group import Group, StoredGroup
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job, StoredJob
 from clickclock.scheduler.schedule import Schedule, StoredSchedule
-from clickclock.scheduler.store.schema import job_trigger
+from clickclock.scheduler.store.schema import MILLISECOND, job_trigger
 from clickclock.scheduler.trigger import Attempt, Kind, SkipReason, State, StopReason, Trigger
 
 DEFINITIONS_CACHED = 2048
@@ -24,7 +23,6 @@ DEFINITIONS_CACHED = 2048
 
 _COLUMNS = {"schedule_id", "schedule_name", "version", "created_at", "updated_at"}
 """Fields that have columns of their own. Without them the definitions of many schedules are one, parsed once."""
-_MILLISECOND = timedelta(milliseconds=1)
 _ENUMERATED = {"kind", "state", "skip_reason", "stop_reason"}
 _TRIGGER_COLUMNS = set(Trigger.model_fields) & set(job_trigger.c.keys()) - _ENUMERATED - {"cluster"}
 
@@ -129,7 +127,7 @@ def trigger_of(row: Any, attempts: list[Attempt] | None = None) -> Trigger:
     columns = row._mapping
     running_ms = None
     if row.started_at is not None and row.finished_at is not None:
-        running_ms = (row.finished_at - row.started_at) // _MILLISECOND
+        running_ms = (row.finished_at - row.started_at) // MILLISECOND
     return Trigger.trusted(
         **{name: columns[name] for name in _TRIGGER_COLUMNS},
         kind=Kind(row.kind),

@@ -16,7 +16,7 @@ from sqlalchemy.types import TypeDecorator
 from clickclock.scheduler.trigger import FINISHED, LIVE, UNFINISHED, State
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
+MILLISECOND = timedelta(milliseconds=1)
 
 
 class InstantMs(TypeDecorator[datetime]):
@@ -26,7 +26,7 @@ class InstantMs(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:
-        return None if value is None else (value - _EPOCH) // _MILLISECOND
+        return None if value is None else (value - _EPOCH) // MILLISECOND
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         return None if value is None else _EPOCH + timedelta(milliseconds=value)
@@ -104,6 +104,8 @@ def _states(column: sa.Column[str], states: frozenset[State]) -> sa.ColumnElemen
 _state: sa.Column[str] = sa.Column("state", sa.Text, nullable=False)
 _schedule_id: sa.Column[str] = sa.Column("schedule_id", sa.Text)
 _idempotency_key: sa.Column[str] = sa.Column("idempotency_key", sa.Text)
+_finished_at = _instant("finished_at", nullable=True)
+_counted: sa.Column[bool] = sa.Column("counted", sa.Boolean)
 _stop_reason: sa.Column[str] = sa.Column("stop_reason", sa.Text)
 
 job_trigger = sa.Table(
@@ -125,8 +127,9 @@ job_trigger = sa.Table(
     _instant("ready_at"),
     _instant("queued_at"),
     _instant("started_at", nullable=True),
-    _instant("finished_at", nullable=True),
+    _finished_at,
     sa.Column("lag_ms", sa.BigInteger),
+    _counted,
     sa.Column("serial", sa.Boolean, nullable=False),
     sa.Column("priority", sa.Integer, nullable=False),
     sa.Column("attempt", sa.Integer, nullable=False),
@@ -165,6 +168,8 @@ def _partial(
 LIVE_ROWS = _states(_state, LIVE)
 UNFINISHED_ROWS = _states(_state, UNFINISHED)
 UNHAPPY_ROWS = _states(_state, FINISHED - {State.SUCCEEDED})
+UNCOUNTED_ROWS = sa.and_(_finished_at.is_not(None), _counted.is_(None))
+"""Concluded triggers that are in no rollup yet."""
 QUEUED_ROWS = _states(_state, frozenset({State.QUEUED}))
 _partial(
     "uq_job_trigger_schedule_nominal",
@@ -194,6 +199,7 @@ _partial(
     "trigger_id",
     where=UNHAPPY_ROWS,
 )
+_partial("ix_job_trigger_uncounted", "finished_at", "trigger_id", where=UNCOUNTED_ROWS)
 sa.Index("ix_job_trigger_job", job_trigger.c.application, job_trigger.c.job_name, job_trigger.c.trigger_id)
 
 attempt = sa.Table(
@@ -213,42 +219,14 @@ attempt = sa.Table(
     sa.Column("max_memory_bytes", sa.BigInteger),
 )
 
-job_hour = sa.Table(
-    "job_hour",
+rollup = sa.Table(
+    "rollup",
     metadata,
+    sa.Column("kind", sa.Text, primary_key=True),
     sa.Column("application", sa.Text, primary_key=True),
-    sa.Column("job_name", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
     sa.Column("hour", InstantMs, primary_key=True),
-    *(
-        sa.Column(name, sa.BigInteger, nullable=False)
-        for name in (
-            "succeeded",
-            "failed",
-            "timed_out",
-            "cancelled",
-            "lost",
-            "skipped",
-            "retry_count",
-            "preemption_count",
-            "duration_count",
-            "lag_count",
-        )
-    ),
-    *(sa.Column(name, sa.Float, nullable=False) for name in ("duration_sum", "lag_sum", "cpu_seconds")),
-    *(sa.Column(name, sa.Float) for name in ("duration_min", "duration_max", "lag_min", "lag_max")),
-    sa.Column("max_memory_bytes", sa.BigInteger),
-)
-
-job_hour_bucket = sa.Table(
-    "job_hour_bucket",
-    metadata,
-    sa.Column("application", sa.Text, primary_key=True),
-    sa.Column("job_name", sa.Text, primary_key=True),
-    sa.Column("hour", InstantMs, primary_key=True),
-    sa.Column("metric", sa.Text, primary_key=True),
-    sa.Column("bucket", sa.Integer, primary_key=True),
-    sa.Column("count", sa.BigInteger, nullable=False),
-    sqlite_with_rowid=False,
+    sa.Column("content", sa.Text, nullable=False),
 )
 
 job_pulse = sa.Table(

@@ -13,9 +13,7 @@ import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.errors import JobIsDisabled, JobNotFound, TriggerIsFinished, TriggerNotFound
-from clickclock.scheduler.statistics import Ending
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.rollups import record
 from clickclock.scheduler.store.rows import effective_job, insert_of, page, trigger_of
 from clickclock.scheduler.store.schema import (
     ANY_CLUSTER,
@@ -24,10 +22,9 @@ from clickclock.scheduler.store.schema import (
     attempt,
     job,
     job_group,
-    job_hour,
-    job_hour_bucket,
     job_trigger,
     replica,
+    rollup,
 )
 from clickclock.scheduler.trigger import (
     FINISHED,
@@ -52,7 +49,7 @@ def cancel_rows(
     """End the queued triggers that meet `condition`, and ask for the live ones to be stopped."""
     is_queued = job_trigger.c.state == State.QUEUED
     # One statement: between two, a trigger could be claimed or queued again, and be met by neither.
-    asked = connection.execute(
+    connection.execute(
         sa.update(job_trigger)
         .where(condition, UNFINISHED_ROWS, job_trigger.c.stop_reason.is_(None))
         .values(
@@ -63,38 +60,6 @@ def cancel_rows(
             finished_at=sa.case((is_queued, sa.literal(now, job_trigger.c.finished_at.type)), else_=None),
             message=sa.case((is_queued, message), else_=job_trigger.c.message),
         )
-        .returning(
-            job_trigger.c.trigger_id,
-            job_trigger.c.application,
-            job_trigger.c.job_name,
-            job_trigger.c.state,
-            job_trigger.c.attempt,
-            job_trigger.c.preemption_count,
-            job_trigger.c.lag_ms,
-            job_trigger.c.cpu_seconds,
-            job_trigger.c.max_memory_bytes,
-        )
-    ).all()
-    record(
-        connection,
-        [
-            (
-                row.trigger_id,
-                Ending(
-                    row.application,
-                    row.job_name,
-                    State.CANCELLED,
-                    now,
-                    row.attempt,
-                    row.preemption_count,
-                    lag_ms=row.lag_ms,
-                    cpu_seconds=row.cpu_seconds,
-                    max_memory_bytes=row.max_memory_bytes,
-                ),
-            )
-            for row in asked
-            if row.state == State.CANCELLED
-        ],
     )
 
 
@@ -248,6 +213,7 @@ class Triggers:
                         job_trigger.c.job_name == job_name,
                         job_trigger.c.trigger_id < _first_id_at(limit_at),
                         job_trigger.c.finished_at < limit_at,
+                        job_trigger.c.counted,
                     )
                     .order_by(job_trigger.c.trigger_id)
                     .limit(limit - len(found))
@@ -266,8 +232,7 @@ class Triggers:
             finished = job_trigger.c.state.not_in(sorted(UNFINISHED))
             connection.execute(sa.delete(attempt).where(attempt.c.trigger_id.in_(trigger_ids)))
             connection.execute(sa.delete(job_trigger).where(job_trigger.c.trigger_id.in_(trigger_ids), finished))
-            for table in (job_hour, job_hour_bucket):
-                connection.execute(sa.delete(table).where(table.c.hour < rollups_before))
+            connection.execute(sa.delete(rollup).where(rollup.c.hour < rollups_before))
             connection.execute(sa.delete(replica).where(replica.c.heartbeat_at < rollups_before))
 
         await self._database.write(work)

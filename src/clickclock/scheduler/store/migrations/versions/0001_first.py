@@ -50,42 +50,6 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("group_name", name="pk_job_group"),
     )
     op.create_table(
-        "job_hour",
-        sa.Column("application", sa.Text(), nullable=False),
-        sa.Column("job_name", sa.Text(), nullable=False),
-        sa.Column("hour", sa.BigInteger(), nullable=False),
-        sa.Column("succeeded", sa.BigInteger(), nullable=False),
-        sa.Column("failed", sa.BigInteger(), nullable=False),
-        sa.Column("timed_out", sa.BigInteger(), nullable=False),
-        sa.Column("cancelled", sa.BigInteger(), nullable=False),
-        sa.Column("lost", sa.BigInteger(), nullable=False),
-        sa.Column("skipped", sa.BigInteger(), nullable=False),
-        sa.Column("retry_count", sa.BigInteger(), nullable=False),
-        sa.Column("preemption_count", sa.BigInteger(), nullable=False),
-        sa.Column("duration_count", sa.BigInteger(), nullable=False),
-        sa.Column("lag_count", sa.BigInteger(), nullable=False),
-        sa.Column("duration_sum", sa.Float(), nullable=False),
-        sa.Column("lag_sum", sa.Float(), nullable=False),
-        sa.Column("cpu_seconds", sa.Float(), nullable=False),
-        sa.Column("duration_min", sa.Float(), nullable=True),
-        sa.Column("duration_max", sa.Float(), nullable=True),
-        sa.Column("lag_min", sa.Float(), nullable=True),
-        sa.Column("lag_max", sa.Float(), nullable=True),
-        sa.Column("max_memory_bytes", sa.BigInteger(), nullable=True),
-        sa.PrimaryKeyConstraint("application", "job_name", "hour", name="pk_job_hour"),
-    )
-    op.create_table(
-        "job_hour_bucket",
-        sa.Column("application", sa.Text(), nullable=False),
-        sa.Column("job_name", sa.Text(), nullable=False),
-        sa.Column("hour", sa.BigInteger(), nullable=False),
-        sa.Column("metric", sa.Text(), nullable=False),
-        sa.Column("bucket", sa.Integer(), nullable=False),
-        sa.Column("count", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("application", "job_name", "hour", "metric", "bucket", name="pk_job_hour_bucket"),
-        sqlite_with_rowid=False,
-    )
-    op.create_table(
         "job_pulse",
         sa.Column("application", sa.Text(), nullable=False),
         sa.Column("job_name", sa.Text(), nullable=False),
@@ -116,6 +80,7 @@ def upgrade() -> None:
         sa.Column("started_at", sa.BigInteger(), nullable=True),
         sa.Column("finished_at", sa.BigInteger(), nullable=True),
         sa.Column("lag_ms", sa.BigInteger(), nullable=True),
+        sa.Column("counted", sa.Boolean(), nullable=True),
         sa.Column("serial", sa.Boolean(), nullable=False),
         sa.Column("priority", sa.Integer(), nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),
@@ -172,6 +137,14 @@ def upgrade() -> None:
         postgresql_where=sa.text("stop_reason IS NOT NULL AND state IN ('running', 'starting')"),
     )
     op.create_index(
+        "ix_job_trigger_uncounted",
+        "job_trigger",
+        ["finished_at", "trigger_id"],
+        unique=False,
+        sqlite_where=sa.text("finished_at IS NOT NULL AND counted IS NULL"),
+        postgresql_where=sa.text("finished_at IS NOT NULL AND counted IS NULL"),
+    )
+    op.create_index(
         "ix_job_trigger_unfinished_job",
         "job_trigger",
         ["application", "job_name", "state"],
@@ -223,6 +196,15 @@ def upgrade() -> None:
         sa.Column("clusters", sa.JSON().with_variant(postgresql.JSONB(), "postgresql"), nullable=False),
         sa.Column("loops", sa.JSON().with_variant(postgresql.JSONB(), "postgresql"), nullable=False),
         sa.PrimaryKeyConstraint("replica_id", name="pk_replica"),
+    )
+    op.create_table(
+        "rollup",
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("application", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("hour", sa.BigInteger(), nullable=False),
+        sa.Column("content", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("kind", "application", "name", "hour", name="pk_rollup"),
     )
     op.create_table(
         "job",
