@@ -102,6 +102,11 @@ class Engine:
         """A schedule changed."""
         self._planner_loop.wake()
 
+    def expect_trigger(self) -> None:
+        """A trigger is about to be written: where writes happen in their order, its claim can share its commit."""
+        if self.store.writes_in_order:
+            self._dispatcher_loop.wake()
+
     def wake_dispatcher(self) -> None:
         """A trigger is queued, or may start where it could not before."""
         self._dispatcher_loop.wake()

@@ -106,6 +106,7 @@ async def create(call: Call[Query]) -> Response:
     """POST: run now."""
     engine = call.engine
     request: TriggerRequest = BODY.read(call.body)
+    engine.expect_trigger()
     trigger, created = await engine.store.triggers.create(
         NewTrigger(
             trigger_id=new_id(),
@@ -120,7 +121,7 @@ async def create(call: Call[Query]) -> Response:
         ),
         engine.clock.now(),
     )
-    if created:
+    if created and not engine.store.writes_in_order:
         engine.wake_dispatcher()
     where = {"location": f"{BASE}/jobTrigger?triggerId={trigger.trigger_id}"}
     return success(201 if created else 200, where, trigger=trigger)

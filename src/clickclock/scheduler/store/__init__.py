@@ -34,6 +34,7 @@ class Store:
     def __init__(self, database: Database, default_cluster: str) -> None:
         self._database = database
         self.kind = database.kind
+        self.writes_in_order = database.is_sqlite
         self.jobs = Jobs(database)
         self.groups = Groups(database)
         self.image_mappings = ImageMappings(database)

@@ -128,43 +128,55 @@ class Database:
         return result
 
     def _write_forever(self) -> None:
+        writer = _Writer(self)
         while (first := self._queue.get()) is not None:
             group = [first]
-            while self.is_sqlite and len(group) < GROUP_MAX and not self._queue.empty():
-                following = self._queue.get_nowait()
-                if following is None:
-                    self._queue.put(None)
-                    break
-                group.append(following)
-            self._commit(group)
+            self._commit(writer, group)
             for loop in {waiting.loop for waiting in group}:
                 settled = [waiting for waiting in group if waiting.loop is loop]
                 try:
                     loop.call_soon_threadsafe(_settle, settled)
                 except RuntimeError:
                     continue  # that loop is closed: nobody waits for the answer any more
+        writer.let_go()
 
-    def _commit(self, group: list[_Waiting]) -> None:
+    def _commit(self, writer: "_Writer", group: list[_Waiting]) -> None:
         for retries_left in range(RACES_RETRIED, -1, -1):
             try:
-                with self.engine.connect().execution_options(writing=True) as connection, connection.begin():
-                    for waiting in group:
-                        self._run(waiting, connection, alone=len(group) == 1)
+                with writer.connection().begin():
+                    self._run_all(writer.connection(), group)
             except DBAPIError as error:
+                writer.let_go()
                 if retries_left and getattr(error.orig, "sqlstate", None) in _LOST_RACES:
                     continue
                 unreachable = isinstance(error, OperationalError | InterfaceError)
                 self._fail(group, StoreUnreachable(_sentence(error)) if unreachable else error)
             except BaseException as error:  # noqa: BLE001 - whatever it is belongs to those who wait, not to this thread
+                writer.let_go()
                 self._fail(group, error)
+            else:
+                writer.done()
             return
 
-    @staticmethod
-    def _run(waiting: _Waiting, connection: sa.Connection, *, alone: bool) -> None:
-        waiting.error = None
-        if alone:
-            waiting.result = waiting.work(connection)
+    def _run_all(self, connection: sa.Connection, group: list[_Waiting]) -> None:
+        """Run the group's work; on SQLite also what came meanwhile, which then shares the commit."""
+        if not self.is_sqlite:
+            group[0].error = None
+            group[0].result = group[0].work(connection)
             return
+        for number in range(GROUP_MAX):
+            if number == len(group):
+                if self._queue.empty():
+                    return
+                following = self._queue.get_nowait()
+                if following is None:
+                    self._queue.put(None)
+                    return
+                group.append(following)
+            self._run(group[number], connection)
+
+    @staticmethod
+    def _run(waiting: _Waiting, connection: sa.Connection) -> None:
         # SQLAlchemy's own savepoints cost as much as a small write; SQLite alone has groups, and this is its driver.
         raw = connection.connection.driver_connection
         assert raw is not None
@@ -201,6 +213,30 @@ class Database:
             writer.join()
         self._readers.shutdown()
         self.engine.dispose()
+
+
+class _Writer:
+    """The connection of one writing thread. SQLite's is kept; PostgreSQL's comes from the pool, which tests it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._connection: sa.Connection | None = None
+
+    def connection(self) -> sa.Connection:
+        if self._connection is None:
+            self._connection = self._database.engine.connect().execution_options(writing=True)
+        return self._connection
+
+    def done(self) -> None:
+        """The transaction is over, and the connection is good."""
+        if not self._database.is_sqlite:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """The next transaction gets a fresh connection."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            connection.close()
 
 
 def _settle(group: list[_Waiting]) -> None:
