@@ -31,6 +31,7 @@ from clickclock.scheduler.trigger import Exit, ExitKind
 
 _CONNECT_TRIES = 8
 _PAUSE_S_MIN, _PAUSE_S_MAX = 0.01, 5.0
+_FORGET_AFTER_S = 1.0
 _ANSWER_S_MAX = 30.0
 """A supervisor that does not answer for so long (a hung disk) counts as unreachable."""
 
@@ -63,6 +64,8 @@ class ProcessExecutor:
         self._line: _Line | None = None
         self._trouble: str | None = "The executor is not open."
         self._keeper: asyncio.Task[None] | None = None
+        self._forgotten: set[str] = set()
+        self._reminder: asyncio.Task[None] | None = None
 
     async def open(self, on_change: Callable[[], None]) -> None:
         """Connect to the supervisor, starting it if there is none.
@@ -79,7 +82,10 @@ class ProcessExecutor:
     async def start(self, launches: Sequence[Launch]) -> None:
         """Have attempts started; returns when they are journalled. See `Executor.start`."""
         if launches:
-            await self._ask({"do": "start", "launches": [_render(launch) for launch in launches]})
+            forgotten = set(self._forgotten)
+            started = [_render(launch) for launch in launches]
+            await self._ask({"do": "start", "launches": started, "forget": sorted(forgotten)})
+            self._forgotten -= forgotten
             for launch in launches:
                 self._known.setdefault(launch.name, Sighting(launch.name, self._node))
 
@@ -100,12 +106,24 @@ class ProcessExecutor:
             await self._ask({"do": "stop", "names": list(names), "grace_s": grace_s})
 
     async def forget(self, names: Sequence[str]) -> None:
-        """Drop exits that are recorded for good. From then on the name is free: starting it again would run it."""
-        if names:
-            await self._ask({"do": "forget", "names": list(names)})
+        """Drop exits that are recorded for good. From then on the name is free: starting it again would run it.
+
+        The supervisor hears of it with the next start, or a moment later: it costs neither a message of its own.
+        """
         for name in names:
             if name in self._known and self._known[name].exit is not None:
                 del self._known[name]
+                self._forgotten.add(name)
+        if self._forgotten and (self._reminder is None or self._reminder.done()):
+            self._reminder = asyncio.create_task(self._say_forgotten(_FORGET_AFTER_S))
+
+    async def _say_forgotten(self, after_s: float) -> None:
+        await asyncio.sleep(after_s)
+        names = set(self._forgotten)
+        with contextlib.suppress(ExecutorUnreachable):  # it is said again with the next start
+            if names:
+                await self._ask({"do": "forget", "names": sorted(names)})
+                self._forgotten -= names
 
     async def read_log(self, name: str, offset: int, limit: int) -> LogChunk | None:
         """Output from the attempt's file; works without the supervisor, which then cannot tell that it is complete."""
@@ -137,6 +155,9 @@ class ProcessExecutor:
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
+        if self._reminder is not None:
+            self._reminder.cancel()
+            await self._say_forgotten(0.0)
         if self._line is not None:
             await self._line.hang_up()
         self._line, self._trouble = None, "The executor is closed."
@@ -255,6 +276,8 @@ class ProcessExecutor:
     def _learn(self, attempt: dict[str, Any], shift: timedelta) -> None:
         """Take in what the supervisor tells of one attempt; what is told again is no news."""
         name, at, how = attempt["name"], attempt["at"], attempt["exit"]
+        if name in self._forgotten:
+            return
         known = self._known.get(name, Sighting(name, self._node))
         started_at = known.started_at
         if started_at is None and at is not None:

@@ -39,6 +39,8 @@ from clickclock.scheduler.supervisor.spawn import (
 
 TURN_S = 0.001
 """How long spawning may go on before exits and requests get their turn."""
+TELL_START_S = 0.005
+"""How long the news of a start waits for company: of most short jobs it is then the news of their end, too."""
 LOOK_S_MIN, LOOK_S_MAX = 0.25, 4.0
 """How often logs are measured: while they grow, and while they are quiet."""
 UNCLAIMED_S = 10.0
@@ -61,6 +63,7 @@ class Supervisor:
         self._running: dict[int, str] = {}
         self._adopted: dict[int, int] = {}
         self._news: dict[str, None] = {}
+        self._tell_at = float("inf")
         self._timers: list[tuple[float, str, str]] = []
         self._sizes: dict[str, int] = {}
         self._look_s, self._look_at = LOOK_S_MIN, float("inf")
@@ -93,6 +96,8 @@ class Supervisor:
             moments.append(self._timers[0][0])
         if self._idle():
             moments.append(self._leave_at)
+        if self._news:
+            moments.append(self._tell_at)
         now = self._clock.monotonic_s()
         if self._journal.pending:
             moments.append(self._write_again_at)
@@ -123,6 +128,7 @@ class Supervisor:
             case "hello":
                 self._environment, self._log_bytes_max = request["environment"], request["log_bytes_max"]
             case "start":
+                self._journal.forget(request["forget"])
                 try:
                     self._start(request["launches"])
                 except OSError as error:
@@ -164,9 +170,10 @@ class Supervisor:
         except OSError:
             # The disk is full or failing. Jobs run on, their ends are kept in memory, and the write is tried again.
             self._write_again_at = self._clock.monotonic_s() + RETRY_S
-        if self._news:
+        if self._news and self._clock.monotonic_s() >= self._tell_at:
             self._link.send({"seen": [self._told(name) for name in self._news if name in self._journal.attempts]})
             self._news.clear()
+            self._tell_at = float("inf")
         self._link.flush()
 
     # The processes' side.
@@ -200,6 +207,8 @@ class Supervisor:
         # If we die before this is written, the environment in /proc tells whose process it is.
         self._journal.note(Attempt(name=name, pid=pid, born=(first_tick, ticks_now()), at=at))
         self._begin(name, pid, 0.0)
+        # Whoever has ended by then is told of once, with its end.
+        self._tell_at = min(self._tell_at, self._clock.monotonic_s() + TELL_START_S)
         self._news[name] = None
 
     def _begin(self, name: str, pid: int, elapsed_s: float) -> None:
@@ -271,6 +280,7 @@ class Supervisor:
         self._cut(name)
         self._sizes.pop(name, None)
         self._journal.note(Attempt(name=name, exit=ending))
+        self._tell_at = 0.0
         self._news[name] = None
 
     def _now(self) -> float:
@@ -340,6 +350,7 @@ class Supervisor:
         self._adopted[pid] = watch
         self._watch(watch, lambda: self._adopted_gone(pid))
         self._begin(name, pid, age_s(attempt["born"][0]))
+        self._tell_at = 0.0
         self._news[name] = None
         if "stopping" in attempt:
             self._stop(name, attempt["stopping"], attempt["grace_s"])
