@@ -9,7 +9,7 @@ from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import StoreUnreachable
 from clickclock.scheduler.store import Store, database
 from clickclock.scheduler.trigger import ExitKind, State
-from clickclock.scheduler.watcher import FINISH_MAX, SEEN_RUNNING_AFTER_S, STOP_AGAIN_S, Watcher
+from clickclock.scheduler.watcher import FINISH_MAX, SEEN_RUNNING_AFTER_S, STOP_AGAIN_S, YIELD_S, YIELD_S_MAX, Watcher
 from tests.agents.conftest import Calls
 from tests.agents.scripted import ScriptedExecutor
 from tests.stores import LEASE, NOW, add_job, at, claim, ended, finish, queue, states
@@ -17,10 +17,12 @@ from tests.stores import LEASE, NOW, add_job, at, claim, ended, finish, queue, s
 LOOK_S = 30.0
 
 
-def build(store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls) -> Watcher:
+def build(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls, *, starts_wait: bool = False
+) -> Watcher:
     return Watcher(
         store, clock, {"local": executor}, lease_id=LEASE, fraction=lambda: 0.5, concluded=calls,
-        look_for_stops_s=LOOK_S,
+        look_for_stops_s=LOOK_S, starts_wait=lambda: starts_wait,
     )  # fmt: skip
 
 
@@ -232,5 +234,21 @@ async def test_a_clock_that_steps_back_makes_no_negative_duration_wait(
     name = await started(store, executor)
     clock.step_to(at(-60))
     executor.end(name)
+    await watcher.step()
+    assert await states(store) == [State.SUCCEEDED]
+
+
+async def test_while_starts_wait_ends_do_but_not_for_long(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
+) -> None:
+    await add_job(store)
+    watcher = build(store, clock, executor, calls, starts_wait=True)
+    await watcher.step()
+    name = await started(store, executor)
+    executor.end(name)
+    clock.advance(YIELD_S)
+    assert await watcher.step() == YIELD_S
+    assert await states(store) == [State.STARTING]
+    clock.advance(YIELD_S_MAX)
     await watcher.step()
     assert await states(store) == [State.SUCCEEDED]

@@ -12,8 +12,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-# Celery ships no types.
-from celery import Celery  # type: ignore[import-untyped]
+from celery import Celery
 
 from tests.bench.peer import obey
 from tests.bench.stamps import spawn

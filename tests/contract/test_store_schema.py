@@ -20,7 +20,7 @@ from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.errors import StoreUnreachable
 from clickclock.scheduler.errors import JobExists
 from clickclock.scheduler.store import Store, database
-from clickclock.scheduler.store.migrate import REVISION, SCRIPTS, current_revision
+from clickclock.scheduler.store.migrate import REVISION, SCRIPTS, current_revision, upgrade
 from clickclock.scheduler.store.schema import job, job_group, metadata
 from clickclock.scheduler.trigger import State
 from tests.stores import NOW, add_job, add_schedule, at, claim, ended, finish, heartbeat, plan, queue, start
@@ -46,22 +46,27 @@ def test_the_newest_migration_is_the_one_that_a_start_looks_for() -> None:
     assert ScriptDirectory.from_config(config).get_heads() == [REVISION]
 
 
-async def test_the_migrations_make_what_the_schema_says(store: Store) -> None:
-    with engine_of(store).connect() as connection:
+@pytest.fixture
+def migrated(kind: str, blank_url: Callable[[str], str]) -> Iterator[sa.Engine]:
+    """A database made by the migrations, one after the other, as an old one was."""
+    old = database.Database(blank_url(kind))
+    with old.engine.connect().execution_options(writing=True) as connection, connection.begin():
+        upgrade(connection)
+    yield old.engine
+    old.close()
+
+
+def test_the_migrations_make_what_the_schema_says(migrated: sa.Engine) -> None:
+    with migrated.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
         assert compare_metadata(context, metadata) == []
         assert current_revision(connection) == REVISION
 
 
-async def test_the_partial_indexes_are_what_the_schema_says(
-    store: Store, kind: str, blank_url: Callable[[str], str]
-) -> None:
-    url = sa.make_url(blank_url(kind))
-    drawn = sa.create_engine(url if kind == "sqlite" else url.set(drivername="postgresql+psycopg"))
-    metadata.create_all(drawn)
-    with engine_of(store).connect() as migrated, drawn.connect() as fresh:
-        assert indices(migrated) == indices(fresh)
-    drawn.dispose()
+async def test_a_new_database_has_the_indexes_of_a_migrated_one(migrated: sa.Engine, store: Store) -> None:
+    with migrated.connect() as old, engine_of(store).connect() as new:
+        assert indices(old) == indices(new)
+        assert current_revision(old) == current_revision(new) == REVISION
 
 
 async def test_replicas_that_start_together_migrate_once(kind: str, blank_url: Callable[[str], str]) -> None:

@@ -36,7 +36,7 @@ INTERVAL_MIN = timedelta(seconds=1)
 INTERVAL_MAX = timedelta(days=3660)
 """Ten years: who waits longer means a date."""
 
-TIMETABLES_KEPT = 16_384
+TIMETABLES_KEPT = 4096
 """About 1 kB each, so 16 MB for all of them; larger installations share most of their lines."""
 
 _EARLIEST = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)

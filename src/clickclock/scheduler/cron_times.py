@@ -163,7 +163,7 @@ class CronTimes:
         return None
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4096)
 def cron_times(line: str) -> CronTimes:
     """Read a cron line: five fields, six with seconds first, or a nickname such as `@daily`.
 

@@ -45,6 +45,7 @@ class Dispatcher:
         # At the start everything: an earlier life may have died between claim and start.
         self._in_doubt = set(executors)
         self.waits_for_slots = False
+        self.is_behind = False
 
     async def step(self) -> float | None:
         """Claim and start; returns seconds until a queued trigger is ready."""
@@ -68,6 +69,7 @@ class Dispatcher:
             limit=CLAIM_MAX,
         )
         self.waits_for_slots = claimed.blocked
+        self.is_behind = len(claimed.launches) == CLAIM_MAX
         await executor.start(claimed.launches)
         await self._refuse(dict(claimed.unstartable))
         self._in_doubt.discard(cluster)

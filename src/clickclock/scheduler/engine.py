@@ -66,6 +66,7 @@ class Engine:
             fraction=fraction,
             concluded=self._concluded,
             look_for_stops_s=idle_s,
+            starts_wait=lambda: self.planner.is_behind or self.dispatcher.is_behind,
         )
         self.rescuer = Rescuer(
             store,

@@ -13,8 +13,9 @@ from clickclock.foundation.clock import Clock
 from clickclock.scheduler.schedule import Decision, decide
 from clickclock.scheduler.store import Due, Store
 
+CLAIM_FIRST = 50
 CLAIM_MAX = 250
-"""Schedules in one transaction: few enough that the first of a thousand start while the last are planned."""
+"""Schedules in one transaction: few at first, so that the first of a thousand start while the others are planned."""
 POSTPONE_S = 60.0
 """A schedule that cannot be planned is looked at again after this long, and holds up no other meanwhile."""
 
@@ -35,6 +36,7 @@ class Planner:
         self._fired = fired
         self._replaced = replaced
         self._next_due: datetime | None = None
+        self.is_behind = False
 
     async def step(self) -> float | None:
         """Plan; returns seconds until the next schedule is due."""
@@ -45,7 +47,9 @@ class Planner:
         early = is_due and self._store.writes_in_order
         if early:
             self._fired()
-        planned = await self._store.queue.plan(now, CLAIM_MAX, decide_due, now + timedelta(seconds=POSTPONE_S))
+        limit = CLAIM_MAX if self.is_behind else CLAIM_FIRST
+        planned = await self._store.queue.plan(now, limit, decide_due, now + timedelta(seconds=POSTPONE_S))
+        self.is_behind = planned.claimed == limit
         for schedule_id, error in planned.faults:
             _log.error("schedule %s cannot be planned and waits %.0f s: %s", schedule_id, POSTPONE_S, error)
         self._next_due = planned.next_due

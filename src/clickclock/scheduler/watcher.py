@@ -12,6 +12,8 @@ from clickclock.scheduler.executors import Executor, Sighting
 from clickclock.scheduler.store import Held, Store
 from clickclock.scheduler.trigger import State
 
+YIELD_S, YIELD_S_MAX = 0.02, 0.5
+"""While starts wait, ends may wait this long: nobody is late for hearing of an end."""
 FINISH_MAX = 200
 """Conclusions in one transaction."""
 SEEN_RUNNING_AFTER_S = 0.02
@@ -35,6 +37,7 @@ class Watcher:
         fraction: Callable[[], float],
         concluded: Callable[[bool], None],
         look_for_stops_s: float,
+        starts_wait: Callable[[], bool],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -43,7 +46,9 @@ class Watcher:
         self._fraction = fraction
         self._concluded = concluded
         self._look_for_stops_s = look_for_stops_s
+        self._starts_wait = starts_wait
         self._look_for_stops_at_s = float("-inf")
+        self._concluded_at_s = float("-inf")
         self._told: set[str] = set()
         self._fresh: dict[str, tuple[float, Sighting]] = {}
         self._ended: dict[str, dict[str, Sighting]] = {name: {} for name in executors}
@@ -65,8 +70,12 @@ class Watcher:
                 else:
                     self._fresh.pop(sighting.name, None)
                     self._ended[cluster][sighting.name] = sighting
+        if self._starts_wait() and now_s - self._concluded_at_s < YIELD_S_MAX:
+            return YIELD_S
+        for cluster, executor in self._executors.items():
             await self._conclude(cluster, executor)
         await self._mark_running(now_s)
+        self._concluded_at_s = self._clock.monotonic_s()
         return SEEN_RUNNING_AFTER_S if self._fresh else self._look_for_stops_at_s - now_s
 
     async def _stop(self, wanted: list[Held]) -> bool:

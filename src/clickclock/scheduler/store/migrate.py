@@ -11,6 +11,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 
 from clickclock.foundation.errors import StoreUnreachable
 from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.schema import metadata
 
 REVISION = "0001"
 """The newest migration; a test holds it against the folder."""
@@ -34,12 +35,24 @@ def migrate(database: Database) -> None:
         with database.engine.connect().execution_options(writing=True) as connection, connection.begin():
             if not database.is_sqlite:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
-            _upgrade(connection)
+            revision = current_revision(connection)
+            if revision is None:
+                create(connection)
+            elif revision != REVISION:  # nobody else was faster
+                upgrade(connection)
     except (OperationalError, InterfaceError) as error:
         raise StoreUnreachable(f"The store cannot be opened: {' '.join(str(error.orig).split())}.") from error
 
 
-def _upgrade(connection: sa.Connection) -> None:
+def create(connection: sa.Connection) -> None:
+    """Make every table of an empty database: the same that all migrations make (a test compares), without Alembic."""
+    metadata.create_all(connection)
+    connection.execute(sa.text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
+    connection.execute(sa.text("INSERT INTO alembic_version VALUES (:revision)"), {"revision": REVISION})
+
+
+def upgrade(connection: sa.Connection) -> None:
+    """Run the migrations that are missing, one after the other."""
     from alembic import command  # noqa: PLC0415 - loaded only when there is something to migrate
     from alembic.config import Config  # noqa: PLC0415 - loaded only when there is something to migrate
 

@@ -21,6 +21,9 @@ from clickclock.scheduler.store.jobs import keyed
 from clickclock.scheduler.store.rows import definition_of, effective_job, page, stored_schedule
 from clickclock.scheduler.store.schema import job, job_group, schedule
 
+ROWS_PER_INSERT = 1000
+"""So that ten thousand schedules in one request do not stand in memory as rows, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class NewSchedule:
@@ -42,15 +45,18 @@ class Schedules:
 
         def work(connection: sa.Connection) -> list[StoredSchedule]:
             made = {"high_water": now, "version": 1, "created_at": now, "updated_at": now}
-            rows = [_row(each) | made for each in new]
             _refuse_misfits(connection, [each.schedule for each in new])
+            stored: list[StoredSchedule] = []
             try:
                 with connection.begin_nested():
-                    connection.execute(sa.insert(schedule), rows)
+                    for start in range(0, len(new), ROWS_PER_INSERT):
+                        chunk = new[start : start + ROWS_PER_INSERT]
+                        rows = [_row(each) | made for each in chunk]
+                        connection.execute(sa.insert(schedule), rows)
+                        stored += [_as_created(each, row) for each, row in zip(chunk, rows, strict=True)]
             except IntegrityError as error:
-                raise ScheduleExists(faults=_existing(connection, rows)) from error
-
-            return [_as_created(each, row) for each, row in zip(new, rows, strict=True)]
+                raise ScheduleExists(faults=_existing(connection, [_row(each) for each in new])) from error
+            return stored
 
         return await self._database.write(work)
 

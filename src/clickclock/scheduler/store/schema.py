@@ -200,6 +200,7 @@ _partial(
     where=UNHAPPY_ROWS,
 )
 _partial("ix_job_trigger_uncounted", "finished_at", "trigger_id", where=UNCOUNTED_ROWS)
+sa.Index("ix_job_trigger_application", job_trigger.c.application, job_trigger.c.trigger_id)
 sa.Index("ix_job_trigger_job", job_trigger.c.application, job_trigger.c.job_name, job_trigger.c.trigger_id)
 
 attempt = sa.Table(

@@ -91,18 +91,13 @@ class Supervisor:
     def _wait_s(self) -> float | None:
         if self._queue:
             return 0
-        moments = [self._look_at if self._running else float("inf")]
+        moments = [self._look_at if self._running else float("inf"), self._tell_at]
         if self._timers:
             moments.append(self._timers[0][0])
-        if self._idle():
-            moments.append(self._leave_at)
-        if self._news:
-            moments.append(self._tell_at)
-        now = self._clock.monotonic_s()
-        if self._journal.pending:
-            moments.append(self._write_again_at)
-        soonest = min(moments)
-        return None if soonest == float("inf") else max(0.0, soonest - now)
+        moments += [self._leave_at] if self._idle() else []
+        moments += [self._write_again_at] if self._journal.pending else []
+        wait_s = min(moments) - self._clock.monotonic_s()
+        return None if wait_s == float("inf") else max(0.0, wait_s)
 
     def _watch(self, source: socket.socket | int, act: Callable[[], object]) -> None:
         self._selector.register(source, selectors.EVENT_READ, act)
@@ -144,6 +139,7 @@ class Supervisor:
     def _greet(self) -> list[dict[str, Any]]:
         self._leave_at = 0.0
         self._news.clear()
+        self._tell_at = float("inf")
         return [self._told(name) for name in self._journal.attempts]
 
     def _start(self, launches: list[Launch]) -> None:
@@ -203,7 +199,7 @@ class Supervisor:
             return
         finally:
             os.close(log)
-        # When it was born is known without /proc/<pid>/stat, which could only be read once the program is loaded.
+        # Its birth is known without /proc/<pid>/stat, which can be read only once the program is loaded.
         # If we die before this is written, the environment in /proc tells whose process it is.
         self._journal.note(Attempt(name=name, pid=pid, born=(first_tick, ticks_now()), at=at))
         self._begin(name, pid, 0.0)

@@ -103,6 +103,7 @@ def upgrade() -> None:
         sa.Column("idempotency_key", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("trigger_id", name="pk_job_trigger"),
     )
+    op.create_index("ix_job_trigger_application", "job_trigger", ["application", "trigger_id"], unique=False)
     op.create_index("ix_job_trigger_job", "job_trigger", ["application", "job_name", "trigger_id"], unique=False)
     op.create_index(
         "ix_job_trigger_live",
