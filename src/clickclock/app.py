@@ -7,6 +7,7 @@ opened, and answers only when the engine has adopted what was left behind.
 import asyncio
 import contextlib
 import fcntl
+import gc
 import logging
 import signal
 import socket
@@ -91,6 +92,9 @@ async def _serve(config: Config, listening: socket.socket) -> int:
     working.add_done_callback(lambda _: server.stop())
     if config.examples is not None:
         await apply_examples(config.examples, engine)
+    # What is here now stays: the collector need not walk through it again in the middle of a busy moment.
+    gc.collect()
+    gc.freeze()
     _announce(listening, config)
     try:
         await server.serve(sockets=[listening])

@@ -22,11 +22,12 @@ from clickclock.scheduler.statistics import (
     Summary,
     SummaryBucket,
     bucket,
+    group_by,
     percentiles,
     roll_up,
     streak,
     summarise,
-    summarise_by,
+    summarise_each,
     total,
     value_of,
 )
@@ -133,7 +134,7 @@ def test_every_trigger_counts_once_in_its_state(endings: list[Ending]) -> None:
     assert summary.total_triggers == len(endings)
     by_state = (summary.succeeded, summary.failed, summary.timed_out, summary.cancelled, summary.lost, summary.skipped)
     assert sum(by_state) == len(endings)
-    assert sum(part.total_triggers for part in summarise_by(DAY, rollups.items())) == len(endings)
+    assert sum(part.total_triggers for part in summarise_each(group_by(DAY, rollups.items()))) == len(endings)
 
 
 def test_a_batch_is_grouped_by_scope_and_utc_hour() -> None:
@@ -224,14 +225,14 @@ def test_a_negative_lag_of_two_clocks_counts_as_none() -> None:
 
 def test_buckets_are_summaries_by_hour_or_day_oldest_first() -> None:
     rollups = [(TEN + timedelta(hours=hours), rolled([ending()])) for hours in (30, 0, 1, 2, 0)]
-    hours = summarise_by(HOUR, rollups)
+    hours = summarise_each(group_by(HOUR, rollups))
     assert [(part.start, part.total_triggers) for part in hours] == [
         (TEN, 2),
         (TEN + HOUR, 1),
         (TEN + 2 * HOUR, 1),
         (TEN + 30 * HOUR, 1),
     ]
-    days = summarise_by(DAY, rollups)
+    days = summarise_each(group_by(DAY, rollups))
     assert [(part.wire()["from"], part.total_triggers) for part in days] == [
         ("2026-11-20T00:00:00.000Z", 4),
         ("2026-11-21T00:00:00.000Z", 1),

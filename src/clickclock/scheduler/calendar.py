@@ -36,8 +36,8 @@ INTERVAL_MIN = timedelta(seconds=1)
 INTERVAL_MAX = timedelta(days=3660)
 """Ten years: who waits longer means a date."""
 
-TIMETABLES_KEPT = 4096
-"""About 1 kB each, so 16 MB for all of them; larger installations share most of their lines."""
+TIMETABLES_KEPT = 2048
+"""About 1 kB each. The planner needs those that fire often; what fires once a day is quickly made again."""
 
 _EARLIEST = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
 _END_OF_TIME = datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC)

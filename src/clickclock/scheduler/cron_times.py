@@ -163,7 +163,7 @@ class CronTimes:
         return None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def cron_times(line: str) -> CronTimes:
     """Read a cron line: five fields, six with seconds first, or a nickname such as `@daily`.
 
@@ -216,7 +216,7 @@ def _split(line: str) -> list[str]:
     return fields
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _values(field: Field, text: str) -> frozenset[Value]:
     """What one field names. `cronsim` reads all of it but the `15W` terms, which it does not know."""
     terms = text.split(",")
@@ -238,7 +238,7 @@ def _assemble(texts: list[str], values: list[frozenset[Value]]) -> CronTimes:
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _days(day_text: str, weekday_text: str) -> Days:
     """The days that two fields name together; most lines of an installation share a few of these."""
     days, weekdays = _values(Field.DAY, day_text), _values(Field.DOW, weekday_text)

@@ -134,13 +134,13 @@ class Spread:
 
     def dump(self) -> list[Any]:
         """As `load` takes it."""
-        return [self.count, self.sum_ms, self.min_ms, self.max_ms, self.buckets]
+        return [self.count, self.sum_ms, self.min_ms, self.max_ms, list(self.buckets), list(self.buckets.values())]
 
     @classmethod
     def load(cls, dumped: list[Any]) -> Self:
         """What `dump` gave."""
-        count, sum_ms, min_ms, max_ms, buckets = dumped
-        return cls(count, sum_ms, min_ms, max_ms, Counter({int(index): n for index, n in buckets.items()}))
+        count, sum_ms, min_ms, max_ms, indices, counts = dumped
+        return cls(count, sum_ms, min_ms, max_ms, Counter(dict(zip(indices, counts, strict=True))))
 
     def merge(self, other: "Spread") -> None:
         """Count all the values of another spread, too."""
@@ -304,16 +304,21 @@ class SummaryBucket(Summary):
 
 def summarise(rollups: Iterable[Rollup]) -> Summary:
     """One summary of any number of rollups: a job's hours, an application's jobs; all zero for none."""
-    return Summary.model_validate(_fields(rollups))
+    return Summary.model_validate(_fields(total(rollups)))
 
 
-def summarise_by(width: timedelta, rollups: Iterable[tuple[datetime, Rollup]]) -> list[SummaryBucket]:
-    """One summary for each UTC hour (`HOUR`) or day (`DAY`), oldest first; those without triggers are left out."""
-    grouped: dict[datetime, list[Rollup]] = {}
+def group_by(width: timedelta, rollups: Iterable[tuple[datetime, Rollup]]) -> list[tuple[datetime, Rollup]]:
+    """New rollups, one for each UTC hour (`HOUR`) or day (`DAY`) that has any, oldest first."""
+    grouped: dict[datetime, Rollup] = {}
     for hour, rollup in rollups:
         start = hour.replace(hour=0) if width == DAY else hour
-        grouped.setdefault(start, []).append(rollup)
-    return [SummaryBucket.model_validate({"start": start, **_fields(grouped[start])}) for start in sorted(grouped)]
+        grouped.setdefault(start, Rollup()).merge(rollup)
+    return sorted(grouped.items(), key=lambda item: item[0])
+
+
+def summarise_each(rollups: Iterable[tuple[datetime, Rollup]]) -> list[SummaryBucket]:
+    """One summary for each hour or day of `group_by`."""
+    return [SummaryBucket.model_validate({"start": start, **_fields(rollup)}) for start, rollup in rollups]
 
 
 def streak(previous: int, state: State) -> int:
@@ -329,8 +334,7 @@ def streak(previous: int, state: State) -> int:
     return previous
 
 
-def _fields(rollups: Iterable[Rollup]) -> dict[str, object]:
-    sums = total(rollups)
+def _fields(sums: Rollup) -> dict[str, object]:
     states = sums.states
     judged = states[State.SUCCEEDED] + sum(states[state] for state in FAILURES)
     return {

@@ -16,7 +16,16 @@ from clickclock.foundation.record import Instant
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.errors import GroupNotFound, JobNotFound
-from clickclock.scheduler.statistics import DAY, HOUR, Scope, Summary, SummaryBucket, summarise, summarise_by
+from clickclock.scheduler.statistics import (
+    DAY,
+    HOUR,
+    Scope,
+    Summary,
+    SummaryBucket,
+    group_by,
+    summarise,
+    summarise_each,
+)
 
 WINDOW = timedelta(days=7)
 WINDOW_MAX_DAYS = {"hour": 92, "day": 3660}
@@ -112,9 +121,10 @@ async def read(call: Call[StatFilters]) -> Response:
         live["group_name"] = wanted.group_name
     scope = Scope.of(wanted.application, wanted.job_name, wanted.group_name)
     rollups = await engine.store.statistics.rollups(scope, since, until)
+    grouped = group_by(HOUR if wanted.bucket is Width.HOUR else DAY, rollups)
     queued, running = await engine.store.statistics.live_counts(live)
     stat = JobStat.model_construct(
-        **dict(summarise(rollup for _, rollup in rollups)),
+        **dict(summarise(rollup for _, rollup in grouped)),
         application=wanted.application,
         job_name=wanted.job_name,
         group_name=wanted.group_name,
@@ -125,7 +135,7 @@ async def read(call: Call[StatFilters]) -> Response:
         last_failure_at=pulse.get("last_failure_at"),
         running=running,
         queued=queued,
-        buckets=summarise_by(HOUR if wanted.bucket is Width.HOUR else DAY, rollups),
+        buckets=summarise_each(grouped),
     )
     return success(jobStat=stat)
 

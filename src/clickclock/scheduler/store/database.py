@@ -85,7 +85,7 @@ class Database:
                 "synchronous=FULL",
                 "foreign_keys=ON",
                 f"busy_timeout={SQLITE_BUSY_MS}",
-                "cache_size=-16384",
+                "cache_size=-8192",
                 "temp_store=MEMORY",
                 "journal_size_limit=67108864",
             ):
