@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.trigger import Trigger
 from tests.api.conftest import JOB
 
 CALL = {"application": "shop", "jobName": "export"}
@@ -129,3 +130,8 @@ async def test_a_cancelled_trigger_is_202_then_409_and_an_unknown_one_404(http: 
     response = await http.request("DELETE", "jobTrigger?triggerId=a", json={"triggerId": "b"})
     assert response.status_code == 400
     assert (await http.request("DELETE", "jobTrigger", json={"triggerID": "b"})).status_code == 422
+
+
+async def test_a_trigger_is_written_in_the_order_of_its_fields(http: httpx.AsyncClient, job: None) -> None:
+    written = (await http.post("jobTrigger", json=CALL)).json()["trigger"]
+    assert list(written) == [field.alias for field in Trigger.model_fields.values()]

@@ -15,7 +15,7 @@ from clickclock.scheduler.group import Group, StoredGroup
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job, StoredJob
 from clickclock.scheduler.schedule import Schedule, StoredSchedule
-from clickclock.scheduler.store.schema import MILLISECOND, job_trigger
+from clickclock.scheduler.store.schema import MILLISECOND
 from clickclock.scheduler.trigger import Attempt, Kind, SkipReason, State, StopReason, Trigger
 
 DEFINITIONS_CACHED = 2048
@@ -23,8 +23,6 @@ DEFINITIONS_CACHED = 2048
 
 _COLUMNS = {"schedule_id", "schedule_name", "version", "created_at", "updated_at"}
 """Fields that have columns of their own. Without them the definitions of many schedules are one, parsed once."""
-_ENUMERATED = {"kind", "state", "skip_reason", "stop_reason"}
-_TRIGGER_COLUMNS = set(Trigger.model_fields) & set(job_trigger.c.keys()) - _ENUMERATED - {"cluster"}
 
 
 def insert_of(dialect: str, table: sa.Table) -> Any:
@@ -128,14 +126,17 @@ def trigger_of(row: Any, attempts: list[Attempt] | None = None) -> Trigger:
     running_ms = None
     if row.started_at is not None and row.finished_at is not None:
         running_ms = (row.finished_at - row.started_at) // MILLISECOND
+    derived = {
+        "kind": Kind(row.kind),
+        "state": State(row.state),
+        "skip_reason": row.skip_reason and SkipReason(row.skip_reason),
+        "stop_reason": row.stop_reason and StopReason(row.stop_reason),
+        "cluster": row.cluster or None,
+        "duration_ms": running_ms,
+        "retry_at": row.ready_at if row.state == State.QUEUED else None,
+        "attempts": attempts,
+    }
+    # In the order of the fields: that is the order in which they are written.
     return Trigger.trusted(
-        **{name: columns[name] for name in _TRIGGER_COLUMNS},
-        kind=Kind(row.kind),
-        state=State(row.state),
-        skip_reason=row.skip_reason and SkipReason(row.skip_reason),
-        stop_reason=row.stop_reason and StopReason(row.stop_reason),
-        cluster=row.cluster or None,
-        duration_ms=running_ms,
-        retry_at=row.ready_at if row.state == State.QUEUED else None,
-        attempts=attempts,
+        **{name: derived[name] if name in derived else columns[name] for name in Trigger.model_fields}
     )
