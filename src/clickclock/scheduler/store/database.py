@@ -6,6 +6,8 @@ and what waits for it is committed together, each in a savepoint of its own, so 
 
 import asyncio
 import queue
+import random
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -80,8 +82,8 @@ class Database:
         @sa.event.listens_for(engine, "connect")
         def _settings(connection: Any, _entry: ConnectionPoolEntry) -> None:
             connection.isolation_level = None  # SQLAlchemy's BEGIN below is the only one
+            _use_wal(connection)
             for pragma in (
-                "journal_mode=WAL",
                 "synchronous=FULL",
                 "foreign_keys=ON",
                 f"busy_timeout={SQLITE_BUSY_MS}",
@@ -237,6 +239,24 @@ class _Writer:
         if self._connection is not None:
             connection, self._connection = self._connection, None
             connection.close()
+
+
+def _use_wal(connection: Any) -> None:
+    """Switch to the write-ahead log, also while others open the same new file.
+
+    Two that switch at once each wait for the other: so each waits briefly, lets go and tries again.
+    """
+    connection.execute("PRAGMA busy_timeout=20")
+    until_s = time.monotonic() + SQLITE_BUSY_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until_s:
+                raise
+            time.sleep(random.uniform(0.001, 0.02))
+        else:
+            return
 
 
 def _settle(group: list[_Waiting]) -> None:
