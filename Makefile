@@ -39,9 +39,10 @@ lint: $(call SET,dev) ## Check style, formatting, types and the import law
 bench: $(call SET,bench) ## Run the benchmarks, with other schedulers beside ours
 	$(BIN)/python -m tests.bench $(ARGS)
 
-format: $(call SET,dev) ## Rewrite the code in the house's format
+format: $(call SET,dev) ## Rewrite the code in the house's format, and the tag that is served from its source
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/python -m tests.house.tag
 
 # The widest set is solved first and constrains the others, so that a package has one version everywhere.
 # The files name versions and hashes only, never where a package came from.

@@ -19,7 +19,9 @@ import pytest
 
 PARTS = {
     "cc": (("cc",), "a C compiler: apt-get install gcc libc6-dev"),
+    "chromium": (("chromium", "chromium-browser", "google-chrome"), "a browser: apt-get install chromium"),
     "curl": (("curl",), "curl: apt-get install curl"),
+    "java": (("java",), "Java for Spark: apt-get install openjdk-17-jre-headless"),
 }
 """By name of a part: the commands of which one must be there, and what is missing without them."""
 

@@ -24,6 +24,7 @@ class Service:
     url: str
     process: subprocess.Popen[str]
     data_dir: Path
+    click_url: str = ""
 
     def kill(self) -> None:
         """As a crash would."""
@@ -38,9 +39,12 @@ class Service:
 
 @contextlib.contextmanager
 def running(data_dir: Path, *options: str, port: int = 0) -> Iterator[Service]:
-    """A service on a free port, ready to answer; killed at the end if it still runs, with its jobs ended before."""
+    """A service on a free port, ready to answer; killed at the end if it still runs.
+
+    It takes clicks only if `options` say `--clicks`.
+    """
     command = [sys.executable, "-m", "clickclock.cli", "serve", "--data-dir", str(data_dir), "--port", str(port)]
-    environment = {**os.environ, "PYTHONPATH": "src"}
+    environment = {**os.environ, "PYTHONPATH": "src", "CLICKCLOCK_CLICKS": "false"}
     process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True, env=environment)
     watchdog = threading.Timer(READY_WITHIN_S, process.kill)
     watchdog.start()
@@ -48,12 +52,15 @@ def running(data_dir: Path, *options: str, port: int = 0) -> Iterator[Service]:
     try:
         assert process.stdout is not None
         ready = re.search(r"ready at (http://[^/]+)", process.stdout.readline())
+        clicks = None
+        if ready is not None and "--clicks" in options:
+            clicks = next(filter(None, (re.search(r"taken at (http://[^/]+)", line) for line in process.stdout)), None)
         watchdog.cancel()
         assert ready is not None, f"the service ended with {process.wait()} before it was ready"
         # What it prints later must not fill the pipe and stop it.
         readers.append(threading.Thread(target=process.stdout.read, daemon=True))
         readers[0].start()
-        yield Service(ready.group(1), process, data_dir)
+        yield Service(ready.group(1), process, data_dir, clicks.group(1) if clicks else "")
     finally:
         watchdog.cancel()
         if process.poll() is None:

@@ -7,8 +7,8 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from clickclock.foundation.errors import StoreUnreachable
+from clickclock.foundation.gate import Gate
 from clickclock.scheduler.api import create_app
-from clickclock.scheduler.api.gate import Gate
 from clickclock.scheduler.engine import Engine
 from tests.api.conftest import BASE, JOB
 

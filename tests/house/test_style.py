@@ -103,12 +103,14 @@ def test_the_supervisor_needs_the_standard_library_and_the_clock_alone() -> None
 
 
 def test_every_noun_is_held_to_purity() -> None:
-    """The bottom layer of the scheduler and the contract that forbids I/O name the same modules."""
+    """The bottom layer of each service and the contract that forbids I/O name the same modules."""
     contracts = _contracts()
-    placed = set(re.findall(r"\w+", contracts["scheduler"]["layers"][-1]))
-    there = {path.stem for path in (ROOT / "src/clickclock/scheduler").glob("*.py")}
-    pure = {module.rpartition(".")[2] for module in contracts["nouns"]["source_modules"]}
-    assert pure == placed & there
+    nouns = set()
+    for service in ("scheduler", "attribution"):
+        placed = set(re.findall(r"\w+", contracts[service]["layers"][-1]))
+        there = {path.stem for path in (ROOT / "src/clickclock" / service).glob("*.py")}
+        nouns |= {f"clickclock.{service}.{noun}" for noun in placed & there}
+    assert set(contracts["nouns"]["source_modules"]) == nouns
 
 
 def test_every_rule_switched_off_says_why() -> None:

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from clickclock.cli.check_config import check_config
 from clickclock.foundation.config import Config, is_loopback, load
 from clickclock.foundation.errors import ConfigurationError
 
@@ -93,3 +95,140 @@ def test_every_setting_is_described_and_the_configuration_is_frozen() -> None:
     assert all(field.description for field in Config.model_fields.values())
     with pytest.raises(ValueError, match="frozen"):
         load(None, {}, {}).port = 1  # type: ignore[misc]
+
+
+ACCOUNTS = """
+click_host = "0.0.0.0"
+trusted_proxies = ["10.0.0.0/8", "192.168.1.7", "fd00::/8"]
+[[accounts]]
+client_id = "shop-1"
+profile = "observed"
+orders_token_sha256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+[[accounts.channel_rules]]
+channel = "google"
+parameter = "utm_source"
+values = ["google", "adwords"]
+[[accounts]]
+client_id = "shop-2"
+orders_token_sha256 = "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752"
+"""
+
+
+def toml(folder: Path, content: str) -> Path:
+    file = folder / "c.toml"
+    file.write_text(content)
+    return file
+
+
+def test_accounts_come_from_the_file_with_their_rules(tmp_path: Path) -> None:
+    config = load(toml(tmp_path, ACCOUNTS), {}, {})
+    first, second = config.accounts
+    assert (first.client_id, first.profile, second.profile) == ("shop-1", "observed", None)
+    assert first.channel_rules is not None
+    assert [(rule.channel, rule.parameter, rule.values) for rule in first.channel_rules] == [
+        ("google", "utm_source", ("google", "adwords"))
+    ]
+    assert second.channel_rules is None
+    assert config.trusted_proxies == ("10.0.0.0/8", "192.168.1.7", "fd00::/8")
+
+
+@pytest.mark.parametrize(
+    ("content", "setting", "sentence"),
+    [
+        ('[[accounts]]\nclient_id = "a"\n[[accounts]]\nclient_id = "a"', "accounts", "these are given twice: a"),
+        ('[[accounts]]\nprofile = "strict"', "accounts.0.client_id", "required"),
+        ('[[accounts]]\nclient_id = ""', "accounts.0.client_id", "at least 1"),
+        ('[[accounts]]\nclient_id = "a"\nprofile = "lax"', "accounts.0.profile", "'strict' or 'observed'"),
+        ('[[accounts]]\nclient_id = "a"\norders_token_sha256 = "t0p"', "accounts.0.orders_token_sha256", "pattern"),
+        ('[[accounts]]\nclient_id = "a"\norders_token = "t0p"', "accounts.0.orders_token", "not permitted"),
+        (
+            '[[accounts]]\nclient_id = "a"\n[[accounts.channel_rules]]\nchannel = "google"',
+            "accounts.0.channel_rules.0.parameter",
+            "required",
+        ),
+        ('trusted_proxies = ["10.0.0.1/8"]', "trusted_proxies", "neither an address nor a network"),
+        ('trusted_proxies = ["proxy.example"]', "trusted_proxies", "neither an address nor a network"),
+        ("click_port = 65536", "click_port", "65535"),
+        ("click_processes = 0", "click_processes", "1"),
+        ("segment_bytes = 4096", "segment_bytes", "1048576"),
+        ("segment_age_s = 0", "segment_age_s", "greater than 0"),
+        ("lake_history_days = -1", "lake_history_days", "0"),
+    ],
+)
+def test_a_fault_in_what_clicks_need_names_its_place(tmp_path: Path, content: str, setting: str, sentence: str) -> None:
+    found = faults_of(toml(tmp_path, content))
+    assert list(found) == [setting]
+    assert sentence in found[setting]
+    assert "t0p" not in found[setting]
+
+
+def test_a_click_address_that_others_can_reach_needs_accounts_each_with_a_token(tmp_path: Path) -> None:
+    reachable = "0.0.0.0"  # noqa: S104 - what this test is about
+    assert "[[accounts]]" in faults_of(click_host=reachable)["click_host"]
+    no_token = toml(tmp_path, '[[accounts]]\nclient_id = "a"')
+    assert "orders_token_sha256" in faults_of(no_token, click_host=reachable)["click_host"]
+    assert load(None, {}, {"click_host": reachable, "insecure_no_authentication": True}).click_host == reachable
+    assert load(toml(tmp_path, ACCOUNTS), {}, {}).click_host == reachable
+
+
+def test_the_reason_for_refusing_a_click_address_is_not_hidden_by_a_faulty_account(tmp_path: Path) -> None:
+    found = faults_of(toml(tmp_path, '[[accounts]]\nclient_id = "a"\nprofile = "lax"'), click_host="192.168.0.1")
+    assert set(found) == {"accounts.0.profile", "click_host"}
+
+
+LAKE = """
+lake_url = "s3://clicks/lake"
+[lake_options]
+AWS_ACCESS_KEY_ID = "AKIA-PRIVATE"
+AWS_SECRET_ACCESS_KEY = "hush-hush"
+"""
+
+
+def test_the_options_of_the_lake_are_never_shown(tmp_path: Path) -> None:
+    config = load(toml(tmp_path, LAKE), {}, {})
+    assert config.lake_options["AWS_SECRET_ACCESS_KEY"].get_secret_value() == "hush-hush"
+    for shown in (repr(config), str(config), config.model_dump_json(), str(config.model_dump())):
+        assert "AWS_SECRET_ACCESS_KEY" in shown
+        assert "hush" not in shown
+        assert "PRIVATE" not in shown
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_check_config_does_not_show_the_options_of_the_lake(tmp_path: Path, form: list[str]) -> None:
+    done = CliRunner().invoke(check_config, ["--config", str(toml(tmp_path, LAKE)), *form])
+    assert done.exit_code == 0
+    assert "s3://clicks/lake" in done.output
+    assert "hush" not in done.output
+    assert "PRIVATE" not in done.output
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '[lake_options]\nAWS_SECRET_ACCESS_KEY = ["hush-hush"]',
+        "[lake_options]\nAWS_SECRET_ACCESS_KEY = 48813",
+        'lake_options = "hush-hush"',
+        'lake_options = ["hush-hush"]',
+    ],
+)
+def test_a_fault_in_the_options_of_the_lake_does_not_show_them(tmp_path: Path, content: str) -> None:
+    (sentence,) = faults_of(toml(tmp_path, content)).values()
+    assert "hush" not in sentence
+    assert "48813" not in sentence
+
+
+def test_tables_cannot_be_given_in_the_environment() -> None:
+    found = faults_of(None, {"CLICKCLOCK_LAKE_OPTIONS": "hush-hush", "CLICKCLOCK_ACCOUNTS": "shop-1"})
+    assert set(found) == {"lake_options", "accounts.0"}
+    assert "hush" not in str(found)
+
+
+def test_a_setting_of_clicks_can_be_given_in_the_environment() -> None:
+    given = {"CLICKS": "false", "TRUSTED_PROXIES": "10.0.0.1,", "SEGMENT_AGE_S": "0.5"}
+    config = load(None, {f"CLICKCLOCK_{name}": value for name, value in given.items()}, {})
+    assert (config.clicks, config.trusted_proxies, config.segment_age_s) == (False, ("10.0.0.1",), 0.5)
+
+
+def test_the_lake_is_in_the_data_folder_unless_it_is_elsewhere(tmp_path: Path) -> None:
+    assert load(None, {}, {"data_dir": tmp_path}).lake == str(tmp_path / "lake")
+    assert load(None, {}, {"lake_url": "gs://clicks"}).lake == "gs://clicks"

@@ -11,12 +11,20 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_MILLISECOND = timedelta(milliseconds=1)
+
 
 class Clock(Protocol):
     """Wall time for deciding, monotonic time for waiting."""
 
     def now(self) -> datetime:
         """The wall clock: an aware UTC datetime in whole milliseconds, never ahead of the true one."""
+        ...
+
+    def epoch_ms(self) -> int:
+        """The wall clock in milliseconds since 1970: the same instant as `now`, at a tenth of its cost."""
         ...
 
     def monotonic_s(self) -> float:
@@ -34,6 +42,13 @@ class SystemClock:
         exact = datetime.now(UTC) + self.offset
         return exact.replace(microsecond=exact.microsecond // 1000 * 1000)
 
+    def epoch_ms(self) -> int:
+        return (time.time_ns() + (self.offset // _MICROSECOND * 1000 if self.offset else 0)) // 1_000_000
+
+    def exact_s(self) -> float:
+        """The wall clock in seconds since 1970, finer than a millisecond: to wait for an instant, not to name one."""
+        return time.time() + self.offset.total_seconds()
+
     def monotonic_s(self) -> float:
         return time.monotonic()
 
@@ -47,6 +62,9 @@ class ManualClock:
 
     def now(self) -> datetime:
         return self._now
+
+    def epoch_ms(self) -> int:
+        return (self._now - _EPOCH) // _MILLISECOND
 
     def monotonic_s(self) -> float:
         return self._monotonic_s

@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
 from clickclock.foundation.errors import ConfigurationError, Fault
 
@@ -24,6 +24,35 @@ PREFIX = "CLICKCLOCK_"
 NOT_SETTINGS = frozenset({"CLICKCLOCK_URL", "CLICKCLOCK_CONFIG"})
 """What the command line reads itself."""
 DATABASE_SCHEMES = ("sqlite", "postgresql")
+
+
+class ChannelRuleConfig(BaseModel):
+    """A rule that says of which channel a click is, an `[[accounts.channel_rules]]` table of the file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    channel: str = Field(min_length=1, description="The channel; of `google` a `gclid` is required.")
+    parameter: str = Field(min_length=1, description="The parameter that a click must have.")
+    values: tuple[str, ...] = Field((), description="Its values, in any case; any value if not given.")
+
+
+class AccountConfig(BaseModel):
+    """One client account whose clicks are taken, a `[[accounts]]` table of the file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    client_id: str = Field(min_length=1, description="The account's `client_id`, as every call carries it.")
+    profile: Literal["strict", "observed"] | None = Field(
+        None, description="Its profile; `click_profile` if not given."
+    )
+    orders_token_sha256: str | None = Field(
+        None,
+        pattern="^[0-9a-f]{64}$",
+        description="SHA-256, in hex, of the bearer token that its orders must carry; the token itself is nowhere.",
+    )
+    channel_rules: tuple[ChannelRuleConfig, ...] | None = Field(
+        None, description="What makes a click one of a channel; the default rules if not given."
+    )
 
 
 class Config(BaseModel):
@@ -60,6 +89,41 @@ class Config(BaseModel):
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
     stop_jobs: bool = Field(False, description="End running jobs when the service stops; otherwise they go on.")
     examples: Path | None = Field(None, description="Folder of TOML files with jobs and schedules to apply at start.")
+    clicks: bool = Field(True, description="Whether `serve` also collects clicks, and has the jobs that this needs.")
+    accounts: tuple[AccountConfig, ...] = Field(
+        (), description="Whose clicks are taken; everybody's if there are none."
+    )
+    click_host: str = Field("127.0.0.1", validate_default=True, description="Address that takes clicks and orders.")
+    click_port: int = Field(8081, ge=0, le=65535, description="Port that takes clicks and orders; 0 takes a free one.")
+    click_processes: int = Field(1, ge=1, le=256, description="Collector processes that share the port.")
+    click_profile: Literal["strict", "observed"] = Field(
+        "strict", description="What a click must be: as the interface says, or as real clients are seen to send."
+    )
+    click_waiting_max: int = Field(
+        10_000, ge=1, description="Requests of one collector that may wait for the disk; more are answered 503."
+    )
+    click_connections_max: int = Field(
+        16_384, ge=1, description="Open connections of one collector; more are answered 503 and closed."
+    )
+    trusted_proxies: tuple[str, ...] = Field(
+        ("127.0.0.0/8", "::1"), description="Addresses whose `X-Forwarded-For` is believed."
+    )
+    segment_bytes: int = Field(
+        64 * 2**20, ge=2**20, le=2**31, description="Size at which a segment of the journal is sealed, in bytes."
+    )
+    segment_age_s: float = Field(
+        60.0, gt=0, description="Age at which a segment of the journal is sealed, in seconds; then it can be compacted."
+    )
+    lake_url: str | None = Field(
+        None,
+        description="Where the lake is: a folder, or `s3://…`, `gs://…`, `az://…`; if not given, in the data folder.",
+    )
+    lake_options: dict[str, SecretStr] = Field(
+        {}, description="Options of the object store, as delta-rs names them, such as `AWS_ENDPOINT_URL`."
+    )
+    lake_history_days: float = Field(
+        7.0, ge=0, description="Days for which replaced files of the lake are kept, for readers of older versions."
+    )
 
     # Of single fields, not of the whole: those run only when every field is fine, and faults are reported together.
     @field_validator("host")
@@ -73,12 +137,55 @@ class Config(BaseModel):
             )
         return host
 
+    @field_validator("click_host")
+    @classmethod
+    def _refuse_clicks_of_nobody(cls, host: str, info: ValidationInfo) -> str:
+        if info.data.get("insecure_no_authentication") or is_loopback(host):
+            return host
+        accounts = info.data.get("accounts", ())
+        if not accounts or any(account.orders_token_sha256 is None for account in accounts):
+            raise ValueError(
+                f"{host} can be reached from other machines, so that anybody could send clicks and orders; name your "
+                "[[accounts]], each with an orders_token_sha256, or give --insecure-no-authentication if something in "
+                "front of it lets only the right requests in"
+            )
+        return host
+
+    @field_validator("accounts")
+    @classmethod
+    def _refuse_accounts_named_twice(cls, accounts: tuple[AccountConfig, ...]) -> tuple[AccountConfig, ...]:
+        names = [account.client_id for account in accounts]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"a client_id is given to one account only; these are given twice: {', '.join(twice)}")
+        return accounts
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _refuse_what_is_no_network(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
+        for network in networks:
+            try:
+                ipaddress.ip_network(network)
+            except ValueError as error:
+                raise ValueError(f"{network} is neither an address nor a network such as 10.0.0.0/8") from error
+        return networks
+
     @field_validator("database_url")
     @classmethod
     def _refuse_unknown_databases(cls, url: str | None) -> str | None:
         if url is not None and url.partition(":")[0].partition("+")[0] not in DATABASE_SCHEMES:
             raise ValueError("give a URL that begins with sqlite:/// or postgresql://")
         return url
+
+    @property
+    def journal_dir(self) -> Path:
+        """Where the collectors' journals are, one folder for each."""
+        return self.data_dir / "journal"
+
+    @property
+    def lake(self) -> str:
+        """Where the lake is."""
+        return self.lake_url or str(self.data_dir.absolute() / "lake")
 
     @property
     def store_url(self) -> str:
@@ -121,9 +228,9 @@ def load(file: Path | None, variables: Mapping[str, str], overrides: Mapping[str
         config = Config.model_validate(given)
     except ValidationError as error:
         for each in error.errors():
-            name = str(each["loc"][0]) if each["loc"] else ""
+            name = ".".join(map(str, each["loc"]))
             sentence = each["msg"].removeprefix("Value error, ")
-            faults.append(Fault(name, f"{sentence}{_where(origin.get(name))}."))
+            faults.append(Fault(name, f"{sentence}{_where(origin.get(name.partition('.')[0]))}."))
     if faults:
         raise ConfigurationError("The configuration is not usable; mend the named settings.", faults)
     return config

@@ -37,4 +37,5 @@ def set_up(form: str, level: str) -> None:
     formatter.default_msec_format = "%s.%03d"
     handler.setFormatter(formatter)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    for talkative in ("alembic", "httpx"):
+        logging.getLogger(talkative).setLevel(logging.WARNING)

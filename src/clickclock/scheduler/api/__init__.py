@@ -15,6 +15,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
+from clickclock.foundation.gate import Gate
 from clickclock.foundation.problem import UnknownPath
 from clickclock.scheduler.api import (
     cluster,
@@ -29,7 +30,6 @@ from clickclock.scheduler.api import (
     schedules,
 )
 from clickclock.scheduler.api.documentation import documentation_routes
-from clickclock.scheduler.api.gate import Gate
 from clickclock.scheduler.api.operation import BASE, Operation, Resource
 from clickclock.scheduler.engine import Engine
 

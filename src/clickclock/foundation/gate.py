@@ -3,6 +3,8 @@
 Never reads a body and never knows a path. Invariants: every answer has a request id and is not to be sniffed; every
 error that gets here becomes one answer; while there is no authentication, a web page of another site can neither
 change anything here (`Origin`) nor, by pointing its own name at this machine, read anything (`Host`).
+
+>>> Gate(app, allowed_hosts=["clickclock.example.com"])   # doctest: +SKIP
 """
 
 import logging

@@ -1,0 +1,107 @@
+"""Whose clicks are accepted, and by which rules: the accounts, their profiles and their channel rules.
+
+Never reads the configuration itself: it is handed over. Invariants: a client id names one account at most; with no
+account configured, every client id is accepted under the default rules.
+
+>>> Accounts().find("anybody").profile
+<Profile.STRICT: 'strict'>
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from functools import cached_property
+from typing import Final
+
+from pydantic import Field
+
+from clickclock.foundation.record import Record
+
+PLACEHOLDERS: Final = frozenset({"", "null", "undefined", "None", "NaN", "00000000-0000-0000-0000-000000000000"})
+"""What clients write where they have no value: as good as nothing."""
+
+GOOGLE: Final = "google"
+ANYBODY: Final = "*"
+"""The client id of rules that are no single account's."""
+
+
+class Profile(StrEnum):
+    """How far a click may be from the interface."""
+
+    STRICT = "strict"
+    OBSERVED = "observed"
+
+
+class ChannelRule(Record):
+    """A click is of `channel` if it has `parameter`, with one of `values` if they are given."""
+
+    channel: str = Field(min_length=1, max_length=64, description="The channel's name.", examples=["google"])
+    parameter: str = Field(min_length=1, max_length=256, description="The parameter.", examples=["utm_source"])
+    values: tuple[str, ...] = Field((), description="Its values, in any case; any value if not given.")
+
+
+DEFAULT_CHANNEL_RULES: Final = (
+    ChannelRule(channel=GOOGLE, parameter="source", values=("google",)),
+    ChannelRule(channel=GOOGLE, parameter="utm_source", values=("google",)),
+    ChannelRule(channel=GOOGLE, parameter="gad_source"),
+    ChannelRule(channel=GOOGLE, parameter="gbraid"),
+    ChannelRule(channel=GOOGLE, parameter="wbraid"),
+)
+
+
+class Account(Record):
+    """One client account: what it may send."""
+
+    client_id: str = Field(min_length=1, max_length=256, description="The `client_id` of its clicks and orders.")
+    profile: Profile = Field(Profile.STRICT, description="How far its clicks may be from the interface.")
+    orders_token_sha256: str | None = Field(
+        None, pattern="^[0-9a-f]{64}$", description="SHA-256, in hex, of the token that its orders must carry."
+    )
+    channel_rules: tuple[ChannelRule, ...] = Field(
+        DEFAULT_CHANNEL_RULES, description="What makes a click one of a channel; the first rule that matches counts."
+    )
+
+    @cached_property
+    def _conditions(self) -> tuple[tuple[str, frozenset[str], ChannelRule], ...]:
+        """The rules as they are asked for every click."""
+        return tuple(
+            (rule.parameter, frozenset(value.lower() for value in rule.values), rule) for rule in self.channel_rules
+        )
+
+    def channel_rule(self, parameters: Mapping[str, str]) -> ChannelRule | None:
+        """The first rule that says which channel a click with these parameters is of; a placeholder is no value."""
+        for parameter, values, rule in self._conditions:
+            if parameter in parameters:
+                value = parameters[parameter]
+                if value not in PLACEHOLDERS and (not values or value.lower() in values):
+                    return rule
+        return None
+
+
+class Accounts:
+    """All accounts, by client id."""
+
+    __slots__ = ("_accounts", "_for_others", "default")
+
+    def __init__(self, accounts: Iterable[Account] = (), default_profile: Profile = Profile.STRICT) -> None:
+        self.default = Account(client_id=ANYBODY, profile=default_profile)
+        """The rules for whom no account says otherwise."""
+        self._accounts: dict[str, Account] = {}
+        for account in accounts:
+            if account.client_id in self._accounts:
+                raise ValueError(f"client_id {account.client_id} is there twice; give each account one entry")
+            self._accounts[account.client_id] = account
+        self._for_others = None if self._accounts else self.default
+
+    @classmethod
+    def for_accepted(cls, profile: Profile) -> "Accounts":
+        """For judging again what was accepted under `profile`: every client id, and nobody asks for a gclid.
+
+        Accounts and their rules change. A click that was acknowledged under the rules of its day stays one.
+        """
+        accounts = cls()
+        accounts.default = accounts._for_others = Account(client_id=ANYBODY, profile=profile, channel_rules=())
+        return accounts
+
+    def find(self, client_id: str) -> Account | None:
+        """The account of a client id; None if there are accounts, and none of this id."""
+        return self._accounts.get(client_id, self._for_others)

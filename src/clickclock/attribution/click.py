@@ -1,0 +1,279 @@
+"""A click: what one request to register it says, judged by the rules of its account.
+
+Never does I/O, never repairs: a request is a `Click`, with a flag for each deviation that its profile lets pass, or a
+`Rejection` with every fault at once. `asvt`, `atag`, `gclid` and `uclid` are opaque.
+Invariants: a plain click has no flags, and its query no byte that would need an escape; the judgement does not depend
+on which parser read the query.
+
+>>> judge(b"client_id=c&cli_ubid=u&seller_id=s&asvt=v", 1_800_000_000_000, Accounts()).faults[0].field
+'atag'
+"""
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from clickclock.attribution.account import GOOGLE, PLACEHOLDERS, Account, Accounts, Profile
+from clickclock.attribution.query import Fault, Reason, Unreadable, split, split_plain
+
+AHEAD_MAX_MS: Final = 5 * 60_000
+"""How far a client's clock may be ahead of ours."""
+STALE_AFTER_MS: Final = 30 * 86_400_000
+"""The longest window in which a click can earn an order."""
+
+
+class Flag(StrEnum):
+    """A deviation that was let pass."""
+
+    EVENT_TIME_ABSENT = "eventTimeAbsent"
+    EVENT_TIME_SECONDS = "eventTimeSeconds"
+    EVENT_TIME_AHEAD = "eventTimeAhead"
+    STALE = "stale"
+    ASVT_ABSENT = "asvtAbsent"
+    ATAG_ABSENT = "atagAbsent"
+    SPONSORED = "sponsored"
+
+
+class Kind(StrEnum):
+    """What kind of refusal it is: the request has to be mended, or the account is not known."""
+
+    INVALID = "invalid"
+    UNKNOWN_CLIENT = "unknownClient"
+
+
+class Rejection(msgspec.Struct, frozen=True, gc=False):
+    """A click that is refused, with every fault."""
+
+    kind: Kind
+    client_id: str | None
+    """What it said, known or not."""
+    faults: tuple[Fault, ...]
+
+
+class Click(msgspec.Struct, frozen=True, gc=False):
+    """One click. What is absent, or only a placeholder, is None."""
+
+    query: bytes
+    """As it came, byte for byte."""
+    received_ms: int
+    profile: Profile
+    """The profile that accepted it."""
+    parameters: dict[str, str]
+    """All of them, decoded, placeholders too; never changed."""
+    event_time_ms: int | None
+    """What the client said, in milliseconds since 1970."""
+    effective_ms: int
+    """The time that counts."""
+    flags: tuple[Flag, ...] = ()
+    plain: bool = False
+    """Whether the fast parser read it and nothing about it is unusual."""
+
+    def value(self, name: str) -> str | None:
+        """A parameter's value, or None if it is absent."""
+        return present(self.parameters, name)
+
+    @property
+    def client_id(self) -> str:
+        return self.parameters["client_id"]
+
+    @property
+    def identifier_name(self) -> str:
+        """Which identifier counts: `cli_ubid` if it is given, else `device_id`."""
+        return "device_id" if self.value("cli_ubid") is None else "cli_ubid"
+
+    @property
+    def identifier(self) -> str:
+        """The user, by the identifier that counts."""
+        return self.parameters[self.identifier_name]
+
+    @property
+    def cli_ubid(self) -> str | None:
+        return self.value("cli_ubid")
+
+    @property
+    def device_id(self) -> str | None:
+        return self.value("device_id")
+
+    @property
+    def seller_id(self) -> str | None:
+        return self.value("seller_id")
+
+    @property
+    def asvt(self) -> str | None:
+        return self.value("asvt")
+
+    @property
+    def atag(self) -> str | None:
+        return self.value("atag")
+
+    @property
+    def uclid(self) -> str | None:
+        return self.value("uclid")
+
+    @property
+    def gclid(self) -> str | None:
+        return self.value("gclid")
+
+    @property
+    def fb_account_id(self) -> str | None:
+        return self.value("fb_account_id")
+
+    @property
+    def fb_campaign_id(self) -> str | None:
+        return self.value("fb_campaign_id")
+
+    @property
+    def fb_adset_id(self) -> str | None:
+        return self.value("fb_adset_id")
+
+    @property
+    def fb_ad_id(self) -> str | None:
+        return self.value("fb_ad_id")
+
+    @property
+    def gaid(self) -> str | None:
+        return self.value("gaid")
+
+    @property
+    def idfa(self) -> str | None:
+        return self.value("idfa")
+
+    @property
+    def device_brand(self) -> str | None:
+        return self.value("device_brand")
+
+    @property
+    def device_model(self) -> str | None:
+        return self.value("device_model")
+
+
+def present(parameters: dict[str, str], name: str) -> str | None:
+    """A parameter's value; None if it is missing, empty or a placeholder."""
+    value = parameters.get(name)
+    return None if value is None or value in PLACEHOLDERS else value
+
+
+_REQUIRED: Final = frozenset({"client_id", "seller_id", "asvt", "atag", "event_time"})
+_DIGITS_OF_MS: Final = 13
+_DIGITS_OF_S: Final = 10
+
+
+def judge(query: bytes, received_ms: int, accounts: Accounts) -> Click | Rejection:
+    """The click that a query registers, or why it does not.
+
+    The way of the usual click is short. Whatever is not plain goes the long way, which alone finds faults and flags.
+    """
+    parameters = split_plain(query)
+    if (
+        parameters is not None
+        and parameters.keys() >= _REQUIRED
+        and ("cli_ubid" in parameters or "device_id" in parameters)
+        and PLACEHOLDERS.isdisjoint(parameters.values())
+        and (account := accounts.find(parameters["client_id"])) is not None
+        and ("gclid" in parameters or not _is_google(parameters, account))
+        and len(said := parameters["event_time"]) == _DIGITS_OF_MS
+        and said.isdigit()
+    ):
+        event_time_ms = int(said)
+        if -STALE_AFTER_MS <= event_time_ms - received_ms <= AHEAD_MAX_MS:
+            return Click(query, received_ms, account.profile, parameters, event_time_ms, event_time_ms, (), True)
+    return judge_fully(query, received_ms, accounts, parameters)
+
+
+def judge_fully(
+    query: bytes, received_ms: int, accounts: Accounts, parameters: dict[str, str] | None = None
+) -> Click | Rejection:
+    """The same by the authoritative rules alone. `parameters`: those of the query, if it was read already."""
+    findings = _Findings([], [])
+    if parameters is None:
+        try:
+            parameters = split(query)
+        except Unreadable as problem:
+            if problem.found[0].code is Reason.TOO_MANY_PARAMETERS:
+                return Rejection(Kind.INVALID, None, problem.found)
+            parameters = problem.parameters
+            findings.faults += problem.found
+    client_id = present(parameters, "client_id")
+    account = accounts.default if client_id is None else accounts.find(client_id)
+    kind = Kind.INVALID
+    if account is None:
+        kind, account = Kind.UNKNOWN_CLIENT, accounts.default
+        findings.refuse("client_id", Reason.UNKNOWN_CLIENT, _UNKNOWN_CLIENT)
+    _judge_presence(parameters, account, findings)
+    event_time_ms, effective_ms = _judge_event_time(parameters, received_ms, account.profile, findings)
+    if findings.faults:
+        return Rejection(kind, client_id, tuple(findings.faults))
+    flags = tuple(findings.flags)
+    return Click(query, received_ms, account.profile, parameters, event_time_ms, effective_ms, flags)
+
+
+_UNKNOWN_CLIENT: Final = "No account has this client_id; send the one that was shared at integration."
+_MILLISECONDS: Final = "the time of the click in milliseconds since 1970: 13 digits, for example 1800000000000"
+
+
+class _Findings(msgspec.Struct):
+    faults: list[Fault]
+    flags: list[Flag]
+
+    def refuse(self, field: str, code: Reason, sentence: str) -> None:
+        # What is there but cannot be read is not missing.
+        if code is not Reason.MISSING or all(fault.field != field for fault in self.faults):
+            self.faults.append(Fault(field, sentence, code))
+
+
+def _judge_presence(parameters: dict[str, str], account: Account, findings: _Findings) -> None:
+    absent = [name for name in ("client_id", "seller_id", "asvt", "atag") if present(parameters, name) is None]
+    if account.profile is Profile.OBSERVED:
+        if "seller_id" in absent and present(parameters, "uclid") is not None:
+            findings.flags.append(Flag.SPONSORED)
+            absent = [name for name in absent if name == "client_id"]
+        findings.flags += [flag for name, flag in _FLAGS_OF_ABSENT.items() if name in absent]
+        absent = [name for name in absent if name not in _FLAGS_OF_ABSENT]
+    for name in absent:
+        findings.refuse(name, Reason.MISSING, f"{name} is required; send it as it was received.")
+    if present(parameters, "cli_ubid") is None and present(parameters, "device_id") is None:
+        sentence = "cli_ubid or device_id is required; send at least one of them."
+        findings.refuse("cli_ubid", Reason.MISSING, sentence)
+    if present(parameters, "gclid") is None and _is_google(parameters, account):
+        sentence = "gclid is required, because other parameters say that this is a Google click; send it as received."
+        findings.refuse("gclid", Reason.MISSING, sentence)
+
+
+_FLAGS_OF_ABSENT: Final = {"asvt": Flag.ASVT_ABSENT, "atag": Flag.ATAG_ABSENT}
+
+
+def _is_google(parameters: dict[str, str], account: Account) -> bool:
+    rule = account.channel_rule(parameters)
+    return rule is not None and rule.channel == GOOGLE
+
+
+def _judge_event_time(
+    parameters: dict[str, str], received_ms: int, profile: Profile, findings: _Findings
+) -> tuple[int | None, int]:
+    """The client's time and the effective one."""
+    is_observed = profile is Profile.OBSERVED
+    said = present(parameters, "event_time")
+    if said is None:
+        if is_observed:
+            findings.flags.append(Flag.EVENT_TIME_ABSENT)
+        else:
+            findings.refuse("event_time", Reason.MISSING, f"event_time is required; send {_MILLISECONDS}.")
+        return None, received_ms
+    is_number = said.isascii() and said.isdigit()
+    if is_number and len(said) == _DIGITS_OF_MS:
+        event_time_ms = int(said)
+    elif is_number and len(said) == _DIGITS_OF_S and is_observed:
+        event_time_ms = int(said) * 1000
+        findings.flags.append(Flag.EVENT_TIME_SECONDS)
+    else:
+        sentence = f"event_time cannot be read; send {_MILLISECONDS}."
+        findings.refuse("event_time", Reason.BAD_EVENT_TIME, sentence)
+        return None, received_ms
+    if event_time_ms - received_ms > AHEAD_MAX_MS:
+        # No click is later than its request, and an order just after it has to find it earlier.
+        findings.flags.append(Flag.EVENT_TIME_AHEAD)
+        return event_time_ms, received_ms
+    if received_ms - event_time_ms > STALE_AFTER_MS:
+        findings.flags.append(Flag.STALE)
+    return event_time_ms, event_time_ms

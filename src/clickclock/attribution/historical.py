@@ -1,0 +1,233 @@
+r"""Clicks of the past: a row of a table, or a line of a server's log, as the query that the collector would have got.
+
+Never judges and never reads a file. Invariants: a row's values reach the query unchanged, and one that lost digits
+before it came here is refused; the same row of the same file always gets the same id, whenever it is imported and with
+whatever other files, so that what was imported once is known again.
+
+>>> of_log_line(b'1.2.3.4 - - [20/Nov/2026:10:00:00 +0000] "GET /aclick?client_id=c HTTP/1.1" 204 0')
+Historical(query=b'client_id=c', received_ms=1795168800000, agent=b'', referer=b'')
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from hashlib import blake2b
+from typing import Final
+
+from clickclock.attribution.query import Unreadable, split, split_plain
+
+QUERY: Final = "query"
+"""A column with the raw query, which then is the click; the other columns but `RECEIVED_AT` do not count."""
+RECEIVED_AT: Final = "received_at"
+"""A column with the time of receipt: milliseconds since 1970, or ISO 8601 with a zone."""
+QUERY_BYTES_MAX: Final = 64 * 1024
+"""As long as a form may be that the collector takes."""
+AHEAD_MAX_MS: Final = 5 * 60_000
+"""How far a clock that wrote down receipts may be ahead of ours."""
+_EVENT_TIME: Final = "event_time"
+_MS_MIN, _MS_MAX = 10**12, 10**13 - 1
+"""September 2001 and the year 2286: 13 digits. What is outside is in some other unit."""
+_WHOLE_FLOAT_MAX: Final = 2**53
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_PLAIN: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~|{}:,/@"
+_WRITTEN: Final = [b"%c" % byte if byte in _PLAIN else b"%%%02X" % byte for byte in range(256)]
+
+_QUOTED: Final = rb"((?:[^\"\\]|\\.)*)"
+_REQUEST: Final = re.compile(rb"/aclick/?\?((?:[^\s\"\\]|\\.)*)", re.IGNORECASE)
+_ADDRESS: Final = re.compile(rb"(?:https?:/\S*)?", re.IGNORECASE)
+_OTHER_REQUEST: Final = re.compile(rb"\b(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE|PRI) \S+")
+_AFTER_REQUEST: Final = re.compile(rb"[^\"]*\" \d{3} \S+ \"" + _QUOTED + rb"\" \"" + _QUOTED + rb"\"")
+_LOGGED_AT: Final = re.compile(rb"\[(\d{2})/(\w{3})/(\d{4}):(\d{2}:\d{2}:\d{2}) ([+-]\d{4})\]")
+_ISO_AT: Final = re.compile(rb"\b(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2}))")
+_MONTHS: Final = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+_ESCAPE: Final = re.compile(rb"\\(?:(?:x|u00(?=[0-7]))([0-9A-Fa-f]{2})|([\"\\]))")
+"""As nginx, Apache and writers of JSON have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Historical:
+    """A click of the past. `received_ms` is None where nobody wrote down when it came."""
+
+    query: bytes
+    received_ms: int | None
+    agent: bytes = b""
+    referer: bytes = b""
+
+
+class Unusable(ValueError):
+    """A row or line that cannot be read as a click."""
+
+
+def of_row(row: Mapping[str, object]) -> Historical:
+    """The click of a row, whose columns are parameters. Raises `Unusable`, saying why."""
+    told = row.get(RECEIVED_AT)
+    received_ms = None if _is_empty(told) else _received_ms(told)
+    raw = row.get(QUERY)
+    if not _is_empty(raw):
+        return _historical((raw if isinstance(raw, bytes) else _bytes(str(raw))).removeprefix(b"?"), received_ms)
+    parts = []
+    for name, value in row.items():
+        if name not in (QUERY, RECEIVED_AT) and not _is_empty(value):
+            parts.append(_encoded(name) + b"=" + _encoded(value if type(value) is str else _text(name, value)))
+    if not parts:
+        raise Unusable("the row is empty")
+    return _historical(b"&".join(parts), received_ms)
+
+
+def of_log_line(line: bytes) -> Historical | None:
+    """The click of a line: of an access log, a URL, or a bare query; None if it is of another request.
+
+    Raises `Unusable`, saying why.
+    """
+    text = line.strip()
+    found = _REQUEST.search(text)
+    if found is None:
+        if _OTHER_REQUEST.search(text):
+            return None
+        if b"=" not in text or b" " in text:
+            raise Unusable("there is no /aclick?… in it")
+        return _historical(text.partition(b"?")[2] or text, None)
+    before = text[: found.start()]
+    if _ADDRESS.fullmatch(before):
+        return _historical(found[1], None)
+    received_ms = _logged_ms(before)
+    # What a URL may not hold, servers write in their log with a backslash.
+    headers = _AFTER_REQUEST.match(text, found.end())
+    referer, agent = (b"", b"") if headers is None else (_header(headers[1]), _header(headers[2]))
+    return _historical(_unescaped(found[1]), received_ms, agent, referer)
+
+
+def time_of(click: Historical, now_ms: int) -> int:
+    """When it came: what was written down, else the time that the click itself says, else 0.
+
+    It never depends on `now_ms`, which only says what is in the future. Raises `Unusable` for a receipt that is.
+    """
+    if click.received_ms is not None:
+        if click.received_ms > now_ms + AHEAD_MAX_MS:
+            raise Unusable(f"{RECEIVED_AT} is in the future; look at its unit and its zone")
+        return click.received_ms
+    parameters = split_plain(click.query)
+    if parameters is None:
+        try:
+            parameters = split(click.query)
+        except Unreadable as problem:
+            parameters = problem.parameters
+    said = parameters.get(_EVENT_TIME, "")
+    if not (said.isascii() and said.isdigit()) or len(said) > len(str(_MS_MAX)):
+        return 0
+    return next((ms for ms in (int(said), int(said) * 1000) if _MS_MIN <= ms <= _MS_MAX), 0)
+
+
+def id_of(time_ms: int, query: bytes, nth: int) -> str:
+    """The id of the `nth` click (from 0) with this query and `time_of`: a UUID of version 8, 32 hex digits, by time."""
+    digest = int.from_bytes(blake2b(b"%d %d " % (time_ms, nth) + query, digest_size=10).digest())
+    time_bits = (time_ms & (1 << 48) - 1) << 80
+    version_8, variant = 0x8 << 76, 0b10 << 62
+    return f"{time_bits | version_8 | variant | digest & ~(0xF << 76) & ~(0b11 << 62):032x}"
+
+
+def _historical(query: bytes, received_ms: int | None, agent: bytes = b"", referer: bytes = b"") -> Historical:
+    if not query:
+        raise Unusable("the query is empty")
+    if len(query) > QUERY_BYTES_MAX:
+        raise Unusable(f"the query has {len(query):,} bytes; at most {QUERY_BYTES_MAX:,} are taken")
+    return Historical(query, received_ms, agent, referer)
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or value in ("", b"") or value != value  # noqa: PLR0124 (only NaN differs from itself)
+
+
+def _text(name: str, value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | str():
+            return str(value)
+        case float() if not value.is_integer():
+            return repr(value)
+        case float() if abs(value) <= _WHOLE_FLOAT_MAX:
+            # Readers of tables make a column of whole numbers with gaps into one of floats.
+            return str(int(value))
+        case float():
+            raise Unusable(f"{name} is a number in which digits were lost; write the column as text")
+        case Decimal():
+            return f"{value:f}"
+        case bytes():
+            return value.decode("utf-8", "surrogateescape")
+        case date():
+            return str(_ms(value))
+    raise Unusable(f"{name} is a {type(value).__name__}; give text or a number")
+
+
+def _received_ms(value: object) -> int:
+    ms: int | None = None
+    try:
+        match value:
+            case bool():
+                pass
+            case date():
+                ms = _ms(value)
+            case str() if not (value.isascii() and value.isdigit()):
+                at = datetime.fromisoformat(value)
+                ms = None if at.tzinfo is None else _ms(at)
+            case int() | str() | float() | Decimal():
+                ms = int(value)
+    except (ValueError, OverflowError):
+        pass
+    if ms is None or not _MS_MIN <= ms <= _MS_MAX:
+        shown = str(value)[:40]
+        raise Unusable(f"{RECEIVED_AT} is {shown}; give milliseconds since 1970 (13 digits), or ISO 8601 with a zone")
+    return ms
+
+
+def _ms(at: date) -> int:
+    """Of a table's own times, which are UTC if they have no zone."""
+    if not isinstance(at, datetime):
+        at = datetime(at.year, at.month, at.day, tzinfo=UTC)
+    return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
+
+
+def _logged_ms(before: bytes) -> int | None:
+    """The time in a log's line, before the request."""
+    logged, iso = _LOGGED_AT.search(before), _ISO_AT.search(before)
+    if logged is not None:
+        day, month, year, time, zone = logged.groups()
+        number = _MONTHS.index(month) + 1 if month in _MONTHS else 0
+        text = f"{year.decode()}-{number:02}-{day.decode()}T{time.decode()}{zone.decode()}"
+    elif iso is not None:
+        text = iso[1].decode().replace(",", ".")
+    else:
+        return None
+    try:
+        return _ms(datetime.fromisoformat(text))
+    except (ValueError, OverflowError) as error:
+        raise Unusable("its time is none") from error
+
+
+def _unescaped(text: bytes) -> bytes:
+    if b"\\" not in text:
+        return text
+    return _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()) if found[1] else found[2], text)
+
+
+def _header(text: bytes) -> bytes:
+    return b"" if text == b"-" else _unescaped(text)
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise Unusable("there is half of a surrogate pair in it") from error
+
+
+def _encoded(text: str) -> bytes:
+    """Percent-encoded where it must be."""
+    raw = _bytes(text)
+    if not raw.translate(None, _PLAIN):
+        return raw
+    return b"".join([_WRITTEN[byte] for byte in raw])

@@ -1,0 +1,221 @@
+"""The fields of an order's JSON, read one by one: each gives its value, or a fault and None.
+
+Never stops at the first fault, never guesses: what is not exactly what was asked for is a fault that says what to give.
+Invariants: a placeholder such as `undefined` is as good as nothing; no text has a character that a table cannot hold.
+
+>>> fields = Fields({"order_id": "7", "amuont": "1"}, ("order_id", "amount"))
+>>> fields.text("order_id")
+'7'
+>>> fields.refuse_unknown()
+>>> fields.faults[0].message
+'There is no such field; did you mean `amount`?'
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Final, NoReturn, TypeVar
+
+from clickclock.attribution import money, query
+from clickclock.attribution.account import PLACEHOLDERS
+from clickclock.foundation import errors
+
+ID_CHARS_MAX: Final = 256
+"""Twice the longest identifier that was seen."""
+QUANTITY_MAX: Final = 1_000_000
+FAULTS_MAX: Final = 50
+"""Nobody mends more at once, and an order of a thousand bad items would answer with megabytes."""
+EVENT_TIME_MS_MIN: Final = 10**12
+"""September 2001. What is below is in some other unit."""
+EVENT_TIME_MS_MAX: Final = 10**13 - 1
+_SHOWN_CHARS_MAX: Final = 64
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+class Reason(StrEnum):
+    """The code of an order's fault, stable for programs."""
+
+    MISSING = "missing"
+    UNKNOWN_CLIENT = "unknownClient"
+    UNAUTHORIZED = "unauthorized"
+    NOT_JSON = "notJson"
+    TOO_LARGE = "tooLarge"
+    UNKNOWN_FIELD = "unknownField"
+    UNKNOWN_EVENT = "unknownEvent"
+    BAD_TEXT = "badText"
+    BAD_EVENT_TIME = "badEventTime"
+    BAD_AMOUNT = "badAmount"
+    BAD_CURRENCY = "badCurrency"
+    BAD_STATUS = "badStatus"
+    BAD_ITEMS = "badItems"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault(errors.Fault):
+    """One thing wrong with an order: the field, a sentence that says what to do, and a code for programs."""
+
+    code: Reason | query.Reason
+
+
+class NotJson(errors.Malformed):
+    """This is not JSON; the text says where it breaks."""
+
+    code = "notJson"
+
+
+def read_json(raw: bytes) -> Any:
+    """The value that `raw` is in JSON. Raises `NotJson`, for a name that is given twice in one object, too."""
+    try:
+        return _decoder.decode(raw.decode())
+    except UnicodeDecodeError as error:
+        raise NotJson(f"The JSON is not UTF-8: byte {error.start + 1} cannot be read.") from error
+    except json.JSONDecodeError as error:
+        raise NotJson(f"This is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from error
+    except RecursionError as error:
+        raise NotJson("The JSON is nested too deeply.") from error
+    except ValueError as error:  # a number of thousands of digits
+        raise NotJson("The JSON has a number that is too long.") from error
+
+
+class Fields:
+    """The fields of one object. Each reader gives the value, or None where it is absent or faulty."""
+
+    def __init__(
+        self, given: Mapping[str, Any], known: tuple[str, ...], place: str = "", faults: list[Fault] | None = None
+    ) -> None:
+        self.given = given
+        self.faults: list[Fault] = [] if faults is None else faults
+        """In the order of reading; shared with the object that this one is a part of."""
+        self.faulty: set[str] = set()
+        self._known = known
+        self._place = place
+
+    def fault(self, name: str, message: str, code: Reason) -> None:
+        self.faulty.add(name)
+        self.faults.append(Fault(self._place + name, message, code))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are more faults than are told: looking for another is work for nobody."""
+        return len(self.faults) > FAULTS_MAX
+
+    def refuse_unknown(self) -> None:
+        """A misspelt `refunded_amount` that nobody noticed would be money: so every unknown name is a fault."""
+        for name in self.given:
+            if name not in self._known:
+                shown = _unstorable.sub("?", name[:_SHOWN_CHARS_MAX])
+                self.fault(shown, _unknown_field(shown, self._known), Reason.UNKNOWN_FIELD)
+            if self.is_full:
+                return
+
+    def text(self, name: str, *, required: bool = False) -> str | None:
+        value = self.given.get(name)
+        if value is None or (isinstance(value, str) and value in PLACEHOLDERS):
+            if required:
+                self.fault(name, "This is required; give it.", Reason.MISSING)
+            return None
+        if not isinstance(value, str):
+            self.fault(name, 'Give text, in quotes: "…".', Reason.BAD_TEXT)
+        elif len(value) > ID_CHARS_MAX:
+            self.fault(name, f"This has {len(value):,} characters; give at most {ID_CHARS_MAX}.", Reason.BAD_TEXT)
+        elif _unstorable.search(value):
+            self.fault(name, "This has a NUL character or half of a surrogate pair; remove it.", Reason.BAD_TEXT)
+        else:
+            return value
+        return None
+
+    def choice(self, name: str, choices: type[Choice], default: Choice, code: Reason) -> Choice | None:
+        value = self.text(name)
+        if value is None:
+            return None if name in self.faulty else default
+        try:
+            return choices(value)
+        except ValueError:
+            self.fault(name, f"Give one of {', '.join(choices)}.", code)
+            return None
+
+    def currency(self, name: str) -> str | None:
+        value = self.text(name, required=True)
+        if value is None or value in money.DIGITS:
+            return value
+        shown, capitals = value[:_SHOWN_CHARS_MAX], value.upper()
+        said = f"give it in capitals: `{capitals}`" if capitals in money.DIGITS else "give its three letters"
+        self.fault(name, f"`{shown}` is no currency of ISO 4217; {said}.", Reason.BAD_CURRENCY)
+        return None
+
+    def minor(self, name: str, currency: str | None, *, required: bool = False) -> int | None:
+        """An amount in minor units of `currency`; where that is not known, the amount cannot be either."""
+        if isinstance(self.given.get(name), int | float):
+            sentence = 'Give the amount as text, such as "12.30": in a JSON number, programs lose digits.'
+            self.fault(name, sentence, Reason.BAD_AMOUNT)
+            return None
+        value = self.text(name, required=required)
+        if value is None or currency is None:
+            return None
+        try:
+            return money.to_minor(value, currency)
+        except money.NoAmount as error:
+            self.fault(name, str(error), Reason.BAD_AMOUNT)
+            return None
+
+    def event_time_ms(self, name: str) -> int | None:
+        given = self.given.get(name)
+        value = _whole(given)
+        if value is not None and EVENT_TIME_MS_MIN <= value <= EVENT_TIME_MS_MAX:
+            return value
+        wanted = "milliseconds since 1970 (13 digits)"
+        if given is None or (isinstance(given, str) and given in PLACEHOLDERS):
+            self.fault(name, f"This is required; give {wanted}.", Reason.MISSING)
+        elif value is not None and EVENT_TIME_MS_MIN <= value * 1000 <= EVENT_TIME_MS_MAX:
+            self.fault(name, f"These are seconds; give {wanted}.", Reason.BAD_EVENT_TIME)
+        else:
+            self.fault(name, f"Give {wanted}.", Reason.BAD_EVENT_TIME)
+        return None
+
+    def quantity(self, name: str) -> int | None:
+        given = self.given.get(name)
+        value = 1 if given is None else _whole(given)
+        if value is not None and 1 <= value <= QUANTITY_MAX:
+            return value
+        self.fault(name, f"Give a whole number from 1 to {QUANTITY_MAX:,}.", Reason.BAD_ITEMS)
+        return None
+
+
+_DIGITS: Final = re.compile(r"[0-9]{1,16}")
+_unstorable: Final = re.compile("[\0\ud800-\udfff]")
+"""What JSON can write, and neither UTF-8 nor a database's text can hold."""
+
+
+def _whole(value: object) -> int | None:
+    """A whole number. Text of digits is one, too: some programs write 64-bit numbers so, to lose no digit."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return int(value) if isinstance(value, str) and _DIGITS.fullmatch(value) else None
+
+
+@lru_cache(maxsize=256)
+def _unknown_field(name: str, known: tuple[str, ...]) -> str:
+    """Kept, because one program makes one mistake ten thousand times."""
+    close = get_close_matches(name, known, 1)
+    return f"There is no such field; did you mean `{close[0]}`?" if close else "There is no such field; leave it out."
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value] # the set remembers
+        raise NotJson(f"The JSON gives {twice[:_SHOWN_CHARS_MAX]!r} twice in one object; give it once.")
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise NotJson(f"The JSON has {name}, which is not a JSON number; leave it out or give null.")
+
+
+_decoder: Final = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)

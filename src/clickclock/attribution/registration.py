@@ -1,0 +1,27 @@
+r"""The entry of a judged click: what the journal keeps, whatever the judgement.
+
+Never judges. Invariant: the raw request is in the line byte for byte, accepted or not.
+
+>>> line_of(judge(b"a=b", 5, Accounts()), "0" * 32, 5, connection("", b"", b""), b"a=b")[:2]
+b'r\t'
+"""
+
+import msgspec
+
+from clickclock.attribution.click import Click, Rejection
+from clickclock.attribution.entry import EntryKind, encode, encode_plain
+
+
+def line_of(judged: Click | Rejection, entry_id: str, received_ms: int, origin: bytes, query: bytes) -> bytes:
+    """One line for the journal. `origin` are the columns of `entry.connection`."""
+    if isinstance(judged, Click):
+        if judged.plain:
+            return encode_plain(entry_id, received_ms, origin, judged.profile, query)
+        return encode(EntryKind.CLICK, entry_id, received_ms, origin, judged.profile.encode(), query)
+    return encode(EntryKind.REJECTION, entry_id, received_ms, origin, detail_of(judged), query)
+
+
+def detail_of(rejection: Rejection) -> bytes:
+    """What the entry of a refused click says of it, as JSON: what it was, the kind, and every fault."""
+    faults = [{"field": each.field, "message": each.message, "code": each.code} for each in rejection.faults]
+    return msgspec.json.encode({"was": "click", "kind": rejection.kind, "faults": faults})

@@ -1,0 +1,129 @@
+r"""A sighting: what somebody who watches is shown of an entry, with its flags or its faults.
+
+Never judges anew: a click is read under the profile that accepted it, a rejection has the faults that it was given.
+Invariants: every entry makes a sighting, however odd; `query` or `order` is the request as it came.
+
+>>> from clickclock.attribution.entry import decode
+>>> line = b"r\t0\t1800000000000\t\t\t\t{}\tclient_id=shop-1\n"
+>>> sight(decode(line)).client_id
+'shop-1'
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from clickclock.attribution.account import Accounts, Profile
+from clickclock.attribution.click import Click, judge, present
+from clickclock.attribution.entry import Entry, EntryKind
+from clickclock.attribution.query import Unreadable, split, split_plain
+from clickclock.foundation.record import rfc3339
+
+
+class Seen(StrEnum):
+    """What was seen."""
+
+    CLICK = "click"
+    REJECTION = "rejection"
+    ORDER = "order"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One entry as it is shown. `client_id` is None where the request names none that can be read."""
+
+    seen: Seen
+    client_id: str | None
+    fields: dict[str, Any]
+    """By name, in JSON's types."""
+
+
+_SEEN = {
+    EntryKind.PLAIN_CLICK: Seen.CLICK,
+    EntryKind.CLICK: Seen.CLICK,
+    EntryKind.REJECTION: Seen.REJECTION,
+    EntryKind.ORDER: Seen.ORDER,
+    EntryKind.OTHER: Seen.OTHER,
+}
+_ACCOUNTS = {profile.value: Accounts(default_profile=profile) for profile in Profile}
+_IDENTIFIERS = ("cli_ubid", "device_id")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def sight(entry: Entry) -> Sighting:
+    """What is shown of an entry."""
+    seen = _SEEN[entry.kind]
+    request = _request(entry.raw)
+    plain = {name: value for name, value in request.items() if isinstance(value, str)}
+    identifier = next((name for name in _IDENTIFIERS if present(plain, name) is not None), None)
+    client_id = present(plain, "client_id")
+    fields: dict[str, Any] = {
+        "id": entry.id,
+        "receivedAt": _instant(entry.received_ms),
+        "clientId": client_id,
+        "sellerId": present(plain, "seller_id"),
+        "identifierName": identifier,
+        "identifier": identifier and plain[identifier],
+    }
+    if seen is Seen.CLICK:
+        fields |= _judged(entry)
+    if seen is Seen.REJECTION:
+        fields |= _refusal(entry.detail)
+    if entry.raw.startswith(b"{"):
+        fields["order"] = request or _text(entry.raw)
+    else:
+        fields |= {"parameters": request, "query": _text(entry.raw)}
+    fields |= {"address": entry.address, "agent": _text(entry.agent), "referer": _text(entry.referer)}
+    return Sighting(seen, client_id, fields)
+
+
+def _judged(entry: Entry) -> dict[str, Any]:
+    profile = entry.detail.decode("ascii", "replace")
+    click = judge(entry.raw, entry.received_ms, _ACCOUNTS.get(profile, _ACCOUNTS[Profile.OBSERVED]))
+    if not isinstance(click, Click):  # accepted by rules that are no longer these
+        return {"profile": profile, "eventTime": None, "effectiveTime": _instant(entry.received_ms), "flags": []}
+    return {
+        "profile": profile,
+        "eventTime": None if click.event_time_ms is None else _instant(click.event_time_ms),
+        "effectiveTime": _instant(click.effective_ms),
+        "flags": list(click.flags),
+    }
+
+
+def _refusal(detail: bytes) -> dict[str, Any]:
+    told = _object(detail)
+    faults = told.get("faults")
+    return {
+        "was": told.get("was"),
+        "kind": told.get("kind"),
+        "faults": [fault for fault in faults if isinstance(fault, dict)] if isinstance(faults, list) else [],
+    }
+
+
+def _request(raw: bytes) -> dict[str, Any]:
+    """The fields of an order, or the parameters of a query, as far as they can be read."""
+    if raw.startswith(b"{"):
+        return _object(raw)
+    try:
+        return {**(split_plain(raw) or split(raw))}
+    except Unreadable as unreadable:
+        return dict(unreadable.parameters)
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def _instant(ms: int) -> str:
+    return rfc3339(_EPOCH + timedelta(milliseconds=ms))

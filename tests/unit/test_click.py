@@ -1,0 +1,422 @@
+"""Clicks: what is accepted, with which flags, and every fault of what is not."""
+
+from typing import Any
+from urllib.parse import quote, quote_plus, urlencode
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clickclock.attribution.account import PLACEHOLDERS, Account, Accounts, ChannelRule, Profile
+from clickclock.attribution.click import Click, Flag, Kind, Rejection, judge, judge_fully
+from clickclock.attribution.query import Reason
+from tests.unit.test_query import mutated_queries
+
+NOW = 1_800_000_000_500
+MINUTE = 60_000
+DAY = 86_400_000
+STRICT = Accounts()
+OBSERVED = Accounts(default_profile=Profile.OBSERVED)
+BOTH = pytest.mark.parametrize("accounts", [STRICT, OBSERVED], ids=list(Profile))
+FIELDS = {
+    "client_id": "acme",
+    "cli_ubid": "u-1",
+    "seller_id": "os_62e8d1",
+    "asvt": "2|r9sga|0.004",
+    "atag": "BRAND_AD",
+    "event_time": "1800000000000",
+}
+
+
+def query(**changes: str | None) -> bytes:
+    """The parameters of a good click, with changes; None leaves one out."""
+    return urlencode({name: value for name, value in {**FIELDS, **changes}.items() if value is not None}).encode()
+
+
+def accepted(judged: Click | Rejection) -> Click:
+    assert isinstance(judged, Click), judged
+    return judged
+
+
+def flags(accounts: Accounts, raw: bytes) -> list[Flag]:
+    return list(accepted(judge(raw, NOW, accounts)).flags)
+
+
+def refused(accounts: Accounts, raw: bytes, kind: Kind = Kind.INVALID) -> list[tuple[str, Reason]]:
+    judged = judge(raw, NOW, accounts)
+    assert isinstance(judged, Rejection), judged
+    assert judged.kind is kind
+    assert all(fault.message.endswith(".") for fault in judged.faults)
+    return [(fault.field, fault.code) for fault in judged.faults]
+
+
+def missing(*names: str) -> list[tuple[str, Reason]]:
+    return [(name, Reason.MISSING) for name in names]
+
+
+# The usual click
+
+
+@BOTH
+def test_a_click_of_the_interface_is_plain_and_says_everything(accounts: Accounts) -> None:
+    raw = query(device_id="d-1", gclid="g", gaid="a", idfa="i", device_brand="samsung", fb_ad_id="7", utm_x="y")
+    click = accepted(judge(raw, NOW, accounts))
+    assert (click.plain, click.flags, click.query, click.received_ms) == (True, (), raw, NOW)
+    assert (click.client_id, click.seller_id, click.asvt, click.atag) == (
+        "acme",
+        "os_62e8d1",
+        "2|r9sga|0.004",
+        "BRAND_AD",
+    )
+    assert (click.event_time_ms, click.effective_ms) == (1_800_000_000_000, 1_800_000_000_000)
+    assert (click.gclid, click.gaid, click.idfa, click.device_brand, click.fb_ad_id) == ("g", "a", "i", "samsung", "7")
+    assert (click.device_model, click.uclid, click.fb_account_id) == (None, None, None)
+    assert (click.fb_campaign_id, click.fb_adset_id, click.value("utm_x")) == (None, None, "y")
+    assert click.profile is accounts.default.profile
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "value"),
+    [
+        ({"device_id": "d-1"}, "cli_ubid", "u-1"),
+        ({"device_id": "d-1", "cli_ubid": None}, "device_id", "d-1"),
+        ({"device_id": "d-1", "cli_ubid": "null"}, "device_id", "d-1"),
+        ({"device_id": "d-1", "cli_ubid": ""}, "device_id", "d-1"),
+        ({"device_id": "null"}, "cli_ubid", "u-1"),
+    ],
+)
+def test_cli_ubid_wins_over_device_id(changes: dict[str, str | None], name: str, value: str) -> None:
+    click = accepted(judge(query(**changes), NOW, STRICT))
+    assert (click.identifier_name, click.identifier) == (name, value)
+    assert {"cli_ubid": click.cli_ubid, "device_id": click.device_id}[name] == value
+
+
+@BOTH
+@given(st.text(min_size=1).filter(lambda text: "\0" not in text and text not in PLACEHOLDERS), st.booleans())
+def test_asvt_and_atag_are_opaque(accounts: Accounts, value: str, pluses: bool) -> None:
+    encoded = (quote_plus if pluses else quote)(value, safe="").encode()
+    raw = query(asvt=None, atag=None) + b"&asvt=" + encoded + b"&atag=" + encoded
+    click = accepted(judge(raw, NOW, accounts))
+    assert (click.asvt, click.atag, click.query) == (value, value, raw)
+
+
+@BOTH
+@settings(max_examples=400)
+@given(mutated_queries())
+def test_the_short_way_and_the_long_way_judge_alike(accounts: Accounts, raw: bytes) -> None:
+    judged, fully = judge(raw, NOW, accounts), judge_fully(raw, NOW, accounts)
+    if isinstance(judged, Click) and judged.plain:
+        assert judged.flags == ()
+        assert judged.effective_ms == judged.event_time_ms
+        assert not any(byte < 0x20 or byte in b"\\\x7f" for byte in raw)
+        judged = msgspec.structs.replace(judged, plain=False)
+    assert judged == fully
+
+
+@pytest.mark.parametrize("byte", [*range(0x20), 0x7F, ord("\\")])
+def test_a_plain_clicks_query_never_needs_an_escape(byte: int) -> None:
+    raw = query()
+    assert accepted(judge(raw, NOW, STRICT)).plain
+    for at in range(len(raw) + 1):
+        judged = judge(raw[:at] + bytes([byte]) + raw[at:], NOW, STRICT)
+        assert isinstance(judged, Rejection) or not judged.plain
+
+
+# What is absent
+
+
+@pytest.mark.parametrize("value", [None, *sorted(PLACEHOLDERS)], ids=repr)
+@pytest.mark.parametrize("name", ["client_id", "cli_ubid", "seller_id", "asvt", "atag", "event_time"])
+def test_a_required_parameter_that_is_absent_or_a_placeholder_is_named(name: str, value: str | None) -> None:
+    assert refused(STRICT, query(**{name: value})) == missing(name)
+
+
+def test_a_placeholder_is_one_however_it_is_encoded() -> None:
+    assert refused(STRICT, query(atag=None) + b"&atag=%6eu%6C%6C") == missing("atag")
+
+
+@pytest.mark.parametrize("value", ["NULL", "none", "nan", "-", "0", "null ", " "])
+def test_what_only_resembles_a_placeholder_is_a_value(value: str) -> None:
+    assert accepted(judge(query(atag=value), NOW, STRICT)).atag == value
+
+
+def test_every_fault_is_told_at_once() -> None:
+    expected = missing("client_id", "seller_id", "asvt", "atag", "cli_ubid", "gclid", "event_time")
+    assert refused(STRICT, b"utm_source=google") == expected
+    expected = [("event_time", Reason.BAD_EVENT_TIME)]
+    assert (
+        refused(STRICT, b"event_time=now") == missing("client_id", "seller_id", "asvt", "atag", "cli_ubid") + expected
+    )
+    assert refused(OBSERVED, b"") == missing("client_id", "seller_id", "cli_ubid")
+
+
+def test_the_first_value_of_a_repeated_parameter_counts_whatever_it_is() -> None:
+    click = accepted(judge(query() + b"&atag=other&seller_id=null", NOW, STRICT))
+    assert (click.atag, click.seller_id, click.plain) == ("BRAND_AD", "os_62e8d1", False)
+    assert refused(STRICT, b"atag=null&" + query()) == missing("atag")
+
+
+def test_optional_parameters_may_be_placeholders() -> None:
+    click = accepted(
+        judge(query(gaid="00000000-0000-0000-0000-000000000000", idfa="", fb_ad_id="undefined"), NOW, STRICT)
+    )
+    assert (click.gaid, click.idfa, click.fb_ad_id, click.flags, click.plain) == (None, None, None, (), False)
+
+
+# Google
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "sign", [{"source": "google"}, {"utm_source": "google"}, {"gad_source": "1"}, {"gbraid": "x"}, {"wbraid": "x"}]
+)
+def test_a_google_click_needs_its_gclid(accounts: Accounts, sign: dict[str, str]) -> None:
+    for absent in (None, "", "undefined"):
+        assert refused(accounts, query(**sign, gclid=absent)) == missing("gclid")
+    assert accepted(judge(query(**sign, gclid="EAIt"), NOW, accounts)).plain
+
+
+def test_the_accounts_rules_say_which_click_is_googles() -> None:
+    rule = ChannelRule(channel="google", parameter="network", values=("g",))
+    accounts = Accounts([Account(client_id="acme", channel_rules=(rule,))])
+    assert flags(accounts, query(utm_source="google")) == []
+    assert refused(accounts, query(network="g")) == missing("gclid")
+
+
+# Accounts
+
+
+def test_an_unknown_client_is_told_that_and_everything_else() -> None:
+    accounts = Accounts([Account(client_id="other")])
+    assert refused(accounts, query(), Kind.UNKNOWN_CLIENT) == [("client_id", Reason.UNKNOWN_CLIENT)]
+    expected = [("client_id", Reason.UNKNOWN_CLIENT), *missing("atag")]
+    assert refused(accounts, query(atag=None), Kind.UNKNOWN_CLIENT) == expected
+    assert refused(accounts, query(client_id=None)) == missing("client_id")
+
+
+def test_each_account_has_its_own_profile() -> None:
+    accounts = Accounts([Account(client_id="acme"), Account(client_id="tool", profile=Profile.OBSERVED)])
+    assert refused(accounts, query(atag=None)) == missing("atag")
+    click = accepted(judge(query(client_id="tool", atag=None), NOW, accounts))
+    assert (click.profile, click.flags) == (Profile.OBSERVED, (Flag.ATAG_ABSENT,))
+
+
+def test_a_rejection_says_whose_it_is() -> None:
+    judged = judge(query(atag=None), NOW, STRICT)
+    assert isinstance(judged, Rejection)
+    assert judged.client_id == "acme"
+
+
+# The time
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("offset_ms", "effective_ms", "flag"),
+    [
+        (0, NOW, None),
+        (5 * MINUTE, NOW + 5 * MINUTE, None),
+        (5 * MINUTE + 1, NOW, Flag.EVENT_TIME_AHEAD),
+        (9_000_000 * MINUTE, NOW, Flag.EVENT_TIME_AHEAD),
+        (-30 * DAY, NOW - 30 * DAY, None),
+        (-30 * DAY - 1, NOW - 30 * DAY - 1, Flag.STALE),
+        (-NOW, 0, Flag.STALE),
+    ],
+)
+def test_a_time_far_ahead_is_clamped_and_one_long_past_is_stale(
+    accounts: Accounts, offset_ms: int, effective_ms: int, flag: Flag | None
+) -> None:
+    click = accepted(judge(query(event_time=f"{NOW + offset_ms:013}"), NOW, accounts))
+    assert (click.event_time_ms, click.effective_ms) == (NOW + offset_ms, effective_ms)
+    assert click.flags == (() if flag is None else (flag,))
+    assert click.plain is (flag is None)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "said",
+    [
+        "now",
+        "-1800000000000",
+        "1800000000000.0",
+        "1.8e12",
+        "1_800_000_000_000",
+        "0x1a3185c5000",
+        " 1800000000000",
+        "1800000000000 ",
+        "0",
+        "180000000000",
+        "18000000000",
+        "18000000000000",
+        "١٨٠٠٠٠٠٠٠٠٠٠٠",
+        "²²²²²²²²²²²²²",
+        pytest.param("9" * 5000, id="5000 digits"),
+    ],
+)
+def test_anything_but_thirteen_digits_is_no_event_time(accounts: Accounts, said: str) -> None:
+    assert refused(accounts, query(event_time=said)) == [("event_time", Reason.BAD_EVENT_TIME)]
+
+
+def test_seconds_are_taken_in_observed_alone() -> None:
+    raw = query(event_time="1800000000")
+    assert refused(STRICT, raw) == [("event_time", Reason.BAD_EVENT_TIME)]
+    click = accepted(judge(raw, NOW, OBSERVED))
+    assert (click.event_time_ms, click.effective_ms) == (1_800_000_000_000, 1_800_000_000_000)
+    assert click.flags == (Flag.EVENT_TIME_SECONDS,)
+    assert flags(OBSERVED, query(event_time="1900000000")) == [Flag.EVENT_TIME_SECONDS, Flag.EVENT_TIME_AHEAD]
+    assert flags(OBSERVED, query(event_time="1700000000")) == [Flag.EVENT_TIME_SECONDS, Flag.STALE]
+
+
+# What `observed` lets pass
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, []),
+        ({"asvt": None}, [Flag.ASVT_ABSENT]),
+        ({"atag": "null"}, [Flag.ATAG_ABSENT]),
+        ({"asvt": "", "atag": None}, [Flag.ASVT_ABSENT, Flag.ATAG_ABSENT]),
+        ({"event_time": "undefined"}, [Flag.EVENT_TIME_ABSENT]),
+        ({"event_time": None, "atag": None}, [Flag.ATAG_ABSENT, Flag.EVENT_TIME_ABSENT]),
+        ({"uclid": "2|r9", "seller_id": None, "asvt": None, "atag": None}, [Flag.SPONSORED]),
+        ({"uclid": "2|r9", "seller_id": None}, [Flag.SPONSORED]),
+        ({"uclid": "2|r9", "atag": None}, [Flag.ATAG_ABSENT]),
+        ({"uclid": "2|r9"}, []),
+    ],
+)
+def test_each_deviation_has_its_own_flag_in_observed_and_is_a_fault_in_strict(
+    changes: dict[str, str | None], expected: list[Flag]
+) -> None:
+    assert flags(OBSERVED, query(**changes)) == expected
+    absent = [name for name in ("seller_id", "asvt", "atag", "event_time") if name in changes]
+    if absent:
+        assert refused(STRICT, query(**changes)) == missing(*absent)
+    else:
+        assert flags(STRICT, query(**changes)) == []
+
+
+def test_without_a_time_the_receive_time_counts() -> None:
+    click = accepted(judge(query(event_time=None), NOW, OBSERVED))
+    assert (click.event_time_ms, click.effective_ms) == (None, NOW)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"client_id": None}, ["client_id"]),
+        ({"cli_ubid": None}, ["cli_ubid"]),
+        ({"seller_id": None}, ["seller_id"]),
+        ({"seller_id": None, "uclid": "undefined"}, ["seller_id"]),
+        ({"seller_id": None, "uclid": "2|r9", "client_id": None}, ["client_id"]),
+    ],
+)
+def test_what_even_observed_requires(changes: dict[str, str | None], expected: list[str]) -> None:
+    assert refused(OBSERVED, query(**changes)) == missing(*expected)
+
+
+# What cannot be read
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("raw", "code"),
+    [
+        (b"utm_x=100%", Reason.BROKEN_ENCODING),
+        (b"utm_x=%zz", Reason.BROKEN_ENCODING),
+        (b"utm_x=\xff", Reason.NOT_UTF8),
+        (b"utm_x=%e9", Reason.NOT_UTF8),
+        (b"utm_x=\0", Reason.NUL),
+        (b"utm_x=%00", Reason.NUL),
+    ],
+)
+def test_bytes_that_are_no_text_are_refused_even_in_an_unknown_parameter(
+    accounts: Accounts, raw: bytes, code: Reason
+) -> None:
+    assert refused(accounts, query() + b"&" + raw) == [("utm_x", code)]
+
+
+def test_what_cannot_be_read_is_not_called_missing_as_well() -> None:
+    raw = query(seller_id=None, client_id=None, asvt=None) + b"&seller_id=%zz&client_id=%ff&a%73vt=%00"
+    expected = [("seller_id", Reason.BROKEN_ENCODING), ("client_id", Reason.NOT_UTF8), ("asvt", Reason.NUL)]
+    assert refused(STRICT, raw) == expected
+    assert refused(STRICT, query(atag=None, event_time="1") + b"&cli_ubid=%") == [
+        ("cli_ubid", Reason.BROKEN_ENCODING),
+        ("atag", Reason.MISSING),
+        ("event_time", Reason.BAD_EVENT_TIME),
+    ]
+
+
+@BOTH
+def test_too_many_parameters_are_refused_unread(accounts: Accounts) -> None:
+    most = query() + b"".join(b"&p%d=1" % number for number in range(94))
+    assert accepted(judge(most, NOW, accounts)).plain
+    assert refused(accounts, most + b"&one=more") == [("query", Reason.TOO_MANY_PARAMETERS)]
+    assert refused(accounts, b"x=1&" * 10_000) == [("query", Reason.TOO_MANY_PARAMETERS)]
+
+
+# Requests that real clients send
+
+UCLID = (
+    "2|r9sga6ewt7p9ps59stvm59gotyii6qht|0.0040838|1664429063646|12027|BRAND_AD_TAG|os_62e8d149a52d65.11278952|CPM|"
+    "b_Samsung|387071|187752|197248|197248||3246|4408|"
+)
+GCLID = "EAItIQoxChMIiYfIzLff6AIVPSsrCh0hqwA2EAYEKCPAEgJ09vD_IwE"
+DEEP_LINK = (
+    b"device_id=own-1&seller_id=s1&asvt=2|r9|{x}&client_id=acme&name=Fish & Chips&formula=a=b&device_id={gaid}"
+    b"&utm_source=push&utm_medium=app"
+)
+
+
+def test_an_android_deep_link_appended_as_it_is() -> None:
+    click = accepted(judge(DEEP_LINK, NOW, OBSERVED))
+    assert click.flags == (Flag.ATAG_ABSENT, Flag.EVENT_TIME_ABSENT)
+    assert (click.device_id, click.identifier_name, click.asvt, click.atag) == ("own-1", "device_id", "2|r9|{x}", None)
+    assert (click.value("name"), click.value("formula"), click.effective_ms) == ("Fish ", "a=b", NOW)
+    assert refused(STRICT, DEEP_LINK) == missing("atag", "event_time")
+    # The second screen of the app: the same click, milliseconds later.
+    assert accepted(judge(DEEP_LINK, NOW + 3, OBSERVED)).parameters == click.parameters
+
+
+def test_an_android_deep_link_with_an_atag_and_no_asvt() -> None:
+    raw = b"device_id=own-1&client_id=acme&seller_id=s1&atag=a|b"
+    assert flags(OBSERVED, raw) == [Flag.ASVT_ABSENT, Flag.EVENT_TIME_ABSENT]
+    assert refused(STRICT, raw) == missing("asvt", "event_time")
+
+
+@pytest.mark.parametrize(
+    ("event_time", "expected"),
+    [
+        (b"", [Flag.SPONSORED, Flag.EVENT_TIME_ABSENT]),
+        (b"&event_time=undefined", [Flag.SPONSORED, Flag.EVENT_TIME_ABSENT]),
+        (b"&event_time=1800000000000", [Flag.SPONSORED]),
+        (b"&event_time=1800000000", [Flag.SPONSORED, Flag.EVENT_TIME_SECONDS]),
+    ],
+)
+def test_a_node_tool_with_a_uclid(event_time: bytes, expected: list[Flag]) -> None:
+    raw = (
+        b"uclid="
+        + UCLID.replace("|", "%7C").encode()
+        + b"&client_id=acme&cli_ubid=a+user&device_id=undefined"
+        + event_time
+    )
+    click = accepted(judge(raw, NOW, OBSERVED))
+    assert list(click.flags) == expected
+    assert (click.uclid, click.identifier, click.device_id, click.query) == (UCLID, "a user", None, raw)
+    assert [name for name, _ in refused(STRICT, raw)][:3] == ["seller_id", "asvt", "atag"]
+
+
+@BOTH
+@pytest.mark.parametrize("encode", [str, quote], ids=["raw", "encoded"])
+def test_a_real_uclid_is_opaque(accounts: Accounts, encode: Any) -> None:
+    click = accepted(judge(query() + b"&uclid=" + encode(UCLID).encode(), NOW, accounts))
+    assert (click.uclid, click.plain, click.flags) == (UCLID, True, ())
+
+
+@BOTH
+def test_a_real_gclid(accounts: Accounts) -> None:
+    raw = query(gclid=GCLID, utm_source="google", gad_source="1")
+    click = accepted(judge(raw, NOW, accounts))
+    assert (click.gclid, click.plain, click.flags) == (GCLID, True, ())
+    assert refused(accounts, query(utm_source="google")) == missing("gclid")

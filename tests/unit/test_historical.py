@@ -1,0 +1,151 @@
+"""Clicks of the past: rows and log lines become the queries that the collector would have got."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clickclock.attribution.historical import Historical, Unusable, id_of, of_log_line, of_row, time_of
+from clickclock.attribution.query import split
+
+NEW_YEAR_MS = 1_767_225_600_000
+
+
+@given(
+    st.dictionaries(st.from_regex(r"[a-z_]{1,9}", fullmatch=True), st.text(min_size=1).filter(lambda t: "\0" not in t))
+)
+def test_every_value_of_a_row_reaches_the_query_unchanged(row: dict[str, str]) -> None:
+    columns = {name: value for name, value in row.items() if name not in ("query", "received_at")}
+    if not columns:
+        with pytest.raises(Unusable, match="empty"):
+            of_row(columns)
+    else:
+        assert split(of_row(columns).query) == columns
+
+
+def test_the_columns_are_parameters_and_two_have_a_meaning_of_their_own() -> None:
+    row = {"client_id": "shop-1", "asvt": "a|b", "received_at": "2026-01-01T00:00:00Z", "empty": "", "none": None}
+    assert of_row(row) == Historical(b"client_id=shop-1&asvt=a|b", NEW_YEAR_MS)
+    assert of_row({"query": "?a=%7C", "client_id": "not this"}) == Historical(b"a=%7C", None)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [NEW_YEAR_MS, f"{NEW_YEAR_MS}", float(NEW_YEAR_MS), datetime(2026, 1, 1, tzinfo=UTC), date(2026, 1, 1),
+     "2026-01-01T01:00:00+01:00", datetime(2026, 1, 1)],  # noqa: DTZ001 - tables hold such, and they mean UTC
+    ids=["int", "text", "float", "datetime", "date", "iso", "naive"],
+)  # fmt: skip
+def test_a_time_may_come_in_any_form_that_tables_have(told: object) -> None:
+    assert of_row({"client_id": "c", "received_at": told}).received_ms == NEW_YEAR_MS
+
+
+def test_a_time_keeps_its_milliseconds() -> None:
+    assert of_row({"query": "a=b", "received_at": "2026-01-01T00:00:00.123Z"}).received_ms == NEW_YEAR_MS + 123
+    assert of_row({"event_time": datetime(2026, 1, 1, 0, 0, 0, 123_000, UTC)}).query == b"event_time=1767225600123"
+
+
+@pytest.mark.parametrize(
+    "told", ["soon", "2026-01-01T00:00:00", NEW_YEAR_MS // 1000, "1e12", True, 0, "99999999999999"]
+)
+def test_a_receipt_that_is_no_time_in_milliseconds_or_with_a_zone_is_refused(told: object) -> None:
+    with pytest.raises(Unusable, match=r"received_at is .*; give milliseconds"):
+        of_row({"client_id": "c", "received_at": told})
+
+
+def test_a_number_that_a_reader_made_a_float_is_whole_again() -> None:
+    row = {"fb_ad_id": 23851234567890.0, "gone": float("nan"), "flag": True, "price": 0.5, "id": Decimal("7.10")}
+    assert of_row(row).query == b"fb_ad_id=23851234567890&flag=true&price=0.5&id=7.10"
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ({"fb_ad_id": 23851234567890123.0}, "digits were lost"),
+        ({"a": []}, "a is a list"),
+        ({"a": "", "b": None}, "the row is empty"),
+        ({"query": "?"}, "the query is empty"),
+        ({"query": "a" * 65_537}, "at most 65,536"),
+        ({"a": "\ud800"}, "surrogate"),
+    ],
+)
+def test_a_row_that_cannot_be_read_says_why(row: dict[str, object], sentence: str) -> None:
+    with pytest.raises(Unusable, match=sentence):
+        of_row(row)
+
+
+def test_bytes_that_are_not_utf_8_stay_as_they_are() -> None:
+    assert of_row({"a": b"\xff".decode("utf-8", "surrogateescape")}).query == b"a=%FF"
+    assert of_row({"query": b"a=\xff"}).query == b"a=\xff"
+
+
+@pytest.mark.parametrize(
+    ("line", "click"),
+    [
+        (b'1.2.3.4 - - [01/Jan/2026:01:00:00 +0100] "GET /aclick?a=b&c=%7C HTTP/1.1" 204 0 "-" "curl"\n',
+         Historical(b"a=b&c=%7C", NEW_YEAR_MS, b"curl")),
+        (b'::1 [01/Jan/2026:00:00:00 +0000] "GET /aclick?a=\\x22\\xC3\\xBC\\\\ HTTP/1.1" 204 0 "/s" "x \\"y\\""',
+         Historical(b'a="\xc3\xbc\\', NEW_YEAR_MS, b'x "y"', b"/s")),
+        (b'2026-01-01T00:00:00Z lb "GET https://c.example/ACLICK/?a=b HTTP/2.0" 204', Historical(b"a=b", NEW_YEAR_MS)),
+        (b'{"at":"2026-01-01T00:00:00.5Z","uri":"/aclick?a=b\\u0026c=d","status":204}',
+         Historical(b"a=b&c=d", NEW_YEAR_MS + 500)),
+        (b"https://clicks.example/aclick?a=b", Historical(b"a=b", None)),
+        (b"/aclick?a=b", Historical(b"a=b", None)),
+        (b"a=b&c=d\r\n", Historical(b"a=b&c=d", None)),
+        (b"?a=b", Historical(b"a=b", None)),
+        (b"https://shop.example/landing?a=b", Historical(b"a=b", None)),
+    ],
+)  # fmt: skip
+def test_a_line_of_a_log_a_url_and_a_bare_query_are_read(line: bytes, click: Historical) -> None:
+    assert of_log_line(line) == click
+
+
+@pytest.mark.parametrize("made", ["GET /index.html", "POST /aclick", "GET /", "OPTIONS *"])
+def test_a_line_of_another_request_is_none(made: str) -> None:
+    assert of_log_line(f'1.2.3.4 - - [01/Jan/2026:00:00:00 +0000] "{made} HTTP/1.1" 200 5'.encode()) is None
+
+
+@pytest.mark.parametrize("line", [b"", b"hello", b"a=b and more"])
+def test_a_line_without_a_click_says_so(line: bytes) -> None:
+    with pytest.raises(Unusable, match="aclick"):
+        of_log_line(line)
+
+
+@pytest.mark.parametrize("at", ["[31/Foo/2026:00:00:00 +0000]", "[32/Jan/2026:00:00:00 +0000]", "2026-13-01T00:00:00Z"])
+def test_a_line_with_a_time_that_is_none_says_so(at: str) -> None:
+    with pytest.raises(Unusable, match="its time is none"):
+        of_log_line(f'1.2.3.4 {at} "GET /aclick?a=b HTTP/1.1"'.encode())
+
+
+@pytest.mark.parametrize(
+    ("query", "time_ms"),
+    [
+        (b"a=b&event_time=1767225600000", NEW_YEAR_MS),
+        (b"a=%C3%BC&event_time=1767225600000", NEW_YEAR_MS),
+        (b"a=%zz&event_time=1767225600000", NEW_YEAR_MS),
+        (b"event_time=1767225600", NEW_YEAR_MS),
+        (b"event_time=soon", 0),
+        (b"event_time=17672256", 0),
+        (b"event_time=99999999999999", 0),
+        (b"%zz", 0),
+    ],
+)
+def test_where_nobody_wrote_down_when_a_click_came_it_says_so_itself(query: bytes, time_ms: int) -> None:
+    for now_ms in (5, NEW_YEAR_MS, 2 * NEW_YEAR_MS):
+        assert time_of(Historical(query, None), now_ms) == time_ms
+    assert time_of(Historical(query, 7), NEW_YEAR_MS) == 7
+
+
+def test_a_receipt_in_the_future_is_refused_and_clocks_may_differ_a_little() -> None:
+    assert time_of(Historical(b"a=b", NEW_YEAR_MS + 300_000), NEW_YEAR_MS) == NEW_YEAR_MS + 300_000
+    with pytest.raises(Unusable, match="future"):
+        time_of(Historical(b"a=b", NEW_YEAR_MS + 300_001), NEW_YEAR_MS)
+
+
+def test_the_same_click_has_the_same_id_and_ids_sort_by_time() -> None:
+    assert id_of(5, b"a=b", 0) == id_of(5, b"a=b", 0)
+    assert len({id_of(5, b"a=b", 0), id_of(5, b"a=b", 1), id_of(6, b"a=b", 0), id_of(5, b"a=c", 0)}) == 4
+    assert id_of(5, b"a=b", 0) < id_of(6, b"a=b", 0)
+    made = id_of(NEW_YEAR_MS, b"a=b", 0)
+    assert (len(made), made[12], made[16] in "89ab") == (32, "8", True)
