@@ -1,0 +1,39 @@
+"""The journal: what was acknowledged, on disk, in the order in which it came. This is its door.
+
+Never knows what a line means. One folder has one writer (`Journal`) and any number of readers; it holds `id`, `lock`
+and segments. Invariants: what `append` acknowledged is on disk; a reader gets whole frames only; a segment's number is
+never used twice.
+
+>>> for segment in segments(Path("journal/1")):
+...     for frame in read(segment):
+...         print(frame.lines)
+"""
+
+from clickclock.attribution.journal.frame import Frame
+from clickclock.attribution.journal.inspection import Summary, identity, inspect, slots
+from clickclock.attribution.journal.reader import Damage, Tail, read, verify
+from clickclock.attribution.journal.recovery import Recovery, is_taken
+from clickclock.attribution.journal.segment import Segment, State, delete, segments
+from clickclock.attribution.journal.writer import SYNC_BUCKETS_S, Done, Figures, Journal
+
+__all__ = [
+    "SYNC_BUCKETS_S",
+    "Damage",
+    "Done",
+    "Figures",
+    "Frame",
+    "Journal",
+    "Recovery",
+    "Segment",
+    "State",
+    "Summary",
+    "Tail",
+    "delete",
+    "identity",
+    "inspect",
+    "is_taken",
+    "read",
+    "segments",
+    "slots",
+    "verify",
+]

@@ -1,0 +1,177 @@
+"""One file of the journal: made in full beforehand, written frame by frame, sealed.
+
+Never decides when. A file is made as `.new`, filled with zeros and synced before it gets its name, so that a later
+`fdatasync` has no metadata to write; being written it is `.live`, and `.sealed` once its end mark is synced.
+Invariants: a `.live` file has a whole head or no byte at all; a `.sealed` file ends with its end mark; what stands
+before `end` was synced and is never written again.
+
+>>> path_of(Path("j"), 7, State.LIVE).name
+'000000000007.live'
+"""
+
+import contextlib
+import errno
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from clickclock.attribution.journal import frame
+from clickclock.attribution.journal.frame import BLOCK_BYTES, Kind, Place
+
+_ZEROS = bytes(2**20)
+
+
+class State(StrEnum):
+    """How far a segment has come."""
+
+    LIVE = "live"
+    SEALED = "sealed"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Segment:
+    """A segment as the folder shows it."""
+
+    number: int
+    path: Path
+    state: State
+
+
+def path_of(folder: Path, number: int, state: State) -> Path:
+    """Where a segment is."""
+    return folder / f"{number:012}.{state}"
+
+
+def segments(folder: Path) -> list[Segment]:
+    """The segments of one journal, in the order in which they were written."""
+    found: dict[int, Segment] = {}
+    for path in folder.iterdir():
+        number, _, suffix = path.name.partition(".")
+        if number.isdecimal() and suffix in {State.LIVE, State.SEALED}:
+            segment = Segment(int(number), path, State(suffix))
+            # Listed just while it was renamed: it is sealed.
+            if found.get(segment.number, segment).state is not State.SEALED or segment.state is State.SEALED:
+                found[segment.number] = segment
+    return sorted(found.values())
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names durable."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+class LiveSegment:
+    """A segment that is written. Used by one thread at a time; raises `OSError` when the disk refuses."""
+
+    def __init__(self, path: Path, number: int, seed: int, size: int) -> None:
+        self.path = path
+        self.number = number
+        self.seed = seed
+        self.size = size
+        self.end = BLOCK_BYTES
+        self.frames = 0
+        self.lines = 0
+        self.is_torn = False
+        """Whether bytes that the disk refused may stand behind `end`."""
+        self._fd = os.open(path, os.O_RDWR)
+
+    @classmethod
+    def make(cls, folder: Path, number: int, journal_id: bytes, size: int, now_ms: int) -> "LiveSegment":
+        """A new file of `size` bytes (a multiple of a block): its head and zeros, all of it on disk."""
+        path, fresh = path_of(folder, number, State.LIVE), folder / f"{number:012}.new"
+        parts, _ = frame.build(Kind.HEAD, Place(0, number, 0), now_ms, 1, frame.head(journal_id))
+        fd = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o640)
+        try:
+            try:
+                os.posix_fallocate(fd, 0, size)  # says at once that there is no room
+                for start in range(0, size, len(_ZEROS)):  # blocks that were only reserved cost metadata when written
+                    _write(fd, (_ZEROS[: size - start],), min(len(_ZEROS), size - start), start)
+                    os.fdatasync(fd)  # a commit that comes now waits for this much at most, not for all of it
+                _write(fd, parts, BLOCK_BYTES, 0)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            fresh.rename(path)
+            sync_folder(folder)
+        except OSError:
+            with contextlib.suppress(OSError):
+                fresh.unlink(missing_ok=True)
+            raise
+        return cls(path, number, frame.seed_of(journal_id), size)
+
+    @property
+    def place(self) -> Place:
+        """Where the next frame goes."""
+        return Place(self.seed, self.number, self.end)
+
+    @property
+    def sealed(self) -> Segment:
+        """As the folder shows it once it is sealed."""
+        return Segment(self.number, path_of(self.path.parent, self.number, State.SEALED), State.SEALED)
+
+    def has_room(self, size: int) -> bool:
+        """Whether a frame of `size` bytes fits, and the end mark behind it."""
+        return self.end + size + BLOCK_BYTES <= self.size
+
+    def write(self, parts: Sequence[bytes], size: int) -> None:
+        """Write and sync what goes to `place`. It counts only once `end` is moved behind it."""
+        _write(self._fd, parts, size, self.end)
+        os.fdatasync(self._fd)
+
+    def seal(self, now_ms: int) -> None:
+        """Cut the file at `end`, mark it there and rename it; drop it if it has no line. May be tried again."""
+        if not self.lines:
+            self._drop()
+            return
+        parts, size = frame.build(Kind.END, self.place, now_ms, 1, frame.end_mark(self.frames, self.lines))
+        # If we die before the rename, the next start finds the mark or cuts the rest, and seals it.
+        _write(self._fd, parts, size, self.end)
+        os.ftruncate(self._fd, self.end + size)
+        os.fsync(self._fd)
+        sealed = path_of(self.path.parent, self.number, State.SEALED)
+        if self.path.exists():
+            self.path.rename(sealed)
+        sync_folder(self.path.parent)
+        self.close()
+
+    def _drop(self) -> None:
+        folder = self.path.parent
+        if all(other.number == self.number for other in segments(folder)):
+            # The highest number in the folder is where the next start goes on. Without any it would begin anew, and
+            # what was compacted under the same numbers would be taken for what is written then.
+            os.ftruncate(self._fd, 0)
+            os.fsync(self._fd)
+        else:
+            self.path.unlink(missing_ok=True)
+        sync_folder(folder)  # what was refused must not come back with the name
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def delete(segment: Segment) -> None:
+    """Delete a sealed segment whose rows are elsewhere for good. Its number is never used again."""
+    assert segment.state is State.SEALED
+    folder = segment.path.parent
+    if all(other.number <= segment.number for other in segments(folder)):
+        # The highest number in the folder is where the next start goes on.
+        with contextlib.suppress(FileExistsError):
+            path_of(folder, segment.number + 1, State.LIVE).touch(mode=0o640, exist_ok=False)
+        sync_folder(folder)
+    segment.path.unlink(missing_ok=True)
+    sync_folder(folder)
+
+
+def _write(fd: int, parts: Sequence[bytes], size: int, offset: int) -> None:
+    if os.pwritev(fd, parts, offset) != size:
+        raise OSError(errno.ENOSPC, "the disk took only a part")

@@ -1,0 +1,360 @@
+r"""The journal as its one writer sees it: lines in, one write and one `fdatasync` for all that wait, then the answers.
+
+Never blocks the event loop, never waits for more to come: the next commit starts when the last one has returned, with
+everything that came meanwhile. Never reads what lines mean.
+Invariants: `done(None)` is called only after an `fdatasync` that covers the line has returned; after a failed write or
+sync the segment is closed where the last good frame ends and nothing more is written to it, so that the same pages are
+never trusted again; a line whose `done` got an error is in no frame that a reader gets. (One case is beyond us: a disk
+that refuses the sync, then refuses to cut, then takes nothing more until this process dies. If the refused frame
+reached the disk all the same, the next start cannot know it from a good one, and keeps it.)
+
+>>> journal = await Journal.open(Path("journal/1"))
+>>> journal.append(b"a line\n", lambda error: print(error or "on disk"))
+>>> await journal.close()
+on disk
+"""
+
+import asyncio
+import logging
+import math
+import os
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+from clickclock.attribution.errors import JournalFailing
+from clickclock.attribution.journal import frame
+from clickclock.attribution.journal.frame import BLOCK_BYTES, CUTS_MAX, Kind, padded
+from clickclock.attribution.journal.keeper import Keeper
+from clickclock.attribution.journal.recovery import Recovery, lock, recover
+from clickclock.attribution.journal.segment import LiveSegment, Segment
+from clickclock.foundation.clock import Clock, SystemClock
+
+Done = Callable[[Exception | None], None]
+"""Told of a line, on the loop: None once it is on disk, else a `JournalFailing` that says why it is not."""
+
+SEGMENT_BYTES = 64 * 2**20
+SEGMENT_AGE_S = 60.0
+LINES_MAX = 1024
+"""Lines in one frame: more make a commit longer and not cheaper."""
+SYNC_BUCKETS_S = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Figures:
+    """What was done since the start.
+
+    `bytes` are those of the lines; `sync_s` is what the disk took for all commits, write and sync, and `sync_counts`
+    are the commits by `SYNC_BUCKETS_S` (the last one: those that took longer).
+    """
+
+    commits: int = 0
+    lines: int = 0
+    bytes: int = 0
+    refused: int = 0
+    sealed: int = 0
+    sync_s: float = 0.0
+    sync_counts: list[int] = field(default_factory=lambda: [0] * (len(SYNC_BUCKETS_S) + 1))
+
+
+class Batch(NamedTuple):
+    """What one commit writes, and who is told of it."""
+
+    lines: list[bytes]
+    dones: list[Done]
+    probes: list[Done]
+
+
+class Journal:
+    """The one writer of one folder. All its methods belong to the loop that opened it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        lock_fd: int,
+        recovery: Recovery,
+        segment_bytes: int,
+        segment_age_s: float,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        on_sealed: Callable[[Segment], None] | None,
+    ) -> None:
+        self.folder = folder
+        self.recovery = recovery
+        self.figures = Figures()
+        self.waiting = 0
+        """Lines of which nothing was told yet. How many there may be is for the caller to decide."""
+        self._lock_fd = lock_fd
+        self._age_s = segment_age_s
+        self._clock = clock
+        self._loop = loop
+        self._on_sealed = on_sealed
+        self._lines: list[bytes] = []
+        self._dones: list[Done] = []
+        self._probes: list[Done] = []
+        self._is_resting = True
+        """Whether neither the commit thread nor a call that the loop will make has anything to do."""
+        self._batches: SimpleQueue[Batch | None] = SimpleQueue()
+        self._segment: LiveSegment | None = None
+        self._old_at_s = math.inf
+        self._is_failing = False
+        self._is_closing = self._has_ended = False
+        self._keeper = Keeper(
+            folder,
+            recovery.journal_id,
+            recovery.next_number,
+            segment_bytes // BLOCK_BYTES * BLOCK_BYTES,
+            clock,
+            self._was_sealed,
+        )
+        self._thread = threading.Thread(target=self._run, name="journal-commit", daemon=True)
+
+    @classmethod
+    async def open(
+        cls,
+        folder: Path,
+        *,
+        segment_bytes: int = SEGMENT_BYTES,
+        segment_age_s: float = SEGMENT_AGE_S,
+        clock: Clock | None = None,
+        taken_wait_s: float = 0.0,
+        on_sealed: Callable[[Segment], None] | None = None,
+    ) -> "Journal":
+        """Take the folder (made if missing), cut and seal what a crash left (`recovery`), and be ready to write.
+
+        A segment is sealed at `segment_bytes` (full blocks of 4096), or `segment_age_s` after its first line;
+        `on_sealed` is then called on the loop. Raises `JournalTaken` when another process has the folder for
+        `taken_wait_s` longer (one that drains lets go), `JournalFailing` when the disk refuses.
+        """
+        clock = clock or SystemClock()
+        loop = asyncio.get_running_loop()
+
+        def begin() -> "Journal":
+            lock_fd = lock(folder, taken_wait_s)
+            try:
+                recovery = recover(folder, int(clock.now().timestamp() * 1000))
+                journal = cls(folder, lock_fd, recovery, segment_bytes, segment_age_s, clock, loop, on_sealed)
+                journal._begin()
+            except BaseException:
+                os.close(lock_fd)
+                raise
+            return journal
+
+        try:
+            return await asyncio.to_thread(begin)
+        except OSError as error:
+            raise _failing(error) from error
+
+    @property
+    def id(self) -> str:
+        """The journal's name for ever, 32 hex digits; with a segment's number it names a segment anywhere."""
+        return self.recovery.journal_id.hex()
+
+    def append(self, line: bytes, done: Done) -> None:
+        """Keep `line`, which ends with its only LF; `done` is called on the loop once it is on disk or refused."""
+        self.waiting += 1
+        self._lines.append(line)
+        self._dones.append(done)
+        if self._is_resting:
+            self._start()
+
+    async def probe(self) -> None:
+        """Write nothing and sync it, among the others. Raises `JournalFailing` if that cannot be done."""
+        told: asyncio.Future[Exception | None] = self._loop.create_future()
+        self.waiting += 1
+        self._probes.append(lambda error: None if told.done() else told.set_result(error))
+        if self._is_resting:
+            self._start()
+        error = await told
+        if error is not None:
+            raise error
+
+    async def close(self) -> None:
+        """Commit what waits, tell of it, seal, and let go of the folder."""
+        self._is_closing = True
+        if self._is_resting:
+            self._start()
+        await asyncio.to_thread(self._thread.join)
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+    # On the loop. At any time one batch is being committed, or one of these is about to be called, or all rests.
+
+    def _start(self) -> None:
+        # Not at once: what else the loop has read in this round goes with it.
+        self._is_resting = False
+        self._loop.call_soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        """Give the commit thread everything that waits."""
+        if self._has_ended:
+            self._refuse_all()
+        elif self._lines or self._probes:
+            lines, dones = self._lines[:LINES_MAX], self._dones[:LINES_MAX]
+            del self._lines[:LINES_MAX], self._dones[:LINES_MAX]
+            probes, self._probes = self._probes, []
+            self._batches.put(Batch(lines, dones, probes))
+        elif self._is_closing:
+            self._batches.put(None)
+        else:
+            self._is_resting = True
+
+    def _refuse_all(self) -> None:
+        self._has_ended = self._is_resting = True
+        dones, self._dones = [*self._dones, *self._probes], []
+        self._lines.clear()
+        self._probes.clear()
+        self.figures.refused += len(dones)
+        self._tell(dones, JournalFailing("The journal is closed; send the request again in a moment."))
+
+    def _tell(self, dones: list[Done], error: Exception | None) -> None:
+        self.waiting -= len(dones)
+        for done in dones:
+            try:
+                done(error)
+            except Exception:  # noqa: BLE001 - one caller that fails must not cost the others their answers
+                _log.exception("an answer could not be given")
+
+    def _committed(self, batch: Batch, size: int, took_s: float) -> None:
+        figures = self.figures
+        figures.commits += 1
+        figures.lines += len(batch.lines)
+        figures.bytes += size
+        figures.sync_s += took_s
+        figures.sync_counts[bisect_left(SYNC_BUCKETS_S, took_s)] += 1
+        self._tell(batch.dones + batch.probes, None)
+        # After the answers: to write to sockets and to join lines at once, two threads would fight for the interpreter.
+        self._hand_over()
+
+    def _refused(self, batch: Batch, error: Exception) -> None:
+        self.figures.refused += len(batch.lines)
+        self._tell(batch.dones + batch.probes, error)
+        self._hand_over()
+
+    def _tell_sealed(self, segment: Segment) -> None:
+        self.figures.sealed += 1
+        if self._on_sealed is not None:
+            self._on_sealed(segment)
+
+    # On the commit thread.
+
+    def _begin(self) -> None:
+        try:
+            self._segment = self._keeper.take(BLOCK_BYTES)
+        except BaseException:
+            self._keeper.close()
+            raise
+        for path in self.recovery.empty:
+            path.unlink(missing_ok=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            while self._step():
+                pass
+            self._retire()
+            self._keeper.close()
+        finally:  # whatever ended it, nobody waits in vain
+            self._call(self._refuse_all)
+
+    def _step(self) -> bool:
+        left_s = self._old_at_s - self._clock.monotonic_s()
+        try:
+            batch = self._batches.get(timeout=None if left_s == math.inf else max(0.0, left_s))
+        except Empty:
+            self._retire()
+            return True
+        if batch is not None:
+            self._commit(batch)
+            if self._clock.monotonic_s() >= self._old_at_s:
+                self._retire()
+        return batch is not None
+
+    def _commit(self, batch: Batch) -> None:
+        try:
+            payload = b"".join(batch.lines)
+            took_s = self._write(payload, len(batch.lines))
+        except Exception as error:  # noqa: BLE001 - whatever it was, they must be told
+            self._has_failed(error)
+            self._call(self._refused, batch, _failing(error))
+            return
+        self._call(self._committed, batch, len(payload), took_s)
+        if self._is_failing:
+            self._is_failing = False
+            _log.info("journal %s: the disk writes again", self.folder)
+
+    def _write(self, payload: bytes, count: int) -> float:
+        """One frame, synced; returns how many seconds the disk took."""
+        size = padded(len(payload))
+        if self._segment is not None and not self._segment.has_room(size):
+            self._retire()
+        if self._segment is None:
+            self._segment = self._keeper.take(size + BLOCK_BYTES)
+            self._remember_cuts(self._segment)
+        segment = self._segment
+        kind = Kind.FRAME if count else Kind.PROBE
+        parts, _ = frame.build(kind, segment.place, self._now_ms(), count, payload)
+        began_s = time.perf_counter()
+        segment.write(parts, size)
+        took_s = time.perf_counter() - began_s
+        if count:
+            if not segment.lines:
+                self._old_at_s = self._clock.monotonic_s() + self._age_s
+            segment.end += size
+            segment.frames += 1
+            segment.lines += count
+        return took_s
+
+    def _remember_cuts(self, segment: LiveSegment) -> None:
+        """If we die while the disk still refuses to cut those before, the next start reads here where they end."""
+        uncut = self._keeper.uncut()
+        if len(uncut) > CUTS_MAX:
+            raise OSError("too many segments wait to be cut")
+        if uncut:
+            parts, size = frame.build(Kind.CUTS, segment.place, self._now_ms(), len(uncut), frame.cuts(uncut))
+            segment.write(parts, size)
+            segment.end += size
+
+    def _has_failed(self, error: Exception) -> None:
+        if not self._is_failing:
+            self._is_failing = True
+            _log.error("journal %s: the disk refuses: %s", self.folder, error)
+        segment, self._segment, self._old_at_s = self._segment, None, math.inf
+        if segment is not None:
+            segment.is_torn = True
+            try:
+                segment.seal(self._now_ms())  # before anyone is told: a reader must never see what was refused
+            except OSError:
+                self._keeper.retire(segment)
+            else:
+                if segment.lines:
+                    self._was_sealed(segment.sealed)
+
+    def _retire(self) -> None:
+        segment, self._segment, self._old_at_s = self._segment, None, math.inf
+        if segment is not None:
+            self._keeper.retire(segment)
+
+    def _was_sealed(self, segment: Segment) -> None:
+        self._call(self._tell_sealed, segment)
+
+    def _call(self, function: Callable[..., None], *arguments: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(function, *arguments)
+        except RuntimeError:  # the loop was closed first: nobody is there to be told
+            _log.warning("journal %s: the loop ended before the journal", self.folder)
+
+    def _now_ms(self) -> int:
+        return int(self._clock.now().timestamp() * 1000)
+
+
+def _failing(error: Exception) -> JournalFailing:
+    return JournalFailing(f"The journal's disk refuses to write ({error}); free some space or mend it and try again.")

@@ -1,0 +1,234 @@
+"""`clickclock journal`: what the collector's journals hold, whether it is whole, and what comes in.
+
+Never writes, and needs no service: it reads the files. Invariants: `verify` ends with 1 exactly when something is
+damaged; a live journal can be looked at while it is written.
+
+>>> sorted(journal.commands)
+['inspect', 'tail', 'verify']
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.calling import print_json
+from clickclock.cli.following import INTERRUPTED
+from clickclock.cli.rendering import size, table, when
+from clickclock.cli.settings import FILE, FOLDER, given, refuse
+from clickclock.foundation.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from clickclock.attribution.entry import Entry
+
+POLL_S = 0.1
+"""How often `tail` looks: often enough to seem live, seldom enough to cost nothing."""
+
+SLOTS = table(
+    "journals",
+    ("journal", "slot"),
+    ("id", "id"),
+    ("written now", "taken"),
+    ("segments", "segmentCount"),
+    ("entries", "lines"),
+    ("size", "bytes", size),
+    empty="There is no journal.",
+)
+SEGMENTS = table(
+    "segments",
+    ("journal", "slot"),
+    ("segment", "number"),
+    ("state", "state"),
+    ("entries", "lines"),
+    ("frames", "frames"),
+    ("in use", "usedBytes", size),
+    ("size", "bytes", size),
+    ("first", "firstAt", when),
+    ("last", "lastAt", when),
+    empty="",
+)
+DAMAGES = table("damages", ("file", "file"), ("offset", "offset"), ("what", "sentence"), empty="Everything is whole.")
+
+
+@click.group()
+def journal() -> None:
+    """Look at what the collector wrote."""
+
+
+def at_data_dir(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say where the journals are."""
+    for option in (
+        click.option("--data-dir", type=FOLDER, help="Folder for the store and logs, as given to the service."),
+        click.option("--config", type=FILE, envvar="CLICKCLOCK_CONFIG", show_envvar=True, help="Settings as TOML."),
+    ):
+        command = option(command)
+    return command
+
+
+@journal.command()
+@at_data_dir
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def inspect(config: Path | None, data_dir: Path | None, as_json: bool) -> None:
+    """Show the journals and their segments."""
+    from clickclock.attribution import journal as door  # noqa: PLC0415 (loaded when it is used)
+
+    found, rows = [], []
+    for slot in _slots(config, data_dir):
+        segments = [_row(slot, summary) for each in door.segments(slot) if (summary := _try(door.inspect, each))]
+        rows += segments
+        found.append(
+            {
+                "slot": slot.name,
+                "id": door.identity(slot),
+                "taken": door.is_taken(slot),
+                "segmentCount": len(segments),
+                "lines": sum(each["lines"] for each in segments),
+                "bytes": sum(each["bytes"] for each in segments),
+            }
+        )
+    answer = {"journals": found, "segments": rows}
+    if as_json:
+        print_json(answer)
+        return
+    SLOTS(answer)
+    if rows:
+        click.echo()
+        SEGMENTS(answer)
+
+
+@journal.command()
+@at_data_dir
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@click.pass_context
+def verify(ctx: click.Context, config: Path | None, data_dir: Path | None, as_json: bool) -> None:
+    """Compute every checksum; exit code 1 if something is damaged."""
+    from clickclock.attribution import journal as door  # noqa: PLC0415 (loaded when it is used)
+
+    damages: list[door.Damage] = []
+    looked_at = 0
+    for slot in _slots(config, data_dir):
+        for segment in door.segments(slot):
+            damages += _try(door.verify, segment) or []
+            looked_at += 1
+    rows = [{"file": str(each.path), "offset": each.offset, "sentence": each.sentence} for each in damages]
+    answer = {"segments": looked_at, "damages": rows}
+    if as_json:
+        print_json(answer)
+    else:
+        DAMAGES(answer)
+    ctx.exit(1 if damages else 0)
+
+
+@journal.command()
+@at_data_dir
+@click.option("--from-start", is_flag=True, help="Begin with the oldest entry that is there.")
+@click.option("--no-follow", is_flag=True, help="End with the newest entry that is there; as if --from-start.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object on each line.")
+@click.pass_context
+def tail(
+    ctx: click.Context, config: Path | None, data_dir: Path | None, from_start: bool, no_follow: bool, as_json: bool
+) -> None:
+    """Show entries as they come."""
+    from clickclock.attribution.entry import decode  # noqa: PLC0415 (loaded when it is used)
+
+    try:
+        for line in _lines(config, data_dir, from_end=not (from_start or no_follow), follow=not no_follow):
+            try:
+                entry = decode(line)
+            except ValueError as error:
+                click.echo(f"What is no entry: {error}", err=True)
+                continue
+            told = _told(entry)
+            click.echo(json.dumps(told, ensure_ascii=False) if as_json else _text(told))
+    except KeyboardInterrupt:
+        ctx.exit(INTERRUPTED)
+
+
+def _lines(config: Path | None, data_dir: Path | None, *, from_end: bool, follow: bool) -> Iterator[bytes]:
+    """The lines of all journals as they come, those that begin later as well."""
+    from clickclock.attribution.errors import JournalDamaged  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.attribution.journal import Tail  # noqa: PLC0415 (loaded when it is used)
+
+    tails = {slot: Tail(slot, from_end=from_end) for slot in _slots(config, data_dir)}
+    rest = Event()
+    while True:
+        came = False
+        for each in tails.values():
+            try:
+                for frame in each.read_more():
+                    came = True
+                    yield from frame.lines
+            except JournalDamaged as damaged:
+                came = True
+                click.echo(str(damaged), err=True)
+        if came:
+            continue
+        if not follow:
+            return
+        rest.wait(POLL_S)
+        for slot in _slots(config, data_dir):
+            if slot not in tails:
+                tails[slot] = Tail(slot)
+
+
+def _slots(config: Path | None, data_dir: Path | None) -> list[Path]:
+    from clickclock.attribution.journal import slots  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (loaded when it is used)
+
+    try:
+        loaded = load(config, environment(), given({"data_dir": data_dir}))
+    except ConfigurationError as error:
+        raise refuse(error) from error
+    return slots(loaded.data_dir / "journal")
+
+
+def _try(look: Callable[[Any], Any], segment: Any) -> Any:
+    """What `look` finds; None if the segment was compacted meanwhile."""
+    try:
+        return look(segment)
+    except FileNotFoundError:
+        return None
+
+
+def _row(slot: Path, summary: Any) -> dict[str, Any]:
+    return {
+        "slot": slot.name,
+        "number": summary.segment.number,
+        "state": summary.state,
+        "lines": summary.lines,
+        "frames": summary.frames,
+        "usedBytes": summary.used_bytes,
+        "bytes": summary.bytes,
+        "firstAt": _instant(summary.first_ms),
+        "lastAt": _instant(summary.last_ms),
+        "file": str(summary.segment.path),
+    }
+
+
+def _instant(ms: int | None) -> str | None:
+    from clickclock.foundation.record import rfc3339  # noqa: PLC0415 (loaded when it is used)
+
+    return None if ms is None else rfc3339(datetime.fromtimestamp(ms / 1000, UTC))
+
+
+def _told(entry: "Entry") -> dict[str, Any]:
+    return {
+        "kind": entry.kind.name.lower(),
+        "id": entry.id,
+        "receivedAt": _instant(entry.received_ms),
+        "address": entry.address,
+        "agent": entry.agent.decode(errors="replace"),
+        "referer": entry.referer.decode(errors="replace"),
+        "detail": entry.detail.decode(errors="replace"),
+        "raw": entry.raw.decode(errors="replace"),
+    }
+
+
+def _text(told: dict[str, Any]) -> str:
+    """One line, whatever a client sent: what would move the cursor is shown as a space."""
+    parts = (when(told["receivedAt"]), told["kind"].replace("_", " "), told["detail"], told["raw"])
+    return "  ".join("".join(char if char.isprintable() else " " for char in part) for part in parts)

@@ -1,0 +1,550 @@
+"""The journal's promises, on real files: what is told, what is read, what is cut, what is damage."""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from clickclock.attribution.errors import JournalDamaged, JournalFailing, JournalTaken
+from clickclock.attribution.journal import (
+    Damage,
+    Frame,
+    Journal,
+    Segment,
+    State,
+    Tail,
+    delete,
+    frame,
+    identity,
+    inspect,
+    read,
+    segments,
+    verify,
+)
+from clickclock.attribution.journal.frame import BLOCK_BYTES, HEADER_BYTES
+from clickclock.attribution.journal.recovery import recover
+from clickclock.cli.journal import journal as command
+from clickclock.foundation.clock import ManualClock
+
+SMALL = 16 * BLOCK_BYTES
+DEADLINE_S = 20.0
+
+
+async def keep(journal: Journal, *lines: bytes) -> None:
+    """Append lines and wait until all are on disk; raises what the first refused one was told."""
+    left = len(lines)
+    told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def done(error: Exception | None) -> None:
+        nonlocal left
+        left -= 1
+        if error is not None and not told.done():
+            told.set_exception(error)
+        elif not left and not told.done():
+            told.set_result(None)
+
+    for line in lines:
+        journal.append(line, done)
+    async with asyncio.timeout(DEADLINE_S):
+        await told
+
+
+def lines_of(folder: Path) -> list[bytes]:
+    return [line for segment in segments(folder) for frame in read(segment) for line in frame.lines]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+async def crashed(folder: Path, *frames: bytes) -> Path:
+    """A folder as a crash leaves it, each frame of one line; the path of the live segment."""
+    journal = await Journal.open(folder, segment_bytes=SMALL)
+    for line in frames:
+        await keep(journal, line)
+    segment = next(each for each in segments(folder) if inspect(each).lines)
+    left = segment.path.read_bytes()
+    await journal.close()
+    for each in segments(folder):
+        each.path.unlink()
+    segment.path.write_bytes(left)
+    return segment.path
+
+
+async def test_what_was_acknowledged_is_read_in_order(tmp_path: Path) -> None:
+    lines = [b"line %d\n" % number for number in range(3000)]
+    journal = await Journal.open(tmp_path / "1")
+    await keep(journal, *lines)
+    assert lines_of(tmp_path / "1") == lines
+    assert journal.waiting == 0
+    await journal.close()
+    assert lines_of(tmp_path / "1") == lines
+    (sealed,) = segments(tmp_path / "1")
+    assert sealed.state is State.SEALED
+    assert inspect(sealed).bytes < 2 * len(b"".join(lines))  # cut: it was made with a megabyte
+
+
+async def test_what_waits_is_written_together(tmp_path: Path) -> None:
+    journal = await Journal.open(tmp_path)
+    await keep(journal, *[b"x\n"] * 500)
+    assert journal.figures.commits == 1
+    assert (journal.figures.lines, journal.figures.bytes) == (500, 1000)
+    assert sum(journal.figures.sync_counts) == 1
+    await journal.close()
+
+
+async def test_how_many_wait_can_be_seen(tmp_path: Path) -> None:
+    journal = await Journal.open(tmp_path)
+    kept = asyncio.ensure_future(keep(journal, b"1\n", b"2\n"))
+    while not journal.waiting:
+        await asyncio.wait([kept], timeout=0)
+    assert journal.waiting == 2
+    await kept
+    assert journal.waiting == 0
+    await journal.close()
+
+
+async def test_one_answer_that_fails_does_not_cost_the_others_theirs(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = await Journal.open(tmp_path)
+
+    def broken(_: Exception | None) -> None:
+        raise ConnectionError("this client has gone")
+
+    journal.append(b"first\n", broken)
+    await keep(journal, b"second\n")
+    await journal.close()
+    assert lines_of(tmp_path) == [b"first\n", b"second\n"]
+    assert "an answer could not be given" in caplog.text
+
+
+async def test_closing_commits_what_waits_and_then_refuses(tmp_path: Path) -> None:
+    journal = await Journal.open(tmp_path)
+    kept = asyncio.gather(*(keep(journal, b"%d\n" % number) for number in range(10)))
+    while not journal.waiting:
+        await asyncio.wait([kept], timeout=0)
+    await journal.close()
+    await kept
+    assert len(lines_of(tmp_path)) == 10
+    with pytest.raises(JournalFailing, match="closed"):
+        await keep(journal, b"late\n")
+    with pytest.raises(JournalFailing, match="closed"):
+        await journal.probe()
+    await journal.close()
+
+
+async def test_a_journal_has_one_writer(tmp_path: Path) -> None:
+    first = await Journal.open(tmp_path)
+    with pytest.raises(JournalTaken):
+        await Journal.open(tmp_path)
+    second = asyncio.ensure_future(Journal.open(tmp_path, taken_wait_s=DEADLINE_S))
+    await keep(first, b"one that drains\n")
+    await first.close()
+    journal = await second
+    assert journal.id == first.id
+    await journal.close()
+
+
+async def test_a_probe_syncs_and_leaves_nothing(tmp_path: Path) -> None:
+    journal = await Journal.open(tmp_path, segment_bytes=SMALL)
+    for _ in range(40):
+        await journal.probe()
+    await keep(journal, b"1\n")
+    await journal.probe()
+    await keep(journal, b"2\n")
+    await journal.probe()
+    assert lines_of(tmp_path) == [b"1\n", b"2\n"]
+    await journal.close()
+    assert lines_of(tmp_path) == [b"1\n", b"2\n"]
+    assert journal.figures.lines == 2
+
+
+async def test_a_full_segment_is_sealed_and_the_next_one_begun(tmp_path: Path) -> None:
+    sealed: list[Segment] = []
+    journal = await Journal.open(tmp_path, segment_bytes=SMALL, on_sealed=sealed.append)
+    lines = [b"%d\n" % number for number in range(100)]
+    for line in lines:
+        await keep(journal, line)
+    await journal.close()
+    assert lines_of(tmp_path) == lines
+    assert [each.number for each in sealed] == [each.number for each in segments(tmp_path)]
+    assert len(sealed) == -(-100 // 14)
+    assert journal.figures.sealed == len(sealed)
+    assert [verify(segment) for segment in segments(tmp_path)] == [[]] * len(sealed)
+
+
+async def test_a_frame_longer_than_a_segment_gets_one_of_its_size(tmp_path: Path) -> None:
+    journal = await Journal.open(tmp_path, segment_bytes=SMALL)
+    await keep(journal, b"short\n")
+    await keep(journal, b"x" * 200_000 + b"\n")
+    await keep(journal, b"short again\n")
+    await journal.close()
+    assert [len(line) for line in lines_of(tmp_path)] == [6, 200_001, 12]
+
+
+async def test_an_old_segment_is_sealed_although_nothing_comes(tmp_path: Path) -> None:
+    sealed: asyncio.Queue[Segment] = asyncio.Queue()
+    journal = await Journal.open(tmp_path, segment_age_s=0.05, on_sealed=sealed.put_nowait)
+    await keep(journal, b"1\n")
+    segment = await asyncio.wait_for(sealed.get(), DEADLINE_S)
+    assert [frame.lines for frame in read(segment)] == [[b"1\n"]]
+    await keep(journal, b"2\n")
+    assert (await asyncio.wait_for(sealed.get(), DEADLINE_S)).number > segment.number
+    await journal.close()
+    assert sealed.empty()
+
+
+async def test_an_old_segment_is_sealed_while_more_comes(tmp_path: Path) -> None:
+    clock = ManualClock(datetime(2026, 11, 20, tzinfo=UTC))
+    sealed: asyncio.Queue[Segment] = asyncio.Queue()
+    journal = await Journal.open(tmp_path, segment_age_s=60, clock=clock, on_sealed=sealed.put_nowait)
+    clock.advance(1000)
+    await keep(journal, b"1\n")
+    clock.advance(61)
+    await keep(journal, b"2\n")
+    first = await asyncio.wait_for(sealed.get(), DEADLINE_S)
+    assert next(read(first)).lines == [b"1\n"]  # the second is in it or in the next, as the clock was looked at
+    await journal.close()
+    assert lines_of(tmp_path) == [b"1\n", b"2\n"]
+
+
+async def test_an_empty_segment_is_never_sealed(tmp_path: Path) -> None:
+    clock = ManualClock(datetime(2026, 11, 20, tzinfo=UTC))
+    journal = await Journal.open(tmp_path, segment_age_s=60, clock=clock)
+    clock.advance(3600)
+    await journal.probe()
+    await journal.close()
+    assert [each.path.stat().st_size for each in segments(tmp_path)] == [0]  # it only keeps its number
+    assert journal.figures.sealed == 0
+
+
+async def test_a_number_is_never_used_twice(tmp_path: Path) -> None:
+    numbers: list[int] = []
+    for _ in range(3):
+        journal = await Journal.open(tmp_path)
+        await keep(journal, b"x\n")
+        await journal.close()
+        for segment in segments(tmp_path):
+            if segment.state is State.SEALED:
+                numbers.append(segment.number)
+                delete(segment)
+                delete(segment)
+        await (await Journal.open(tmp_path)).close()  # nothing came, and nothing is left but the number
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) == 3
+    assert lines_of(tmp_path) == []
+
+
+async def test_a_journal_keeps_its_id(tmp_path: Path) -> None:
+    first = await Journal.open(tmp_path)
+    await first.close()
+    again = await Journal.open(tmp_path)
+    await again.close()
+    assert first.id == again.id
+    assert len(first.id) == 32
+
+
+async def test_an_id_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
+    journal = await Journal.open(tmp_path)
+    await journal.close()
+    (tmp_path / "id").write_bytes(b"\xff\n")
+    with pytest.raises(JournalDamaged, match="holds no id"):
+        await Journal.open(tmp_path)
+
+
+async def test_a_tail_follows_over_segments_and_lives(tmp_path: Path) -> None:
+    tail = Tail(tmp_path)
+    seen: list[bytes] = []
+
+    def look() -> None:
+        while frames := tail.read_more():
+            seen.extend(line for frame in frames for line in frame.lines)
+
+    look()
+    lines = [b"%d\n" % number for number in range(60)]
+    for half in (lines[:30], lines[30:]):
+        journal = await Journal.open(tmp_path, segment_bytes=SMALL)
+        look()
+        for line in half:
+            await keep(journal, line)
+            look()
+            assert seen[-1] == line
+            await journal.probe()
+            look()
+        await journal.close()
+        look()
+    assert seen == lines
+    tail.close()
+
+
+async def test_a_tail_from_the_end_sees_only_what_comes(tmp_path: Path) -> None:
+    journal = await Journal.open(tmp_path, segment_bytes=SMALL)
+    for number in range(30):
+        await keep(journal, b"%d\n" % number)
+    tail = Tail(tmp_path, from_end=True)
+    assert tail.read_more() == []
+    await keep(journal, b"new\n")
+    assert [frame.lines for frame in tail.read_more()] == [[b"new\n"]]
+    await journal.close()
+    tail.close()
+
+
+async def test_readers_and_a_writer_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """A tail, and whole segments looked at and deleted, while a writer seals one after the other."""
+    count = 2000
+    tail = Tail(tmp_path)
+    until_s = time.monotonic() + DEADLINE_S
+    damages: list[Damage] = []
+
+    def follow() -> list[bytes]:
+        seen: list[bytes] = []
+        while len(seen) < count and time.monotonic() < until_s:
+            seen += [line for frame in tail.read_more() for line in frame.lines]
+        return seen
+
+    def check() -> None:
+        for segment in segments(tmp_path):
+            with contextlib.suppress(FileNotFoundError):
+                damages.extend(verify(segment))
+                inspect(segment)
+
+    journal = await Journal.open(tmp_path, segment_bytes=SMALL, segment_age_s=0.01)
+    following = asyncio.create_task(asyncio.to_thread(follow))
+    lines = [b"%d %s\n" % (number, b"x" * (number % 3000)) for number in range(count)]
+    for start in range(0, count, 20):
+        await keep(journal, *lines[start : start + 20])
+        if start % 200 == 0:
+            await asyncio.to_thread(check)
+    assert await following == lines
+    await journal.close()
+    assert damages == []
+    assert lines_of(tmp_path) == lines
+    tail.close()
+
+
+async def test_a_torn_tail_is_cut_at_every_byte(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = await crashed(tmp_path / "was", b"first\n", b"second\n", b"the last frame of all\n")
+    whole, begins = path.read_bytes(), 3 * BLOCK_BYTES
+    ends = begins + HEADER_BYTES + len(b"the last frame of all\n")
+    folder = tmp_path / "torn"
+    folder.mkdir()
+    (folder / "id").write_bytes((tmp_path / "was/id").read_bytes())
+    for end in range(begins, ends + 1):
+        path = folder / path.name
+        path.write_bytes(whole[:end].ljust(len(whole), b"\0"))
+        found = recover(folder, 0)
+        is_torn = end < ends
+        assert (found.frames, found.lines) == ((2, 2) if is_torn else (3, 3))
+        assert found.torn_bytes == (len(whole[begins:end].rstrip(b"\0")) if is_torn else 0)
+        assert found.torn_frames == (begins < end < ends)
+        assert found.damages == []
+        (sealed,) = segments(folder)
+        assert sealed.state is State.SEALED
+        assert len(lines_of(folder)) == found.lines
+        assert verify(sealed) == []
+        sealed.path.unlink()
+    assert "never acknowledged" in caplog.text
+
+
+async def test_a_torn_frame_counts_whichever_of_its_blocks_reached_the_disk(tmp_path: Path) -> None:
+    long = b"x" * (3 * BLOCK_BYTES) + b"\n"
+    path = await crashed(tmp_path / "was", b"first\n", long)
+    whole, begins = path.read_bytes(), 2 * BLOCK_BYTES
+    folder = tmp_path / "torn"
+    folder.mkdir()
+    (folder / "id").write_bytes((tmp_path / "was/id").read_bytes())
+    for reached in itertools.product((False, True), repeat=4):
+        torn = bytearray(whole)
+        for number, there in enumerate(reached):
+            if not there:
+                start = begins + number * BLOCK_BYTES
+                torn[start : start + BLOCK_BYTES] = bytes(BLOCK_BYTES)
+        (folder / path.name).write_bytes(torn)
+        found = recover(folder, 0)
+        assert found.damages == []
+        assert lines_of(folder) == ([b"first\n", long] if all(reached) else [b"first\n"])
+        segments(folder)[0].path.unlink()
+
+
+async def test_a_crash_while_sealing_is_finished_at_the_next_start(tmp_path: Path) -> None:
+    journal = await Journal.open(tmp_path)
+    await keep(journal, b"1\n")
+    await journal.close()
+    (sealed,) = segments(tmp_path)
+    sealed.path.rename(sealed.path.with_suffix(".live"))
+    (tmp_path / "000000000009.new").write_bytes(bytes(100))
+    journal = await Journal.open(tmp_path)
+    assert (journal.recovery.lines, journal.recovery.torn_bytes) == (1, 0)
+    await journal.close()
+    assert lines_of(tmp_path) == [b"1\n"]
+    assert names(tmp_path) == ["000000000001.sealed", "id", "lock"]
+
+
+async def test_what_a_later_segment_says_was_refused_is_not_read(tmp_path: Path) -> None:
+    """The disk refused a frame and to cut it, and the process died; the frame is there all the same."""
+    path = await crashed(tmp_path, b"acknowledged\n", b"refused\n")
+    journal_id = bytes.fromhex(identity(tmp_path))
+    number = int(path.stem) + 1
+    blocks: list[bytes] = []
+    for kind, offset, payload in (
+        (frame.Kind.HEAD, 0, frame.head(journal_id)),
+        (frame.Kind.CUTS, BLOCK_BYTES, frame.cuts([(int(path.stem), 2 * BLOCK_BYTES)])),
+        (frame.Kind.FRAME, 2 * BLOCK_BYTES, b"later\n"),
+    ):
+        seed = frame.seed_of(journal_id) if offset else 0
+        blocks += frame.build(kind, frame.Place(seed, number, offset), 0, 1, payload)[0]
+    path.with_name(f"{number:012}.live").write_bytes(b"".join(blocks).ljust(SMALL, b"\0"))
+    journal = await Journal.open(tmp_path)
+    assert (journal.recovery.lines, journal.recovery.torn_frames) == (2, 1)
+    await journal.close()
+    assert lines_of(tmp_path) == [b"acknowledged\n", b"later\n"]
+
+
+@pytest.fixture
+async def damaged(tmp_path: Path) -> Path:
+    """A sealed segment whose second frame of three was changed by something."""
+    journal = await Journal.open(tmp_path)
+    for line in (b"1\n", b"2\n", b"3\n"):
+        await keep(journal, line)
+    await journal.close()
+    (sealed,) = segments(tmp_path)
+    changed = bytearray(sealed.path.read_bytes())
+    changed[2 * BLOCK_BYTES + HEADER_BYTES] ^= 1
+    sealed.path.write_bytes(changed)
+    return sealed.path
+
+
+def test_damage_is_named_and_never_skipped(damaged: Path) -> None:
+    (segment,) = segments(damaged.parent)
+    (damage,) = verify(segment)
+    assert (damage.path, damage.offset) == (damaged, 2 * BLOCK_BYTES)
+    read_before: list[Frame] = []
+    with pytest.raises(JournalDamaged, match=f"{damaged.name} is damaged at offset 8192"):
+        read_before.extend(read(segment))
+    assert [frame.lines for frame in read_before] == [[b"1\n"]]
+
+
+def test_a_tail_tells_of_damage_once_and_goes_on_behind(damaged: Path) -> None:
+    tail = Tail(damaged.parent)
+    assert [frame.payload for frame in tail.read_more()] == [b"1\n"]
+    with pytest.raises(JournalDamaged, match="8192"):
+        tail.read_more()
+    assert [frame.payload for frame in tail.read_more()] == [b"3\n"]
+    assert tail.read_more() == []
+    tail.close()
+
+
+@pytest.mark.parametrize("blocks", [0, 1, 2, 3])
+def test_a_sealed_segment_that_lost_its_end_is_damaged(damaged: Path, blocks: int) -> None:
+    damaged.write_bytes(damaged.read_bytes()[: blocks * BLOCK_BYTES])
+    (segment,) = segments(damaged.parent)
+    assert len(verify(segment)) == 1
+    assert inspect(segment).state == "damaged"
+    with pytest.raises(JournalDamaged):
+        list(read(segment))
+
+
+@pytest.mark.parametrize("offset", [0, BLOCK_BYTES])
+async def test_damage_in_what_a_crash_left_costs_only_the_damaged(
+    tmp_path: Path, offset: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = await crashed(tmp_path, b"1\n", b"2\n", b"3\n")
+    changed = bytearray(path.read_bytes())
+    changed[offset + HEADER_BYTES] ^= 1
+    path.write_bytes(changed)
+    with caplog.at_level(logging.ERROR):
+        journal = await Journal.open(tmp_path)
+    assert [damage.offset for damage in journal.recovery.damages] == [offset]
+    assert f"damaged at offset {offset}" in caplog.text
+    await keep(journal, b"4\n")
+    await journal.close()
+    left, new = segments(tmp_path)
+    assert [damage.offset for damage in verify(left)] == [offset]
+    assert inspect(left).lines == journal.recovery.lines == (3 if offset == 0 else 2)
+    assert [frame.payload for frame in read(new)] == [b"4\n"]
+
+
+async def test_a_segment_that_is_deleted_while_it_is_listed_is_no_damage(tmp_path: Path) -> None:
+    journal = await Journal.open(tmp_path)
+    await keep(journal, b"1\n")
+    await journal.close()
+    (segment,) = segments(tmp_path)
+    delete(segment)
+    with pytest.raises(FileNotFoundError):
+        list(read(segment))
+    assert Tail(tmp_path).read_more() == []
+
+
+# What people see.
+
+LINE = b"c\t%032x\t1795176000000\tabcdef0123456789\tcurl/8\t\tstrict\tclient_id=a&n=%d\n"
+
+
+@pytest.fixture
+async def run(tmp_path: Path) -> Callable[..., Awaitable[Any]]:
+    """`clickclock journal …` on a data folder with two journals, one of them still written."""
+
+    async def call(*arguments: str) -> Any:
+        everything = [*arguments, "--data-dir", str(tmp_path)]
+        return await asyncio.to_thread(CliRunner().invoke, command, everything)
+
+    return call
+
+
+async def test_journals_can_be_looked_at_while_they_are_written(
+    tmp_path: Path, run: Callable[..., Awaitable[Any]]
+) -> None:
+    assert "There is no journal." in (await run("inspect")).output
+    first = await Journal.open(tmp_path / "journal/1")
+    await keep(first, LINE % (1, 1), LINE % (2, 2))
+    await first.close()
+    second = await Journal.open(tmp_path / "journal/2")
+    await keep(second, LINE % (3, 3))
+    told = json.loads((await run("inspect", "--json")).output)
+    assert [(each["slot"], each["lines"], each["taken"]) for each in told["journals"]] == [
+        ("1", 2, False),
+        ("2", 1, True),
+    ]
+    states = [(each["slot"], each["state"], each["lines"]) for each in told["segments"] if each["lines"]]
+    assert states == [("1", "sealed", 2), ("2", "live", 1)]
+    assert all(each["firstAt"].endswith("Z") for each in told["segments"] if each["lines"])
+    text = await run("inspect")
+    assert text.exit_code == 0
+    assert first.id in text.output.replace("-", "")
+    assert (await run("verify")).output == "Everything is whole.\n"
+    seen = await run("tail", "--no-follow", "--json")
+    assert [json.loads(line)["raw"] for line in seen.output.splitlines()] == [
+        "client_id=a&n=1",
+        "client_id=a&n=2",
+        "client_id=a&n=3",
+    ]
+    assert "plain click  strict  client_id=a&n=3" in (await run("tail", "--no-follow")).output
+    await second.close()
+
+
+async def test_verify_names_the_file_and_the_offset_and_ends_with_1(
+    tmp_path: Path, run: Callable[..., Awaitable[Any]]
+) -> None:
+    path = await crashed(tmp_path / "journal/1", b"1\n", b"2\n")
+    seen = await run("tail", "--no-follow")
+    assert "What is no entry" in seen.output
+    changed = bytearray(path.read_bytes())
+    changed[BLOCK_BYTES] ^= 1
+    path.write_bytes(changed)
+    told = await run("verify")
+    assert told.exit_code == 1
+    assert str(path) in told.output
+    assert str(BLOCK_BYTES) in told.output
+    as_json = await run("verify", "--json")
+    assert as_json.exit_code == 1
+    assert json.loads(as_json.output)["damages"][0]["offset"] == BLOCK_BYTES
