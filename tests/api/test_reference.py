@@ -34,7 +34,8 @@ def _section(heading: str) -> str:
 
 
 def _codes(kind: type[ClickclockError]) -> Iterator[tuple[str, int]]:
-    if not kind.__module__.startswith("clickclock.client"):  # what the client raises is no answer of the service
+    # What the client raises is no answer of the service, and attribution has pages of its own.
+    if not kind.__module__.startswith(("clickclock.client", "clickclock.attribution")):
         yield kind.code, status_of(kind)
     for each in kind.__subclasses__():
         yield from _codes(each)

@@ -18,7 +18,7 @@ from rich.console import Console
 from tests.bench import machine
 from tests.bench.report import Report
 
-BENCHMARKS = ("raw", "due", "steady", "trigger", "idle", "history", "kills")
+BENCHMARKS = ("raw", "due", "steady", "trigger", "idle", "history", "kills", "clicks")
 
 
 def main() -> int:

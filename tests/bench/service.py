@@ -66,7 +66,7 @@ class Service:
             self._process = subprocess.Popen(
                 [
                     *(sys.executable, "-c", "from clickclock.cli import main; main()"),
-                    *("serve", "--data-dir", str(self.data_dir), "--port", "0", *self._options),
+                    *("serve", "--no-clicks", "--data-dir", str(self.data_dir), "--port", "0", *self._options),
                 ],
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -83,7 +83,7 @@ class Ground:
         """`settings` are the service's own; without `database_url` the store is SQLite in the data folder."""
         self.folder = folder
         self.marks_file = folder / "marks"
-        self.config = {"data_dir": str(folder / "data"), "port": 0, "log_level": "warning", **settings}
+        self.config = {"data_dir": str(folder / "data"), "port": 0, "clicks": False, "log_level": "warning", **settings}
         if database_url is not None:
             self.config["database_url"] = database_url
         self.url = database_url or f"sqlite:///{folder / 'data' / 'clickclock.db'}"

@@ -1,4 +1,4 @@
-"""The service, made mortal: the same `clickclock.app.serve`, that kills itself with SIGKILL at a chosen call.
+"""The service, made mortal: the same `clickclock.app.service.serve`, that kills itself with SIGKILL at a chosen call.
 
 Run as a process of its own: `python -m tests.crash.mortal '{"config": {…}, "death": {…} or null}'`. The product knows
 nothing of this; one named function is wrapped before the service starts, and everything else is the real thing.
@@ -78,7 +78,7 @@ def die() -> None:
 
 
 if __name__ == "__main__":
-    from clickclock.app import serve
+    from clickclock.app.service import serve
     from clickclock.foundation.config import load
 
     order = json.loads(sys.argv[1])

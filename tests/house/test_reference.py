@@ -2,6 +2,9 @@
 
 import re
 
+from clickclock.attribution.click import Flag
+from clickclock.attribution.counters import FAMILIES
+from clickclock.attribution.query import Reason
 from clickclock.foundation.config import Config
 from clickclock.scheduler.trigger import TRANSITIONS
 from tests.house.tree import ROOT
@@ -11,6 +14,23 @@ def test_every_setting_is_in_the_reference_with_its_name() -> None:
     page = (ROOT / "docs/reference/configuration.md").read_text(encoding="utf-8")
     described = set(re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE))
     assert described == set(Config.model_fields)
+
+
+def _codes(page: str, heading: str) -> set[str]:
+    """What the first column of the table under a heading names."""
+    text = (ROOT / "docs/reference" / page).read_text(encoding="utf-8")
+    section = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL)
+    assert section is not None
+    return set(re.findall(r"^\| `(\w+)` \|", section.group(1), flags=re.MULTILINE))
+
+
+def test_every_flag_and_every_fault_of_a_click_is_in_the_reference() -> None:
+    assert _codes("clicks.md", "Flags") == set(Flag)
+    assert _codes("clicks.md", "Faults") == set(Reason)
+
+
+def test_every_metric_is_in_the_reference() -> None:
+    assert _codes("collector.md", "Metrics") == {family.name for family in FAMILIES} | {"clickclock_start_time_seconds"}
 
 
 def test_the_state_diagram_is_printed_from_the_table() -> None:

@@ -15,6 +15,7 @@ from clickclock.cli.lazy import LazyGroup
 
 COMMANDS = {
     "serve": "clickclock.cli.serve:serve",
+    "collect": "clickclock.cli.collect:collect",
     "check-config": "clickclock.cli.check_config:check_config",
     "job": "clickclock.cli.job:job",
     "schedule": "clickclock.cli.schedule:schedule",
@@ -23,6 +24,11 @@ COMMANDS = {
     "log": "clickclock.cli.log:log",
     "group": "clickclock.cli.group:group",
     "stat": "clickclock.cli.stat:stat",
+    "clicks": "clickclock.cli.clicks:clicks",
+    "attribution": "clickclock.cli.attribution:attribution",
+    "replay": "clickclock.cli.replay:replay",
+    "compact": "clickclock.cli.compact:compact",
+    "journal": "clickclock.cli.journal:journal",
     "cluster": "clickclock.cli.cluster:cluster",
     "mapping": "clickclock.cli.mapping:mapping",
     "completion": "clickclock.cli.completion:completion",

@@ -13,12 +13,12 @@ import click
 
 from clickclock.cli.calling import print_json
 from clickclock.cli.rendering import table
-from clickclock.cli.settings import given, refuse, settings
+from clickclock.cli.settings import OF_SERVE, given, refuse, settings
 from clickclock.foundation.errors import ConfigurationError
 
 
 @click.command()
-@settings
+@settings(OF_SERVE)
 @click.option("--json", "as_json", is_flag=True, help="Print the settings as JSON.")
 def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
     """Check the configuration and say what holds."""

@@ -11,21 +11,21 @@ from typing import Any
 
 import click
 
-from clickclock.cli.settings import given, refuse, settings
+from clickclock.cli.settings import OF_SERVE, given, refuse, settings
 from clickclock.foundation.errors import ConfigurationError
 
 
 @click.command()
-@settings
+@settings(OF_SERVE)
 @click.pass_context
 def serve(ctx: click.Context, /, config: Path | None, **options: Any) -> None:
-    """Run the scheduler service until SIGTERM or Ctrl-C."""
+    """Run the scheduler and the collector of clicks until SIGTERM or Ctrl-C."""
     # Here and not at the top, so that the help of all other commands does not wait for it.
-    from clickclock import app  # noqa: PLC0415 (see the line above)
+    from clickclock.app import service  # noqa: PLC0415 (see the line above)
     from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
 
     try:
-        code = app.serve(load(config, environment(), given(options)))
+        code = service.serve(load(config, environment(), given(options)), config)
     except ConfigurationError as error:
         raise refuse(error) from error
     ctx.exit(code)

@@ -1,4 +1,4 @@
-"""The options of `serve` and `check-config`: settings, by the names that they have everywhere.
+"""The options of commands that read the configuration: settings, by the names that they have everywhere.
 
 Never has a default of its own: what was not given is left to the configuration.
 Invariant: an option is named after its setting (`--data-dir` is `data_dir`).
@@ -7,7 +7,7 @@ Invariant: an option is named after its setting (`--data-dir` is `data_dir`).
 {'port': 9000}
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -21,28 +21,52 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-def settings(command: Callable[P, R]) -> Callable[P, R]:
-    """Add the options that are settings, and `--config`."""
-    for option in reversed(
-        (
-            click.option("--config", type=FILE, envvar="CLICKCLOCK_CONFIG", show_envvar=True, help="Settings as TOML."),
-            click.option("--data-dir", type=FOLDER, help="Folder for the store and logs."),
-            click.option("--host", help="Address to listen on."),
-            click.option("--port", type=int, help="Port to listen on; 0 takes a free one."),
-            click.option("--database-url", help="sqlite:///FILE or postgresql://USER@HOST/NAME."),
-            click.option("--examples", type=FOLDER, help="Folder of TOML files with jobs to create at start."),
-            click.option("--process-slots", type=int, help="Attempts that run at once on this machine."),
-            click.option("--stop-jobs", is_flag=True, default=None, help="End running jobs when the service stops."),
-            click.option(
-                "--insecure-no-authentication",
-                is_flag=True,
-                default=None,
-                help="Listen on an address that others can reach, although there is no authentication.",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+CONFIG = click.option("--config", type=FILE, envvar="CLICKCLOCK_CONFIG", show_envvar=True, help="Settings as TOML.")
+DATA_DIR = click.option("--data-dir", type=FOLDER, help="Folder for the store, the journal, the lake and logs.")
+LAKE_URL = click.option("--lake-url", help="Where the lake is: a folder, s3://…, gs://… or az://….")
+UNSAFE = click.option(
+    "--insecure-no-authentication",
+    is_flag=True,
+    default=None,
+    help="Listen on an address that others can reach, although there is no authentication.",
+)
+OF_CLICKS = (
+    click.option("--click-host", help="Address that takes clicks and orders."),
+    click.option("--click-port", type=int, help="Port that takes clicks and orders; 0 takes a free one."),
+)
+OF_SERVE = (
+    CONFIG,
+    DATA_DIR,
+    click.option("--host", help="Address to listen on."),
+    click.option("--port", type=int, help="Port to listen on; 0 takes a free one."),
+    click.option("--database-url", help="sqlite:///FILE or postgresql://USER@HOST/NAME."),
+    click.option("--examples", type=FOLDER, help="Folder of TOML files with jobs to create at start."),
+    click.option("--process-slots", type=int, help="Attempts that run at once on this machine."),
+    click.option("--stop-jobs", is_flag=True, default=None, help="End running jobs when the service stops."),
+    click.option("--clicks/--no-clicks", default=None, help="Whether to collect clicks, too."),
+    *OF_CLICKS,
+    LAKE_URL,
+    UNSAFE,
+)
+OF_COLLECT = (
+    CONFIG,
+    DATA_DIR,
+    *OF_CLICKS,
+    click.option("--processes", "click_processes", type=int, help="Processes that share the port."),
+    UNSAFE,
+)
+OF_LAKE = (CONFIG, DATA_DIR, LAKE_URL)
+
+
+def settings(options: Sequence[Callable[[Any], Any]]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Add options that are settings, and `--config`."""
+
+    def decorate(command: Callable[P, R]) -> Callable[P, R]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,179 @@
+"""The collector processes: started, watched, started again when they die, and drained at the end.
+
+Never touches a click. Invariants: one process at a time has the collectors of a data folder; the listening sockets are
+held here, so that a collector that dies refuses nobody (who connects meanwhile waits for the next one); a collector
+ends when this process does, however that ends, because its standard input does. (Told to drain, it takes its time.)
+
+>>> async with Collectors.started(config, listen(config)) as collectors:
+...     collectors.url
+'http://127.0.0.1:8081'
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Self
+
+import uvloop
+
+from clickclock.app.holding import listening, make_data_dir, sole, url_of, writing
+from clickclock.foundation import log
+from clickclock.foundation.config import Config, environment
+
+DRAIN = b"drain\n"
+"""What a collector is told at the end."""
+DRAIN_S = 15.0
+"""Seconds that a collector gets to answer what waits; its clicks are on disk long before."""
+RESTART_FIRST_S = 0.1
+RESTART_MAX_S = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+def collect(config: Config) -> int:
+    """Take clicks and orders until SIGTERM or SIGINT; returns the exit code. Raises `ConfigurationError`."""
+    log.set_up(config.log_format, config.log_level)
+    make_data_dir(config.data_dir)
+    with listen(config) as sockets:
+        return uvloop.run(_collect(config, sockets))
+
+
+async def _collect(config: Config, sockets: Sequence[socket.socket]) -> int:
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with Collectors.started(config, sockets) as collectors:
+        announcing = asyncio.create_task(collectors.announce())
+        await stopped.wait()
+        announcing.cancel()
+    return 0
+
+
+@contextlib.contextmanager
+def listen(config: Config) -> Iterator[list[socket.socket]]:
+    """One listening socket for each process, all on one port.
+
+    The data folder's collectors are ours while this is open. Each collector locks its journal, too; that lock is waited
+    for, as a collector whose starter died drains first. Raises `ConfigurationError`.
+    """
+    with (
+        sole(config.data_dir, "collectors-lock", "collects into"),
+        listening(config.click_host, config.click_port, "click_port", config.click_processes) as sockets,
+    ):
+        yield sockets
+
+
+class Collectors:
+    """The collectors of one data folder."""
+
+    def __init__(self, config: Config, sockets: Sequence[socket.socket]) -> None:
+        self.url = url_of(sockets[0])
+        self.sentence = f"clicks are taken at {self.url}/aclick"
+        self._sockets = sockets
+        # All that a collector must know; it has neither our command line nor our environment to read it from.
+        self._orders = json.dumps({"config": config.model_dump(mode="json"), "salt": _salt(config)}).encode() + b"\n"
+        self._stopping = asyncio.Event()
+        self._ready = [asyncio.Event() for _ in sockets]
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def started(cls, config: Config, sockets: Sequence[socket.socket]) -> AsyncIterator[Self]:
+        """They run while this is open, and are drained when it ends. Who connects before they are ready waits."""
+        collectors = cls(config, sockets)
+        keepers = [asyncio.create_task(collectors._keep(slot)) for slot in range(len(sockets))]
+        try:
+            yield collectors
+        finally:
+            collectors._stopping.set()
+            for each in sockets:  # a client that comes now is refused, and can go elsewhere, rather than kept waiting
+                each.close()
+            await asyncio.gather(*keepers)
+
+    async def announce(self) -> None:
+        """Say where clicks are taken, once all are ready. One that cannot start is tried again; the log says why."""
+        for ready in self._ready:
+            await ready.wait()
+        sys.stdout.write(f"{self.sentence}\n")
+        sys.stdout.flush()
+
+    async def _keep(self, slot: int) -> None:
+        pause_s = RESTART_FIRST_S
+        while not self._stopping.is_set():
+            was_ready = False
+            try:
+                process = await self._start(slot)
+            except OSError as error:  # no memory or no files left, for a while
+                _log.error("collector %d cannot be started: %s; it is tried again in %.1f s", slot, error, pause_s)
+            else:
+                was_ready = await self._until_ended(process, slot)
+                if self._stopping.is_set():
+                    return
+                pause_s = RESTART_FIRST_S if was_ready else pause_s
+                ended = "collector %d ended with %d; it is started again in %.1f s"
+                _log.error(ended, slot, process.returncode, pause_s)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), pause_s)
+            pause_s = min(2 * pause_s, RESTART_MAX_S)
+
+    async def _start(self, slot: int) -> asyncio.subprocess.Process:
+        descriptor = self._sockets[slot].fileno()
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "clickclock.app.collector", str(slot), str(descriptor)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=(descriptor,),
+            # Ctrl-C reaches every process of the terminal's group; collectors are told to drain by us.
+            start_new_session=True,
+            env=dict(environment()),
+        )
+        assert process.stdin is not None
+        process.stdin.write(self._orders)
+        return process
+
+    async def _until_ended(self, process: asyncio.subprocess.Process, slot: int) -> bool:
+        """Wait for its end, which comes when we stop at the latest. Whether it ever was ready."""
+        assert process.stdin is not None
+        announcing = asyncio.create_task(self._announce(process, slot))
+        exited, stopping = asyncio.create_task(process.wait()), asyncio.create_task(self._stopping.wait())
+        await asyncio.wait([exited, stopping], return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        with contextlib.suppress(OSError, RuntimeError):  # it ended, or does so just now
+            process.stdin.write(DRAIN)
+        process.stdin.close()
+        try:
+            await asyncio.wait_for(asyncio.shield(exited), DRAIN_S)
+        except TimeoutError:
+            _log.error("collector %d did not end within %.0f s and is killed", slot, DRAIN_S)
+            process.kill()
+            await exited
+        return await announcing
+
+    async def _announce(self, process: asyncio.subprocess.Process, slot: int) -> bool:
+        """A collector says one line when it is ready, and nothing else."""
+        assert process.stdout is not None
+        ready = bool(await process.stdout.readline())
+        if ready:
+            self._ready[slot].set()
+        return ready
+
+
+def _salt(config: Config) -> str:
+    """What client addresses are salted with, made once for a data folder."""
+    file = config.data_dir / "address-salt"
+    with writing(config.data_dir):
+        if not file.exists():
+            fresh = file.with_suffix(".new")
+            fresh.touch(mode=0o600)
+            with fresh.open("w") as salted:
+                salted.write(secrets.token_hex(32) + "\n")
+                salted.flush()
+                os.fsync(salted.fileno())
+            fresh.rename(file)
+        return file.read_text().strip()

@@ -1,0 +1,81 @@
+"""What a service holds while it runs: its data folder, the lock on it, and its ports.
+
+Never starts anything. Invariants: a lock goes with the process, however it ends; whatever cannot be held is a
+`ConfigurationError` that says what to do.
+
+>>> with sole(Path("clickclock-data"), "lock", "serves"): ...   # doctest: +SKIP
+"""
+
+import contextlib
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from clickclock.foundation.errors import ConfigurationError, Fault
+
+BACKLOG = 4096
+
+
+def make_data_dir(data_dir: Path) -> None:
+    """The data folder, for its owner alone."""
+    with writing(data_dir):
+        data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+@contextlib.contextmanager
+def writing(data_dir: Path) -> Iterator[None]:
+    """Turn what the system says about the folder into a fault of its setting."""
+    try:
+        yield
+    except OSError as error:
+        sentence = f"{error.filename or data_dir}: {error.strerror}."
+        raise ConfigurationError(faults=[Fault("data_dir", sentence)]) from error
+
+
+@contextlib.contextmanager
+def sole(data_dir: Path, name: str, does: str) -> Iterator[None]:
+    """Be the only one that `does` something with the data folder: hold the lock `name` in it."""
+    with contextlib.ExitStack() as opened:
+        with writing(data_dir):
+            file = opened.enter_context((data_dir / name).open("a"))
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            sentence = f"Another clickclock {does} {data_dir}; stop it, or give this one another --data-dir."
+            raise ConfigurationError(faults=[Fault("data_dir", sentence)]) from error
+        yield
+
+
+@contextlib.contextmanager
+def listening(host: str, port: int, setting: str, count: int = 1) -> Iterator[list[socket.socket]]:
+    """Listening sockets on one port, over which the kernel spreads the connections; `setting` names the port's."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with contextlib.ExitStack() as opened:
+        sockets: list[socket.socket] = []
+        try:
+            # Sockets that share a port also share it with another clickclock of this user, which would get some of
+            # the connections. One that does not share finds out.
+            first = opened.enter_context(socket.create_server((host, port), family=family, backlog=BACKLOG))
+            if count == 1:
+                sockets.append(first)
+            else:
+                port = first.getsockname()[1]
+                first.close()
+                for _ in range(count):
+                    each = socket.create_server((host, port), family=family, backlog=BACKLOG, reuse_port=True)
+                    sockets.append(opened.enter_context(each))
+        except OSError as error:
+            # Python adds the address to the system's words; a name that is not found has no number above 0.
+            why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+            option = f"--{setting.replace('_', '-')}"
+            sentence = f"{host}:{port} cannot be listened on: {why}; give another {option}."
+            raise ConfigurationError(faults=[Fault(setting, sentence)]) from error
+        yield sockets
+
+
+def url_of(listener: socket.socket) -> str:
+    """Where a listening socket is reached from this machine."""
+    host, port = listener.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"

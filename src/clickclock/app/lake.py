@@ -1,0 +1,31 @@
+"""The lake of a configuration, and its compaction.
+
+Never listens anywhere and starts no service. Invariant: the lake's secrets come from the configuration alone, or from
+what the object store's own library reads.
+
+>>> compact(load(None, {}, {}), processes=2).segments   # doctest: +SKIP
+"""
+
+import asyncio
+
+from clickclock.attribution.compactor import Compacted, Compactor
+from clickclock.attribution.lake import Lake
+from clickclock.foundation.clock import SystemClock
+from clickclock.foundation.config import Config
+
+
+def compact(config: Config, processes: int) -> Compacted:
+    """Load every sealed segment of every journal; see `Compactor.step`."""
+    compactor = Compactor(
+        config.journal_dir,
+        lake_of(config),
+        SystemClock(),
+        processes=processes,
+        history_days=config.lake_history_days,
+    )
+    return asyncio.run(compactor.step())
+
+
+def lake_of(config: Config) -> Lake:
+    """The lake of a configuration."""
+    return Lake(config.lake, {name: value.get_secret_value() for name, value in config.lake_options.items()})

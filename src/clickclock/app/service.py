@@ -1,0 +1,202 @@
+"""`clickclock serve`: the scheduler, and the collectors of clicks beside it.
+
+Never decides anything about jobs or clicks. Invariants: one service to a data folder; the ports are ours before the
+store is opened, and answer only when the engine has adopted what was left behind.
+
+>>> serve(load(None, {}, {"port": 9000}))   # doctest: +SKIP
+0
+"""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator
+from importlib.metadata import entry_points, version
+from pathlib import Path
+
+import uvicorn
+import uvloop
+from starlette.types import Receive, Scope, Send
+
+from clickclock.app.collectors import Collectors, listen
+from clickclock.app.holding import BACKLOG, listening, make_data_dir, sole, url_of
+from clickclock.app.own_jobs import ensure_own_jobs
+from clickclock.attribution import api as attribution_api
+from clickclock.examples import apply_examples
+from clickclock.foundation import log
+from clickclock.foundation.clock import SystemClock
+from clickclock.foundation.config import Config, environment
+from clickclock.foundation.errors import ClickclockError
+from clickclock.foundation.ids import new_id
+from clickclock.scheduler import api as scheduler_api
+from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.executors import Executor
+from clickclock.scheduler.store import Store
+
+CLUSTER = "local"
+GRACEFUL_S = 5
+"""Seconds that open answers get when the service stops; live logs are cut then, and can be resumed."""
+WHAT_TO_TRY = """
+The examples run already. In another terminal (with .venv/bin in its PATH), try:
+  {cli} triggers list                          what ran, and when
+  {cli} trigger examples countdown --follow    run a job now and watch its output
+  {cli} schedule preview "30 2 * * *" --time-zone Europe/Berlin
+  curl -s '{url}/schedulerService/jobDetail?application=examples&jobName=hello'
+  a browser on {url}/docs                      every endpoint, to try
+Stop with Ctrl-C; running jobs go on, and are adopted at the next start."""
+
+_log = logging.getLogger(__name__)
+
+
+def serve(config: Config, file: Path | None = None) -> int:
+    """Run both services until SIGTERM or SIGINT; returns the exit code. Raises `ConfigurationError`.
+
+    `file` is where the configuration comes from, if it does: attribution's own jobs read it again.
+    """
+    log.set_up(config.log_format, config.log_level)
+    make_data_dir(config.data_dir)
+    with contextlib.ExitStack() as opened:
+        opened.enter_context(sole(config.data_dir, "lock", "serves"))
+        (listener,) = opened.enter_context(listening(config.host, config.port, "port"))
+        for_clicks = opened.enter_context(listen(config)) if config.clicks else []
+        return uvloop.run(_serve(config, file, listener, for_clicks))
+
+
+async def _serve(config: Config, file: Path | None, listener: socket.socket, for_clicks: list[socket.socket]) -> int:
+    clock = SystemClock()
+    node = _node(config.data_dir)
+    try:
+        store = await Store.open(config.store_url, CLUSTER)
+    except ClickclockError as error:
+        _log.error("%s", error)
+        return 1
+    engine = Engine(store, clock, {CLUSTER: _executor(config, node, clock)}, node=node, version=version("clickclock"))
+    await engine.open()
+    server = _server(config, engine)
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, server.stop)
+    working = asyncio.create_task(engine.run(until=stopped))
+    # A dead engine behind an answering port would be the worst of both: they end together.
+    working.add_done_callback(lambda _: server.stop())
+    if config.examples is not None:
+        await apply_examples(config.examples, engine)
+    url = url_of(listener)
+    async with contextlib.AsyncExitStack() as running:
+        if for_clicks:
+            await running.enter_async_context(_clicks(config, file, url, for_clicks))
+        # What is here now stays: the collector need not walk through it again in the middle of a busy moment.
+        gc.collect()
+        gc.freeze()
+        _announce(url, config)
+        try:
+            await server.serve(sockets=[listener])
+        finally:
+            stopped.set()
+            await asyncio.gather(working, return_exceptions=True)
+            await engine.close(stop_jobs=config.stop_jobs)
+            await store.close()
+    _log.info(
+        "stopped; running jobs %s", "were ended" if config.stop_jobs else "go on and are adopted at the next start"
+    )
+    return 1 if working.exception() else 0
+
+
+@contextlib.asynccontextmanager
+async def _clicks(config: Config, file: Path | None, url: str, sockets: list[socket.socket]) -> AsyncIterator[None]:
+    """The collectors, and attribution's own jobs on the scheduler at `url`."""
+    async with Collectors.started(config, sockets) as collectors:
+        announcing = asyncio.create_task(collectors.announce())
+        # It waits for the port to answer, which is as soon as the rest is ready.
+        asking = asyncio.create_task(asyncio.to_thread(ensure_own_jobs, url, config, file))
+        try:
+            yield
+        finally:
+            announcing.cancel()
+            await asking
+
+
+def _server(config: Config, engine: Engine) -> "_Server":
+    """The service's own port: the scheduler, and what people ask of attribution."""
+    allowed_hosts = None if config.insecure_no_authentication else [config.host, *config.allowed_hosts]
+    scheduler = scheduler_api.create_app(
+        engine, allowed_hosts=allowed_hosts, body_bytes_max=config.request_body_bytes_max
+    )
+    stopping = asyncio.Event()
+    attribution = attribution_api.create_app(config.journal_dir, allowed_hosts=allowed_hosts, stopping=stopping)
+
+    async def both(scope: Scope, receive: Receive, send: Send) -> None:
+        is_for_attribution = scope["type"] == "http" and scope["path"].startswith(attribution_api.BASE + "/")
+        await (attribution if is_for_attribution else scheduler)(scope, receive, send)
+
+    return _Server(
+        uvicorn.Config(
+            both,
+            http="httptools",
+            loop="none",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            backlog=BACKLOG,
+            timeout_graceful_shutdown=GRACEFUL_S,
+        ),
+        stopping,
+    )
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, with the signals left to us: they also stop the engine, in order."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
+        super().__init__(config)
+        self._stopping = stopping
+
+    def stop(self) -> None:
+        """Stop accepting, answer what is open, return from `serve`; at the second time at once."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+        self._stopping.set()
+
+
+def _executor(config: Config, node: str, clock: SystemClock) -> Executor:
+    """The member of the group `clickclock.executors` that runs the embedded cluster."""
+    (entry,) = entry_points(group="clickclock.executors", name="process")
+    variables = environment()
+    executor: Executor = entry.load()(
+        name=CLUSTER,
+        data_dir=config.data_dir,
+        node=node,
+        slots=config.process_slots,
+        log_bytes_max=config.attempt_log_bytes_max,
+        base_environment={name: variables[name] for name in config.job_environment if name in variables},
+        clock=clock,
+    )
+    return executor
+
+
+def _node(data_dir: Path) -> str:
+    """This data folder's name among others, made once: attempts are found again by it."""
+    file = data_dir / "node"
+    if not file.exists():
+        fresh = file.with_suffix(".new")
+        fresh.write_text(f"{socket.gethostname()}-{new_id()[-12:]}\n")
+        fresh.rename(file)
+    return file.read_text().strip()
+
+
+def _announce(url: str, config: Config) -> None:
+    lines = [f"clickclock is ready at {url}/schedulerService/ (data in {config.data_dir})"]
+    if config.examples is not None:
+        cli = "clickclock" if url.endswith(f":{Config.model_fields['port'].default}") else f"clickclock --url {url}"
+        lines.append(WHAT_TO_TRY.format(cli=cli, url=url))
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()

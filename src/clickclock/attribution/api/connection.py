@@ -1,0 +1,399 @@
+"""One connection of a client, from its first byte to its last.
+
+Never decides what an answer says, only that it goes out, once, in the order of the requests, and not before what it
+acknowledges is on disk. Invariants: a request costs no task, no future and no timer; whatever a client does, it gets an
+answer or the end of its connection, and costs nobody else theirs; what a connection may hold is bounded.
+
+>>> loop.create_server(lambda: Connection(shared), sock=listening)   # doctest: +SKIP
+"""
+
+import asyncio
+import logging
+from typing import Final, cast
+
+from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
+
+from clickclock.attribution.api.answers import CLOSED, CONTINUE, Answer
+from clickclock.attribution.api.head import HEADERS_TOO_LONG, Head, body_too_long, fault, read
+from clickclock.attribution.api.outgoing import Outgoing
+from clickclock.attribution.api.request import Later, Request
+from clickclock.attribution.api.routes import CLICKS
+from clickclock.attribution.api.shared import Shared
+from clickclock.attribution.click import Click
+from clickclock.attribution.counters import cell
+
+PIECE_BYTES: Final = 16 * 1024
+"""So much is parsed at a time, then it is looked at what came of it."""
+_PATH_BYTES_MAX: Final = 1024
+_DISCARDED_BYTES_MAX: Final = 2**20
+_CONNECTIONS: Final = cell("clickclock_refused_total", "connections")
+_BODIES: Final = cell("clickclock_refused_total", "bodies")
+_GET_CLICKS: Final = b"GET %b?" % CLICKS
+_QUERY_AT: Final = len(_GET_CLICKS)
+_BLANK_LINE: Final = b"\r\n\r\n"
+_SPACE: Final = 0x20
+_SPACES: Final = 2  # in a request line
+_PRINTABLE: Final = bytes(range(0x21, 0x7F))
+_REPEATED_BYTES_MAX: Final = 2048
+"""A longer block is parsed each time: it would be kept for every connection."""
+_ONLY_ASCII: Final = bytes(range(128)) + b"x" * 128
+
+_log = logging.getLogger(__name__)
+
+
+class _Stop(Exception):
+    """Raised through the parser: nothing more of this connection is parsed."""
+
+
+class Connection(Outgoing):
+    """One client."""
+
+    __slots__ = (
+        "_body",
+        "_clicked",
+        "_head",
+        "_headers",
+        "_is_said_again",
+        "_parser",
+        "_peer",
+        "_rest_said",
+        "_said",
+        "_seen_s",
+        "_stuck_s",
+        "_target",
+    )
+
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        self._peer = ""
+        self._parser: HttpRequestParser | None = HttpRequestParser(self)
+        self._target = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._said: list[tuple[bytes, bytes]] | None = None
+        """The header block before this one; who repeats it has it read once."""
+        self._rest_said: bytes | None = None
+        """All of the last request behind its query, if the one before it had the same."""
+        self._is_said_again = False
+        self._clicked = b""
+        """The target of the last request, if it was a click that changed nothing about the connection."""
+        self._head = Head()
+        self._body: bytearray | None = None
+        self._seen_s = shared.now_s
+        self._stuck_s = 0.0
+        """Since when the client does not read its answers; 0: it does."""
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        shared = self._shared
+        shared.came(self)
+        peer = transport.get_extra_info("peername")
+        self._peer = peer[0] if isinstance(peer, tuple) else ""
+        self._transport.set_write_buffer_limits(shared.limits.unsent_bytes_max)
+        if shared.is_draining:
+            self._ending = True
+            self._transport.close()
+        elif len(shared.connections) > shared.limits.connections_max:
+            shared.cells[_CONNECTIONS] += 1
+            self._hear_no_more(shared.answers.unavailable("Too many connections are open.", CLOSED))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        shared = self._shared
+        shared.went(self)
+        self._drop_body()
+        self._transport = self._parser = None
+        del self._on_disk
+        self._unfed = b""
+        # What waits for the disk is still told, and then counted. The client is gone, its clicks are kept.
+        self._ending = True
+
+    def data_received(self, data: bytes) -> None:
+        shared = self._shared
+        self._seen_s = shared.now_s
+        shared.received_bytes += len(data)
+        said = self._rest_said
+        if (
+            said is not None
+            and data.endswith(said)
+            and data.startswith(_GET_CLICKS)
+            and self._repeat(data[_QUERY_AT : -len(said)])
+        ):
+            return
+        if (
+            data.find(_BLANK_LINE) + len(_BLANK_LINE) != len(data)  # other than one request without a body
+            or self._begun_s
+            or self._ending
+            or self._unfed
+            or not data.isascii()
+            or len(data) > PIECE_BYTES
+            or self._has_many_waiting()
+        ):
+            self._take(data)
+            return
+        self._feed(data)
+        if self._is_said_again:
+            self._learn(data)
+
+    def eof_received(self) -> bool:
+        # A client may end its side when it has asked; it still gets its answers.
+        self._eof = True
+        self._ending = self._ending or not self._unfed
+        return bool(self._waiting or self._unfed) and not self._lingers
+
+    def pause_writing(self) -> None:
+        self._stuck_s = self._shared.now_s or 1.0
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._stuck_s = 0.0
+        self._go_on()
+
+    # What the parser calls.
+
+    def on_url(self, url: bytes) -> None:
+        self._begun_s = self._begun_s or self._shared.now_s
+        self._target += url
+        limits = self._shared.limits
+        if len(self._target) > limits.query_bytes_max + _PATH_BYTES_MAX:
+            self._refuse(414, "queryTooLong", f"The query is too long; send at most {limits.query_bytes_max} bytes.")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers.append((name, value))
+        if len(self._headers) > self._shared.limits.headers_max:
+            self._refuse(431, "headersTooLarge", f"Send at most {self._shared.limits.headers_max} header fields.")
+
+    def on_headers_complete(self) -> None:
+        headers = self._headers
+        if headers == self._said:
+            headers.clear()
+            self._is_said_again = self._rest_said is None
+        else:
+            self._rest_said = None
+            self._head = head = read(headers)
+            head.origin = self._shared.origins.of(self._peer, head.forwarded, head.agent, head.referer)
+            self._said, self._headers = headers, []
+        if self._head.is_unusual:
+            self._check_head(self._head)
+
+    def on_body(self, data: bytes) -> None:
+        shared = self._shared
+        if self._body is None:
+            self._body = bytearray()
+        self._body += data
+        shared.bodies_bytes += len(data)
+        most = shared.routes.body_bytes_max(self._target.partition(b"?")[0])
+        if len(self._body) > most:
+            self._refuse(*body_too_long(most))
+        if shared.bodies_bytes > shared.limits.bodies_bytes_max:
+            shared.cells[_BODIES] += 1
+            self._hear_no_more(shared.answers.unavailable("Too many large requests are under way.", CLOSED))
+            raise _Stop
+
+    def on_message_complete(self) -> None:
+        target, self._target = self._target, b""
+        self._begun_s, self._partial_bytes = 0.0, 0
+        shared, head, parser = self._shared, self._head, self._parser
+        assert parser is not None
+        if parser.should_keep_alive() and not shared.is_draining:
+            persistence = head.persistence
+        else:
+            persistence, self._ending = CLOSED, True
+        method = parser.get_method()
+        path, _, query = target.partition(b"?")
+        answer: Answer | Later
+        self._clicked = b""
+        if path == CLICKS and method == b"GET" and not head.has_body and len(query) <= shared.limits.query_bytes_max:
+            answer = shared.routes.click(query, head.origin, persistence, self._on_disk)
+            if persistence is head.persistence:
+                self._clicked = target
+        else:
+            body = bytes(self._body or b"")
+            self._drop_body()
+            self._headers.clear()  # fields behind a chunked body say nothing here
+            request = Request(method, path, query, head, body, persistence, self._on_disk)
+            answer = shared.routes.answer(request, self._flush)
+        if isinstance(answer, Later) or answer.kept:
+            self._waiting.append(answer)
+        else:
+            self._say(answer)
+
+    # Reading.
+
+    def _repeat(self, query: bytes) -> bool:
+        """Register a click that differs from the last one in its query alone; whether that could be said."""
+        shared = self._shared
+        if (
+            _SPACE in query
+            or self._begun_s
+            or self._ending
+            or self._unfed
+            or (self._waiting and self._has_many_waiting())
+            or len(query) > shared.limits.query_bytes_max
+            or shared.collector.is_full
+        ):
+            return False
+        head, judged = self._head, shared.collector.judge(query)
+        if isinstance(judged, Click) and judged.plain:  # so it has no byte that the parser would refuse, and no flag
+            shared.collector.take(judged, query, head.origin, self._on_disk)
+            self._waiting.append(shared.answers.accepted[judged.profile][head.persistence])
+        elif query.translate(None, _PRINTABLE):
+            return False
+        else:
+            self._waiting.append(shared.routes.judged(judged, query, head.origin, head.persistence, self._on_disk))
+        return True
+
+    def _learn(self, data: bytes) -> None:
+        """This client repeats itself: what follows its query is the same each time, and need not be parsed again."""
+        self._is_said_again = False
+        start = b"GET " + self._clicked
+        is_so = self._clicked and data.startswith(start + b" HTTP/1.1\r\n") and not (self._begun_s or self._ending)
+        if is_so and len(data) - len(start) <= _REPEATED_BYTES_MAX:
+            self._rest_said = data[len(start) :]
+        self._clicked = b""
+
+    def _feed(self, data: bytes | memoryview) -> None:
+        self._begun_s = self._begun_s or self._shared.now_s
+        assert self._parser is not None
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade:
+            # We speak nothing else. The request was answered, and what comes behind it may be in another tongue.
+            self._begun_s, self._ending = 0.0, True
+            self._rest()
+        except HttpParserCallbackError as error:
+            if not isinstance(error.__context__, _Stop):
+                _log.exception("a request could not be answered", exc_info=error.__context__)
+                self._hear_no_more(self._shared.answers.broken())
+        except HttpParserError as error:
+            if not self._ending:  # else it is only more than was to come
+                sentence = f"This is no request that can be read: {str(error) or 'it is malformed'}."
+                self._hear_no_more(self._shared.answers.problem(400, "malformed", sentence, CLOSED))
+        if self._begun_s:
+            self._look_at_partial(len(data))
+
+    def _look_at_partial(self, size: int) -> None:
+        """A request that is not whole: its headers may not go on for ever."""
+        self._partial_bytes += size
+        limits = self._shared.limits
+        most = limits.headers_bytes_max + limits.query_bytes_max + PIECE_BYTES
+        if self._partial_bytes > most and self._body is None and not self._ending:
+            sentence = HEADERS_TOO_LONG % limits.headers_bytes_max
+            self._hear_no_more(self._shared.answers.problem(431, "headersTooLarge", sentence, CLOSED))
+
+    def _has_many_waiting(self) -> bool:
+        return len(self._waiting) >= self._shared.limits.pipelined_max
+
+    def _take(self, data: bytes) -> None:
+        """What is long, or unusual, or comes while the client waits: piece by piece."""
+        if self._ending:
+            self._partial_bytes += len(data)
+            if self._partial_bytes > _DISCARDED_BYTES_MAX:
+                self.abort()
+            return
+        data, self._unfed = self._unfed + data, b""
+        view, at = memoryview(data), 0
+        while at < len(data) and not self._ending:
+            if self._has_many_waiting() or self._stuck_s:
+                self._unfed = data[at:]
+                assert self._transport is not None
+                self._transport.pause_reading()
+                return
+            if (self._held or not self._begun_s) and (raw := self._raw_line(data, at)):
+                if raw < 0:
+                    self._unfed, self._held = data[at:], True
+                    self._begun_s = self._begun_s or self._shared.now_s
+                    return
+                at = raw
+                continue
+            self._held = False
+            blank = data.find(_BLANK_LINE, at, at + PIECE_BYTES)  # behind it the next request may begin
+            end = at + PIECE_BYTES if blank < 0 else blank + len(_BLANK_LINE)
+            self._feed(view[at:end])
+            at = end
+        if self._eof:
+            self._ending = True
+            self._rest()
+
+    def _raw_line(self, data: bytes, at: int) -> int:
+        """Parse a request line with bytes above 7F in its target, which the parser would refuse, once it is whole.
+
+        Returns where it goes on, -1 if the line is not whole yet, 0 if it is an ordinary one.
+        """
+        end = data.find(b"\r\n", at)
+        line = data[at : end if end >= 0 else len(data)]
+        if len(line) > self._shared.limits.query_bytes_max + _PATH_BYTES_MAX or not line[:1].isupper():
+            return 0  # for the parser to refuse
+        if end < 0:
+            return -1
+        if line.isascii() or line.count(b" ") != _SPACES:
+            return 0
+        self._held = False
+        self._feed(line.translate(_ONLY_ASCII) + b"\r\n")
+        if not self._ending:
+            self._target = line.split(b" ")[1]
+        return end + 2
+
+    def _go_on(self) -> None:
+        """Read on, first what came already."""
+        if self._transport is not None and not self._stuck_s:
+            data, self._unfed = self._unfed, b""
+            self._transport.resume_reading()
+            self._take(data)
+
+    # Refusing.
+
+    def _check_head(self, head: Head) -> None:
+        """What is wrong with a head, or has to be said before the body comes."""
+        assert self._parser is not None
+        most = self._shared.routes.body_bytes_max(self._target.partition(b"?")[0])
+        version = self._parser.get_http_version()
+        found = fault(head, version, self._shared.limits, most, is_upgrade=self._parser.should_upgrade())
+        if found is not None:
+            self._refuse(*found)
+        if head.expects and head.has_body and version == "1.1":
+            self._say(CONTINUE)
+
+    def _refuse(self, status: int, code: str, sentence: str) -> None:
+        """Out of the parser: nothing of this request is kept, for it is not whole."""
+        self._hear_no_more(self._shared.answers.problem(status, code, sentence, CLOSED))
+        raise _Stop
+
+    def _hear_no_more(self, answer: Answer) -> None:
+        """The last answer of this connection."""
+        self._ending = True
+        self._begun_s = self._begun_s or self._shared.now_s or 1.0
+        self._drop_body()
+        self._say(answer)
+
+    def _drop_body(self) -> None:
+        if self._body is not None:
+            self._shared.bodies_bytes -= len(self._body)
+            self._body = None
+
+    # Ending.
+
+    def check(self) -> None:
+        """End it if it took too long; to be called every second or so."""
+        shared = self._shared
+        now_s, limits, transport = shared.now_s, shared.limits, self._transport
+        if transport is None:
+            return
+        if self._stuck_s:
+            if now_s - self._stuck_s > limits.unsent_s:
+                transport.abort()
+        elif self._lingers:
+            if now_s - self._begun_s > limits.linger_s:
+                transport.abort()
+        elif self._waiting:
+            return
+        elif self._ending:
+            if now_s - self._seen_s > limits.unsent_s:  # it is closed as soon as the client has read the rest
+                transport.abort()
+        elif self._begun_s:
+            if now_s - self._begun_s > (limits.request_s if self._body is None else limits.body_s):
+                sentence = "The rest of the request did not come in time; send it again."
+                self._hear_no_more(shared.answers.problem(408, "tooSlow", sentence, CLOSED))
+        elif now_s - self._seen_s > limits.idle_s:
+            transport.close()

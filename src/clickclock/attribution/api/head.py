@@ -1,0 +1,108 @@
+"""The header block of a request: what of it matters here, read once and used again while a client repeats it.
+
+Never trusts what a client says of itself: whose forwarding counts is decided in `origin.py`.
+Invariants: names are compared in any case; a field that may come several times is joined as HTTP says; a fault of the
+block is told once, with the status it is answered with.
+
+>>> read([(b"Host", b"h"), (b"USER-agent", b"curl")]).agent
+b'curl'
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from clickclock.attribution.api.answers import KEPT, OPEN
+from clickclock.attribution.api.limits import Limits
+
+_JOINED: Final = frozenset({b"x-forwarded-for", b"connection", b"transfer-encoding", b"if-none-match"})
+_USUAL_BYTES_MAX: Final = 4096
+
+
+@dataclass(slots=True)
+class Head:
+    """What a header block says."""
+
+    agent: bytes = b""
+    referer: bytes = b""
+    forwarded: bytes = b""
+    content_type: bytes = b""
+    content_length: int = 0
+    etags: bytes = b""
+    hosts: int = 0
+    has_body: bool = False
+    coding: bytes = b""
+    """Of the transfer."""
+    encoding: bytes = b""
+    """Of the content; identity is none."""
+    authorization: bytes = b""
+    expects: bytes = b""
+    persistence: bytes = OPEN
+    """What an answer says of the connection if it stays open."""
+    size: int = 0
+    """Bytes of the block."""
+    is_unusual: bool = False
+    """Whether there may be something to say before the request is whole: anything but a plain GET's head."""
+    origin: bytes = b""
+    """The columns of an entry that say whence it came; filled in by who knows the peer."""
+
+
+def read(headers: list[tuple[bytes, bytes]]) -> Head:
+    """The head of a request with these fields."""
+    fields: dict[bytes, bytes] = {}
+    hosts = size = 0
+    for raw_name, value in headers:
+        name = raw_name.lower()
+        size += len(name) + len(value) + 4
+        hosts += name == b"host"
+        fields[name] = fields[name] + b", " + value if name in fields and name in _JOINED else value
+    coding = fields.get(b"transfer-encoding", b"").strip().lower()
+    length = fields.get(b"content-length", b"0").strip()
+    has_body = bool(coding) or length != b"0"
+    said = fields.get(b"connection", b"").lower()
+    return Head(
+        agent=fields.get(b"user-agent", b""),
+        referer=fields.get(b"referer", b""),
+        forwarded=fields.get(b"x-forwarded-for", b""),
+        content_type=fields.get(b"content-type", b"").partition(b";")[0].strip().lower(),
+        content_length=int(length) if length.isdigit() else 0,
+        etags=fields.get(b"if-none-match", b""),
+        hosts=hosts,
+        has_body=has_body,
+        coding=coding,
+        encoding=fields.get(b"content-encoding", b"").strip().lower().replace(b"identity", b""),
+        authorization=fields.get(b"authorization", b""),
+        expects=fields.get(b"expect", b"").strip().lower(),
+        persistence=KEPT if b"keep-alive" in said else OPEN,
+        size=size,
+        is_unusual=has_body or hosts != 1 or size > _USUAL_BYTES_MAX or b"expect" in fields,
+    )
+
+
+HEADERS_TOO_LONG: Final = "The header fields are too long; send at most %d bytes of them."
+
+Refusal = tuple[int, str, str]
+"""Status, code and sentence."""
+
+
+def body_too_long(most: int) -> Refusal:
+    """A body of more than `most` bytes."""
+    return 413, "tooLarge", f"The body is too long; send at most {most} bytes."
+
+
+def fault(head: Head, version: str, limits: Limits, body_bytes_max: int, *, is_upgrade: bool) -> Refusal | None:
+    """What is wrong with a head; None if nothing is. `version` is that of the request line, such as 1.1."""
+    if version not in {"1.0", "1.1"}:
+        return 400, "malformed", "Speak HTTP/1.1."
+    if head.size > limits.headers_bytes_max:
+        return 431, "headersTooLarge", HEADERS_TOO_LONG % limits.headers_bytes_max
+    if head.hosts > 1 or (not head.hosts and version == "1.1"):
+        return 400, "malformed", "Send one Host field."
+    if head.coding not in {b"", b"chunked"} or (head.coding and version != "1.1"):
+        return 400, "malformed", "Send the body with a Content-Length, or chunked in HTTP/1.1."
+    if head.expects not in {b"", b"100-continue"}:
+        return 417, "expectationFailed", "Only 100-continue may be expected."
+    if is_upgrade and head.has_body:
+        return 400, "malformed", "Send a body without Upgrade."
+    if head.content_length > body_bytes_max:
+        return body_too_long(body_bytes_max)
+    return None

@@ -1,0 +1,42 @@
+"""The numbers of all collector processes as Prometheus reads them.
+
+Never counts anything itself. Invariant: a sample is the sum over all processes, except where the label names one.
+
+>>> text([]).splitlines()[0]
+'# HELP clickclock_clicks_total Clicks on disk, by the profile.'
+"""
+
+from collections.abc import Iterable
+
+from clickclock.attribution.counters import FAMILIES, Family, Snapshot, sample
+
+_STARTED = "clickclock_start_time_seconds"
+
+
+def text(processes: Iterable[Snapshot]) -> str:
+    """The page that Prometheus asks for."""
+    processes = list(processes)
+    lines: list[str] = []
+    for family in FAMILIES:
+        lines += [f"# HELP {family.name} {family.meaning}", f"# TYPE {family.name} {family.kind}"]
+        numbers = {
+            value: sum(process.numbers.get(sample(family.name, value), 0) for process in processes)
+            for value in family.values
+        }
+        lines += _histogram(family, numbers) if family.bounds else _plain(family, numbers)
+    lines += [f"# HELP {_STARTED} When the process began, in seconds since 1970.", f"# TYPE {_STARTED} gauge"]
+    lines += [f'{_STARTED}{{slot="{each.slot}"}} {each.started_ms / 1000:.3f}' for each in processes if each.pid]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(family: Family, numbers: dict[str, int]) -> list[str]:
+    return [f"{sample(family.name, value)} {number}" for value, number in numbers.items()]
+
+
+def _histogram(family: Family, numbers: dict[str, int]) -> list[str]:
+    lines: list[str] = []
+    count = 0
+    for value in family.values[:-1]:
+        count += numbers[value]
+        lines.append(f'{family.name}_bucket{{le="{value}"}} {count}')
+    return [*lines, f"{family.name}_sum {numbers['sum'] * family.unit:.9f}", f"{family.name}_count {count}"]

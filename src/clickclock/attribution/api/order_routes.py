@@ -1,0 +1,138 @@
+"""The paths of the collector's port that take orders.
+
+Never judges an order: `orders.py` does. Invariants: an answer is given when all that it tells of is on disk; a request
+of thousands of orders lets the clicks between, a few orders at a time.
+
+>>> OrderRoutes(collector, answers, limits, accounts.find).post(request, changed)   # doctest: +SKIP
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from clickclock.attribution.account import Account
+from clickclock.attribution.amendment import Admit
+from clickclock.attribution.api import orders
+from clickclock.attribution.api.answers import Answer, Answers
+from clickclock.attribution.api.limits import Limits
+from clickclock.attribution.api.orders import Judged, Reply
+from clickclock.attribution.api.request import Later, Request
+from clickclock.attribution.collector import Collector
+from clickclock.attribution.counters import cell
+from clickclock.attribution.entry import EntryKind
+from clickclock.foundation.errors import Malformed
+
+FORM_TYPES: Final = frozenset({b"application/x-www-form-urlencoded", b"text/plain", b""})
+BUSY: Final = "Too many requests wait for the disk; send it again in a moment. Nothing was kept."
+AT_A_TIME: Final = 32
+"""Orders judged before clicks get their turn: less than half a millisecond."""
+_WAITING: Final = cell("clickclock_refused_total", "waiting")
+_COUNTED: Final = {
+    EntryKind.ORDER: cell("clickclock_orders_total"),
+    EntryKind.OTHER: cell("clickclock_events_total"),
+    EntryKind.REJECTION: cell("clickclock_rejections_total", "order"),
+}
+_log = logging.getLogger(__name__)
+
+
+class OrderRoutes:
+    """Orders of one process."""
+
+    def __init__(
+        self,
+        collector: Collector,
+        answers: Answers,
+        limits: Limits,
+        find: Callable[[str], Account | None],
+        cells: memoryview,
+    ) -> None:
+        self._collector = collector
+        self._answers = answers
+        self._limits = limits
+        self._find = find
+        self._cells = cells
+        self._bytes = 0
+        """Of all requests that are being judged or wait for the disk."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def post(self, request: Request, changed: Callable[[], None]) -> Answer | Later:
+        """`POST /orders`."""
+        # Whatever type it says to be: `curl -d` says that JSON is a form, and what is no JSON is refused as such.
+        if request.head.encoding:
+            return self._unreadable(request, "application/json")
+        if self._bytes + len(request.body) > self._limits.bodies_bytes_max or self._collector.is_full:
+            return self._busy(request)
+        later = Later(changed)
+        task = asyncio.get_running_loop().create_task(self._take(request, later))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return later
+
+    def appsflyer(self, request: Request, changed: Callable[[], None]) -> Answer:
+        """`GET` or `POST /appsflyer`: parameters in the query or as a form."""
+        raw = request.query
+        if request.body:
+            if request.head.content_type not in FORM_TYPES or request.head.encoding:
+                return self._unreadable(request, "application/x-www-form-urlencoded")
+            raw = raw + b"&" + request.body if raw else request.body
+        if self._collector.is_full:
+            return self._busy(request)
+        judged = orders.judge_appsflyer(raw, self._collector.now_ms(), self._doorkeeper(request))
+        (entry_id,) = self._collector.keep([judged.draft], request.head.origin, request.done)
+        return self._answered(orders.reply_appsflyer(judged, entry_id), request, kept=[_COUNTED[judged.draft.kind]])
+
+    async def _take(self, request: Request, later: Later) -> None:
+        self._bytes += len(request.body)
+        try:
+            answer = await self._answer(request)
+        except Exception:  # noqa: BLE001 - whatever it was, the client is told and the log knows
+            _log.exception("orders could not be taken")
+            answer = self._answers.broken()
+        finally:
+            self._bytes -= len(request.body)
+        later.give(answer)
+
+    async def _answer(self, request: Request) -> Answer:
+        problem: Malformed | None = None
+        judged: list[Judged] = []
+        try:
+            pieces = orders.pieces(request.body)
+        except Malformed as error:
+            problem = error
+            judged.append(orders.refuse(request.body, error))
+        else:
+            admit = self._doorkeeper(request)
+            received_ms = self._collector.now_ms()
+            for start in range(0, len(pieces), AT_A_TIME):
+                judged += [orders.judge(piece, received_ms, admit) for piece in pieces[start : start + AT_A_TIME]]
+                await asyncio.sleep(0)
+        told: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+
+        entry_ids = self._collector.keep([each.draft for each in judged], request.head.origin, told.set_result)
+        failure = await told
+        if failure is not None:
+            return self._answers.unavailable(str(failure), request.persistence)
+        for each in judged:
+            self._cells[_COUNTED[each.draft.kind]] += 1
+        if problem is not None:
+            return self._answered(orders.reply_refused(problem, entry_ids[0]), request)
+        return self._answered(orders.reply(judged, entry_ids), request)
+
+    def _doorkeeper(self, request: Request) -> Admit:
+        return orders.doorkeeper(self._find, request.head.authorization.decode("latin-1"))
+
+    def _answered(self, reply: Reply, request: Request, kept: Sequence[int] = ()) -> Answer:
+        return self._answers.simple(
+            reply.status, request.persistence, reply.fields, reply.body, kept=kept, is_head=request.is_head
+        )
+
+    def _busy(self, request: Request) -> Answer:
+        self._cells[_WAITING] += 1
+        return self._answers.unavailable(BUSY, request.persistence, is_head=request.is_head)
+
+    def _unreadable(self, request: Request, wanted: str) -> Answer:
+        sentence = f"The body is of a type that is not read here; send it as {wanted}, without Content-Encoding."
+        return self._answers.problem(
+            415, "unsupportedMediaType", sentence, request.persistence, is_head=request.is_head
+        )

@@ -1,0 +1,229 @@
+"""Orders over HTTP: a body → its orders, each judged; what the journal keeps of them; the reply.
+
+Never does I/O: whoever calls gives every draft to the collector, waits until all are on disk, and then replies.
+Invariants: a bad order never takes a good one down; each order has one result, at its place; what is refused is kept,
+with its reasons, as it came.
+
+>>> piece = b'{"client_id": "c", "order_id": "7", "device_id": "d", "event_time": 1800000000000, "amount": "9.99"}'
+>>> judged = [judge(piece, 1800000000000, doorkeeper({}.get, None)) for piece in pieces(piece)]
+>>> judged[0].draft.kind.value, reply(judged).status
+('r', 202)
+"""
+
+import hashlib
+import hmac
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from clickclock.attribution import amendment, appsflyer
+from clickclock.attribution.amendment import Admit, Amendment, Kind, Rejection
+from clickclock.attribution.appsflyer import OtherEvent, Sale
+from clickclock.attribution.click import Flag
+from clickclock.attribution.collector import Draft
+from clickclock.attribution.entry import EntryKind
+from clickclock.attribution.order_fields import Fault, Reason
+from clickclock.foundation.errors import ClickclockError, Malformed
+from clickclock.foundation.problem import TooLarge, status_of
+
+ORDERS_MAX: Final = 10_000
+"""What is told of each still fits into one answer; more only costs one more request."""
+BODY_BYTES_MAX: Final = 8 * 1024 * 1024
+"""`ORDERS_MAX` orders with several items each, and as much as the scheduler takes."""
+FAULTS_TOLD_MAX: Final = 5_000
+"""In one answer, which is a megabyte then. The rejections have them all."""
+BYTES_PER_COMMA_MIN: Final = 10
+"""No field with its name is shorter. Millions of tiny values would cost ten times the body's size in memory."""
+_BYTES_UNCOUNTED_MAX: Final = 64 * 1024
+
+
+class Account(Protocol):
+    """What has to be known of an account."""
+
+    @property
+    def orders_token_sha256(self) -> str | None:
+        """The SHA-256 of the token without which no order is taken, in hexadecimal; None if none is needed."""
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """One order or call: what the journal is to keep of it, and what it was judged to be.
+
+    The draft's detail is, of a rejection, JSON of what it was and why; of an order that came by /appsflyer, its query;
+    of another event, its name.
+    """
+
+    draft: Draft
+    verdict: Amendment | OtherEvent | Rejection
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What is answered once everything is on disk."""
+
+    status: int
+    fields: bytes = b""
+    """Header lines, each with its end."""
+    body: bytes | None = None
+    """None: it can have none."""
+
+
+def doorkeeper(find: Callable[[str], Account | None], authorization: str | None) -> Admit:
+    """Who may write orders, given the request's `Authorization` header, its bytes read as Latin-1.
+
+    Each client id is asked about once.
+    """
+    scheme, _, token = (authorization or "").partition(" ")
+    given = hashlib.sha256(token.strip().encode("latin-1", "backslashreplace")).hexdigest().encode()
+    has_token = scheme.lower() == "bearer"
+
+    @cache
+    def admit(client_id: str) -> Fault | None:
+        account = find(client_id)
+        if account is None:
+            return Fault("client_id", _UNKNOWN_CLIENT, Reason.UNKNOWN_CLIENT)
+        wanted = account.orders_token_sha256
+        if wanted is None or (has_token and hmac.compare_digest(given, wanted.lower().encode())):
+            return None
+        return Fault("client_id", _UNAUTHORIZED, Reason.UNAUTHORIZED)
+
+    return admit
+
+
+_UNKNOWN_CLIENT: Final = "No account has this client_id; send the one that was shared at integration."
+_UNAUTHORIZED: Final = "Orders of this account need its token; send the header `Authorization: Bearer <token>`."
+
+
+def pieces(body: bytes) -> list[bytes]:
+    """The orders in a body, as they stand there: one object, an array, or one object a line.
+
+    Raises `Malformed` if nothing in it can be read, `TooLarge`.
+    """
+    if len(body) > BODY_BYTES_MAX:
+        raise TooLarge(f"The body has {len(body):,} bytes; send at most {BODY_BYTES_MAX:,} in one request.")
+    text = body.removeprefix(_BYTE_ORDER_MARK).strip(_SPACE)
+    if not text:
+        raise Malformed("There is no body; send an order, an array of orders, or one order a line.")
+    if len(text) > _BYTES_UNCOUNTED_MAX and text.count(b",") * BYTES_PER_COMMA_MIN > len(text):
+        raise TooLarge("The body has more values than orders can have; send orders alone, and fewer at a time.")
+    try:
+        found = [bytes(each) for each in _array(text)] if text.startswith(b"[") else [bytes(_one(text))]
+    except (msgspec.DecodeError, RecursionError) as error:
+        lines = text.split(b"\n")
+        if text.startswith(b"[") or not any(map(_is_object, lines)):
+            raise Malformed(f"The body cannot be read: {error}.") from error
+        found = [line for line in (line.strip(_SPACE) for line in lines) if line]
+    if not 0 < len(found) <= ORDERS_MAX:
+        kind = TooLarge if found else Malformed
+        raise kind(f"There are {len(found):,} orders; send between 1 and {ORDERS_MAX:,} in one request.")
+    return found
+
+
+def _is_object(line: bytes) -> bool:
+    """Whether a line looks like an object of its own. Those inside of another are indented by whoever breaks lines."""
+    return line.startswith(b"{") and line.rstrip(_SPACE).endswith(b"}")
+
+
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_SPACE: Final = b" \t\r\n"
+_array: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_one: Final = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+def judge(piece: bytes, received_ms: int, admit: Admit) -> Judged:
+    """One of `pieces`, judged."""
+    verdict = amendment.judge(piece, received_ms, admit)
+    if isinstance(verdict, Rejection):
+        return _rejected("order", piece, verdict)
+    return Judged(Draft(EntryKind.ORDER, b"", piece), verdict)
+
+
+def refuse(body: bytes, error: ClickclockError) -> Judged:
+    """A body of which `pieces` could read nothing: kept whole, as one rejection."""
+    code = Reason.TOO_LARGE if isinstance(error, TooLarge) else Reason.NOT_JSON
+    return _rejected("order", body, Rejection(Kind.INVALID, (Fault("", str(error), code),)))
+
+
+def reply_refused(error: ClickclockError, entry_id: str = "") -> Reply:
+    """The reply to such a body: 400, or 413."""
+    return _refusal(status_of(error), error.code, str(error), [], entry_id)
+
+
+def reply(judged: Sequence[Judged], entry_ids: Iterable[str] = ()) -> Reply:
+    """The reply to `POST /orders`: 202, or 401 if for want of a token nothing was taken."""
+    ids = dict(enumerate(entry_ids))
+    results: list[dict[str, Any]] = []
+    told = accepted = unauthorized = 0
+    for place, each in enumerate(judged):
+        verdict = each.verdict
+        assert not isinstance(verdict, OtherEvent)  # those come by /appsflyer alone
+        result = {"index": place, "id": ids.get(place), "client_id": verdict.client_id, "order_id": verdict.order_id}
+        if isinstance(verdict, Amendment):
+            accepted += 1
+            flags = [Flag.EVENT_TIME_AHEAD] if verdict.is_ahead else []
+            results.append({**result, "result": "accepted", "flags": flags})
+            continue
+        unauthorized += verdict.kind is Kind.UNAUTHORIZED
+        errors = _told(verdict)
+        told += len(errors)
+        if told > FAULTS_TOLD_MAX:
+            errors = [{"field": "", "message": _UNTOLD, "code": verdict.faults[0].code}]
+        results.append({**result, "result": verdict.kind, "errors": errors})
+    if unauthorized and unauthorized == len(results):
+        errors = [{"field": "client_id", "message": _UNAUTHORIZED, "code": Reason.UNAUTHORIZED}]
+        return _refusal(_UNAUTHORIZED_STATUS, Kind.UNAUTHORIZED, _UNAUTHORIZED, errors, ids.get(0, ""))
+    counts = {"accepted": accepted, "rejected": len(results) - accepted}
+    return Reply(_ACCEPTED_STATUS, _JSON, _encode({"status": "success", **counts, "orders": results}) + b"\n")
+
+
+_UNTOLD: Final = "This order has faults, too; mend those that are told, and look up the rest in the rejections."
+
+
+def judge_appsflyer(raw: bytes, received_ms: int, admit: Admit) -> Judged:
+    """A call of /appsflyer, from its query or its form."""
+    verdict = appsflyer.judge(raw, received_ms, admit)
+    match verdict:
+        case Rejection():
+            return _rejected("appsflyer", raw, verdict)
+        case Sale():
+            return Judged(Draft(EntryKind.ORDER, raw, verdict.json), verdict.amendment)
+        case OtherEvent():
+            return Judged(Draft(EntryKind.OTHER, verdict.name.encode(), raw), verdict)
+
+
+def reply_appsflyer(judged: Judged, entry_id: str = "") -> Reply:
+    """The reply to a call of /appsflyer: 204, or what is wrong with it."""
+    if not isinstance(judged.verdict, Rejection):
+        return Reply(_NO_CONTENT_STATUS)
+    kind = judged.verdict.kind
+    status, message = _REFUSALS[kind]
+    return _refusal(status, kind, message, _told(judged.verdict), entry_id)
+
+
+_NO_CONTENT_STATUS: Final = 204
+_ACCEPTED_STATUS: Final = 202
+_UNAUTHORIZED_STATUS: Final = 401
+_REFUSALS: Final = {
+    Kind.INVALID: (400, "The call is not valid; mend the named parameters and send it again."),
+    Kind.UNKNOWN_CLIENT: (403, _UNKNOWN_CLIENT),
+    Kind.UNAUTHORIZED: (_UNAUTHORIZED_STATUS, _UNAUTHORIZED),
+}
+_JSON: Final = b"Content-Type: application/json\r\n"
+_CHALLENGE: Final = b"WWW-Authenticate: Bearer\r\n"
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def _rejected(was: str, raw: bytes, rejection: Rejection) -> Judged:
+    detail = {"was": was, "kind": rejection.kind, "faults": _told(rejection)}
+    return Judged(Draft(EntryKind.REJECTION, _encode(detail), raw), rejection)
+
+
+def _told(rejection: Rejection) -> list[dict[str, str]]:
+    return [{"field": each.field, "message": each.message, "code": each.code} for each in rejection.faults]
+
+
+def _refusal(status: int, code: str, message: str, errors: list[dict[str, str]], entry_id: str) -> Reply:
+    """In the form of the service's other errors; what was kept of the request is found by the `requestId`."""
+    body = {"status": "error", "code": code, "message": message, "errors": errors, "requestId": entry_id}
+    fields = _JSON + _CHALLENGE if status == _UNAUTHORIZED_STATUS else _JSON
+    return Reply(status, fields, _encode(body) + b"\n")

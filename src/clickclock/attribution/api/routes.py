@@ -1,0 +1,184 @@
+"""What the collector's port answers: one method for each path.
+
+Never writes to a connection, and never waits: an answer that acknowledges goes out when `done` is told that it is on
+disk. Invariants: a request for registering a click is answered 204, or kept with its faults, or told that nothing was
+kept; nothing is redirected.
+
+>>> Routes.click   # doctest: +ELLIPSIS
+<function Routes.click at ...>
+"""
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Final
+
+from clickclock.attribution.account import Accounts
+from clickclock.attribution.api.answers import Answer, Answers
+from clickclock.attribution.api.health import Health
+from clickclock.attribution.api.limits import Limits
+from clickclock.attribution.api.order_routes import BUSY, FORM_TYPES, OrderRoutes
+from clickclock.attribution.api.request import Later, Request
+from clickclock.attribution.click import Click, Kind, Rejection
+from clickclock.attribution.collector import Collector, Done
+from clickclock.attribution.counters import cell
+
+CLICKS: Final = b"/aclick"
+_TRUSTING: Final = b"Access-Control-Allow-Headers: *\r\nAccess-Control-Max-Age: 86400\r\n"
+_PLAIN_TEXT: Final = b"Content-Type: text/plain; charset=utf-8\r\n"
+_METRICS_TEXT: Final = b"Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
+_SCRIPT_TEXT: Final = b"Content-Type: text/javascript; charset=utf-8\r\nETag: %b\r\n"
+_SCRIPT_CACHING: Final = b"Cache-Control: public, max-age=3600\r\n"
+_READING: Final = (b"GET", b"HEAD", b"OPTIONS")
+_WAITING: Final = cell("clickclock_refused_total", "waiting")
+_DISK: Final = cell("clickclock_refused_total", "disk")
+_REJECTED: Final = cell("clickclock_rejections_total", "click")
+
+Respond = Callable[[Request, Callable[[], None]], Answer | Later]
+
+
+class Routes:
+    """The paths of one process."""
+
+    def __init__(
+        self,
+        collector: Collector,
+        cells: memoryview,
+        limits: Limits,
+        accounts: Accounts,
+        health: Health,
+        metrics: Callable[[], bytes],
+        script: bytes,
+    ) -> None:
+        """`metrics` gives the page for Prometheus, `script` is what pages of shops load."""
+        self.collector = collector
+        self.cells = cells
+        self.limits = limits
+        self.answers = Answers(0)
+        self._health = health
+        self._metrics = metrics
+        self._script = script
+        self._etag = b'"%b"' % blake2b(script, digest_size=8).hexdigest().encode()
+        orders = OrderRoutes(collector, self.answers, limits, accounts.find, cells)
+        self._paths: dict[bytes, tuple[tuple[bytes, ...], int, Respond]] = {
+            CLICKS: ((*_READING, b"POST"), limits.form_bytes_max, self._register),
+            b"/orders": ((b"POST", b"OPTIONS"), limits.orders_bytes_max, orders.post),
+            b"/appsflyer": ((*_READING, b"POST"), limits.form_bytes_max, orders.appsflyer),
+            b"/healthz": (_READING, 0, self._tell_health),
+            b"/metrics": (_READING, 0, self._tell_metrics),
+            b"/clickclock.js": (_READING, 0, self._give_script),
+        }
+
+    def body_bytes_max(self, path: bytes) -> int:
+        """The longest body that is read for a path, whatever is answered then."""
+        found = self._paths.get(_plain(path))
+        return max(found[1] if found else 0, self.limits.form_bytes_max)
+
+    def click(self, query: bytes, origin: bytes, persistence: bytes, done: Done, *, is_head: bool = False) -> Answer:
+        """Register a click; the answer acknowledges nothing before `done` is told."""
+        if self.collector.is_full:
+            self.cells[_WAITING] += 1
+            return self.answers.unavailable(BUSY, persistence, is_head=is_head)
+        judged = self.collector.judge(query)
+        return self.judged(judged, query, origin, persistence, done, is_head=is_head)
+
+    def judged(
+        self,
+        judged: Click | Rejection,
+        query: bytes,
+        origin: bytes,
+        persistence: bytes,
+        done: Done,
+        *,
+        is_head: bool = False,
+    ) -> Answer:
+        """The same for a click that is judged already."""
+        entry_id = self.collector.take(judged, query, origin, done)
+        if isinstance(judged, Click):
+            if judged.flags or is_head:
+                return self.answers.click(judged.profile, judged.flags, persistence, is_head=is_head)
+            return self.answers.accepted[judged.profile][persistence]
+        return self._rejected(judged, entry_id, persistence, is_head=is_head)
+
+    def answer(self, request: Request, changed: Callable[[], None]) -> Answer | Later:
+        """Whatever is asked. `changed` is called when an answer that is `Later` is known."""
+        found = self._paths.get(_plain(request.path))
+        if found is None and not (request.method == b"OPTIONS" and request.path == b"*"):
+            sentence = "There is nothing at this path; clicks are registered at /aclick."
+            return self._problem(request, 404, "unknownPath", sentence)
+        methods, _, respond = found or (_READING, 0, self._tell_health)
+        allowed = b", ".join(methods)
+        if request.method == b"OPTIONS":
+            fields = b"Allow: %b\r\nAccess-Control-Allow-Methods: %b\r\n" % (allowed, allowed) + _TRUSTING
+            return self.answers.simple(204, request.persistence, fields)
+        if request.method not in methods:
+            sentence = "This path does not take that method; the Allow header lists those that it takes."
+            return self._problem(request, 405, "methodNotAllowed", sentence, b"Allow: %b\r\n" % allowed)
+        return respond(request, changed)
+
+    def not_kept(self, error: Exception, instead_of: Answer) -> Answer:
+        """What is said when the disk refused what was to be acknowledged."""
+        self.cells[_DISK] += 1
+        return self.answers.unavailable(str(error), instead_of.persistence, is_head=instead_of.is_head)
+
+    def _register(self, request: Request, changed: Callable[[], None]) -> Answer:
+        query, head = request.query, request.head
+        if len(query) > self.limits.query_bytes_max:
+            sentence = f"The query is too long; send at most {self.limits.query_bytes_max} bytes. Nothing was kept."
+            return self._problem(request, 414, "queryTooLong", sentence)
+        if request.body:
+            if head.content_type not in FORM_TYPES or head.encoding:
+                sentence = "The body is of a type that is not read here; send it as application/x-www-form-urlencoded."
+                return self._problem(request, 415, "unsupportedMediaType", sentence)
+            query = query + b"&" + request.body if query else request.body
+        return self.click(query, head.origin, request.persistence, request.done, is_head=request.is_head)
+
+    def _rejected(self, rejection: Rejection, entry_id: str, persistence: bytes, *, is_head: bool) -> Answer:
+        kept = [_REJECTED, *(cell("clickclock_faults_total", fault.code) for fault in rejection.faults)]
+        is_unknown = rejection.kind is Kind.UNKNOWN_CLIENT
+        return self.answers.problem(
+            403 if is_unknown else 400,
+            rejection.kind,
+            "The click is refused, and kept under its requestId; mend what is named.",
+            persistence,
+            faults=rejection.faults,
+            request_id=entry_id,
+            kept=kept,
+            is_head=is_head,
+        )
+
+    def _tell_health(self, request: Request, changed: Callable[[], None]) -> Later:
+        later = Later(changed)
+
+        def tell(fault: str | None) -> None:
+            persistence, is_head = request.persistence, request.is_head
+            if fault is None:
+                later.give(self.answers.simple(200, persistence, _PLAIN_TEXT, b"healthy\n", is_head=is_head))
+            else:
+                later.give(self.answers.unavailable(fault, persistence, is_head=is_head))
+
+        self._health.ask(tell)
+        return later
+
+    def _tell_metrics(self, request: Request, changed: Callable[[], None]) -> Answer:
+        text = self._metrics()
+        return self.answers.simple(200, request.persistence, _METRICS_TEXT, text, is_head=request.is_head)
+
+    def _give_script(self, request: Request, changed: Callable[[], None]) -> Answer:
+        known = {each.strip().removeprefix(b"W/") for each in request.head.etags.split(b",")}
+        fields = _SCRIPT_TEXT % self._etag
+        if self._etag in known or b"*" in known:
+            return self.answers.simple(304, request.persistence, fields, caching=_SCRIPT_CACHING)
+        return self.answers.simple(
+            200, request.persistence, fields, self._script, is_head=request.is_head, caching=_SCRIPT_CACHING
+        )
+
+    def _problem(self, request: Request, status: int, code: str, sentence: str, fields: bytes = b"") -> Answer:
+        return self.answers.problem(status, code, sentence, request.persistence, fields=fields, is_head=request.is_head)
+
+
+def _plain(path: bytes) -> bytes:
+    """A path in small letters, without the slash at its end; of a whole URL, its path."""
+    path = path.lower()
+    if not path.startswith(b"/") and b"://" in path:
+        path = b"/" + path.partition(b"://")[2].partition(b"/")[2]
+    return path.removesuffix(b"/") or b"/"

@@ -1,0 +1,31 @@
+"""`clickclock collect`: the collector of clicks and orders alone, in the foreground.
+
+Never loads it for `--help`. Invariant: every fault of the configuration is said before anything starts.
+
+>>> collect.name
+'collect'
+"""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clickclock.cli.settings import OF_COLLECT, given, refuse, settings
+from clickclock.foundation.errors import ConfigurationError
+
+
+@click.command()
+@settings(OF_COLLECT)
+@click.pass_context
+def collect(ctx: click.Context, /, config: Path | None, **options: Any) -> None:
+    """Take clicks and orders until SIGTERM or Ctrl-C; `serve` does so, too."""
+    # Here and not at the top, so that the help of all other commands does not wait for it.
+    from clickclock.app import collectors  # noqa: PLC0415 (see the line above)
+    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
+
+    try:
+        code = collectors.collect(load(config, environment(), given(options)))
+    except ConfigurationError as error:
+        raise refuse(error) from error
+    ctx.exit(code)

@@ -1,0 +1,247 @@
+"""Bodies of orders, what is kept of each, and what is replied."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clickclock.attribution.amendment import FIELDS, ITEM_FIELDS, Amendment, Kind, Status, judge
+from clickclock.attribution.api import orders
+from clickclock.attribution.appsflyer import OTHER_EVENTS, SALE_PARAMETERS
+from clickclock.attribution.entry import EntryKind
+from clickclock.attribution.money import DIGITS
+from clickclock.attribution.order_fields import Reason
+from clickclock.foundation.errors import Malformed
+from clickclock.foundation.problem import TooLarge
+
+NOW = 1_800_000_000_000
+ORDER: dict[str, Any] = {
+    "client_id": "acme",
+    "order_id": "A-7",
+    "cli_ubid": "u",
+    "event_time": NOW,
+    "amount": "12.30",
+    "currency": "EUR",
+}
+TOKEN = "s3cret"
+
+
+@dataclass(frozen=True)
+class Account:
+    orders_token_sha256: str | None = None
+
+
+ACCOUNTS = {"acme": Account(), "vault": Account(hashlib.sha256(TOKEN.encode()).hexdigest().upper())}
+
+
+def raw(**changes: Any) -> bytes:
+    return json.dumps({**ORDER, **changes}).encode()
+
+
+def judged(body: bytes, authorization: str | None = None) -> list[orders.Judged]:
+    admit = orders.doorkeeper(ACCOUNTS.get, authorization)
+    return [orders.judge(piece, NOW, admit) for piece in orders.pieces(body)]
+
+
+def replied(body: bytes, authorization: str | None = None) -> tuple[int, dict[str, Any]]:
+    found = judged(body, authorization)
+    reply = orders.reply(found, [f"id{place}" for place in range(len(found))])
+    assert reply.body is not None
+    assert b"Content-Type: application/json\r\n" in reply.fields
+    return reply.status, json.loads(reply.body)
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (raw(), [raw()]),
+        (b"\xef\xbb\xbf \r\n" + raw() + b"\n", [raw()]),
+        (json.dumps(ORDER, indent=2).encode(), [json.dumps(ORDER, indent=2).encode()]),
+        (b"[" + raw() + b" ,\n" + raw(order_id="8") + b"]", [raw(), raw(order_id="8")]),
+        (b"[5, null, " + raw() + b"]", [b"5", b"null", raw()]),
+        (raw() + b"\n" + raw(order_id="8"), [raw(), raw(order_id="8")]),
+        (raw() + b"\r\n\r\n" + raw() + b"\r\n", [raw(), raw()]),
+        (b"{broken\n" + raw() + b"\n\xff\n", [b"{broken", raw(), b"\xff"]),
+    ],
+)
+def test_a_body_is_one_order_or_an_array_or_one_a_line(body: bytes, found: list[bytes]) -> None:
+    assert orders.pieces(body) == found
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "says"),
+    [
+        (b"", Malformed, "no body"),
+        (b" \n", Malformed, "no body"),
+        (b"[]", Malformed, "There are 0 orders; send between 1 and 10,000"),
+        (b"hello", Malformed, "cannot be read"),
+        (b"[" + raw(), Malformed, "cannot be read"),
+        (json.dumps(ORDER, indent=2).encode()[:-1], Malformed, "cannot be read"),
+        (b"[" * 200_000, Malformed, "cannot be read"),
+        (b"[" + b"{}," * 10_000 + b"{}]", TooLarge, "There are 10,001 orders"),
+        (b"{}\n" * 10_001, TooLarge, "There are 10,001 orders"),
+        (b"[" + b"1," * 100_000 + b"1]", TooLarge, "more values than orders can have"),
+        (b" " * (8 * 1024 * 1024 + 1), TooLarge, "send at most 8,388,608"),
+    ],
+)
+def test_a_body_that_cannot_be_read_is_refused_and_kept(body: bytes, error: type[Malformed], says: str) -> None:
+    with pytest.raises(error, match=says) as refusal:
+        orders.pieces(body)
+    kept = orders.refuse(body, refusal.value)
+    assert (kept.draft.kind, kept.draft.raw) == (EntryKind.REJECTION, body)
+    assert json.loads(kept.draft.detail)["was"] == "order"
+    reply = orders.reply_refused(refusal.value, "id0")
+    assert reply.status == (413 if error is TooLarge else 400)
+    assert reply.body is not None
+    assert json.loads(reply.body)["requestId"] == "id0"
+
+
+@given(st.binary(max_size=200))
+def test_any_body_is_taken_apart_or_refused(body: bytes) -> None:
+    try:
+        found = judged(body)
+    except Malformed:
+        return
+    assert orders.reply(found).status == 202
+
+
+def test_a_bad_order_takes_no_good_one_down() -> None:
+    body = b"[" + b",".join([raw(), raw(order_id="8", amount=5), raw(order_id="9", client_id="who")]) + b"]"
+    status, told = replied(body)
+    assert status == 202
+    assert (told["status"], told["accepted"], told["rejected"]) == ("success", 1, 2)
+    assert [(each["index"], each["id"], each["order_id"], each["result"]) for each in told["orders"]] == [
+        (0, "id0", "A-7", "accepted"),
+        (1, "id1", "8", "invalid"),
+        (2, "id2", "9", "unknownClient"),
+    ]
+    assert told["orders"][0]["flags"] == []
+    (fault,) = told["orders"][1]["errors"]
+    assert (fault["field"], fault["code"]) == ("amount", "badAmount")
+
+
+def test_each_order_is_kept_as_it_came() -> None:
+    good, bad = raw() + b" ", raw(amount="x")
+    accepted, rejected = (each.draft for each in judged(b"[ " + good + b"," + bad + b"]"))
+    assert (accepted.kind, accepted.detail, accepted.raw) == (EntryKind.ORDER, b"", raw())
+    assert (rejected.kind, rejected.raw) == (EntryKind.REJECTION, bad)
+    detail = json.loads(rejected.detail)
+    assert (detail["was"], detail["kind"], detail["faults"][0]["field"]) == ("order", "invalid", "amount")
+
+
+def test_an_order_from_the_future_is_flagged() -> None:
+    _, told = replied(raw(event_time=NOW + 3_600_000))
+    assert told["orders"][0]["flags"] == ["eventTimeAhead"]
+
+
+def test_with_no_account_configured_everyone_may_order() -> None:
+    admit = orders.doorkeeper(lambda _: Account(), None)
+    assert isinstance(orders.judge(raw(client_id="anybody"), NOW, admit).verdict, Amendment)
+
+
+@pytest.mark.parametrize("authorization", [f"Bearer {TOKEN}", f"bearer  {TOKEN} "])
+def test_the_token_of_an_account_opens_it(authorization: str) -> None:
+    assert replied(raw(client_id="vault"), authorization)[0] == 202
+
+
+@pytest.mark.parametrize(
+    "authorization", [None, "", "Bearer", "Bearer wrong", f"Basic {TOKEN}", TOKEN, "Bearer \udcff"]
+)
+def test_without_the_token_nothing_is_taken_and_all_is_kept(authorization: str | None) -> None:
+    found = judged(raw(client_id="vault"), authorization)
+    assert found[0].draft.kind is EntryKind.REJECTION
+    reply = orders.reply(found, ["id0"])
+    assert (reply.status, b"WWW-Authenticate: Bearer\r\n" in reply.fields) == (401, True)
+    assert reply.body is not None
+    assert json.loads(reply.body)["code"] == "unauthorized"
+
+
+def test_a_token_may_be_any_utf8() -> None:
+    account = Account(hashlib.sha256("schlüssel".encode()).hexdigest())
+    admit = orders.doorkeeper(lambda _: account, b"Bearer schl\xc3\xbcssel".decode("latin-1"))
+    assert isinstance(orders.judge(raw(), NOW, admit).verdict, Amendment)
+
+
+def test_orders_of_another_account_are_taken_without_the_token() -> None:
+    status, told = replied(raw(client_id="vault") + b"\n" + raw())
+    assert status == 202
+    assert [each["result"] for each in told["orders"]] == ["unauthorized", "accepted"]
+
+
+def test_what_is_told_is_bounded() -> None:
+    reply = orders.reply(judged(b"{}\n" * orders.ORDERS_MAX))
+    assert reply.body is not None
+    assert len(reply.body) < 4 * 1024 * 1024
+    told = json.loads(reply.body)["orders"]
+    assert len(told[0]["errors"]) > 1
+    assert [each["code"] for each in told[-1]["errors"]] == ["missing"]
+
+
+SALE = (
+    b"event_name=funnel_salecomplete&client_id=acme&device_id=d&item_identifier=A-7&sales=12.30&currency=EUR"
+    b"&sku_id=a%7Cb&event_time=1800000000000"
+)
+
+
+def test_a_sale_is_kept_as_an_order_with_its_query() -> None:
+    found = orders.judge_appsflyer(SALE, NOW, orders.doorkeeper(ACCOUNTS.get, None))
+    assert (found.draft.kind, found.draft.detail) == (EntryKind.ORDER, SALE)
+    assert judge(found.draft.raw, NOW) == found.verdict
+    assert orders.reply_appsflyer(found) == orders.Reply(204)
+
+
+def test_another_event_is_kept_as_it_came() -> None:
+    query = b"event_name=viewproduct&client_id=acme&x=%7C"
+    found = orders.judge_appsflyer(query, NOW, orders.doorkeeper(ACCOUNTS.get, None))
+    assert (found.draft.kind, found.draft.detail, found.draft.raw) == (EntryKind.OTHER, b"viewproduct", query)
+    assert orders.reply_appsflyer(found).status == 204
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        (b"event_name=purchase&client_id=acme", 400, "invalid"),
+        (SALE.replace(b"acme", b"who"), 403, "unknownClient"),
+        (SALE.replace(b"acme", b"vault"), 401, "unauthorized"),
+    ],
+)
+def test_a_call_that_is_refused_is_kept_and_told_why(query: bytes, status: int, code: str) -> None:
+    found = orders.judge_appsflyer(query, NOW, orders.doorkeeper(ACCOUNTS.get, None))
+    assert (found.draft.kind, found.draft.raw) == (EntryKind.REJECTION, query)
+    assert json.loads(found.draft.detail)["was"] == "appsflyer"
+    reply = orders.reply_appsflyer(found, "id0")
+    assert reply.status == status
+    assert reply.body is not None
+    told = json.loads(reply.body)
+    assert (told["code"], told["requestId"]) == (code, "id0")
+    assert told["errors"]
+
+
+REFERENCE = (Path(__file__).parents[2] / "docs" / "reference" / "orders.md").read_text()
+
+
+def test_the_reference_names_every_field_code_and_parameter() -> None:
+    for name in (*FIELDS, *ITEM_FIELDS, *Status, *Kind, *Reason, *OTHER_EVENTS, *SALE_PARAMETERS):
+        assert f"`{name}`" in REFERENCE, name
+
+
+@pytest.mark.parametrize("digits", [0, 3, 4])
+def test_the_reference_names_the_currencies_that_have_not_two_digits(digits: int) -> None:
+    currencies = ", ".join(sorted(code for code, each in DIGITS.items() if each == digits))
+    assert f"| {digits} | {currencies} |" in REFERENCE
+
+
+def test_the_reference_shows_orders_that_are_accepted() -> None:
+    lines = [line.rstrip("'") for line in REFERENCE.splitlines() if line.startswith('{"client_id"')]
+    assert len(lines) > 1
+    assert all(isinstance(each.verdict, Amendment) for each in judged_by_anyone("\n".join(lines).encode()))
+
+
+def judged_by_anyone(body: bytes) -> list[orders.Judged]:
+    admit = orders.doorkeeper(lambda _: Account(), None)
+    return [orders.judge(piece, NOW, admit) for piece in orders.pieces(body)]

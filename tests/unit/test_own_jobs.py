@@ -1,0 +1,50 @@
+"""Attribution's own jobs: what they run, and that the scheduler takes them as any user's."""
+
+import logging
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from clickclock.app.own_jobs import APPLICATION, ensure_own_jobs, own_jobs
+from clickclock.foundation.config import Config
+from clickclock.scheduler.job import Job
+from clickclock.scheduler.schedule import Schedule
+
+
+def command(config: Config, file: Path | None = None) -> list[str]:
+    """What the compaction runs."""
+    ((job, _),) = own_jobs(config, file)
+    return shlex.split(job["command"])
+
+
+def test_the_compaction_names_this_program_and_its_data_folder_in_full() -> None:
+    words = command(Config(data_dir=Path("some where/it's")))
+    folder = str(Path.cwd() / "some where/it's")
+    assert words == [sys.executable, "-m", "clickclock.cli", "compact", "--all", "--data-dir", folder]
+
+
+def test_it_reads_the_same_configuration_and_writes_the_same_lake() -> None:
+    words = command(Config(data_dir=Path("/d"), lake_url="s3://clicks"), Path("c.toml"))
+    options = dict(zip(words[5::2], words[6::2], strict=True))
+    assert options == {"--data-dir": "/d", "--config": str(Path.cwd() / "c.toml"), "--lake-url": "s3://clicks"}
+
+
+def test_no_secret_is_in_a_job() -> None:
+    config = Config.model_validate({"lake_url": "s3://clicks", "lake_options": {"AWS_SECRET_ACCESS_KEY": "hush"}})
+    assert "hush" not in str(own_jobs(config, None))
+
+
+def test_the_scheduler_takes_them_as_they_are() -> None:
+    for job, schedule in own_jobs(Config(), None):
+        made, planned = Job.model_validate(job), Schedule.model_validate(schedule)
+        assert (made.application, made.job_name) == (planned.application, planned.job_name)
+        assert made.application == APPLICATION
+        assert made.max_concurrent_triggers == 1
+
+
+def test_a_scheduler_that_does_not_answer_is_logged_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        ensure_own_jobs("http://127.0.0.1:1", Config(), None)
+    assert "could not be set up" in caplog.text
