@@ -1,0 +1,248 @@
+"""Sealed segments of the journals → the lake, each entry once; only then does a segment go.
+
+Never touches a segment that is being written, or a journal that another compactor of this machine works on. What keeps
+compactors on several machines apart is the lake: of two that load one segment, the second is refused.
+Invariants: a segment is deleted only when every table has its rows for good; a damaged one is reported and left, and
+the others go on; whenever we die, the next step does what was left, and nothing twice.
+
+>>> Compacted(segments=2, rows=7).is_clean
+True
+"""
+
+import asyncio
+import fcntl
+import logging
+import multiprocessing
+import os
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import islice, repeat
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from clickclock.attribution.errors import JournalDamaged, JournalFailing, JournalTaken
+from clickclock.attribution.journal import (
+    Journal,
+    Segment,
+    State,
+    delete,
+    identity,
+    is_taken,
+    read,
+    segments,
+    slots,
+)
+from clickclock.attribution.lake import Lake, Load, Overtaken, Tidied, Written
+from clickclock.foundation.clock import Clock
+
+BATCH_BYTES_MAX: Final = 4 * 2**30
+"""What is committed at once: more would only have to be done again after a crash."""
+SHARE_BYTES_MAX: Final = 2**30
+"""What becomes one file, of a size that engines like."""
+ALONE_BYTES_MAX: Final = 64 * 2**20
+"""For less, further processes take longer to start than they save."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What one step did."""
+
+    segments: int = 0
+    rows: int = 0
+    damages: tuple[str, ...] = ()
+    """A sentence for each segment that was left because it is damaged."""
+    busy: tuple[Path, ...] = ()
+    """Journals that another compactor works on."""
+    tidied: Tidied = field(default_factory=Tidied)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was left that cannot be loaded."""
+        return not self.damages
+
+
+@dataclass(frozen=True)
+class Source:
+    """A segment to be loaded, and the tables that lack it."""
+
+    journal: str
+    segment: Segment
+    bytes: int
+    lacking: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one process wrote: the files, the sources that are in them, and what is wrong with the others."""
+
+    written: Written
+    sources: tuple[Source, ...]
+    damages: tuple[str, ...]
+
+
+class Compactor:
+    """Loads all journals under one folder into a lake."""
+
+    def __init__(
+        self, journals: Path, lake: Lake, clock: Clock, *, processes: int = 2, history_days: float = 7.0
+    ) -> None:
+        self._journals = journals
+        self._lake = lake
+        self._clock = clock
+        self._processes = processes
+        self._history_hours = round(history_days * 24)
+
+    async def step(self) -> Compacted:
+        """Load every sealed segment, and those that a collector which is gone has left. Raises `LakeUnreachable`."""
+        folders = slots(self._journals)
+        wrong = [sentence for folder in folders if (sentence := await _seal_what_was_left(folder))]
+        return await asyncio.to_thread(self._load_all, folders, wrong)
+
+    def _load_all(self, folders: Sequence[Path], damages: list[str]) -> Compacted:
+        done = Compacted()
+        with ExitStack() as locks:
+            free = [folder for folder in folders if locks.enter_context(_locked(folder))]
+            busy = tuple(folder for folder in folders if folder not in free)
+            for batch in _batches(free):
+                loaded, rows, wrong = self._load(batch)
+                damages += wrong
+                done = Compacted(done.segments + loaded, done.rows + rows)
+        tidied = self._lake.tidy(history_hours=self._history_hours)
+        return Compacted(done.segments, done.rows, tuple(damages), busy, tidied)
+
+    def _load(self, batch: list[tuple[Path, str, Segment]]) -> tuple[int, int, tuple[str, ...]]:
+        load = self._lake.load()
+        sources = [
+            Source(journal, segment, segment.path.stat().st_size, load.lacking(journal, segment.number))
+            for _, journal, segment in batch
+        ]
+        shares = self._write([source for source in sources if source.lacking])
+        damages = tuple(sentence for share in shares for sentence in share.damages)
+        try:
+            self._commit(load, batch, shares)
+        except Overtaken as told:
+            _log.warning("another compactor was faster (%s); what it left is done in the next step", told)
+            return 0, 0, damages
+        gone = [source for share in shares for source in share.sources]
+        gone += [source for source in sources if not source.lacking]
+        for source in gone:
+            # If we die here, the next step finds the note, and only deletes.
+            delete(source.segment)
+        return len(gone), sum(share.written.rows for share in shares), damages
+
+    def _commit(self, load: Load, batch: list[tuple[Path, str, Segment]], shares: list[Share]) -> None:
+        loaded: dict[str, list[int]] = defaultdict(list)
+        for share in shares:
+            for source in share.sources:
+                loaded[source.journal].append(source.segment.number)
+        there = {journal: segments(folder) for folder, journal, _ in batch}
+        left_out = {
+            journal: [each.number for each in found if each.number not in loaded[journal]]
+            for journal, found in there.items()
+        }
+        load.commit([share.written for share in shares], loaded, left_out)
+
+    def _write(self, sources: list[Source]) -> list[Share]:
+        """Have the files written, by as many processes as are worth it."""
+        total = sum(source.bytes for source in sources)
+        count = 1 if total <= ALONE_BYTES_MAX else max(self._processes, -(-total // SHARE_BYTES_MAX))
+        shares = _cut(sources, count)
+        now_ms = int(self._clock.now().timestamp() * 1000)
+        if len(shares) <= 1 or self._processes == 1:
+            return [_write_share(self._lake, share, now_ms) for share in shares]
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(self._processes, spawn, initializer=_prepare) as pool:
+            return list(pool.map(_write_share, repeat(self._lake), shares, repeat(now_ms)))
+
+
+def _prepare() -> None:
+    # The C library keeps memory that Arrow's own allocator gives back; in a process that only writes, a tenth faster.
+    pa.set_memory_pool(pa.system_memory_pool())
+
+
+def _write_share(lake: Lake, sources: Sequence[Source], now_ms: int) -> Share:
+    """Write what these segments hold. In a process of its own, or in ours."""
+    writer = lake.writer(f"part-{uuid.uuid4().hex}", now_ms)
+    good: list[Source] = []
+    damages: list[str] = []
+    for source in sources:
+        number = source.segment.number
+        try:
+            writer.add(source.journal, number, (frame.payload for frame in read(source.segment)), source.lacking)
+        except JournalDamaged as damage:
+            damages.append(str(damage))
+        except ValueError as error:
+            damages.append(f"{source.segment.path} has a line that is no entry: {error}.")
+        else:
+            good.append(source)
+    return Share(writer.close(), tuple(good), tuple(damages))
+
+
+def _batches(folders: Sequence[Path]) -> Iterator[list[tuple[Path, str, Segment]]]:
+    """What is loaded at once: sealed segments of all journals, each journal's in their order."""
+    batch: list[tuple[Path, str, Segment]] = []
+    size = 0
+    for folder in folders:
+        journal = identity(folder)
+        for segment in segments(folder):
+            if segment.state is not State.SEALED:
+                continue
+            batch.append((folder, journal, segment))
+            size += segment.path.stat().st_size
+            if size >= BATCH_BYTES_MAX:
+                yield batch
+                batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _cut(sources: Sequence[Source], count: int) -> list[list[Source]]:
+    """At most `count` runs of about the same size."""
+    aim = sum(source.bytes for source in sources) / count
+    rest = iter(sources)
+    shares: list[list[Source]] = []
+    while first := list(islice(rest, 1)):
+        size = first[0].bytes
+        while size < aim and (more := list(islice(rest, 1))):
+            first += more
+            size += more[0].bytes
+        shares.append(first)
+    return shares
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Hold the journal against other compactors of this machine; False if one has it."""
+    fd = os.open(folder / "compact.lock", os.O_RDWR | os.O_CREAT, 0o640)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(fd)
+
+
+async def _seal_what_was_left(folder: Path) -> str | None:
+    """Seal the live segment of a collector that is gone. Returns what is wrong with the journal."""
+    left = [each for each in segments(folder) if each.state is State.LIVE and each.path.stat().st_size]
+    if not left or is_taken(folder):
+        return None
+    try:
+        journal = await Journal.open(folder)
+    except JournalTaken:
+        return None  # it has just come back
+    except (JournalDamaged, JournalFailing) as error:
+        return str(error)
+    await journal.close()
+    return None

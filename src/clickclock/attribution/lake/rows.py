@@ -1,0 +1,169 @@
+r"""Entries, one by one, as rows of the lake: the way for whatever is not a plain click.
+
+Never loses an entry: what the rules of today would not accept any more was accepted once, and becomes a row of what can
+still be read of it. Invariant: a plain click becomes the same row here as in `plain.py`.
+
+>>> from clickclock.attribution.entry import decode
+>>> table, row = row_of(decode(b"c\t01\t1800000000000\t\t\t\tstrict\tclient_id=c"), "j", 7)
+>>> table.name, row["client_id"], row["shape"]
+('clicks', 'c', 'client_id=')
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from clickclock.attribution import amendment, click, query
+from clickclock.attribution.account import Account, Accounts, Profile
+from clickclock.attribution.entry import Entry, EntryKind
+from clickclock.attribution.lake.tables import CLICK_PARAMETERS, CLICKS, EVENTS, ORDERS, REJECTIONS, Table
+from clickclock.attribution.shape import EVENT_TIME, cut, rebuild
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _Anyone(Accounts):
+    """Every client id, under one profile and no further rule: whoever wrote the journal has asked already."""
+
+    def __init__(self, profile: Profile) -> None:
+        super().__init__((), profile)
+        self.default = Account(client_id="*", profile=profile, channel_rules=())
+
+    def find(self, _client_id: str) -> Account:
+        return self.default
+
+
+_ANYONE: Final = {profile: _Anyone(profile) for profile in Profile}
+
+
+def row_of(entry: Entry, journal: str, segment: int) -> tuple[Table, dict[str, Any]]:
+    """The row of an entry, and the table where it belongs."""
+    head: dict[str, Any] = {
+        "id": entry.id,
+        "received_at": instant(entry.received_ms),
+        "address": entry.address or None,
+        "user_agent": text_of(entry.agent),
+        "referer": text_of(entry.referer),
+        "journal": journal,
+        "segment": segment,
+    }
+    match entry.kind:
+        case EntryKind.PLAIN_CLICK | EntryKind.CLICK:
+            return CLICKS, head | _click(entry)
+        case EntryKind.ORDER:
+            return ORDERS, head | _order(entry)
+        case EntryKind.REJECTION:
+            return REJECTIONS, head | _rejection(entry)
+        case EntryKind.OTHER:
+            parameters = _parameters(entry.raw)
+            name, client_id = entry.detail.decode("utf-8", "backslashreplace"), parameters.get("client_id")
+            columns = {"name": name, "client_id": client_id, "parameters": parameters, "raw": entry.raw}
+            return EVENTS, head | columns
+
+
+def instant(ms: int) -> datetime:
+    """Milliseconds since 1970 as the lake has them."""
+    return _EPOCH + timedelta(milliseconds=ms)
+
+
+def text_of(raw: bytes) -> str | None:
+    """A header's text; bytes that are not UTF-8 become escapes, and nothing becomes None."""
+    return raw.decode("utf-8", "backslashreplace") if raw else None
+
+
+def _click(entry: Entry) -> dict[str, Any]:
+    profile = Profile(entry.detail.decode())
+    judged = click.judge_fully(entry.raw, entry.received_ms, _ANYONE[profile])
+    if isinstance(judged, click.Rejection):
+        parameters, said_ms, effective_ms, flags = _parameters(entry.raw), None, entry.received_ms, []
+    else:
+        parameters, said_ms, effective_ms = judged.parameters, judged.event_time_ms, judged.effective_ms
+        flags = [str(flag) for flag in judged.flags]
+    columns = {name: click.present(parameters, name) for name in CLICK_PARAMETERS}
+    other = {name: value for name, value in parameters.items() if name not in columns and name != EVENT_TIME}
+    shape = cut(entry.raw)
+    if shape is not None:
+        values = {**other, **columns, EVENT_TIME: str(said_ms)}
+        if rebuild(shape, lambda name: values[name] or "") != entry.raw:
+            shape = None
+    return {
+        "event_time": instant(effective_ms),
+        "event_time_sent": None if said_ms in (None, effective_ms) else instant(said_ms or 0),
+        "flags": flags,
+        "profile": str(profile),
+        **columns,
+        "other": other or None,
+        "shape": shape,
+        "query": entry.raw if shape is None else None,
+    }
+
+
+def _order(entry: Entry) -> dict[str, Any]:
+    judged = amendment.judge(entry.raw, entry.received_ms, entry_id=entry.id)
+    kept = {"raw": entry.raw, "call": entry.detail or None}
+    if isinstance(judged, amendment.Rejection):
+        return kept | {"client_id": judged.client_id, "order_id": judged.order_id}
+    return kept | {
+        "event_time": instant(judged.effective_ms),
+        "event_time_sent": instant(judged.event_time_ms) if judged.is_ahead else None,
+        "client_id": judged.client_id,
+        "order_id": judged.order_id,
+        "cli_ubid": judged.cli_ubid,
+        "device_id": judged.device_id,
+        "seller_id": judged.seller_id,
+        "amount_minor": judged.amount_minor,
+        "currency": judged.currency,
+        "status": str(judged.status),
+        "refunded_minor": judged.refunded_minor,
+        "items": [msgspec.to_builtins(item) for item in judged.items],
+    }
+
+
+class _Detail(msgspec.Struct):
+    """What a rejection's entry says of it."""
+
+    kind: str = ""
+    faults: list[dict[str, str]] = []
+    what: str | None = None
+    was: str | None = None
+
+
+_detail: Final = msgspec.json.Decoder(_Detail).decode
+
+
+def _rejection(entry: Entry) -> dict[str, Any]:
+    detail = _detail(entry.detail)
+    what = detail.what or detail.was
+    names = ("field", "code", "message")
+    return {
+        "what": what,
+        "kind": detail.kind,
+        "client_id": _client_id_of(entry.raw, is_json=what == "order"),
+        "faults": [{name: fault.get(name) for name in names} for fault in detail.faults],
+        "raw": entry.raw,
+    }
+
+
+class _Who(msgspec.Struct):
+    client_id: str | None = None
+
+
+_who: Final = msgspec.json.Decoder(_Who).decode
+
+
+def _client_id_of(raw: bytes, *, is_json: bool) -> str | None:
+    if not is_json:
+        return _parameters(raw).get("client_id")
+    try:
+        return _who(raw).client_id
+    except msgspec.DecodeError:
+        return None
+
+
+def _parameters(raw: bytes) -> dict[str, str]:
+    """What can be read of a query."""
+    try:
+        return query.split(raw)
+    except query.Unreadable as problem:
+        return problem.parameters

@@ -1,0 +1,146 @@
+"""The lake's tables: their columns, and how each is laid out in a file.
+
+Never reads or writes anything. Invariants: a column that was published keeps its name, type and meaning; what names one
+click, order or person is random, so it gets no dictionary, and what repeats gets one.
+
+>>> CLICKS.name, CLICKS.schema.field("client_id").type
+('clicks', DataType(string))
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+
+DAY: Final = "received_day"
+"""The partition: the day of receipt in UTC. Not by client: a thousand clients a day would be a thousand tiny files."""
+
+INSTANT: Final = pa.timestamp("us", tz="UTC")
+TEXTS: Final = pa.list_(pa.field("element", pa.string()))
+PARAMETERS: Final = pa.map_(pa.string(), pa.string())
+_FAULT: Final = pa.struct([("field", pa.string()), ("code", pa.string()), ("message", pa.string())])
+_ITEM: Final = pa.struct(
+    [("sku_id", pa.string()), ("seller_id", pa.string()), ("price_minor", pa.int64()), ("quantity", pa.int64())]
+)
+
+CLICK_PARAMETERS: Final = (
+    *("client_id", "cli_ubid", "device_id", "gaid", "idfa", "seller_id", "asvt", "atag", "uclid"),
+    *("gclid", "gbraid", "wbraid", "gad_source"),
+    *("fb_account_id", "fb_campaign_id", "fb_adset_id", "fb_ad_id"),
+    *("source", "utm_source", "utm_medium", "utm_campaign", "utm_content", "utm_term"),
+    *("device_brand", "device_model"),
+)
+"""Parameters with a column of their own; every other but `event_time` is in `other`."""
+
+_HEAD: Final = [pa.field("id", pa.string(), nullable=False), pa.field("received_at", INSTANT, nullable=False)]
+_ORIGIN: Final = [pa.field(name, pa.string()) for name in ("address", "user_agent", "referer", "journal")]
+_TAIL: Final = [*_ORIGIN, pa.field("segment", pa.int64())]
+
+# Written as deltas, long runs of one beginning (ids of one moment) cost nothing.
+_RANDOM: Final = "DELTA_LENGTH_BYTE_ARRAY"
+_RISING: Final = "DELTA_BYTE_ARRAY"
+_NUMBERS: Final = "DELTA_BINARY_PACKED"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One table: the schema of its files, which lack the partition's column."""
+
+    name: str
+    schema: pa.Schema
+    encodings: Mapping[str, str]
+    """Of the columns that get no dictionary."""
+    statistics: tuple[str, ...]
+    """Columns whose least and greatest value each file tells, so that a reader can pass over it."""
+
+    @property
+    def whole(self) -> pa.Schema:
+        """The schema that a reader sees."""
+        return self.schema.append(pa.field(DAY, pa.date32()))
+
+    def batch(self, rows: list[dict[str, Any]]) -> pa.RecordBatch:
+        """Rows as columns; what a row does not name is null."""
+        return pa.RecordBatch.from_pylist(rows, schema=self.schema)
+
+
+def _table(name: str, columns: list[Any], encodings: dict[str, str], statistics: tuple[str, ...] = ()) -> Table:
+    own = {"id": _RISING, "received_at": _NUMBERS}
+    fields = [field if isinstance(field, pa.Field) else pa.field(*field) for field in columns]
+    schema = pa.schema([*_HEAD, *fields, *_TAIL])
+    return Table(name, schema, MappingProxyType(own | encodings), ("id", "received_at", *statistics))
+
+
+CLICKS: Final = _table(
+    "clicks",
+    [
+        ("event_time", INSTANT),
+        ("event_time_sent", INSTANT),
+        ("flags", TEXTS),
+        ("profile", pa.string()),
+        *((name, pa.string()) for name in CLICK_PARAMETERS),
+        ("other", PARAMETERS),
+        ("shape", pa.string()),
+        ("query", pa.binary()),
+    ],
+    {
+        "event_time": _NUMBERS,
+        "event_time_sent": _NUMBERS,
+        "query": _RANDOM,
+        **dict.fromkeys(("cli_ubid", "device_id", "gaid", "idfa", "uclid", "gclid", "gbraid", "wbraid"), _RANDOM),
+    },
+    ("event_time", "client_id"),
+)
+"""`event_time` is the time that counts; `event_time_sent` is what the client said, where that is another."""
+
+ORDERS: Final = _table(
+    "orders",
+    [
+        ("event_time", INSTANT),
+        ("event_time_sent", INSTANT),
+        ("client_id", pa.string()),
+        ("order_id", pa.string()),
+        ("cli_ubid", pa.string()),
+        ("device_id", pa.string()),
+        ("seller_id", pa.string()),
+        ("amount_minor", pa.int64()),
+        ("currency", pa.string()),
+        ("status", pa.string()),
+        ("refunded_minor", pa.int64()),
+        ("items", pa.list_(pa.field("element", _ITEM))),
+        ("raw", pa.binary()),
+        ("call", pa.binary()),
+    ],
+    {
+        "event_time": _NUMBERS,
+        "event_time_sent": _NUMBERS,
+        **dict.fromkeys(("order_id", "cli_ubid", "device_id", "raw", "call"), _RANDOM),
+    },
+    ("event_time", "client_id"),
+)
+"""One row for each amendment; `raw` is its JSON as it came, `call` the query of an order that came by /appsflyer."""
+
+REJECTIONS: Final = _table(
+    "rejections",
+    [
+        ("what", pa.string()),
+        ("kind", pa.string()),
+        ("client_id", pa.string()),
+        ("faults", pa.list_(pa.field("element", _FAULT))),
+        ("raw", pa.binary()),
+    ],
+    {"raw": _RANDOM},
+    ("client_id",),
+)
+"""What was refused, and every reason; `raw` is the request as it came."""
+
+EVENTS: Final = _table(
+    "events",
+    [("name", pa.string()), ("client_id", pa.string()), ("parameters", PARAMETERS), ("raw", pa.binary())],
+    {"raw": _RANDOM},
+    ("client_id",),
+)
+"""Calls of /appsflyer that are no order."""
+
+TABLES: Final = (CLICKS, ORDERS, REJECTIONS, EVENTS)

@@ -1,0 +1,74 @@
+"""The lake's upkeep: small files become large ones, and files that nobody can ask for any more are deleted.
+
+Never changes a row. Invariant: a reader that began before goes on reading the files that it knows, for the retention.
+
+>>> Tidied(1, 2, 3) + Tidied(1, 0, 0)
+Tidied(merged=2, into=2, deleted=3)
+"""
+
+import logging
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
+
+from clickclock.attribution.lake.files import delta_options
+from clickclock.attribution.lake.tables import DAY, Table
+
+SMALL_BYTES: Final = 32 * 2**20
+SMALL_FILES_MIN: Final = 8
+"""So few are not worth writing them again."""
+LITTER_HOURS_MIN: Final = 48
+"""A file that no version has may be one that another compactor is about to commit."""
+TARGET_BYTES: Final = 128 * 2**20
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Tidied:
+    """How many files were merged, into how many, and how many were deleted."""
+
+    merged: int = 0
+    into: int = 0
+    deleted: int = 0
+
+    def __add__(self, other: "Tidied") -> "Tidied":
+        return Tidied(self.merged + other.merged, self.into + other.into, self.deleted + other.deleted)
+
+
+def tidy(table: Table, delta: DeltaTable, history_hours: int) -> Tidied:
+    """Merge the small files of each day that has many, and delete what only versions before the retention need."""
+    merged = into = 0
+    for day in _crowded_days(delta):
+        try:
+            told = delta.optimize.compact(
+                [(DAY, "=", day)],
+                target_size=TARGET_BYTES,
+                max_concurrent_tasks=1,
+                writer_properties=delta_options(table),
+            )
+        except CommitFailedError as error:  # another compactor merges the same files
+            _log.info("lake: %s of %s are being merged elsewhere: %s", table.name, day, error)
+            continue
+        merged += told["numFilesRemoved"]
+        into += told["numFilesAdded"]
+    if not merged:
+        return Tidied()  # nothing was replaced since the last time, and to list all files has its price
+    gone = delta.vacuum(history_hours, dry_run=False, enforce_retention_duration=False)
+    # What a crash left is in no version, so only a full vacuum finds it; and so it finds what is being written now.
+    litter = delta.vacuum(
+        max(history_hours, LITTER_HOURS_MIN), dry_run=False, enforce_retention_duration=False, full=True
+    )
+    return Tidied(merged, into, len({*gone, *litter}))
+
+
+def _crowded_days(delta: DeltaTable) -> list[str]:
+    files = pa.table(delta.get_add_actions(flatten=True))
+    small: dict[str, int] = defaultdict(int)
+    for day, size in zip(files[f"partition.{DAY}"].to_pylist(), files["size_bytes"].to_pylist(), strict=True):
+        small[str(day)] += size < SMALL_BYTES
+    return sorted(day for day, count in small.items() if count >= SMALL_FILES_MIN)

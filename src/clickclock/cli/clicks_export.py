@@ -1,0 +1,81 @@
+"""`clickclock clicks export`: clicks out of the lake, each with its query as it came.
+
+Never asks the service: it reads the lake. Invariants: a file is there in full or not at all; without one, standard
+output has the clicks and nothing else.
+
+>>> export.name
+'export'
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from clickclock.cli.fields import Instant
+from clickclock.cli.settings import FILE, OF_LAKE, given, refuse, settings
+from clickclock.foundation.errors import ClickclockError, ConfigurationError
+
+FORMATS = ("ndjson", "csv", "parquet")
+
+
+@click.command()
+@settings(OF_LAKE)
+@click.option("--format", "as_format", type=click.Choice(FORMATS), default="ndjson", show_default=True, help="Form.")
+@click.option("--client-id", help="Those of one client.")
+@click.option("--since", type=Instant(), help="Received then or later; RFC 3339, or local time without an offset.")
+@click.option("--until", type=Instant(), help="Received before.")
+@click.option("--output", type=FILE, help="File to write; standard output if not given.")
+def export(
+    config: Path | None,
+    as_format: str,
+    client_id: str | None,
+    since: str | None,
+    until: str | None,
+    output: Path | None,
+    **options: Any,
+) -> None:
+    """Write clicks of the lake, with their queries, as NDJSON, CSV or Parquet."""
+    # Here and not at the top, so that the help of all other commands does not wait for it.
+    from clickclock.app.lake import lake_of  # noqa: PLC0415 (see the line above)
+    from clickclock.attribution.extractor import Format, Wanted, extract  # noqa: PLC0415 (see the line above)
+    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
+
+    try:
+        loaded = load(config, environment(), given(options))
+    except ConfigurationError as error:
+        raise refuse(error) from error
+    wanted = Wanted(client_id, _moment(since), _moment(until))
+    try:
+        with _sink(output) as sink:
+            count = extract(lake_of(loaded), wanted, Format(as_format), sink)
+    except ClickclockError as error:
+        raise click.ClickException(str(error)) from error
+    if output is not None:
+        click.echo(f"{count:,} clicks written to {output}.", err=True)
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+@contextmanager
+def _sink(output: Path | None) -> Iterator[IO[bytes]]:
+    if output is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    fresh = output.with_name(f".{output.name}.new")
+    try:
+        with fresh.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.rename(output)
+    finally:
+        fresh.unlink(missing_ok=True)

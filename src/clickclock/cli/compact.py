@@ -1,0 +1,56 @@
+"""`clickclock compact`: what the collectors' journals hold goes into the lake.
+
+Never asks the service, so that it runs anywhere the journals are: as a job, by hand, several at once.
+Invariants: exit code 0 when every sealed segment is in the lake, or another compactor has it in hand; 1 when a segment
+is damaged, or the lake does not answer; what was not done is done by the next run.
+
+>>> compact.name
+'compact'
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.settings import OF_LAKE, given, refuse, settings
+from clickclock.foundation.errors import ClickclockError, ConfigurationError
+
+if TYPE_CHECKING:
+    from clickclock.attribution.compactor import Compacted
+
+
+@click.command()
+@settings(OF_LAKE)
+@click.option("--all", "everything", is_flag=True, required=True, help="Every sealed segment of every journal.")
+@click.option("--processes", type=click.IntRange(1, 64), default=2, show_default=True, help="Processes that write.")
+def compact(config: Path | None, processes: int, **options: Any) -> None:
+    """Load the journals' sealed segments into the lake, merge small files and delete old ones."""
+    # Here and not at the top, so that the help of all other commands does not wait for it.
+    from clickclock.app import lake  # noqa: PLC0415 (see the line above)
+    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
+
+    del options["everything"]  # there is nothing else that could be compacted; the word says what will be
+    try:
+        done = lake.compact(load(config, environment(), given(options)), processes)
+    except ConfigurationError as error:
+        raise refuse(error) from error
+    except ClickclockError as error:
+        raise click.ClickException(str(error)) from error
+    _tell(done)
+    if not done.is_clean:
+        raise SystemExit(1)
+
+
+def _tell(done: "Compacted") -> None:
+    loaded = f"{done.segments:,} segments with {done.rows:,} entries were loaded into the lake."
+    click.echo(loaded if done.segments else "There was nothing to load.")
+    if done.tidied.merged or done.tidied.deleted:
+        tidied = done.tidied
+        click.echo(
+            f"{tidied.merged:,} small files were merged into {tidied.into:,}; {tidied.deleted:,} old ones are gone."
+        )
+    for folder in done.busy:
+        click.echo(f"{folder}: another compactor works on it.")
+    for sentence in done.damages:
+        click.echo(f"{sentence} It was left, and all others were loaded.", err=True)

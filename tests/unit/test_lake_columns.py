@@ -1,0 +1,131 @@
+"""The fast way of a click into the lake and the slow one make the same row, and the query comes back from it."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from clickclock.attribution import click
+from clickclock.attribution.account import Accounts, Profile
+from clickclock.attribution.entry import EntryKind, connection, decode, encode, encode_plain
+from clickclock.attribution.extractor import _with_query
+from clickclock.attribution.lake import CLICKS
+from clickclock.attribution.lake.plain import plain_clicks
+from clickclock.attribution.lake.rows import row_of
+from tests.unit.test_query import MUTATIONS, PIECES, QUERIES
+
+RECEIVED_MS = 1_800_000_000_500
+ACCOUNTS = (Accounts(), Accounts((), Profile.OBSERVED))
+STRICT = b"client_id=acme&cli_ubid=u-1&seller_id=s&asvt=v&atag=t&event_time=1800000000000"
+Mutation = Callable[[bytes, int, bytes], bytes]
+
+
+def _line(query: bytes, number: int, accounts: Accounts, agent: bytes = b"curl") -> bytes | None:
+    judged = click.judge(query, RECEIVED_MS, accounts)
+    origin, entry_id = connection("ab", agent, b""), f"{number:032x}"
+    if isinstance(judged, click.Rejection):
+        return None
+    if judged.plain:
+        return encode_plain(entry_id, RECEIVED_MS, origin, judged.profile, query)
+    return encode(EntryKind.CLICK, entry_id, RECEIVED_MS, origin, judged.profile.encode(), query)
+
+
+def _rows(lines: list[bytes]) -> tuple[list[dict[str, Any]], list[bytes]]:
+    batch, others = plain_clicks(b"".join(lines), "j" * 32, 7)
+    batch.validate(full=True)
+    return batch.to_pylist(), others
+
+
+def _slowly(lines: list[bytes]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = CLICKS.batch([row_of(decode(line), "j" * 32, 7)[1] for line in lines]).to_pylist()
+    return rows
+
+
+def _agree(queries: list[bytes], accounts: Accounts, agent: bytes = b"curl") -> int:
+    found = [(query, _line(query, number, accounts, agent)) for number, query in enumerate(queries)]
+    clicks = {f"{number:032x}": query for number, (query, line) in enumerate(found) if line is not None}
+    lines = [line for _, line in found if line is not None]
+    fast, others = _rows(lines)
+    slow = {row["id"]: row for row in _slowly(lines)}
+    assert len(fast) + len(others) == len(lines)
+    for row in fast:
+        assert row == slow[row["id"]]
+    for name, row in slow.items():
+        assert _with_query(dict(row))["query"] == clicks[name]
+    return len(fast)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([*QUERIES, STRICT]),
+            st.lists(st.tuples(st.sampled_from(MUTATIONS), st.integers(0, 300), PIECES), max_size=3),
+        ),
+        max_size=12,
+    ),
+    st.sampled_from(ACCOUNTS),
+    st.sampled_from([b"", b"curl/8.0", b"a\tb\\n\r", b"\xff\xfe", b"Mozilla/5.0 (x; &y=z)"]),
+)
+@example([], ACCOUNTS[0], b"")
+def test_both_ways_make_the_same_rows_of_mutated_queries(
+    recipes: list[tuple[bytes, list[tuple[Mutation, int, bytes]]]], accounts: Accounts, agent: bytes
+) -> None:
+    queries = []
+    for query, changes in recipes:
+        for mutate, at, piece in changes:
+            query = mutate(query, at % (len(query) + 1), piece)  # noqa: PLW2901 (one change after the other)
+        queries.append(query)
+    _agree(queries, accounts, agent)
+
+
+VALUES = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E, exclude_characters='&=+%"\\'), min_size=1)
+ESCAPED = st.sampled_from(["%20", "+", "%7C", "%7c", "%41", "%2B", "%26", "%3D", "a", "|", "~", "*", "'", "%27"])
+NAMES = st.sampled_from(
+    ["gclid", "uclid", "utm_source", "utm_creative_format", "gad_source", "x", "a_name_of_more_than_thirty_two_bytes_"]
+)
+
+
+@given(st.lists(st.dictionaries(NAMES, st.one_of(VALUES, st.lists(ESCAPED, min_size=1).map("".join))), min_size=1))
+def test_both_ways_make_the_same_rows_of_plain_clicks_with_other_parameters(parameters: list[dict[str, str]]) -> None:
+    queries = [STRICT + "".join(f"&{name}={value}" for name, value in each.items()).encode() for each in parameters]
+    _agree(queries, ACCOUNTS[1])
+
+
+def test_plain_clicks_go_the_fast_way() -> None:
+    queries = [
+        STRICT + f"&utm_campaign=c%20{number}&gclid=g{number}&device_model=a+b&z{number % 3}={number}".encode()
+        for number in range(500)
+    ]
+    assert _agree(queries, ACCOUNTS[0]) == 500
+
+
+def test_a_line_that_only_seems_plain_is_handed_back() -> None:
+    good = b"c\t%032x\t1800000000500\t\t\t\tstrict\t" % 1 + STRICT + b"\n"
+    strange = [
+        b"client_id=c&cli_ubid",
+        b"client_id=c=d&event_time=1800000000000",
+        b"client_id=c&client_id=d&event_time=1800000000000",
+        b"client_id=%4&event_time=1800000000000",
+        b"client_id=%zz&event_time=1800000000000",
+        b"client_id=%00&event_time=1800000000000",
+        b"client%5Fid=c&event_time=1800000000000",
+        b"client_id=c&event_time=18000000000x0",
+        b"client_id=c&event_time=0800000000000",
+        b"client_id=c&event_time=%3180000000000",
+        b"client_id=c",
+    ]
+    for query in strange:
+        bad = b"c\t%032x\t1800000000500\t\t\t\tstrict\t" % 2 + query + b"\n"
+        rows, others = _rows([good, bad])
+        assert bad.removesuffix(b"\n") in others, query
+        assert {row["id"] for row in rows} <= {f"{1:032x}"}
+
+
+def test_a_click_that_would_be_refused_today_is_a_row_with_what_can_be_read() -> None:
+    line = encode(EntryKind.CLICK, "0" * 32, RECEIVED_MS, connection("", b"", b""), b"strict", b"client_id=c&x=%zz")
+    _, row = row_of(decode(line), "j", 1)
+    assert row["client_id"] == "c"
+    assert row["query"] == b"client_id=c&x=%zz"
+    assert row["event_time"] == datetime.fromtimestamp(RECEIVED_MS / 1000, UTC)
