@@ -1,0 +1,200 @@
+"""Archives: files of clicks of the past, read row by row: CSV, NDJSON and Parquet, and logs of servers.
+
+Never holds a file in memory, and never guesses: a row that cannot be read is an `Unusable` in its place, with its
+number, and the reading goes on. Invariant: a file that did not change is read the same way each time.
+
+>>> archive = Archive(Path("clicks.csv.gz"), Format.CSV)
+>>> for number, found in archive.rows():   # doctest: +SKIP
+...     print(number, found)
+"""
+
+import csv
+import gzip
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clickclock.attribution.historical import QUERY, Historical, Unusable, of_log_line, of_row
+from clickclock.foundation.errors import Malformed
+
+LINE_BYTES_MAX: Final = 1024 * 1024
+"""Many times the longest click: whatever has no line breaks must not fill the memory."""
+ROWS_AT_A_TIME: Final = 4096
+DELIMITERS: Final = ",;\t"
+_CLIENT_ID: Final = "client_id"
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_COMPRESSED: Final = ".gz"
+_TOO_LONG: Final = f"it has more than {LINE_BYTES_MAX:,} bytes"
+
+Row = tuple[int, Historical | Unusable | None]
+"""A row's number in its file, from 1 (of text: its line), and the click; None is a log's line of another request."""
+
+
+class Format(StrEnum):
+    """How a file is written."""
+
+    CSV = "csv"
+    NDJSON = "ndjson"
+    PARQUET = "parquet"
+    LOG = "log"
+
+
+_ENDINGS: Final = {
+    ".csv": Format.CSV,
+    ".tsv": Format.CSV,
+    ".ndjson": Format.NDJSON,
+    ".jsonl": Format.NDJSON,
+    ".parquet": Format.PARQUET,
+}
+
+
+def format_of(path: Path) -> Format | None:
+    """What a file's ending says, `.gz` left out; None if nothing."""
+    name = path.name.lower().removesuffix(_COMPRESSED)
+    return next((form for ending, form in _ENDINGS.items() if name.endswith(ending)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """One file. Text may be compressed with gzip, which its ending says."""
+
+    path: Path
+    form: Format
+
+    def version(self) -> tuple[int, ...]:
+        """Something that changes when the file does. Raises `Malformed` if it is not there, or no file."""
+        try:
+            found = self.path.stat()
+        except OSError as error:
+            raise Malformed(f"{self.path} cannot be read: {error.strerror}.") from error
+        if not self.path.is_file():
+            raise Malformed(f"{self.path} is no file, and a file is read twice; write it to one first.")
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+    def rows(self) -> Iterator[Row]:
+        """Every row, in order. Raises `Malformed` when the file as a whole cannot be read."""
+        try:
+            if self.form is Format.PARQUET:
+                yield from self._parquet()
+                return
+            is_compressed = self.path.name.endswith(_COMPRESSED)
+            with cast(IO[bytes], gzip.open(self.path) if is_compressed else self.path.open("rb")) as file:
+                match self.form:
+                    case Format.CSV:
+                        yield from self._csv(file)
+                    case Format.NDJSON:
+                        yield from self._each_line(file, _of_json)
+                    case Format.LOG:
+                        yield from self._each_line(file, of_log_line)
+        except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
+            said = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+            raise Malformed(f"{self.path} cannot be read: {said.rstrip('.')}.") from error
+
+    def _each_line(self, file: IO[bytes], read: Any) -> Iterator[Row]:
+        for number, line in _lines(file):
+            if line is None:
+                yield number, Unusable(_TOO_LONG)
+            elif not line.isspace():
+                yield number, _tried(read, line)
+
+    def _csv(self, file: IO[bytes]) -> Iterator[Row]:
+        too_long: set[int] = set()
+
+        def texts() -> Iterator[str]:
+            for number, line in _lines(file):
+                if line is None:
+                    too_long.add(number)
+                yield "\n" if line is None else line.decode("utf-8", "surrogateescape")
+
+        text = texts()
+        first = next(text, "")
+        delimiter = max(DELIMITERS, key=first.count)
+        names = next(csv.reader([first], delimiter=delimiter), [])
+        self._check(names)
+        rows = csv.reader(text, delimiter=delimiter, strict=True)
+        while True:
+            number = 2 + rows.line_num
+            try:
+                values = next(rows, None)
+            except csv.Error as error:
+                too_long.clear()
+                yield number, Unusable(str(error))
+                continue
+            if values is None:
+                return
+            if too_long:
+                too_long.clear()
+                yield number, Unusable(_TOO_LONG)
+            elif values and len(values) != len(names):
+                yield number, Unusable(f"it has {len(values)} values, and the header has {len(names)} names")
+            elif values:
+                yield number, _tried(of_row, dict(zip(names, values, strict=True)))
+
+    def _parquet(self) -> Iterator[Row]:
+        with pq.ParquetFile(self.path) as file:
+            names = file.schema_arrow.names
+            self._check(names)
+            number = 0
+            for batch in file.iter_batches(ROWS_AT_A_TIME):
+                columns = [_values(column) for column in batch.columns]
+                for values in zip(*columns, strict=True):
+                    number += 1
+                    yield number, _tried(of_row, dict(zip(names, values, strict=True)))
+
+    def _check(self, names: Sequence[str]) -> None:
+        """A table without its header would become as many rejections as it has rows."""
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise Malformed(f"{self.path} has these columns twice: {', '.join(twice)}; give each name once.")
+        if QUERY not in names and _CLIENT_ID not in names:
+            sentence = f"has neither a column {_CLIENT_ID} nor {QUERY}; name the columns after the parameters."
+            raise Malformed(f"{self.path} {sentence}")
+
+
+_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def _of_json(line: bytes) -> Historical:
+    try:
+        return of_row(_object(line))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Unusable(f"it is no JSON object: {error}") from error
+
+
+def _tried(read: Any, given: object) -> Historical | Unusable | None:
+    try:
+        found: Historical | None = read(given)
+    except Unusable as error:
+        return error
+    return found
+
+
+def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
+    """Lines with their numbers; None for one that is too long."""
+    number = 0
+    while line := file.readline(LINE_BYTES_MAX):
+        number += 1
+        if number == 1:
+            line = line.removeprefix(_BYTE_ORDER_MARK)
+        if len(line) < LINE_BYTES_MAX or line.endswith(b"\n"):
+            yield number, line
+            continue
+        while not line.endswith(b"\n") and (line := file.readline(LINE_BYTES_MAX)):
+            pass
+        yield number, None
+
+
+def _values(column: pa.Array) -> list[Any]:
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        # Finer than Python's own times are, and than any click's.
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+    found: list[Any] = column.to_pylist()
+    return found

@@ -1,0 +1,200 @@
+"""`clickclock replay`: clicks of a server's log, or requests that were refused, are judged again and kept.
+
+Never judges by itself, and needs no service: what is kept waits in the journal of imports for the next compaction.
+Invariants: the exit code is 0 unless nothing was done; doing it again keeps nothing twice; with `--json`, standard
+output is the report and nothing else.
+
+>>> replay.name
+'replay'
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.calling import print_json
+from clickclock.cli.fields import Instant
+from clickclock.cli.following import INTERRUPTED
+from clickclock.cli.rendering import table
+from clickclock.cli.settings import OF_LAKE, given, refuse, settings
+from clickclock.foundation.errors import ClickclockError, ConfigurationError
+
+if TYPE_CHECKING:
+    from clickclock.attribution.importer import Report
+    from clickclock.foundation.config import Config
+
+REJECTIONS = "rejections"
+KEPT = {
+    "clicks": ("click", "clicks"),
+    "orders": ("order", "orders"),
+    "events": ("other event", "other events"),
+    "rejections": ("rejection", "rejections"),
+}
+UNREADABLE = table("unreadableRows", ("file", "file"), ("row", "number"), ("why", "message"), empty="")
+REASONS = table("reasons", ("refused because of", "field"), ("reason", "code"), ("rows", "rows"), empty="")
+FLAGS = table("flags", ("accepted with", "flag"), ("rows", "rows"), empty="")
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Only look and count; keep nothing.")
+SKIP_UNREADABLE = click.option("--skip-unreadable", is_flag=True, help="Leave out rows that cannot be read.")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+
+
+@click.command()
+@click.argument("sources", metavar=f"FILE...|{REJECTIONS}", nargs=-1, required=True)
+@click.option("--client-id", help="Of the rejections, those of one client.")
+@click.option("--since", type=Instant(), help="Of the rejections, those received at this time or later.")
+@click.option("--until", type=Instant(), help="Of the rejections, those received before this time.")
+@SKIP_UNREADABLE
+@DRY_RUN
+@settings(OF_LAKE)
+@AS_JSON
+@click.pass_context
+def replay(
+    ctx: click.Context,
+    /,
+    sources: tuple[str, ...],
+    client_id: str | None,
+    since: str | None,
+    until: str | None,
+    skip_unreadable: bool,
+    dry_run: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Register clicks from access logs, or judge again what was refused.
+
+    FILE has lines of an access log, URLs or bare queries; `rejections` are those in the lake.
+    """
+    which = {"client_id": client_id, "since": since, "until": until}
+    if REJECTIONS not in sources:
+        if any(which.values()):
+            raise click.UsageError("--client-id, --since and --until choose among rejections; files have none.")
+        archives = [(each, "log") for each in sources]
+        import_files(ctx, archives, options, skip_unreadable=skip_unreadable, dry_run=dry_run, as_json=as_json)
+    elif sources != (REJECTIONS,) or skip_unreadable:
+        raise click.UsageError(f"Give {REJECTIONS} alone; a file of this name is ./{REJECTIONS}.")
+    else:
+        run(ctx, options, _of_rejections(which, dry_run=dry_run), dry_run=dry_run, as_json=as_json)
+
+
+def _of_rejections(which: dict[str, str | None], *, dry_run: bool) -> "Callable[[Config], Report]":
+    def work(config: "Config") -> "Report":
+        # Here and not at the top, so that the help of all other commands does not wait for it.
+        from clickclock.app.importing import replay_rejections  # noqa: PLC0415 (see the line above)
+        from clickclock.attribution.importer import Which  # noqa: PLC0415 (see the line above)
+
+        since, until = (each and datetime.fromisoformat(each) for each in (which["since"], which["until"]))
+        return replay_rejections(config, Which(which["client_id"], since or None, until or None), dry_run=dry_run)
+
+    return work
+
+
+def import_files(
+    ctx: click.Context,
+    files: Sequence[tuple[str, str | None]],
+    options: dict[str, Any],
+    *,
+    skip_unreadable: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Import clicks from files, each with its format, or None if its ending says it."""
+
+    def work(config: "Config") -> "Report":
+        from clickclock.app.importing import import_archives  # noqa: PLC0415 (loaded when it is used)
+        from clickclock.attribution.archive import Archive, Format, format_of  # noqa: PLC0415 (see the line above)
+
+        archives = []
+        for name, form in files:
+            known = format_of(Path(name)) if form is None else Format(form)
+            if known is None:
+                raise click.UsageError(f"{name}: its ending does not say what it is; give --format.")
+            archives.append(Archive(Path(name), known))
+        return import_archives(config, archives, skip_unreadable=skip_unreadable, dry_run=dry_run)
+
+    run(ctx, options, work, dry_run=dry_run, as_json=as_json)
+
+
+def run(
+    ctx: click.Context,
+    options: dict[str, Any],
+    work: "Callable[[Config], Report]",
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Do it with the configuration that the options say, and tell what was done; exit code 1 if nothing was."""
+    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (loaded when it is used)
+
+    file = options.pop("config")
+    try:
+        report = work(load(file, environment(), given(options)))
+    except ConfigurationError as error:
+        raise refuse(error) from error
+    except ClickclockError as error:
+        raise click.ClickException(str(error)) from error
+    except KeyboardInterrupt:
+        click.echo("Interrupted; the same command does what is left.", err=True)
+        ctx.exit(INTERRUPTED)
+    answer = told(report, dry_run=dry_run)
+    if as_json:
+        print_json(answer)
+    else:
+        show(answer)
+    if report.is_refused and not dry_run:
+        sentence = "nothing was kept; mend these rows, or leave them out with --skip-unreadable."
+        raise click.ClickException(f"{_rows(report.unreadable)} cannot be read, and {sentence}")
+
+
+def told(report: "Report", *, dry_run: bool) -> dict[str, Any]:
+    """A report as JSON."""
+    reasons = [{"code": code, "field": name, "rows": rows} for (code, name), rows in report.reasons.most_common()]
+    return {
+        "dryRun": dry_run,
+        "rows": report.rows,
+        "otherRequests": report.others,
+        "unreadable": report.unreadable,
+        "unreadableRows": [each._asdict() for each in report.unreadable_rows],
+        "accepted": report.accepted,
+        "refused": report.refused,
+        "leftAlone": report.left_alone,
+        "flags": [{"flag": flag, "rows": rows} for flag, rows in report.flags.most_common()],
+        "reasons": reasons,
+        "kept": {name: report.kept[name] for name in KEPT},
+        "known": report.known,
+        "done": not dry_run and not report.is_refused,
+    }
+
+
+def show(answer: dict[str, Any]) -> None:
+    """The same for people."""
+    lines = [f"{_rows(answer['rows'])} looked at: {answer['accepted']:,} accepted, {answer['refused']:,} refused."]
+    if answer["otherRequests"]:
+        lines.append(f"{_rows(answer['otherRequests'])} of other requests passed over.")
+    if answer["leftAlone"]:
+        lines.append(f"{_rows(answer['leftAlone'])} left alone: orders whose token was wrong, or was never looked at.")
+    click.echo("\n".join(lines))
+    for name, render in (("flags", FLAGS), ("reasons", REASONS), ("unreadableRows", UNREADABLE)):
+        if answer[name]:
+            click.echo()
+            render(answer)
+    if answer["unreadable"] > len(answer["unreadableRows"]):
+        click.echo(f"… and {answer['unreadable'] - len(answer['unreadableRows']):,} more.")
+    click.echo()
+    kept = [f"{count:,} {KEPT[name][count != 1]}" for name, count in answer["kept"].items() if count]
+    if answer["done"]:
+        click.echo(f"Kept {', '.join(kept) or 'nothing new'}; {answer['known']:,} had been kept before.")
+        if kept:
+            click.echo(
+                "They are in the lake after the next compaction: the job attribution/compaction runs each minute, "
+                "or run `clickclock compact --all`."
+            )
+    elif answer["dryRun"]:
+        would = f"; it would keep {', '.join(kept)}" if kept else ""
+        click.echo(f"Nothing was kept: this is a dry run{would}.")
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"
