@@ -12,6 +12,7 @@ from tests.acceptance.service import running
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_URL = "http://127.0.0.1:8080"
+DEFAULT_CLICK_URL = "http://127.0.0.1:8081"
 
 
 def tour_blocks() -> list[str]:
@@ -23,11 +24,14 @@ def tour_blocks() -> list[str]:
 def test_every_command_of_the_tour_works(tmp_path: Path) -> None:
     blocks = tour_blocks()
     assert len(blocks) >= 7
-    with running(tmp_path / "data", "--examples", str(ROOT / "examples")) as service:
-        script = "set -eu\n" + "\n".join(blocks).replace(DEFAULT_URL, service.url)
+    options = ("--examples", str(ROOT / "examples"), "--clicks", "--click-port", "0")
+    with running(tmp_path / "data", *options) as service:
+        script = "set -eu\n" + "\n".join(blocks)
+        script = script.replace(DEFAULT_URL, service.url).replace(DEFAULT_CLICK_URL, service.click_url)
         environment = {
             **os.environ,
             "CLICKCLOCK_URL": service.url,
+            "CLICKCLOCK_DATA_DIR": str(service.data_dir),
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         }
         done = subprocess.run(
@@ -37,3 +41,6 @@ def test_every_command_of_the_tour_works(tmp_path: Path) -> None:
         assert "hello you" in done.stdout
         assert '"status":"success"' in done.stdout.replace(" ", "")
         assert "skipped" in done.stdout
+        assert "204 No Content" in done.stdout
+        assert "seller_id is required" in done.stdout
+        assert '"result"' in done.stdout

@@ -1,4 +1,4 @@
-"""The Python client of the scheduler service: one method per call, over HTTP like any other user.
+"""The Python client of both services: one method per call, over HTTP like any other user.
 
 Never imports the service, and never tries a call again by itself, except to go on reading a stream that broke.
 Invariants: a method returns the body of the answer as the reference shows it; whatever goes wrong is a `Refused`, which
@@ -17,9 +17,19 @@ from typing import Self
 
 import httpx
 
-from clickclock.client.connection import Connection, Payload, Refused, Unreachable
+from clickclock.client.connection import OPENED, Connection, Payload, Refused, Unreachable
 
-__all__ = ["DEFAULT_URL", "FINISHED", "AttemptEnd", "Client", "LogText", "Payload", "Refused", "Unreachable"]
+__all__ = [
+    "DEFAULT_URL",
+    "FINISHED",
+    "AttemptEnd",
+    "Client",
+    "LogText",
+    "Payload",
+    "Refused",
+    "Sighting",
+    "Unreachable",
+]
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 RECONNECT_MAX_S = 15.0
@@ -45,6 +55,19 @@ class AttemptEnd:
     attempt: int
     state: str | None
     exit_code: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """Something that the stream of clicks told; `position` is where to go on after it.
+
+    `seen` is `click`, `rejection`, `order` or `other`, with the entry's fields; `missed`, with how many `entries` were
+    left out (None if nobody knows) and a `message`; or `watching`, which says that the view stands.
+    """
+
+    seen: str
+    fields: Payload
+    position: str | None
 
 
 class Client:
@@ -228,6 +251,32 @@ class Client:
         while self._has_attempt(trigger_id, attempt):
             yield from self.follow_log(trigger_id, attempt, offset)
             attempt, offset = attempt + 1, 0
+
+    # Clicks
+
+    def follow_clicks(self, *, after: str | None = None, **filters: object) -> Iterator[Sighting]:
+        """Clicks, rejections and orders as they arrive, from now on or `after` a position, for as long as it is read.
+
+        Filters are `clientId` and `kind` (what is seen).
+        """
+        address = f"{self._connection.root_url}/attribution/clicks/stream"
+        has_stood = False
+        broken_at: float | None = None
+        pause_s = PAUSE_FIRST_S
+        while True:
+            try:
+                for event in self._connection.stream(address, filters, after):
+                    has_stood, broken_at = True, None
+                    after = event.id or after
+                    if event.name != OPENED:
+                        pause_s = PAUSE_FIRST_S
+                        yield Sighting(event.name, json.loads(event.data), after)
+            except Unreachable:
+                broken_at = broken_at or time.monotonic()
+                if not has_stood or time.monotonic() - broken_at > RECONNECT_MAX_S:
+                    raise
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 2, PAUSE_MAX_S)
 
     def _has_attempt(self, trigger_id: str, attempt: int) -> bool:
         """Wait for an attempt; False when the trigger finished without it. For the first the service itself waits."""

@@ -49,6 +49,7 @@ class Connection:
 
     def __init__(self, base_url: str, timeout_s: float = 30.0, transport: httpx.BaseTransport | None = None) -> None:
         root = base_url.rstrip("/").removesuffix(BASE_PATH)
+        self.root_url = root
         self.base_url = root + BASE_PATH
         self._http = httpx.Client(
             base_url=self.base_url,
@@ -97,14 +98,16 @@ class Connection:
             raise _refusal(response)
         return response
 
-    def stream(self, path: str, query: Mapping[str, object]) -> Iterator[Event]:
-        """The events of one connection, until the service closes it."""
+    def stream(self, path: str, query: Mapping[str, object], last_id: str | None = None) -> Iterator[Event]:
+        """The events of one connection, after that with `last_id` if it is given, until the service closes it.
+
+        `path` may also be a whole address.
+        """
+        headers = {"Accept": "text/event-stream"} | ({} if last_id is None else {"Last-Event-ID": last_id})
         timeout = httpx.Timeout(self._http.timeout.connect, read=STREAM_SILENCE_MAX_S)
         parser = EventParser()
         try:
-            with self._http.stream(
-                "GET", path, params=_query(query), headers={"Accept": "text/event-stream"}, timeout=timeout
-            ) as response:
+            with self._http.stream("GET", path, params=_query(query), headers=headers, timeout=timeout) as response:
                 if not response.is_success:
                     response.read()
                     raise _refusal(response)

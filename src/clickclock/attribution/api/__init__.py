@@ -1,0 +1,47 @@
+"""Attribution over HTTP, on the service's own port: what people ask about clicks and orders.
+
+Never takes a click: the collector does, on a port of its own (`edge.py`).
+Invariant: every path begins with `BASE`.
+
+>>> app = create_app(Path("clickclock-data/journal"))   # doctest: +SKIP
+"""
+
+import asyncio
+from collections.abc import Collection
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from clickclock.attribution.api.stream import Stream
+from clickclock.foundation.clock import Clock, SystemClock
+from clickclock.foundation.gate import Gate
+from clickclock.foundation.problem import UnknownPath
+
+BASE = "/attribution"
+
+
+def create_app(
+    journal_dir: Path,
+    *,
+    allowed_hosts: Collection[str] | None = (),
+    clock: Clock | None = None,
+    stopping: asyncio.Event | None = None,
+) -> Starlette:
+    """The ASGI application over the journals in a folder.
+
+    `allowed_hosts` are names by which it may be addressed beside the loopback's; None lets every name in. Streams end
+    when `stopping` is set.
+    """
+    stream = Stream(journal_dir, clock or SystemClock(), stopping or asyncio.Event())
+    routes = [Route(f"{BASE}/clicks/stream", stream)]
+    app = Starlette(routes=routes, middleware=[Middleware(Gate, allowed_hosts=allowed_hosts)])
+    app.router.redirect_slashes = False
+    app.router.default = _nothing_here
+    return app
+
+
+async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
+    raise UnknownPath

@@ -1,0 +1,324 @@
+"""The tag in a real browser: what it sends, when, and what it leaves alone."""
+
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from clickclock.attribution.entry import EntryKind
+from tests.acceptance.collecting import Collector, collecting
+from tests.acceptance.tag_pages import Ear, Request, listening, shop
+from tests.house.tag import BYTES_MAX, SERVED
+from tests.house.tree import ROOT
+
+pytestmark = pytest.mark.needs("chromium")
+
+AD = "client_id=shop-1&seller_id=s-9&asvt=v%7C1%7C&atag=a+b%20c"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all; each test has a fresh profile."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    with sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """A browser that was never here before."""
+    fresh = browser.new_context()
+    yield fresh
+    fresh.close()
+
+
+@pytest.fixture
+def ear() -> Iterator[Ear]:
+    with listening(SERVED.read_bytes()) as standing:
+        yield standing
+
+
+@pytest.fixture
+def page(context: BrowserContext, ear: Ear) -> Iterator[Page]:
+    """A tab, which fails the test if the tag throws."""
+    tab = context.new_page()
+    thrown: list[str] = []
+    tab.on("pageerror", lambda error: thrown.append(str(error)))
+    yield tab
+    assert thrown == []
+
+
+@pytest.fixture
+def site(ear: Ear) -> Iterator[str]:
+    tag = f'<script async src="{ear.url}/clickclock.js"></script>'
+    pages = {
+        "/": f"<p>welcome</p>{tag}",
+        "/menu": f"<p>menu</p>{tag}",
+        "/ours": tag.replace("async", 'data-client-id="shop &amp; co" data-id="ours/1"'),
+        "/other": f'<script>{SERVED.read_text()}</script><script src="/clickclock.js" data-url="{ear.url}/"></script>',
+        "/wait": tag.replace("async", "data-wait"),
+        "/twice": tag.replace("async", "") * 2,
+        "/named": tag.replace("async", 'id="clickclock"'),
+        "/bare": f"<script>navigator.sendBeacon = undefined; crypto.randomUUID = undefined;</script>{tag}",
+        "/consent": _snippet("html", 1).replace("https://clicks.example.com", ear.url),
+        "/early-consent": _snippet("html", 1).replace("https://clicks.example.com", ear.url)
+        + "<script>consentGiven()</script>",
+        "/full": f"<script>navigator.sendBeacon = function () {{ return false }};</script>{tag}",
+    }
+    with shop(pages) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def shared_collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
+    with collecting(tmp_path_factory.mktemp("clicks")) as running:
+        yield running
+
+
+@pytest.fixture
+def collector(shared_collector: Collector) -> Collector:
+    """One process for all; each test reads what comes from now on."""
+    shared_collector.forget()
+    return shared_collector
+
+
+def _land(page: Page, url: str) -> None:
+    """Go there, and come back when the tag has run."""
+    page.goto(url, wait_until="load")
+
+
+def _id(page: Page) -> str:
+    value: str = page.evaluate("clickclock.id")
+    return value
+
+
+def _only(requests: list[Request]) -> Request:
+    (request,) = requests
+    return request
+
+
+def test_the_tag_is_small_and_sets_no_cookie(page: Page, site: str, ear: Ear, context: BrowserContext) -> None:
+    _land(page, f"{site}/?{AD}")
+    ear.wait_for(1)
+    assert len(SERVED.read_bytes()) <= BYTES_MAX
+    assert context.cookies() == []
+
+
+def test_a_landing_is_registered_by_a_beacon_without_a_body_or_a_preflight(page: Page, site: str, ear: Ear) -> None:
+    before = time.time_ns() // 1_000_000
+    _land(page, f"{site}/?{AD}")
+    request = _only(ear.wait_for(1))
+    assert (request.method, request.path, request.body) == ("POST", "/aclick", b"")
+    given = parse_qs(request.query)
+    assert given["cli_ubid"] == [_id(page)]
+    assert before <= int(given["event_time"][0]) <= time.time_ns() // 1_000_000
+    assert len(given["event_time"][0]) == 13
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        AD,
+        "atag=a%7cb%7C%e2%82%ac+%2B&asvt=&client_id=c&x=%zz&device_id=d%20%00&=&&atag=again",
+        "client_id=c&uclid=2|r9|0.004||{x}&utm_source=%C3%A9t%C3%A9",
+        "gclid=EAItIQ-_w&client_id=c&event_time=1&cli_ubid=theirs&cli_ubid=undefined",
+    ],
+)
+def test_what_came_goes_on_byte_for_byte_behind_our_own_values(page: Page, site: str, ear: Ear, query: str) -> None:
+    _land(page, f"{site}/?{query}")
+    sent = _only(ear.wait_for(1)).query
+    ours, received = sent.split("&", 2)[:2], sent.split("&", 2)[2]
+    assert received == query
+    assert [each.partition("=")[0] for each in ours] == ["cli_ubid", "event_time"]
+    assert page.evaluate("clickclock.params()") == query
+
+
+def test_letters_beyond_ascii_go_on_as_the_browser_wrote_them(page: Page, site: str, ear: Ear) -> None:
+    _land(page, f"{site}/?client_id=c&atag=été 'x'")
+    received = page.evaluate("location.search.slice(1)")
+    assert received == "client_id=c&atag=%C3%A9t%C3%A9%20%27x%27"
+    assert _only(ear.wait_for(1)).query.endswith(f"&{received}")
+
+
+@pytest.mark.parametrize("path", ["/bare", "/full"])
+def test_an_image_carries_it_where_there_is_no_beacon(page: Page, site: str, ear: Ear, path: str) -> None:
+    _land(page, f"{site}{path}?{AD}")
+    request = _only(ear.wait_for(1))
+    assert (request.method, request.headers["Sec-Fetch-Dest"]) == ("GET", "image")
+    assert request.query == f"cli_ubid={_id(page)}&{request.query.split('&')[1]}&{AD}"
+
+
+def test_a_visit_registers_an_ad_once_across_pages_reloads_and_the_way_back(page: Page, site: str, ear: Ear) -> None:
+    _land(page, f"{site}/?{AD}")
+    visitor = _id(page)
+    page.reload()
+    _land(page, f"{site}/menu")
+    assert page.evaluate("clickclock.params()") == AD
+    assert _id(page) == visitor
+    _land(page, f"{site}/?{AD}&second=1")
+    page.go_back()
+    page.go_back()
+    assert page.url == f"{site}/?{AD}"
+    assert page.evaluate("clickclock.params()") == f"{AD}&second=1"
+    _land(page, f"{site}/?{AD}&last=1")
+    sent = [request.query.split("&", 2)[2] for request in ear.wait_for(3)]
+    assert sent == [AD, f"{AD}&second=1", f"{AD}&last=1"]
+
+
+def test_a_later_visit_has_the_same_id_and_counts_the_same_ad_again(
+    page: Page, site: str, ear: Ear, context: BrowserContext
+) -> None:
+    _land(page, f"{site}/?{AD}")
+    visitor = _id(page)
+    page.close()
+    later = context.new_page()
+    _land(later, f"{site}/?{AD}")
+    assert _id(later) == visitor
+    assert [request.query.split("&", 1)[0] for request in ear.wait_for(2)] == [f"cli_ubid={visitor}"] * 2
+
+
+@pytest.mark.parametrize("query", ["", "?client_id=c", "?atag=a&asvt=v", "?client_id=&atag=a", "?client_id=c&atag="])
+def test_what_no_ad_of_ours_led_to_is_no_click(page: Page, site: str, ear: Ear, query: str) -> None:
+    _land(page, f"{site}/{query}")
+    assert page.evaluate("clickclock.params()") == ""
+    # Whatever had been sent would have come before this.
+    _land(page, f"{site}/?{AD}")
+    assert _only(ear.wait_for(1)).query.endswith(AD)
+
+
+def test_blocked_storage_costs_the_memory_but_not_the_click(page: Page, site: str, ear: Ear) -> None:
+    page.add_init_script(
+        "for (const name of ['localStorage', 'sessionStorage'])"
+        "  Object.defineProperty(window, name, {get() { throw new DOMException('no', 'SecurityError') }});"
+    )
+    _land(page, f"{site}/?{AD}")
+    request = _only(ear.wait_for(1))
+    assert request.query.startswith(f"cli_ubid={_id(page)}&")
+    page.evaluate("clickclock.start()")
+    assert page.evaluate("[clickclock.params(), clickclock.id]") == [AD, request.query.split("&")[0][9:]]
+    _land(page, f"{site}/?{AD}&next=1")
+    assert len(ear.wait_for(2)) == 2
+
+
+def test_full_storage_is_as_good_as_none(page: Page, site: str, ear: Ear) -> None:
+    page.add_init_script("localStorage.x = sessionStorage.x = 'x'.repeat(5242870);")
+    _land(page, f"{site}/?{AD}")
+    request = _only(ear.wait_for(1))
+    assert request.query.startswith(f"cli_ubid={_id(page)}&")
+    assert page.evaluate("clickclock.params()") == AD
+
+
+def test_nothing_is_stored_or_sent_before_the_consent(page: Page, site: str, ear: Ear) -> None:
+    _land(page, f"{site}/wait?{AD}")
+    landed = page.evaluate("Date.now()")
+    page.evaluate("history.pushState(0, 0, '/wait')")
+    assert page.evaluate("[localStorage.length, sessionStorage.length, clickclock.id]") == [0, 0, None]
+    assert ear.heard == []
+    page.evaluate("clickclock.start()")
+    given = parse_qs(_only(ear.wait_for(1)).query)
+    assert int(given["event_time"][0]) <= landed
+    assert given["atag"] == ["a b c"]
+
+
+def test_a_page_that_is_made_in_advance_is_a_visit_only_when_it_is_shown(page: Page, site: str, ear: Ear) -> None:
+    page.add_init_script("Object.defineProperty(document, 'prerendering', {value: true})")
+    _land(page, f"{site}/?{AD}")
+    assert page.evaluate("clickclock.id") is None
+    assert ear.heard == []
+    page.evaluate("document.dispatchEvent(new Event('prerenderingchange'))")
+    assert _only(ear.wait_for(1)).query.endswith(AD)
+
+
+def test_a_page_that_changes_its_own_address_says_when_to_look_again(page: Page, site: str, ear: Ear) -> None:
+    _land(page, f"{site}/?{AD}")
+    page.evaluate("history.pushState(0, 0, '/?client_id=c&gclid=g')")
+    page.evaluate("clickclock.start(); clickclock.start()")
+    first, second = ear.wait_for(2)
+    assert (first.query.split("&", 2)[2], second.query.split("&", 2)[2]) == (AD, "client_id=c&gclid=g")
+    assert page.evaluate("clickclock.params()") == "client_id=c&gclid=g"
+
+
+def test_the_site_may_name_the_client_and_the_visitor(page: Page, site: str, ear: Ear) -> None:
+    _land(page, f"{site}/ours?atag=a&asvt=v")
+    _land(page, f"{site}/ours?atag=a&asvt=v&client_id=theirs")
+    first, second = ear.wait_for(2)
+    assert parse_qs(first.query)["client_id"] == ["shop & co"]
+    assert parse_qs(second.query)["client_id"] == ["theirs"]
+    assert parse_qs(first.query)["cli_ubid"] == ["ours/1"]
+
+
+@pytest.mark.parametrize("path", ["/twice", "/named"])
+def test_a_tag_that_is_there_twice_or_has_its_own_name_as_id_works_once(
+    page: Page, site: str, ear: Ear, path: str
+) -> None:
+    _land(page, f"{site}{path}?{AD}")
+    _land(page, f"{site}{path}?{AD}&next=1")
+    assert [request.query.split("&", 2)[2] for request in ear.wait_for(2)] == [AD, f"{AD}&next=1"]
+
+
+def test_the_consent_of_the_guide_is_given_before_or_after_the_tag_is_there(page: Page, site: str, ear: Ear) -> None:
+    _land(page, f"{site}/consent?{AD}")
+    assert ear.heard == []
+    page.evaluate("consentGiven()")
+    assert _only(ear.wait_for(1)).query.endswith(AD)
+    page.evaluate("sessionStorage.clear()")
+    _land(page, f"{site}/early-consent?{AD}&early=1")
+    assert ear.wait_for(2)[1].query.endswith("early=1")
+
+
+def test_the_collector_has_on_disk_what_the_browser_was_told_is_registered(page: Page, collector: Collector) -> None:
+    with shop({"/": f'<script async src="{collector.url}/clickclock.js"></script>'}) as site:
+        before = collector.answered(204)
+        _land(page, f"{site}/?{AD}&utm_source=%c3%a9|x")
+        (entry,) = collector.entries(1)
+        assert collector.answered(204, at_least=before + 1) == before + 1
+        assert entry.kind is EntryKind.CLICK
+        assert entry.raw.decode().endswith(f"&{AD}&utm_source=%c3%a9|x")
+        assert entry.raw.decode().startswith(f"cli_ubid={_id(page)}&")
+        assert entry.referer.decode() == f"{site}/"
+
+
+def test_the_image_is_registered_too_and_what_is_wrong_is_kept(page: Page, collector: Collector) -> None:
+    tag = f'<script>navigator.sendBeacon = null</script><script async src="{collector.url}/clickclock.js"></script>'
+    with shop({"/": tag}) as site:
+        for query, status in ((AD, 204), ("client_id=c&gclid=g", 400)):
+            before = collector.answered(status)
+            _land(page, f"{site}/?{query}")
+            assert collector.answered(status, at_least=before + 1) == before + 1
+        first, second = collector.entries(2)
+        assert (first.kind, second.kind) == (EntryKind.PLAIN_CLICK, EntryKind.REJECTION)
+        assert second.raw.decode().endswith("&client_id=c&gclid=g")
+
+
+def test_the_functions_of_the_guide_register_what_a_server_received(page: Page, collector: Collector) -> None:
+    python, javascript = (
+        _snippet(language).replace("127.0.0.1", "localhost").replace("localhost:8081", collector.host)
+        for language in ("python", "javascript")
+    )
+    python = python.replace('"localhost", 8081', repr(collector.host))
+    names: dict[str, Any] = {}
+    exec(python, names)  # noqa: S102 (what the guide tells people to run)
+    names["register_click"](AD, "visitor 1")
+    with pytest.raises(RuntimeError, match=r"400.*seller_id"):
+        names["register_click"]("client_id=c", "visitor 1")
+    with shop({"/": f"<script>{javascript}</script>"}) as site:
+        _land(page, site)
+        page.evaluate("received => registerClick(received, 'visitor 1')", AD)
+    entries = collector.entries(3)
+    assert [entry.raw.decode().split("&", 2)[0] for entry in entries] == ["cli_ubid=visitor+1"] * 3
+    assert entries[0].raw.decode().endswith(AD)
+    assert entries[2].raw.decode().endswith(AD)
+
+
+def _snippet(language: str, number: int = 0) -> str:
+    """An example of the guide."""
+    page = (ROOT / "docs/how-to/register-clicks.md").read_text(encoding="utf-8")
+    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    return found[number]
