@@ -51,6 +51,20 @@ async def test_the_dispatcher_sleeps_until_the_next_trigger_is_ready(dispatcher:
     assert await dispatcher.step() == 42.0
 
 
+async def test_a_trigger_is_handed_over_a_moment_ahead_with_its_moment(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    dispatcher = Dispatcher(
+        store, clock, {"local": executor}, node=NODE, lease_id=LEASE, fraction=lambda: 0.5, ahead_s=0.5
+    )
+    await add_job(store)
+    trigger_id = await queue(store, run_at=at(42))
+    assert await dispatcher.step() == 41.5
+    clock.advance(41.5)
+    assert await dispatcher.step() is None
+    assert executor.launches[f"{trigger_id}-1"].not_before == at(42)
+
+
 async def test_a_full_batch_is_followed_by_the_next_at_once(
     dispatcher: Dispatcher, store: Store, executor: ScriptedExecutor
 ) -> None:

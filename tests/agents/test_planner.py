@@ -39,6 +39,20 @@ async def test_the_planner_sleeps_until_the_next_time_and_then_fires(
     assert (calls.count, replaced.count) == (1, 0)
 
 
+async def test_a_time_is_planned_a_moment_ahead_and_not_sooner(store: Store, clock: ManualClock, calls: Calls) -> None:
+    planner = Planner(store, clock, fired=calls, replaced=calls, ahead_s=0.5)
+    await add_job(store)
+    await add_schedule(store)
+    assert await planner.step() == 59.5
+    clock.advance(59.499)
+    assert await planner.step() == pytest.approx(0.001)
+    assert await states(store) == []
+    clock.advance(0.001)
+    assert await planner.step() == 60.0
+    (trigger,) = await triggers(store)
+    assert (trigger.nominal_time, clock.now()) == (at(60), at(59.5))
+
+
 async def test_a_step_repeated_at_the_same_moment_adds_nothing(
     planner: Planner, store: Store, clock: ManualClock
 ) -> None:

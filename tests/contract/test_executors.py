@@ -10,6 +10,7 @@ import os
 import select
 import signal
 from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -211,6 +212,26 @@ async def test_started_again_after_a_restart_of_the_service_it_runs_once(place: 
     await place.executor.stop([name], 0.0)
     await place.end(name)
     assert await place.output(name) == b"ran\n"
+
+
+async def test_none_starts_before_its_moment(place: Place) -> None:
+    moment = SystemClock().now() + timedelta(milliseconds=50)
+    name = await place.start("/bin/true", not_before=moment)
+    assert (await place.end(name)).kind is ExitKind.CODE
+    started_at = place.seen[name].started_at
+    assert started_at is not None
+    assert started_at >= moment
+
+
+async def test_who_is_stopped_before_its_moment_never_runs(place: Place, tmp_path: Path) -> None:
+    name = await place.start(
+        "/bin/touch", str(tmp_path / "ran"), not_before=SystemClock().now() + timedelta(seconds=0.09)
+    )
+    await place.executor.stop([name], 1.0)
+    assert (await place.end(name)).kind is ExitKind.STOPPED
+    later = await place.start("/bin/true", not_before=SystemClock().now() + timedelta(seconds=0.09))
+    await place.end(later)
+    assert not (tmp_path / "ran").exists()
 
 
 async def test_many_attempts_of_one_call_all_run(place: Place) -> None:

@@ -3,12 +3,14 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import StoreUnreachable
-from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.database import POSTGRESQL_WRITERS, Database
+from clickclock.scheduler.store.prepared import command
 
 table = sa.Table("entry", sa.MetaData(), sa.Column("number", sa.Integer, primary_key=True))
 WITHIN_S = 10
@@ -66,4 +68,37 @@ async def test_after_a_refused_statement_the_next_write_works(database: Database
     with pytest.raises((sa.exc.ProgrammingError, StoreUnreachable), match="nowhere"):
         await database.write(lambda connection: connection.execute(sa.text("SELECT * FROM nowhere")))
     await database.write(insert(1))
+    assert await numbers(database) == [1]
+
+
+async def test_a_fault_of_the_first_takes_back_its_own_work_and_nobody_elses(database: Database) -> None:
+    asked = threading.Event()
+
+    def faulty(connection: sa.Connection) -> None:
+        assert asked.wait(WITHIN_S)
+        insert(7)(connection)
+        raise LookupError("on purpose")
+
+    async def let_go() -> None:
+        asked.set()
+
+    # In this order: when the first fails, the others have asked.
+    results = await asyncio.gather(
+        database.write(faulty), database.write(insert(1)), database.write(insert(2)), let_go(), return_exceptions=True
+    )
+    assert isinstance(results[0], LookupError)
+    assert await numbers(database) == [1, 2]
+
+
+async def test_a_broken_connection_costs_its_write_and_no_writer(database: Database) -> None:
+    def breaking(connection: sa.Connection) -> None:
+        insert(7)(connection)
+        driver: Any = connection.connection.dbapi_connection
+        driver.close()
+        command(connection, "SAVEPOINT eight")
+
+    for _ in range(POSTGRESQL_WRITERS + 1):
+        with pytest.raises((sa.exc.ProgrammingError, StoreUnreachable), match="closed"):
+            await asyncio.wait_for(database.write(breaking), WITHIN_S)
+    await asyncio.wait_for(database.write(insert(1)), WITHIN_S)
     assert await numbers(database) == [1]

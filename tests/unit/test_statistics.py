@@ -147,7 +147,7 @@ def test_a_batch_is_grouped_by_scope_and_utc_hour() -> None:
             ending(job_name="import", group_name="loads"),
         ]
     )
-    assert {key: rollup.states.total() for key, rollup in rollups.items()} == {
+    assert {key: sum(rollup.states.values()) for key, rollup in rollups.items()} == {
         Key(Scope.of("shop", "export"), TEN): 2,
         Key(Scope.of("shop", "export"), TEN + HOUR): 1,
         Key(Scope.of("shop", "import"), TEN): 1,

@@ -6,7 +6,7 @@ ended; who asks for statistics has the rest counted first.
 
 from clickclock.scheduler.store import COUNT_MAX, Store
 
-LOOK_EVERY_S = 2.0
+LOOK_EVERY_S = 5.0
 """Often enough that a question finds little left to count; seldom enough to count in batches."""
 
 

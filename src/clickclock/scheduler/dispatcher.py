@@ -6,6 +6,7 @@ and perhaps not handed over is handed over again, under the same name, unless it
 
 import logging
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import ExecutorUnreachable
@@ -24,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class Dispatcher:
-    """One step claims and starts what may start now, on every cluster."""
+    """One step claims what may start now or `ahead_s` from now, on every cluster; the executors start it in time."""
 
     def __init__(
         self,
@@ -35,9 +36,11 @@ class Dispatcher:
         node: str,
         lease_id: str,
         fraction: Callable[[], float],
+        ahead_s: float = 0.0,
     ) -> None:
         self._store = store
         self._clock = clock
+        self._ahead = timedelta(seconds=ahead_s)
         self._executors = executors
         self._node = node
         self._lease_id = lease_id
@@ -61,7 +64,7 @@ class Dispatcher:
         # Whatever fails from here on may have claimed or even started: a lost answer says nothing.
         self._in_doubt.add(cluster)
         claimed = await self._store.queue.claim(
-            self._clock.now(),
+            self._clock.now() + self._ahead,
             cluster=cluster,
             node=self._node,
             lease_id=self._lease_id,
@@ -77,7 +80,7 @@ class Dispatcher:
             return 0.0
         pauses_s = [BLOCKED_LOOK_S] if claimed.blocked else []
         if claimed.next_ready is not None:
-            pauses_s.append((claimed.next_ready - self._clock.now()).total_seconds())
+            pauses_s.append((claimed.next_ready - self._ahead - self._clock.now()).total_seconds())
         return min(pauses_s, default=None)
 
     async def settle(self) -> None:

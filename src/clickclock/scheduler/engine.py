@@ -31,6 +31,9 @@ HEARTBEAT_EVERY_S = 3.0
 POLL_S = 1.0
 """How often a replica looks for what others wrote, where others may write."""
 FAULTS_KEPT_S = 1.0
+PLAN_AHEAD_S = 0.005
+"""How long before its time a trigger is planned and claimed, so that only its start is left to do then: about what
+planning one takes on a slow disk. A pause or an edit that comes later than that comes too late for this time."""
 
 
 class Engine:
@@ -56,8 +59,18 @@ class Engine:
         self.started_at = clock.now()
         self._faults: tuple[float, list[str]] | None = None
         idle_s = 30.0 if store.kind == "sqlite" else POLL_S
-        self.dispatcher = Dispatcher(store, clock, executors, node=node, lease_id=self.replica_id, fraction=fraction)
-        self.planner = Planner(store, clock, fired=self.wake_dispatcher, replaced=self.wake_watcher)
+        self.dispatcher = Dispatcher(
+            store,
+            clock,
+            executors,
+            node=node,
+            lease_id=self.replica_id,
+            fraction=fraction,
+            ahead_s=PLAN_AHEAD_S,
+        )
+        self.planner = Planner(
+            store, clock, fired=self.wake_dispatcher, replaced=self.wake_watcher, ahead_s=PLAN_AHEAD_S
+        )
         self.watcher = Watcher(
             store,
             clock,

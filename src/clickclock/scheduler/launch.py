@@ -17,7 +17,10 @@ from clickclock.scheduler.trigger import attempt_name
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """All that an executor needs to run one attempt. `name` is `<triggerId>-<attempt>`."""
+    """All that an executor needs to run one attempt. `name` is `<triggerId>-<attempt>`.
+
+    It is handed over a moment before `not_before`, so that only the start itself is left to do then.
+    """
 
     name: str
     argv: tuple[str, ...]
@@ -28,10 +31,17 @@ class Launch:
     memory_bytes: int | None = None
     timeout_s: float | None = None
     grace_s: float = 10.0
+    not_before: datetime | None = None
 
 
 def launch_of(
-    job: Job, *, trigger_id: str, attempt: int, nominal_time: datetime, parameters: Mapping[str, str]
+    job: Job,
+    *,
+    trigger_id: str,
+    attempt: int,
+    nominal_time: datetime,
+    parameters: Mapping[str, str],
+    not_before: datetime | None = None,
 ) -> Launch:
     """One attempt of `job`; raises `Invalid` if the job has changed and no longer fits its trigger."""
     command = commands.parse(job.command, shell=job.shell, parameter_names=frozenset(job.parameters))
@@ -56,4 +66,5 @@ def launch_of(
         memory_bytes=job.resources.memory_bytes,
         timeout_s=job.timeout_seconds,
         grace_s=job.grace_period_seconds,
+        not_before=not_before,
     )

@@ -1,6 +1,7 @@
 """Due schedules → triggers: steps 1 to 4 of the journey.
 
-Never starts anything. Invariant: whatever dies here, a due time is either still due or has its row.
+Never starts anything. Invariants: whatever dies here, a due time is either still due or has its row; a time is decided
+`ahead_s` before it comes at the earliest, and what it becomes is started when it has come.
 
 >>> Planner(store, clock, fired=dispatcher_loop.wake, replaced=watcher_loop.wake)   # doctest: +SKIP
 """
@@ -28,11 +29,20 @@ def decide_due(due: Due) -> Decision:
 
 
 class Planner:
-    """One step plans what is due now."""
+    """One step plans what is due now, or `ahead_s` from now."""
 
-    def __init__(self, store: Store, clock: Clock, *, fired: Callable[[], None], replaced: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        fired: Callable[[], None],
+        replaced: Callable[[], None],
+        ahead_s: float = 0.0,
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._ahead = timedelta(seconds=ahead_s)
         self._fired = fired
         self._replaced = replaced
         self._next_due: datetime | None = None
@@ -40,7 +50,7 @@ class Planner:
 
     async def step(self) -> float | None:
         """Plan; returns seconds until the next schedule is due."""
-        now = self._clock.now()
+        now = self._clock.now() + self._ahead
         # Where writes happen in their order, a claim that is asked for now comes right after this plan, and shares its
         # commit: one wait for the disk between a due time and its start instead of two.
         is_due = self._next_due is not None and self._next_due <= now
@@ -59,4 +69,4 @@ class Planner:
             self._replaced()
         if planned.next_due is None:
             return None
-        return (planned.next_due - self._clock.now()).total_seconds()
+        return (planned.next_due - self._ahead - self._clock.now()).total_seconds()

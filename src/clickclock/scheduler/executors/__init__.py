@@ -56,6 +56,7 @@ class Executor(Protocol):
         """Start attempts; when this returns they are accepted and will be started or reported.
 
         Raises `ExecutorUnreachable` if nothing was accepted; a repeated call is harmless.
+        None is started before its `not_before`, which is a moment away at most.
         A command that cannot be executed is no error here: it is observed as `ExitKind.NOT_STARTED`.
         """
         ...

@@ -25,7 +25,7 @@ from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.scheduler import supervisor
 from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting
-from clickclock.scheduler.supervisor.link import PROTOCOL, reach
+from clickclock.scheduler.supervisor.link import PROTOCOL, line_of, reach
 from clickclock.scheduler.supervisor.spawn import log_path
 from clickclock.scheduler.trigger import Exit, ExitKind
 
@@ -83,7 +83,8 @@ class ProcessExecutor:
         """Have attempts started; returns when they are journalled. See `Executor.start`."""
         if launches:
             forgotten = set(self._forgotten)
-            started = [_render(launch) for launch in launches]
+            shift = self._shift()
+            started = [_render(launch, shift) for launch in launches]
             await self._ask({"do": "start", "launches": started, "forget": sorted(forgotten)})
             self._forgotten -= forgotten
             for launch in launches:
@@ -268,6 +269,8 @@ class ProcessExecutor:
 
     def _shift(self) -> timedelta:
         """How far the service's clock is ahead of this machine's, by which the supervisor stamps."""
+        if isinstance(self._clock, SystemClock):
+            return self._clock.offset
         while True:
             before, there, after = SystemClock().now(), self._clock.now(), SystemClock().now()
             if before == after:  # all three within one millisecond: else the difference may be one too many
@@ -316,15 +319,14 @@ class _Line(asyncio.Protocol):
         if self._transport is None or self.broken.is_set():
             raise self._fault
         self._last_id += 1
-        answer = self._answers[self._last_id] = asyncio.get_running_loop().create_future()
-        line = json.dumps({**request, "id": self._last_id}, separators=(",", ":"))
-        self._transport.write(line.encode() + b"\n")
+        loop = asyncio.get_running_loop()
+        answer = self._answers[self._last_id] = loop.create_future()
+        self._transport.write(line_of({**request, "id": self._last_id}))
+        too_late = loop.call_later(_ANSWER_S_MAX, self._give_up, "The process supervisor does not answer.")
         try:
-            async with asyncio.timeout(_ANSWER_S_MAX):
-                await answer
-        except TimeoutError:
-            self._give_up("The process supervisor does not answer.")
-            raise self._fault from None
+            await answer
+        finally:
+            too_late.cancel()
 
     async def hang_up(self) -> None:
         """Close the connection and wait until it is."""
@@ -343,7 +345,7 @@ class _Line(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            message = json.loads(line)
+            message = json.loads(line.decode())
             if message.get("hello", PROTOCOL) != PROTOCOL:
                 self._give_up("The process supervisor is of another version; it leaves when its jobs have ended.")
                 return
@@ -371,7 +373,7 @@ class _Line(asyncio.Protocol):
         self.broken.set()
 
 
-def _render(launch: Launch) -> dict[str, Any]:
+def _render(launch: Launch, shift: timedelta) -> dict[str, Any]:
     return {
         "name": launch.name,
         "argv": launch.argv,
@@ -381,6 +383,7 @@ def _render(launch: Launch) -> dict[str, Any]:
         "memory_bytes": launch.memory_bytes,
         "timeout_s": launch.timeout_s,
         "grace_s": launch.grace_s,
+        "not_before": 0.0 if launch.not_before is None else (launch.not_before - shift).timestamp(),
     }
 
 

@@ -15,6 +15,7 @@ from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.launch import Launch, launch_of
 from clickclock.scheduler.slots import Candidate, Counts, choose
 from clickclock.scheduler.store.jobs import keyed
+from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rows import effective_job
 from clickclock.scheduler.store.schema import LIVE_ROWS, QUEUED_ROWS, job, job_group, job_trigger, schedule
 from clickclock.scheduler.trigger import State, attempt_name
@@ -24,7 +25,7 @@ BLOCKED_ROUNDS = 8
 _t = job_trigger.c
 _COLUMNS = (
     "trigger_id", "application", "job_name", "schedule_id", "group_name", "serial", "attempt", "due_time",
-    "nominal_time", "parameters", "state", "cluster", "node", "stop_reason", "lease_id",
+    "ready_at", "nominal_time", "parameters", "state", "cluster", "node", "stop_reason", "lease_id",
 )  # fmt: skip
 
 
@@ -56,15 +57,18 @@ def with_jobs(*, of_deleted_jobs: bool = False) -> sa.Select[Any]:
     )
 
 
-_RUNNING = sa.select(sa.func.count()).where(
-    LIVE_ROWS, _t.cluster == sa.bindparam("cluster"), _t.lease_id == sa.bindparam("lease_id")
+_HERE = _t.cluster.in_([sa.bindparam("cluster"), sa.bindparam("or_cluster")])
+_RUNNING = Prepared(
+    sa.select(sa.func.count()).where(
+        LIVE_ROWS, _t.cluster == sa.bindparam("cluster"), _t.lease_id == sa.bindparam("lease_id")
+    )
 )
 _READY = (
     with_jobs()
     .where(
         QUEUED_ROWS,
         _t.ready_at <= sa.bindparam("now"),
-        _t.cluster.in_(sa.bindparam("clusters", expanding=True)),
+        _HERE,
         job.c.enabled,
         sa.not_(sa.func.coalesce(job_group.c.paused, sa.false())),
     )
@@ -72,7 +76,7 @@ _READY = (
     .limit(sa.bindparam("most"))
     .with_for_update(of=job_trigger, skip_locked=True)
 )
-
+_FIRST_READY = Prepared(_READY)
 _NOT_BEHIND_A_FULL_ONE = (
     sa.tuple_(_t.application, _t.job_name).not_in(
         sa.select(job.c.application, job.c.job_name)
@@ -96,10 +100,8 @@ _NOT_BEHIND_A_FULL_ONE = (
     ),
 )
 """Past whatever is full already: only asked once something was, since it counts all live attempts."""
-_NEXT_READY = sa.select(sa.func.min(_t.ready_at)).where(
-    QUEUED_ROWS, _t.ready_at > sa.bindparam("now"), _t.cluster.in_(sa.bindparam("clusters", expanding=True))
-)
-_START = (
+_NEXT_READY = Prepared(sa.select(sa.func.min(_t.ready_at)).where(QUEUED_ROWS, _t.ready_at > sa.bindparam("now"), _HERE))
+_START = Prepared(
     sa.update(job_trigger)
     .where(_t.trigger_id == sa.bindparam("b_id"))
     .values(
@@ -119,13 +121,14 @@ _START = (
 def claim(
     connection: sa.Connection,
     now: datetime,
-    clusters: Sequence[str],
+    named: Sequence[str],
     holder: Mapping[str, str],
     slots: int,
     limit: int,
 ) -> Claimed:
-    """Choose and take queued triggers; see `Queue.claim`."""
-    running = connection.execute(_RUNNING, {"cluster": holder["b_cluster"], "lease_id": holder["b_lease"]}).scalar_one()
+    """Choose and take queued triggers that name one of these clusters; see `Queue.claim`."""
+    here = {"cluster": named[0], "or_cluster": named[-1]}
+    running = _RUNNING.scalar(connection, cluster=holder["b_cluster"], lease_id=holder["b_lease"])
     free = min(limit, slots - running)
     chosen: list[Any] = []
     blocked = False
@@ -135,8 +138,11 @@ def claim(
         if wanted <= 0:
             break
         seen = [_t.trigger_id.not_in([row.trigger_id for row in chosen])] if chosen else []
-        query = _READY.where(*excluded, *seen) if excluded or seen else _READY
-        rows = connection.execute(query, {"now": now, "clusters": clusters, "most": wanted}).all()
+        asked = {**here, "now": now, "most": wanted}
+        if excluded or seen:
+            rows = connection.execute(_READY.where(*excluded, *seen), asked).all()
+        else:
+            rows = _FIRST_READY.rows(connection, **asked)
         candidates = [_as_candidate(row) for row in rows]
         outcome = choose(candidates, _counts(connection, candidates, chosen), wanted)
         starting = set(outcome.starting)
@@ -157,7 +163,7 @@ def claim(
     launches, unstartable = _start(connection, chosen, holder)
     next_ready = None
     if len(chosen) < limit:
-        next_ready = connection.execute(_NEXT_READY, {"now": now, "clusters": clusters}).scalar()
+        next_ready = _NEXT_READY.scalar(connection, now=now, **here)
     return Claimed(launches, unstartable, next_ready, blocked)
 
 
@@ -177,7 +183,7 @@ def _start(
                 unstartable.append((attempt_name(row.trigger_id, row.attempt + 1), reason))
         updates.append(update)
     if updates:
-        connection.execute(_START, updates)
+        _START.run(connection, updates)
     return tuple(launches), tuple(unstartable)
 
 
@@ -197,6 +203,7 @@ def launch_or_reason(row: Any, number: int) -> Launch | str:
             attempt=number,
             nominal_time=row.nominal_time or row.due_time,
             parameters=row.parameters,
+            not_before=row.ready_at,
         )
     except Invalid as invalid:
         return " ".join(fault.message for fault in invalid.faults) or str(invalid)
@@ -208,6 +215,8 @@ def _counts(connection: sa.Connection, candidates: Sequence[Candidate], chosen: 
     On PostgreSQL their rows are locked first, so that two replicas cannot both take the last slot.
     """
     capped = [each for each in candidates if each.is_capped]
+    if not capped:
+        return Counts()
     jobs = sorted({each.job for each in capped if each.job_cap is not None})
     groups = sorted({each.group for each in capped if each.group is not None and each.group_cap is not None})
     serial = sorted({each.serial_schedule for each in capped if each.serial_schedule is not None})

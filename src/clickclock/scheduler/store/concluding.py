@@ -9,7 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.scheduler.retry import RetryRule
-from clickclock.scheduler.store.rows import effective_job, insert_new
+from clickclock.scheduler.store.prepared import Prepared
+from clickclock.scheduler.store.rows import among, effective_job, insert_of
 from clickclock.scheduler.store.schema import LIVE_ROWS, attempt, job, job_group, job_trigger
 from clickclock.scheduler.trigger import (
     Conclusion,
@@ -28,29 +29,32 @@ _NEEDED = (
     "trigger_id", "application", "job_name", "cluster", "node", "attempt", "max_attempts", "preemption_count",
     "stop_reason", "due_time", "ready_at", "started_at", "lag_ms", "cpu_seconds", "max_memory_bytes",
 )  # fmt: skip
-_ENDED = (
-    sa.select(*(_t[name] for name in _NEEDED), job.c.definition, job_group.c.definition.label("grouped"))
-    .select_from(
-        job_trigger.outerjoin(
-            job, sa.and_(_t.application == job.c.application, _t.job_name == job.c.job_name)
-        ).outerjoin(job_group, job.c.group_name == job_group.c.group_name)
+_ENDED = Prepared(
+    lambda dialect: (
+        sa.select(*(_t[name] for name in _NEEDED), job.c.definition, job_group.c.definition.label("grouped"))
+        .select_from(
+            job_trigger.outerjoin(
+                job, sa.and_(_t.application == job.c.application, _t.job_name == job.c.job_name)
+            ).outerjoin(job_group, job.c.group_name == job_group.c.group_name)
+        )
+        .where(
+            among(dialect, _t.trigger_id, "trigger_ids"),
+            _t.lease_id == sa.bindparam("lease_id"),
+            LIVE_ROWS,
+        )
+        .with_for_update(of=job_trigger)
     )
-    .where(
-        _t.trigger_id.in_(sa.bindparam("trigger_ids", expanding=True)),
-        _t.lease_id == sa.bindparam("lease_id"),
-        LIVE_ROWS,
-    )
-    .with_for_update(of=job_trigger)
 )
 _CHANGED = (
     "state", "started_at", "finished_at", "ready_at", "lag_ms", "lease_id", "exit_code", "signal", "message",
     "stop_reason", "cpu_seconds", "max_memory_bytes", "preemption_count",
 )  # fmt: skip
-_CONCLUDE = (
+_CONCLUDE = Prepared(
     sa.update(job_trigger)
     .where(_t.trigger_id == sa.bindparam("b_trigger_id"))
     .values({name: sa.bindparam(f"b_{name}", type_=_t[name].type) for name in _CHANGED})
 )
+_RECORD = Prepared(lambda dialect: insert_of(dialect, attempt).on_conflict_do_nothing())
 
 
 def finish(
@@ -58,7 +62,7 @@ def finish(
 ) -> dict[str, Conclusion]:
     """Judge, write, count; see `Queue.finish`."""
     ids = [parse_attempt_name(name)[0] for name in exits]
-    rows = connection.execute(_ENDED, {"trigger_ids": ids, "lease_id": lease_id})
+    rows = _ENDED.rows(connection, trigger_ids=ids, lease_id=lease_id)
     conclusions: dict[str, Conclusion] = {}
     attempts: list[dict[str, Any]] = []
     updates: list[dict[str, Any]] = []
@@ -72,8 +76,8 @@ def finish(
         attempts.append(_attempt_row(row, exits[name], conclusion, update))
         updates.append(update)
     if updates:
-        connection.execute(_CONCLUDE, updates)
-        connection.execute(insert_new(connection, attempt), attempts)
+        _CONCLUDE.run(connection, updates)
+        _RECORD.run(connection, attempts)
     return conclusions
 
 

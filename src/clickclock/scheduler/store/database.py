@@ -1,10 +1,12 @@
 """How statements reach the database: writers that commit in groups, and readers that do not wait for them.
 
 Never knows a table. Invariants: `write` returns only when its transaction is on disk; on SQLite there is one writer,
-and what waits for it is committed together, each in a savepoint of its own, so that one fault harms nobody else.
+and what waits for it is committed together; what one of them did is taken back alone, so that a fault harms nobody
+else.
 """
 
 import asyncio
+import contextlib
 import queue
 import random
 import sqlite3
@@ -22,6 +24,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from clickclock.foundation.errors import StoreUnreachable
+from clickclock.scheduler.store.prepared import command
 
 T = TypeVar("T")
 
@@ -97,7 +100,9 @@ class Database:
         def _begin(connection: sa.Connection) -> None:
             # A writer takes the lock at once: a read that turns into a write could find that it read too early.
             writing = connection.get_execution_options().get("writing", False)
-            connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+            raw: Any = connection.connection.driver_connection
+            if not raw.in_transaction:  # or `_Writer` has begun by itself
+                connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
         return engine
 
@@ -145,8 +150,8 @@ class Database:
     def _commit(self, writer: "_Writer", group: list[_Waiting]) -> None:
         for retries_left in range(RACES_RETRIED, -1, -1):
             try:
-                with writer.connection().begin():
-                    self._run_all(writer.connection(), group)
+                self._run_all(writer.begin(), group)
+                writer.commit()
             except DBAPIError as error:
                 writer.let_go()
                 if retries_left and getattr(error.orig, "sqlstate", None) in _LOST_RACES:
@@ -156,8 +161,6 @@ class Database:
             except BaseException as error:  # noqa: BLE001 - whatever it is belongs to those who wait, not to this thread
                 writer.let_go()
                 self._fail(group, error)
-            else:
-                writer.done()
             return
 
     def _run_all(self, connection: sa.Connection, group: list[_Waiting]) -> None:
@@ -175,22 +178,25 @@ class Database:
                     self._queue.put(None)
                     return
                 group.append(following)
-            self._run(group[number], connection)
+            self._run(group[number], connection, is_first=number == 0)
 
     @staticmethod
-    def _run(waiting: _Waiting, connection: sa.Connection) -> None:
-        # SQLAlchemy's own savepoints cost as much as a small write; SQLite alone has groups, and this is its driver.
-        raw = connection.connection.driver_connection
-        assert raw is not None
-        raw.execute("SAVEPOINT member")
+    def _run(waiting: _Waiting, connection: sa.Connection, *, is_first: bool) -> None:
+        # SQLAlchemy's own savepoints cost as much as a small write, and SQLite alone has groups. The first needs none:
+        # if it fails, there is nobody yet whose work must be kept.
+        if not is_first:
+            command(connection, "SAVEPOINT member")
         try:
             waiting.result = waiting.work(connection)
         except OperationalError:
             raise
-        except Exception as error:  # noqa: BLE001 - rolled back to its savepoint; handed to the one who waits
-            raw.execute("ROLLBACK TO member")
+        except Exception as error:  # noqa: BLE001 - taken back; handed to the one who waits
+            command(connection, "ROLLBACK" if is_first else "ROLLBACK TO member")
+            if is_first:
+                command(connection, "BEGIN IMMEDIATE")
             waiting.error = error
-        raw.execute("RELEASE member")
+        if not is_first:
+            command(connection, "RELEASE member")
 
     @staticmethod
     def _fail(group: list[_Waiting], error: BaseException) -> None:
@@ -224,21 +230,32 @@ class _Writer:
         self._database = database
         self._connection: sa.Connection | None = None
 
-    def connection(self) -> sa.Connection:
+    def begin(self) -> sa.Connection:
+        """The connection, in a new transaction."""
         if self._connection is None:
-            self._connection = self._database.engine.connect().execution_options(writing=True)
+            self._connection = self._database.engine.connect()
+        if self._database.is_sqlite:
+            command(self._connection, "BEGIN IMMEDIATE")
+        else:
+            self._connection.begin()
         return self._connection
 
-    def done(self) -> None:
-        """The transaction is over, and the connection is good."""
+    def commit(self) -> None:
+        """End the transaction. SQLAlchemy takes part in it once it was asked to run a statement itself."""
+        assert self._connection is not None
+        if self._connection.in_transaction():
+            self._connection.commit()
+        else:
+            command(self._connection, "COMMIT")
         if not self._database.is_sqlite:
             self.let_go()
 
     def let_go(self) -> None:
-        """The next transaction gets a fresh connection."""
+        """Take back what is not committed; the next transaction gets a fresh connection."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
-            connection.close()
+            with contextlib.suppress(DBAPIError):  # it broke: there is nothing to take back, and the pool drops it
+                connection.close()
 
 
 def _use_wal(connection: Any) -> None:

@@ -4,17 +4,17 @@ Never decides: `decide` does, and is given everything. Invariants: inserting a s
 high-water mark is one transaction; one row per (schedule, nominal time); a broken schedule holds up no other.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
 
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.schedule import Circumstances, Decision, OverlapPolicy, Schedule
-from clickclock.scheduler.store.rows import effective_job, insert_of, planned_schedule
+from clickclock.scheduler.store.prepared import Prepared
+from clickclock.scheduler.store.rows import among, effective_job, insert_of, planned_schedule
 from clickclock.scheduler.store.schema import ANY_CLUSTER, UNFINISHED_ROWS, job, job_group, job_trigger, schedule
 from clickclock.scheduler.store.triggers import cancel_rows
 from clickclock.scheduler.trigger import Kind, State, StopReason
@@ -45,8 +45,7 @@ class Planned:
     faults: tuple[tuple[str, Exception], ...]
 
 
-# Statements are made once: making one costs more than running it.
-_DUE = (
+_DUE = Prepared(
     sa.select(
         schedule.c.schedule_id,
         schedule.c.definition,
@@ -66,13 +65,15 @@ _DUE = (
     .limit(sa.bindparam("most"))
     .with_for_update(of=schedule, skip_locked=True)
 )
-_NEXT_DUE = sa.select(sa.func.min(schedule.c.next_due))
-_UNFINISHED = (
-    sa.select(_t.schedule_id, sa.func.count().label("unfinished"))
-    .where(UNFINISHED_ROWS, _t.schedule_id.in_(sa.bindparam("schedule_ids", expanding=True)))
-    .group_by(_t.schedule_id)
+_NEXT_DUE = Prepared(sa.select(sa.func.min(schedule.c.next_due)))
+_UNFINISHED = Prepared(
+    lambda dialect: (
+        sa.select(_t.schedule_id, sa.func.count().label("unfinished"))
+        .where(UNFINISHED_ROWS, among(dialect, _t.schedule_id, "schedule_ids"))
+        .group_by(_t.schedule_id)
+    )
 )
-_ADVANCE = (
+_ADVANCE = Prepared(
     sa.update(schedule)
     .where(schedule.c.schedule_id == sa.bindparam("b_id"))
     .values(
@@ -80,6 +81,34 @@ _ADVANCE = (
         next_due=sa.bindparam("b_due"),
         last_fire=sa.func.coalesce(sa.bindparam("b_fire", type_=schedule.c.last_fire.type), schedule.c.last_fire),
     )
+)
+
+
+_ZERO: sa.ColumnElement[int] = sa.literal_column("0")
+
+
+def _insert(state: State, same: Mapping[str, Any]) -> Prepared:
+    """An insert of triggers in `state`; what is the same for all of them is in the statement, once."""
+    constants = {
+        "kind": sa.literal_column(f"'{Kind.SCHEDULE}'"),
+        "state": sa.literal_column(f"'{state}'"),
+        "attempt": _ZERO,
+        "preemption_count": _ZERO,
+        **same,
+    }
+    return Prepared(lambda dialect: insert_of(dialect, job_trigger).values(constants).on_conflict_do_nothing())
+
+
+_FIRE = _insert(State.QUEUED, {})
+_SKIP = _insert(
+    State.SKIPPED,
+    {
+        "cluster": sa.literal_column(f"'{ANY_CLUSTER}'"),
+        "serial": sa.false(),
+        "priority": _ZERO,
+        "max_attempts": _ZERO,
+        "parameters": sa.literal_column("'{}'"),
+    },
 )
 
 
@@ -141,20 +170,19 @@ class _Batch:
             replaced = _t.schedule_id.in_(self.replaced)
             cancel_rows(connection, replaced, now, "Replaced by the schedule's next time.", StopReason.REPLACED)
         # The unique index decides: whoever came first for a nominal time has it, and nobody has it twice.
-        dialect = connection.dialect.name
         if self.fires:
-            connection.execute(_insert(dialect, State.QUEUED), self.fires)
+            _FIRE.run(connection, self.fires)
         if self.skips:
-            connection.execute(_insert(dialect, State.SKIPPED), self.skips)
+            _SKIP.run(connection, self.skips)
         if self.advances:
-            connection.execute(_ADVANCE, self.advances)
+            _ADVANCE.run(connection, self.advances)
 
 
 def plan(
     connection: sa.Connection, now: datetime, limit: int, decide: Callable[[Due], Decision], postpone_to: datetime
 ) -> Planned:
     """Claim, decide, insert, advance; see `Queue.plan`."""
-    rows = connection.execute(_DUE, {"now": now, "most": limit}).all()
+    rows = _DUE.rows(connection, now=now, most=limit)
     unfinished = _unfinished_by_schedule(connection, rows)
     batch = _Batch()
     for row in rows:
@@ -178,7 +206,7 @@ def plan(
         fires=len(batch.fires),
         skips=sum(skip["skipped_count"] or 1 for skip in batch.skips),
         replaced=bool(batch.replaced),
-        next_due=connection.execute(_NEXT_DUE).scalar(),
+        next_due=_NEXT_DUE.scalar(connection),
         faults=tuple(batch.faults),
     )
 
@@ -188,8 +216,7 @@ def _unfinished_by_schedule(connection: sa.Connection, rows: Sequence[Any]) -> d
     asking = [row.schedule_id for row in rows if planned_schedule(row.definition).overlap_policy != OverlapPolicy.ALLOW]
     if not asking:
         return {}
-    counts = connection.execute(_UNFINISHED, {"schedule_ids": asking}).all()
-    return {row.schedule_id: row.unfinished for row in counts}
+    return {row.schedule_id: row.unfinished for row in _UNFINISHED.rows(connection, schedule_ids=asking)}
 
 
 def _row(row: Any, planned: Schedule, nominal: datetime, due: datetime, now: datetime) -> dict[str, Any]:
@@ -204,21 +231,3 @@ def _row(row: Any, planned: Schedule, nominal: datetime, due: datetime, now: dat
         "ready_at": due,
         "queued_at": now,
     }
-
-
-@lru_cache
-def _insert(dialect: str, state: State) -> Any:
-    """An insert of triggers in `state`; what is the same for all of them is in the statement, once."""
-    same: dict[str, str | int] = {"kind": Kind.SCHEDULE, "state": state, "attempt": 0, "preemption_count": 0}
-    constants: dict[str, Any] = {
-        name: sa.literal_column(f"'{value}'" if isinstance(value, str) else str(value)) for name, value in same.items()
-    }
-    if state is State.SKIPPED:
-        constants |= {
-            "cluster": sa.literal_column(f"'{ANY_CLUSTER}'"),
-            "serial": sa.false(),
-            "priority": sa.literal_column("0"),
-            "max_attempts": sa.literal_column("0"),
-            "parameters": sa.literal_column("'{}'"),
-        }
-    return insert_of(dialect, job_trigger).values(constants).on_conflict_do_nothing()

@@ -19,6 +19,7 @@ from clickclock.scheduler.store.claiming import Claimed, claim, launch_or_reason
 from clickclock.scheduler.store.concluding import finish
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.planning import Due, Planned, plan
+from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rows import effective_job
 from clickclock.scheduler.store.schema import ANY_CLUSTER, LIVE_ROWS, job_trigger, replica
 from clickclock.scheduler.trigger import Conclusion, Exit, State, StopReason, attempt_name, parse_attempt_name
@@ -39,7 +40,7 @@ class Held:
     grace_s: float
 
 
-_MARK_RUNNING = (
+_MARK_RUNNING = Prepared(
     sa.update(job_trigger)
     .where(
         _t.trigger_id == sa.bindparam("b_id"),
@@ -84,9 +85,9 @@ class Queue:
         limit: int,
     ) -> Claimed:
         """Move queued triggers that may start to `starting`, at most `limit`."""
-        clusters = [cluster, ANY_CLUSTER] if cluster == self._default_cluster else [cluster]
+        named = [cluster, ANY_CLUSTER] if cluster == self._default_cluster else [cluster]
         holder = {"b_cluster": cluster, "b_node": node, "b_lease": lease_id}
-        return await self._database.write(lambda c: claim(c, now, clusters, holder, slots, limit))
+        return await self._database.write(lambda c: claim(c, now, named, holder, slots, limit))
 
     async def mark_running(self, lease_id: str, started: Sequence[tuple[str, str, datetime]]) -> None:
         """Attempts (name, node, start) were seen running. Writes nothing for those that are no longer ours."""
@@ -96,7 +97,7 @@ class Queue:
             rows.append(
                 {"b_id": trigger_id, "b_attempt": number, "b_lease": lease_id, "node": node, "started_at": started_at}
             )
-        await self._database.write(lambda c: c.execute(_MARK_RUNNING, rows))
+        await self._database.write(lambda c: _MARK_RUNNING.run(c, rows))
 
     async def finish(
         self, lease_id: str, exits: Mapping[str, Exit], fraction: Callable[[], float]

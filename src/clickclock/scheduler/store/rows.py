@@ -35,14 +35,12 @@ def upsert(connection: sa.Connection, table: sa.Table) -> Any:
     return insert_of(connection.dialect.name, table)
 
 
-@lru_cache
-def _insert_new(dialect: str, table: sa.Table) -> Any:
-    return insert_of(dialect, table).on_conflict_do_nothing()
-
-
-def insert_new(connection: sa.Connection, table: sa.Table) -> Any:
-    """An INSERT that passes over rows whose unique key is taken; made once for each table."""
-    return _insert_new(connection.dialect.name, table)
+def among(dialect: str, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
+    """`column` is one of the texts in the list that is the parameter `name`: one statement, however many there are."""
+    if dialect == "sqlite":
+        listed = sa.func.json_each(sa.bindparam(name, type_=sa.JSON)).table_valued("value")
+        return column.in_(sa.select(listed.c.value))
+    return column == sa.any_(sa.bindparam(name, type_=postgresql.ARRAY(sa.Text)))
 
 
 def page(

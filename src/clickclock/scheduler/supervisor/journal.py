@@ -16,6 +16,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 REWRITE_BYTES = 4 << 20
 """Past this size, and when most of it is forgotten, the journal is rewritten: about 10,000 attempts."""
 
@@ -151,4 +152,4 @@ class Journal:
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
-    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+    return _encode(record).encode() + b"\n"

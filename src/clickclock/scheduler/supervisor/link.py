@@ -15,11 +15,17 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-PROTOCOL = 1
+PROTOCOL = 2
 SOCKET_NAME = "socket"
 OUTBOX_BYTES_MAX = 64 << 20
 """About 500,000 sightings that nobody read."""
 _READ_BYTES = 1 << 18
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def line_of(message: dict[str, Any]) -> bytes:
+    """A message as it goes over the wire."""
+    return _encode(message).encode() + b"\n"
 
 
 def reach(folder: int) -> str:
@@ -64,7 +70,7 @@ class Link:
     def send(self, message: dict[str, Any]) -> None:
         """Put a message in the outbox; without a service it is dropped."""
         if self._service is not None:
-            self._outbox += json.dumps(message, separators=(",", ":")).encode() + b"\n"
+            self._outbox += line_of(message)
 
     def flush(self) -> None:
         """Send what the socket takes now; the rest goes when it has room."""
@@ -114,7 +120,7 @@ class Link:
 
     def _take(self, line: bytearray) -> None:
         try:
-            self._obey(json.loads(line))
+            self._obey(json.loads(line.decode()))
         except (ValueError, KeyError, TypeError):
             self._drop()  # not our protocol: better no service than a wrong one
 

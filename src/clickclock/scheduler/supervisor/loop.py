@@ -15,7 +15,6 @@ import os
 import selectors
 import signal
 import socket
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +35,7 @@ from clickclock.scheduler.supervisor.spawn import (
     start_ticks,
     ticks_now,
 )
+from clickclock.scheduler.supervisor.waiting import Waiting
 
 TURN_S = 0.001
 """How long spawning may go on before exits and requests get their turn."""
@@ -59,7 +59,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._environment: dict[str, str] = {}
         self._log_bytes_max: int | None = None
-        self._queue: deque[Launch] = deque()
+        self._waiting = Waiting()
         self._running: dict[int, str] = {}
         self._adopted: dict[int, int] = {}
         self._news: dict[str, None] = {}
@@ -86,17 +86,16 @@ class Supervisor:
             self._report()
 
     def _idle(self) -> bool:
-        return not (self._running or self._queue or self._link.connected or self._journal.pending)
+        return not (self._running or self._waiting or self._link.connected or self._journal.pending)
 
     def _wait_s(self) -> float | None:
-        if self._queue:
-            return 0
-        moments = [self._look_at if self._running else float("inf"), self._tell_at]
+        now_s = self._clock.monotonic_s()
+        moments = [self._look_at if self._running else float("inf"), self._tell_at, self._waiting.wake_s()]
         if self._timers:
             moments.append(self._timers[0][0])
         moments += [self._leave_at] if self._idle() else []
         moments += [self._write_again_at] if self._journal.pending else []
-        wait_s = min(moments) - self._clock.monotonic_s()
+        wait_s = min(moments) - now_s
         return None if wait_s == float("inf") else max(0.0, wait_s)
 
     def _watch(self, source: socket.socket | int, act: Callable[[], object]) -> None:
@@ -152,7 +151,9 @@ class Supervisor:
                 for name, launch in fresh.items()
             ]
         )
-        self._queue.extend(fresh.values())
+        now_s, exact_s = self._clock.monotonic_s(), self._clock.exact_s()
+        for launch in fresh.values():
+            self._waiting.add(launch, now_s, now_s + launch.get("not_before", 0.0) - exact_s)
 
     def _told(self, name: str) -> dict[str, Any]:
         attempt = self._journal.attempts[name]
@@ -176,8 +177,7 @@ class Supervisor:
 
     def _spawn_some(self) -> None:
         until = self._clock.monotonic_s() + TURN_S
-        while self._queue:
-            launch = self._queue.popleft()
+        while (launch := self._waiting.take(self._clock.monotonic_s())) is not None:
             if "exit" not in self._journal.attempts.get(launch["name"], {"exit": {}}):
                 self._spawn(launch)
             if self._clock.monotonic_s() > until:

@@ -40,6 +40,8 @@ class Launch(TypedDict, total=False):
     memory_bytes: int | None
     timeout_s: float | None
     grace_s: float
+    not_before: float
+    """Seconds since 1970, by this machine's clock."""
 
 
 class NotStarted(Exception):
