@@ -18,7 +18,7 @@ from rich.console import Console
 from tests.bench import machine
 from tests.bench.report import Report
 
-BENCHMARKS = ("raw", "due", "steady", "trigger", "idle", "history", "kills", "clicks")
+BENCHMARKS = ("raw", "due", "steady", "trigger", "idle", "history", "kills", "clicks", "compaction")
 
 
 def main() -> int:

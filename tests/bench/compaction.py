@@ -1,4 +1,4 @@
-"""How fast journals become the lake, and how small: `python -m tests.bench.compaction [CLICKS]`.
+"""How fast journals become the lake, and how small: `python -m tests.bench compaction`.
 
 Clicks of twelve parameters, about 350 bytes: each with a gclid of 32 random bytes and a device id of 122 random bits of
 one of four persons in five, from 65,536 networks; campaigns, sellers, models and agents as many as a large account has.
@@ -6,10 +6,10 @@ one of four persons in five, from 65,536 networks; campaigns, sellers, models an
 
 import asyncio
 import base64
+import os
 import random
-import resource
+import subprocess
 import sys
-import tempfile
 import time
 import uuid
 from collections import Counter
@@ -21,13 +21,10 @@ from urllib.parse import quote
 import pyarrow.parquet as pq
 
 from clickclock.attribution.account import Profile
-from clickclock.attribution.compactor import Compactor
 from clickclock.attribution.entry import connection, encode_plain
 from clickclock.attribution.journal import Journal
-from clickclock.attribution.lake import Lake
-from clickclock.foundation.clock import SystemClock
+from tests.bench.report import Goal, Report
 
-CLICKS = 4_000_000
 PER_MS = 20
 BATCH = 512
 SLOTS = 2
@@ -80,35 +77,41 @@ async def keep(folder: Path, count: int, seed: int) -> int:
     return size
 
 
-def main(count: int) -> None:
-    """Make journals, compact them once, and print the figures."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        size = sum(asyncio.run(keep(folder / "journal" / str(slot), count // SLOTS, slot)) for slot in range(SLOTS))
-        print(f"{count:,} clicks, {size / count:.0f} bytes each in the journal")
-        lake = Lake(folder / "lake")
-        before_s = time.perf_counter()
-        done = asyncio.run(Compactor(folder / "journal", lake, SystemClock()).step())
-        took_s = time.perf_counter() - before_s
-        assert done.rows == count, done
-        own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu_s = children.ru_utime + children.ru_stime
-        files = list((folder / "lake" / "clicks").rglob("*.parquet"))
-        on_disk = sum(file.stat().st_size for file in files)
-        print(f"{count / took_s:,.0f} clicks/s in {took_s:.1f} s; {cpu_s / count * 1e6:.2f} µs of CPU each")
-        print(
-            f"peak memory of a writer {children.ru_maxrss / 1024:.0f} MB, of the parent {own.ru_maxrss / 1024:.0f} MB"
-        )
-        print(f"{on_disk / count:.1f} bytes a click on disk, in {len(files)} files")
-        parts: Counter[str] = Counter()
-        for file in files:
-            metadata = pq.read_metadata(file)
-            for group in range(metadata.num_row_groups):
-                for at in range(metadata.num_columns):
-                    column = metadata.row_group(group).column(at)
-                    parts[column.path_in_schema] += column.total_compressed_size
-        print(", ".join(f"{column} {total / count:.1f}" for column, total in parts.most_common(12)))
+def run(folder: Path, *, quick: bool) -> Report:
+    """Four million clicks (--quick: 500,000), compacted once by the real command, its start included."""
+    count = 500_000 if quick else 4_000_000
+    report = Report(f"compaction: {count:,} clicks of 12 parameters, in the journals of {SLOTS} collectors")
+    size = sum(asyncio.run(keep(folder / "journal" / str(slot), count // SLOTS, slot)) for slot in range(SLOTS))
+    command = [sys.executable, "-m", "clickclock.cli", "compact", "--all", "--data-dir", str(folder)]
+    begun_s = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    told = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    took_s = time.perf_counter() - begun_s
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode or f"{count:,} entries" not in told:
+        report.faults.append(f"the compaction ended with {process.returncode}: {told}")
+        return report
+    files = list((folder / "lake" / "clicks").rglob("*.parquet"))
+    on_disk = sum(file.stat().st_size for file in files)
+    report.add("rate", "clicks/s", count / took_s, Goal(least=500_000))
+    report.add("CPU", "µs/click", (usage.ru_utime + usage.ru_stime) / count * 1e6)
+    report.add("peak memory of its largest process", "MB", usage.ru_maxrss * 1024 / 1e6, Goal(most=2000))
+    report.add("size in the lake", "bytes/click", on_disk / count, Goal(most=80))
+    report.notes.append(f"{size / count:.0f} bytes a click in the journal; {len(files)} files in the lake")
+    columns = ", ".join(f"{column} {share / count:.1f}" for column, share in _columns(files).most_common(8))
+    report.notes.append(f"bytes a click by column: {columns}")
+    return report
 
 
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else CLICKS)
+def _columns(files: list[Path]) -> Counter[str]:
+    """Bytes by column, of all files."""
+    sizes: Counter[str] = Counter()
+    for file in files:
+        metadata = pq.read_metadata(file)
+        for group in range(metadata.num_row_groups):
+            for at in range(metadata.num_columns):
+                column = metadata.row_group(group).column(at)
+                sizes[column.path_in_schema] += column.total_compressed_size
+    return sizes

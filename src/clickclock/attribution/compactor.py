@@ -153,8 +153,9 @@ class Compactor:
     def _write(self, sources: list[Source]) -> list[Share]:
         """Have the files written, by as many processes as are worth it."""
         total = sum(source.bytes for source in sources)
-        count = 1 if total <= ALONE_BYTES_MAX else max(self._processes, -(-total // SHARE_BYTES_MAX))
-        shares = _cut(sources, count)
+        # As many shares for each process, so that none waits at the end for another's last one.
+        rounds = -(-total // (SHARE_BYTES_MAX * self._processes))
+        shares = _cut(sources, 1 if total <= ALONE_BYTES_MAX else rounds * self._processes)
         now_ms = int(self._clock.now().timestamp() * 1000)
         if len(shares) <= 1 or self._processes == 1:
             return [_write_share(self._lake, share, now_ms) for share in shares]

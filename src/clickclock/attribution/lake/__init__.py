@@ -93,7 +93,7 @@ class Lake:
             delta = self.table(table.name)
             if delta is not None:
                 with reaching(self.url):
-                    tidied += tidy(table, delta, history_hours)
+                    tidied += tidy(table, delta, self._storage(table), history_hours)
         return tidied
 
     def _storage(self, table: Table) -> Storage:

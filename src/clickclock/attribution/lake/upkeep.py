@@ -15,7 +15,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from clickclock.attribution.lake.files import delta_options
+from clickclock.attribution.lake.files import Storage, delta_options
 from clickclock.attribution.lake.tables import DAY, Table
 
 SMALL_BYTES: Final = 32 * 2**20
@@ -40,9 +40,10 @@ class Tidied:
         return Tidied(self.merged + other.merged, self.into + other.into, self.deleted + other.deleted)
 
 
-def tidy(table: Table, delta: DeltaTable, history_hours: int) -> Tidied:
+def tidy(table: Table, delta: DeltaTable, storage: Storage, history_hours: int) -> Tidied:
     """Merge the small files of each day that has many, and delete what only versions before the retention need."""
     merged = into = 0
+    version, before = delta.version(), set(_paths(delta))
     for day in _crowded_days(delta):
         try:
             told = delta.optimize.compact(
@@ -58,12 +59,20 @@ def tidy(table: Table, delta: DeltaTable, history_hours: int) -> Tidied:
         into += told["numFilesAdded"]
     if not merged:
         return Tidied()  # nothing was replaced since the last time, and to list all files has its price
+    # delta-rs syncs nothing, and a power cut must not find the new files unwritten and the old ones deleted.
+    storage.sync([path for path in _paths(delta) if path not in before])
+    storage.sync([f"_delta_log/{each:020}.json" for each in range(version + 1, delta.version() + 1)])
     gone = delta.vacuum(history_hours, dry_run=False, enforce_retention_duration=False)
     # What a crash left is in no version, so only a full vacuum finds it; and so it finds what is being written now.
     litter = delta.vacuum(
         max(history_hours, LITTER_HOURS_MIN), dry_run=False, enforce_retention_duration=False, full=True
     )
     return Tidied(merged, into, len({*gone, *litter}))
+
+
+def _paths(delta: DeltaTable) -> list[str]:
+    paths: list[str] = pa.table(delta.get_add_actions())["path"].to_pylist()
+    return paths
 
 
 def _crowded_days(delta: DeltaTable) -> list[str]:
