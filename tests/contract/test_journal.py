@@ -32,6 +32,7 @@ from clickclock.attribution.journal import (
 )
 from clickclock.attribution.journal.frame import BLOCK_BYTES, HEADER_BYTES
 from clickclock.attribution.journal.recovery import recover
+from clickclock.attribution.journal.writer import FRAME_BYTES_MAX
 from clickclock.cli.journal import journal as command
 from clickclock.foundation.clock import ManualClock
 
@@ -190,6 +191,16 @@ async def test_a_frame_longer_than_a_segment_gets_one_of_its_size(tmp_path: Path
     await keep(journal, b"short again\n")
     await journal.close()
     assert [len(line) for line in lines_of(tmp_path)] == [6, 200_001, 12]
+
+
+async def test_a_frame_is_bounded_in_bytes_and_a_longer_line_goes_alone(tmp_path: Path) -> None:
+    half, longer = b"h" * (FRAME_BYTES_MAX // 2 - 1) + b"\n", b"l" * FRAME_BYTES_MAX + b"\n"
+    journal = await Journal.open(tmp_path)
+    await keep(journal, half, half, b"third\n", longer, b"last\n")
+    await journal.close()
+    assert [read_frame.lines for segment in segments(tmp_path) for read_frame in read(segment)] == [
+        [half, half], [b"third\n"], [longer], [b"last\n"],
+    ]  # fmt: skip
 
 
 async def test_an_old_segment_is_sealed_although_nothing_comes(tmp_path: Path) -> None:

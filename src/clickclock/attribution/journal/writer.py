@@ -20,9 +20,10 @@ import math
 import os
 import threading
 import time
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
@@ -40,8 +41,10 @@ Done = Callable[[Exception | None], None]
 
 SEGMENT_BYTES = 64 * 2**20
 SEGMENT_AGE_S = 60.0
-LINES_MAX = 1024
-"""Lines in one frame: more make a commit longer and not cheaper."""
+LINES_MAX = 4096
+"""Lines in one frame. On a slow disk, or when the loop is kept busy by refusals, this is what a commit acknowledges."""
+FRAME_BYTES_MAX = 4 * 2**20
+"""And their bytes, unless a single line is longer: a frame is in memory twice while it is written."""
 SYNC_BUCKETS_S = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 _log = logging.getLogger(__name__)
@@ -198,8 +201,9 @@ class Journal:
         if self._has_ended:
             self._refuse_all()
         elif self._lines or self._probes:
-            lines, dones = self._lines[:LINES_MAX], self._dones[:LINES_MAX]
-            del self._lines[:LINES_MAX], self._dones[:LINES_MAX]
+            lines = _that_fit(self._lines[:LINES_MAX])
+            dones = self._dones[: len(lines)]
+            del self._lines[: len(lines)], self._dones[: len(lines)]
             probes, self._probes = self._probes, []
             self._batches.put(Batch(lines, dones, probes))
         elif self._is_closing:
@@ -358,3 +362,11 @@ class Journal:
 
 def _failing(error: Exception) -> JournalFailing:
     return JournalFailing(f"The journal's disk refuses to write ({error}); free some space or mend it and try again.")
+
+
+def _that_fit(lines: list[bytes]) -> list[bytes]:
+    """The first of the lines that fit into one frame, one at least."""
+    if sum(map(len, lines)) <= FRAME_BYTES_MAX:
+        return lines
+    fitting = bisect_right(list(accumulate(map(len, lines))), FRAME_BYTES_MAX)
+    return lines[: max(1, fitting)]
