@@ -47,6 +47,7 @@ The examples run already. In another terminal (with .venv/bin in its PATH), try:
   {cli} schedule preview "30 2 * * *" --time-zone Europe/Berlin
   curl -s '{url}/schedulerService/jobDetail?application=examples&jobName=hello'
   a browser on {url}/docs                      every endpoint, to try
+  {cli} clicks tail                            clicks, orders and rejections, as they arrive
 Stop with Ctrl-C; running jobs go on, and are adopted at the next start."""
 
 _log = logging.getLogger(__name__)
