@@ -198,7 +198,8 @@ async def test_a_deadlock_is_tried_again(store: Store, kind: str) -> None:
         return work
 
     await asyncio.gather(store._database.write(locking("a", "b")), store._database.write(locking("b", "a")))
-    assert len(runs) == (3 if kind == "postgresql" else 2)
+    # Whom PostgreSQL ends is its own choice: one of the two, or both, or the one that tries again once more.
+    assert len(runs) > 2 if kind == "postgresql" else len(runs) == 2
     assert [each.version for each in await store.jobs.find({}, None, 10)] == [3, 3]
 
 
