@@ -1,0 +1,36 @@
+"""Time decay: a touchpoint's weight halves with every half-life that it lies before the order.
+
+Never vanishes altogether for a journey that is old as a whole. Formula: w_i = 2^(-(t_order - t_i) / half-life). All are
+divided by the last one's weight, which leaves their proportion and keeps old journeys clear of underflow; so the
+order's time cancels out, and w_i = 2^(-(t_last - t_i) / half-life).
+Source: Google Analytics, "Time decay", with its half-life of 7 days.
+
+>>> day_ms = 86_400_000
+>>> TimeDecay().weights(Journey(("google", "meta", "onsite"), (0, 7 * day_ms, 14 * day_ms)))
+[0.25, 0.5, 1.0]
+"""
+
+from dataclasses import dataclass
+
+from clickclock.attribution.models.journey import Journey, TimesNeeded
+
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class TimeDecay:
+    """Later touchpoints get more."""
+
+    half_life_ms: int = 7 * DAY_MS
+    needs_times = True
+
+    def __post_init__(self) -> None:
+        if self.half_life_ms <= 0:
+            raise ValueError(f"A half-life of {self.half_life_ms} ms is none; give one above zero.")
+
+    def weights(self, journey: Journey) -> list[float]:
+        times_ms = journey.times_ms
+        if times_ms is None:
+            raise TimesNeeded
+        last_ms = times_ms[-1]
+        return [2.0 ** ((time_ms - last_ms) / self.half_life_ms) for time_ms in times_ms]

@@ -1,0 +1,402 @@
+"""Each model gives what its formula says, on worked cases, on published answers, and whatever the paths are."""
+
+import csv
+import gzip
+import json
+from fractions import Fraction
+from functools import cache
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clickclock.attribution.credit import split
+from clickclock.attribution.models import (
+    BUILT_IN,
+    TRANSFORMS,
+    BadOrder,
+    BadPath,
+    ByChannel,
+    Journey,
+    JourneyModel,
+    Model,
+    NoModel,
+    PathRow,
+    TimesNeeded,
+    TooManyStates,
+    by_channel,
+    choose,
+    credit_table,
+    registry,
+)
+from clickclock.attribution.models.chain import STATES_MAX, build, inverted, iterated
+from clickclock.attribution.models.last_non_direct import LastNonDirect
+from clickclock.attribution.models.markov import Markov, removal_effects
+from clickclock.attribution.models.shapley import Shapley, ShapleyRate
+from clickclock.attribution.models.time_decay import DAY_MS, TimeDecay
+
+PATHDATA = Path(__file__).parents[1] / "data" / "pathdata"
+GA_MAIL = [PathRow(("GA",), 2, 20, 1), PathRow(("Mail",), 1, 10), PathRow(("GA", "Mail"), 1, 10)]
+
+OF_TABLES: list[Model] = [
+    *(choose(name, {}) for name in ("first", "last", "last_non_direct", "linear", "position", "shapley")),
+    ShapleyRate(),
+    *(Markov(order, nulls) for order in (1, 2, 3, 4) for nulls in (True, False)),
+]
+PATHS = st.lists(st.sampled_from("ABCD"), min_size=1, max_size=6).map(tuple)
+ROWS = st.lists(
+    st.builds(PathRow, PATHS, st.integers(0, 9), st.integers(0, 900), st.integers(0, 9)), min_size=1, max_size=8
+)
+
+
+def weights(name: str, *channels: str) -> list[float]:
+    model = choose(name, {})
+    assert isinstance(model, JourneyModel)
+    given = model.weights(Journey(channels))
+    return [weight / sum(given) for weight in given]
+
+
+@cache
+def pathdata() -> tuple[tuple[PathRow, ...], dict[str, Any]]:
+    with gzip.open(PATHDATA / "pathdata.csv.gz", "rt") as file:
+        rows = tuple(
+            PathRow(
+                tuple(row["path"].split(" > ")),
+                float(row["total_conversions"]),
+                float(row["total_conversion_value"]),
+                float(row["total_null"]),
+            )
+            for row in csv.DictReader(file)
+        )
+    return rows, json.loads((PATHDATA / "pathdata-known-answers.json").read_text())
+
+
+# One journey
+
+
+def test_the_single_touch_models_credit_one_touchpoint() -> None:
+    assert weights("first", "a", "b", "direct") == [1, 0, 0]
+    assert weights("last", "a", "b", "direct") == [0, 0, 1]
+    assert weights("last_non_direct", "a", "b", "direct", "direct") == [0, 1, 0, 0]
+
+
+def test_where_all_is_direct_the_last_direct_touchpoint_is_credited() -> None:
+    assert weights("last_non_direct", "direct", "direct") == [0, 1]
+    assert LastNonDirect(frozenset({"none"})).weights(Journey(("a", "direct", "none"))) == [0, 1, 0]
+
+
+def test_linear_gives_all_the_same() -> None:
+    assert weights("linear", "a", "b", "a", "c") == [0.25] * 4
+
+
+@pytest.mark.parametrize(
+    ("touches", "expected"),
+    [(1, [1]), (2, [0.5, 0.5]), (3, [0.4, 0.2, 0.4]), (5, [0.4, 0.2 / 3, 0.2 / 3, 0.2 / 3, 0.4])],
+)
+def test_position_gives_the_ends_40_percent(touches: int, expected: list[float]) -> None:
+    assert weights("position", *"abcde"[:touches]) == pytest.approx(expected, rel=1e-15)
+
+
+def test_time_decay_halves_with_each_week() -> None:
+    journey = Journey(("a", "b", "c"), (0, 7 * DAY_MS, 14 * DAY_MS), 14 * DAY_MS)
+    assert TimeDecay().weights(journey) == [0.25, 0.5, 1]
+
+
+def test_the_time_from_the_last_touch_to_the_order_leaves_time_decay_as_it_is() -> None:
+    times_ms = (0, 3 * DAY_MS)
+    soon, late = (TimeDecay().weights(Journey(("a", "b"), times_ms, day * DAY_MS)) for day in (3, 30_000))
+    assert soon == late
+
+
+def test_a_half_life_can_be_chosen_and_none_is_refused() -> None:
+    assert TimeDecay(DAY_MS).weights(Journey(("a", "b"), (0, DAY_MS))) == [0.5, 1]
+    with pytest.raises(ValueError, match="half-life of 0 ms"):
+        TimeDecay(0)
+
+
+def test_time_decay_on_paths_without_times_is_refused() -> None:
+    with pytest.raises(TimesNeeded, match="give times"):
+        credit_table(TimeDecay(), GA_MAIL)
+
+
+def test_shapley_gives_channels_the_same_and_splits_a_channel_over_its_touches() -> None:
+    assert weights("shapley", "a", "b", "a") == [0.25, 0.5, 0.25]
+
+
+def test_by_channel_weighs_a_journey_by_what_its_channels_are_worth() -> None:
+    learnt = by_channel(Markov(), GA_MAIL)
+    assert learnt.weights(Journey(("GA", "Mail", "GA"))) == pytest.approx([1.2, 1.6, 1.2], rel=1e-14)
+
+
+def test_by_channel_splits_a_journey_of_worthless_channels_equally() -> None:
+    assert ByChannel({"a": -1.0}).weights(Journey(("a", "b", "a"))) == [0.5, 1, 0.5]
+
+
+def test_a_journey_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        Journey(())
+    with pytest.raises(ValueError, match="one for each"):
+        Journey(("a",), (1, 2))
+    with pytest.raises(ValueError, match="time order"):
+        Journey(("a", "b"), (2, 1))
+
+
+@given(st.lists(st.sampled_from(["a", "b", "direct"]), min_size=1, max_size=20), st.integers(0, 10**9), st.data())
+def test_the_credits_of_every_model_sum_to_the_amount(channels: list[str], amount: int, data: st.DataObject) -> None:
+    days = st.lists(st.integers(0, 40_000 * DAY_MS), min_size=len(channels), max_size=len(channels))
+    journey = Journey(tuple(channels), tuple(sorted(data.draw(days))))
+    for name in BUILT_IN:
+        model = choose(name, {})
+        if not isinstance(model, JourneyModel):
+            model = by_channel(model, GA_MAIL)
+        assert sum(split(amount, model.weights(journey))) == amount
+
+
+# Tables of paths
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("first", "first"), ("last", "last"), ("linear", "linear_touch"), ("markov", "markov_order1_with_null")],
+)
+def test_pathdata_gets_the_known_answers(name: str, key: str) -> None:
+    rows, answers = pathdata()
+    expected = answers[key].get("channels", answers[key])
+    credit = credit_table(choose(name, {}), rows)
+    assert credit.keys() == expected.keys()
+    for channel, share in credit.items():
+        assert share.conversions == pytest.approx(expected[channel]["conv"], rel=1e-6)
+        assert share.value == pytest.approx(expected[channel]["value"], rel=1e-6)
+
+
+def test_pathdata_gets_the_known_removal_effects() -> None:
+    rows, answers = pathdata()
+    known = answers["markov_order1_with_null"]
+    effects = removal_effects(rows)
+    assert effects.probability == pytest.approx(known["p_conv"], rel=1e-6)
+    for channel, numbers in known["channels"].items():
+        assert effects.conversions[channel] == pytest.approx(numbers["re_conv"], rel=1e-6)
+        assert effects.value[channel] == pytest.approx(numbers["re_value"], rel=1e-6)
+
+
+def test_the_small_chain_has_its_worked_answer() -> None:
+    effects = removal_effects(GA_MAIL)
+    assert effects.probability == pytest.approx(0.8, rel=1e-14)
+    assert effects.conversions == pytest.approx({"GA": 0.75, "Mail": 0.5}, rel=1e-14)
+    credit = Markov().credit(GA_MAIL)
+    assert credit["GA"] == pytest.approx((2.4, 24), rel=1e-14)
+    assert credit["Mail"] == pytest.approx((1.6, 16), rel=1e-14)
+
+
+def test_the_set_game_splits_a_path_over_its_distinct_channels() -> None:
+    credit = credit_table(Shapley(), [PathRow(("A",), 4), PathRow(("A", "B", "A"), 6)])
+    assert {channel: share.conversions for channel, share in credit.items()} == {"A": 7, "B": 3}
+
+
+def test_a_channel_that_lowers_the_conversion_rate_gets_a_negative_part() -> None:
+    # A alone converts at 1/2, with B at 1/4: of the pair, A is worth 3/8 and B -1/8; times 8 paths.
+    credit = ShapleyRate().credit([PathRow(("A",), 1, 0, 1), PathRow(("B", "A"), 2, 0, 6)])
+    assert credit["A"].conversions == pytest.approx(1 + 3)
+    assert credit["B"].conversions == pytest.approx(-1)
+
+
+def test_a_table_without_conversions_credits_nothing() -> None:
+    for model in OF_TABLES:
+        assert credit_table(model, [PathRow(("A", "B"), 0, 0, 5)]) == {"A": (0, 0), "B": (0, 0)}
+        assert credit_table(model, []) == {}
+
+
+@pytest.mark.parametrize(
+    "row", [PathRow(()), PathRow(("A",), -1), PathRow(("A",), 1, float("nan")), PathRow(("A",), 1, 1, float("inf"))]
+)
+def test_a_row_that_is_no_path_is_refused_by_its_number(row: PathRow) -> None:
+    for model in OF_TABLES:
+        with pytest.raises(BadPath, match="Row 2 has"):
+            credit_table(model, [PathRow(("A",)), row])
+
+
+@pytest.mark.parametrize("order", [0, 5, -1, 1.5, 2.0])
+def test_an_order_that_no_chain_has_is_refused(order: Any) -> None:
+    with pytest.raises(BadOrder, match="from 1 to 4"):
+        Markov(order)
+
+
+def test_a_chain_with_too_many_states_is_refused_before_it_takes_the_memory() -> None:
+    rows = [PathRow((f"channel {number}",)) for number in range(STATES_MAX)]
+    with pytest.raises(TooManyStates, match="100,001 states"):
+        Markov().credit(rows)
+
+
+# Whatever the paths are
+
+
+def assert_same(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert one.keys() == other.keys()
+    for channel, share in one.items():
+        assert share == pytest.approx(other[channel], rel=1e-11, abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(ROWS, st.randoms(use_true_random=False))
+def test_the_order_of_rows_means_nothing(rows: list[PathRow], random: Any) -> None:
+    shuffled = list(rows)
+    random.shuffle(shuffled)
+    for model in OF_TABLES:
+        assert_same(credit_table(model, rows), credit_table(model, shuffled))
+
+
+@settings(max_examples=40, deadline=None)
+@given(ROWS, PATHS, st.lists(st.integers(0, 9), min_size=6, max_size=6))
+def test_a_row_in_two_parts_is_the_same_row(rows: list[PathRow], path: tuple[str, ...], parts: list[int]) -> None:
+    whole = PathRow(path, parts[0] + parts[3], parts[1] + parts[4], parts[2] + parts[5])
+    for model in OF_TABLES:
+        apart = [PathRow(path, *parts[:3]), *rows, PathRow(path, *parts[3:])]
+        assert_same(credit_table(model, [*rows, whole]), credit_table(model, apart))
+
+
+@settings(max_examples=40, deadline=None)
+@given(ROWS)
+def test_channels_that_could_change_places_get_the_same(rows: list[PathRow]) -> None:
+    places = {"A": "B", "B": "A"}
+    swapped = [row._replace(path=tuple(places.get(channel, channel) for channel in row.path)) for row in rows]
+    for model in OF_TABLES:
+        credit = credit_table(model, [*rows, *swapped])
+        if "A" in credit:
+            assert credit["A"] == pytest.approx(credit["B"], rel=1e-11, abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(ROWS)
+def test_the_shares_sum_to_the_totals(rows: list[PathRow]) -> None:
+    worthy = [row if row.conversions else row._replace(value=0) for row in rows]
+    for model in OF_TABLES:
+        credit = credit_table(model, worthy).values()
+        assert sum(share.conversions for share in credit) == pytest.approx(sum(row.conversions for row in worthy))
+        assert sum(share.value for share in credit) == pytest.approx(sum(row.value for row in worthy))
+
+
+def exact_conversion(rows: list[PathRow], order: int, removed: str | None, *, nulls: bool) -> Fraction:
+    """P(conversion) without a channel, by Gauss's elimination in fractions: no part of the product has a hand in it."""
+    counts: dict[tuple[str, ...], dict[Any, Fraction]] = {}
+    for row in rows:
+        weight = Fraction(row.conversions) + (Fraction(row.nulls) if nulls else 0)
+        if not weight:
+            continue
+        states = [row.path[max(0, place - order) : place] for place in range(len(row.path) + 1)]
+        for here, there in zip(states, [*states[1:], None], strict=True):
+            moves = counts.setdefault(here, {})
+            moves[there] = moves.get(there, Fraction(0)) + (weight if there is not None else Fraction(row.conversions))
+            moves["all"] = moves.get("all", Fraction(0)) + weight
+    places = {state: place for place, state in enumerate(counts)}
+    size = len(places)
+    lines = [[Fraction(int(at == place)) for at in range(size)] + [Fraction(0)] for place in range(size)]
+    for here, moves in counts.items():
+        for there, count in moves.items():
+            if there is None:
+                lines[places[here]][size] += count / moves["all"]
+            elif there != "all" and there[-1] != removed:
+                lines[places[here]][places[there]] -= count / moves["all"]
+    for place in range(size):
+        pivot = next(at for at in range(place, size) if lines[at][place])
+        lines[place], lines[pivot] = lines[pivot], lines[place]
+        for at in range(size):
+            if at != place and lines[at][place]:
+                factor = lines[at][place] / lines[place][place]
+                lines[at] = [mine - factor * other for mine, other in zip(lines[at], lines[place], strict=True)]
+    return lines[places[()]][size] / lines[places[()]][places[()]]
+
+
+@settings(max_examples=25, deadline=None)
+@given(ROWS.filter(lambda rows: any(row.conversions for row in rows)), st.integers(1, 4), st.booleans())
+def test_markov_is_within_a_trillionth_of_the_exact_answer(rows: list[PathRow], order: int, nulls: bool) -> None:
+    whole = exact_conversion(rows, order, None, nulls=nulls)
+    channels = {channel for row in rows for channel in row.path}
+    exact = {channel: 1 - exact_conversion(rows, order, channel, nulls=nulls) / whole for channel in channels}
+    effects = removal_effects(rows, order, with_nulls=nulls)
+    assert effects.probability == pytest.approx(float(whole), rel=1e-12)
+    assert effects.conversions == pytest.approx({c: float(effect) for c, effect in exact.items()}, rel=1e-12, abs=1e-13)
+    total = sum(row.conversions for row in rows)
+    for channel, share in Markov(order, nulls).credit(rows).items():
+        expected = float(total * exact[channel] / sum(exact.values()))
+        assert share.conversions == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(ROWS, st.integers(1, 4))
+def test_a_large_chain_is_solved_as_a_small_one(rows: list[PathRow], order: int) -> None:
+    counted = [row for row in rows if row.conversions + row.nulls]
+    if counted:
+        chain = build(counted, order)
+        (small, small_lost), (large, large_lost) = inverted(chain), iterated(chain)
+        assert large == pytest.approx(small, rel=1e-12)
+        for channel, lost in large_lost.items():
+            assert lost == pytest.approx(small_lost[channel], rel=1e-12, abs=1e-13)
+
+
+def test_pathdata_has_the_same_answer_by_both_ways() -> None:
+    chain = build([row for row in pathdata()[0] if row.conversions + row.nulls], 2)
+    (small, small_lost), (large, large_lost) = inverted(chain), iterated(chain)
+    assert large == pytest.approx(small, rel=1e-12)
+    for channel, lost in large_lost.items():
+        assert lost == pytest.approx(small_lost[channel], rel=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(ROWS)
+def test_the_conversion_rate_game_is_the_mean_over_all_orders_of_arrival(rows: list[PathRow]) -> None:
+    converted: dict[frozenset[str], int] = {}
+    paths: dict[frozenset[str], int] = {}
+    for row in rows:
+        members = frozenset(row.path)
+        converted[members] = converted.get(members, 0) + int(row.conversions)
+        paths[members] = paths.get(members, 0) + int(row.conversions + row.nulls)
+
+    def rate(members: frozenset[str]) -> Fraction:
+        return Fraction(converted[members], paths[members]) if paths.get(members) else Fraction(0)
+
+    expected = {channel: Fraction(0) for row in rows for channel in row.path}
+    for members, count in paths.items():
+        arrivals = list(permutations(sorted(members)))
+        for arrival in arrivals:
+            for place, channel in enumerate(arrival):
+                gain = rate(frozenset(arrival[: place + 1])) - rate(frozenset(arrival[:place]))
+                expected[channel] += count * gain / len(arrivals)
+    for channel, share in ShapleyRate().credit(rows).items():
+        assert share.conversions == pytest.approx(float(expected[channel]), rel=1e-11, abs=1e-11)
+
+
+# Transforms and names
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("unique", "D A B B C D C C"),
+        ("exposure", "D A B C D C"),
+        ("first", "D A B C"),
+        ("frequency", "D(2) A(1) B(2) C(3)"),
+    ],
+)
+def test_a_transform_keeps_what_its_name_says(name: str, expected: str) -> None:
+    assert TRANSFORMS[name](tuple("DABBCDCC")) == tuple(expected.split())
+
+
+def test_a_third_party_adds_a_model_and_replaces_none() -> None:
+    models = registry({"mine": Shapley})
+    assert choose("mine", {}, models) == Shapley()
+    with pytest.raises(NoModel, match="first is built in"):
+        registry({"first": Shapley})
+
+
+def test_a_model_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    with pytest.raises(NoModel, match="no model magic; there are first, last, "):
+        choose("magic", {})
+
+
+def test_a_setting_that_a_model_has_not_is_refused() -> None:
+    with pytest.raises(NoModel, match="first cannot be made with order"):
+        choose("first", {"order": 2})
+    assert choose("markov", {"order": 2, "with_nulls": False}) == Markov(2, with_nulls=False)
