@@ -22,13 +22,13 @@ from pathlib import Path
 
 import uvloop
 
+from clickclock.app.accounts import accounts_of
 from clickclock.app.collectors import DRAIN
-from clickclock.attribution.account import Account, Accounts, Profile
 from clickclock.attribution.api.edge import Setup, run_collector
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.journal import Journal
 from clickclock.foundation import log
-from clickclock.foundation.config import AccountConfig, Config
+from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ClickclockError
 
 TAKEN_WAIT_S = 20.0
@@ -87,17 +87,6 @@ async def _collect(config: Config, salt: bytes, folder: Path, listening: socket.
             await collecting
     finally:
         await journal.close()
-
-
-def accounts_of(config: Config) -> Accounts:
-    """The accounts of a configuration."""
-    profile = Profile(config.click_profile)
-    return Accounts([_account(each, profile) for each in config.accounts], profile)
-
-
-def _account(settings: AccountConfig, profile: Profile) -> Account:
-    given = settings.model_dump(exclude_none=True)
-    return Account.model_validate({"profile": profile, **given})
 
 
 def _say_ready() -> None:

@@ -9,7 +9,7 @@ Invariant: every import of a data folder writes the same journal, whose lock let
 import asyncio
 from collections.abc import Sequence
 
-from clickclock.app.collector import accounts_of
+from clickclock.app.accounts import accounts_of
 from clickclock.app.holding import make_data_dir
 from clickclock.app.lake import lake_of
 from clickclock.attribution.archive import Archive

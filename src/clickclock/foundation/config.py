@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
@@ -36,6 +37,44 @@ class ChannelRuleConfig(BaseModel):
     values: tuple[str, ...] = Field((), description="Its values, in any case; any value if not given.")
 
 
+class WindowConfig(BaseModel):
+    """A lookback window of its own, an `[[attribution.windows]]` table of the file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    channel: str | None = Field(None, min_length=1, description="The channel; every one if not given.")
+    seller_id: str | None = Field(None, min_length=1, description="The seller of the click; every one if not given.")
+    days: int = Field(ge=1, le=365, description="Days from the click to the order, at most.")
+
+
+class PolicyConfig(BaseModel):
+    """How orders are credited, the `[attribution]` table of the file, and `[accounts.attribution]` of one account."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    time_zone: str | None = Field(None, description="Where days and months begin; UTC if not given.")
+    windows: tuple[WindowConfig, ...] | None = Field(None, description="Windows; the first that matches counts.")
+    seller_rule: Literal["any_seller", "same_seller"] | None = Field(None, description="Whose clicks are credited.")
+    invalid_traffic: Literal["exclude", "include"] | None = Field(
+        None,
+        description="Whether clicks of bots and floods, and clicks that the order followed too soon, are left out.",
+    )
+    shared_identifiers: tuple[str, ...] | None = Field(None, description="Values that identify nobody, in any case.")
+    clicks_per_person_max: int | None = Field(None, ge=1, description="Within ten minutes; more are a flood.")
+    clicks_per_network_and_ad_max: int | None = Field(None, ge=1, description="Within ten minutes; more are a flood.")
+    order_after_click_ms_min: int | None = Field(None, ge=0, description="Nobody orders sooner after a click.")
+
+    @field_validator("time_zone")
+    @classmethod
+    def _refuse_unknown_zones(cls, name: str | None) -> str | None:
+        try:
+            if name is not None:
+                ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise ValueError(f"there is no time zone {name}; give a name such as Europe/Berlin") from error
+        return name
+
+
 class AccountConfig(BaseModel):
     """One client account whose clicks are taken, a `[[accounts]]` table of the file."""
 
@@ -52,6 +91,9 @@ class AccountConfig(BaseModel):
     )
     channel_rules: tuple[ChannelRuleConfig, ...] | None = Field(
         None, description="What makes a click one of a channel; the default rules if not given."
+    )
+    attribution: PolicyConfig = Field(
+        PolicyConfig(), description="How its orders are credited, where that is not as `attribution` says."
     )
 
 
@@ -123,6 +165,23 @@ class Config(BaseModel):
     )
     lake_history_days: float = Field(
         7.0, ge=0, description="Days for which replaced files of the lake are kept, for readers of older versions."
+    )
+    attribution: PolicyConfig = Field(PolicyConfig(), description="How orders are credited, of all accounts.")
+    attribution_models: dict[str, dict[str, Any]] = Field(
+        {}, description="Models that runs credit with, by name, with their settings; all built-in ones if not given."
+    )
+    attribution_engine: Literal["duckdb", "spark"] = Field("duckdb", description="What runs do their work on.")
+    attribution_memory_mb: int = Field(
+        2000, ge=256, description="Memory that a run's engine may take before it spills to disk, in megabytes."
+    )
+    attribution_threads: int = Field(2, ge=1, le=1024, description="Threads of a run's engine.")
+    spark_master: str = Field("local[*]", description="Where Spark runs: `local[*]`, `spark://HOST:7077`, ….")
+    upload_model: str = Field("last", description="The model whose credit is uploaded to ad networks.")
+    click_retention_days: int | None = Field(
+        None, ge=1, description="Days after which clicks and rejections are deleted; never if not given."
+    )
+    order_retention_days: int | None = Field(
+        None, ge=1, description="Days after which orders and their credits are deleted; never if not given."
     )
 
     # Of single fields, not of the whole: those run only when every field is fine, and faults are reported together.

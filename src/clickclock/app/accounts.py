@@ -1,0 +1,39 @@
+"""Accounts and policies, as attribution knows them, from the configuration.
+
+Never checks anything twice: what the configuration let through is usable.
+Invariant: an account's own word beats that for all, which beats the default.
+
+>>> from clickclock.foundation.config import load
+>>> policies_of(load(None, {}, {"attribution": {"time_zone": "Europe/Berlin"}})).find("anybody").time_zone
+'Europe/Berlin'
+"""
+
+from typing import Any
+
+from clickclock.attribution.account import Account, Accounts, Profile
+from clickclock.attribution.policy import Policies, Policy
+from clickclock.foundation.config import AccountConfig, Config
+
+
+def accounts_of(config: Config) -> Accounts:
+    """The accounts of a configuration."""
+    profile = Profile(config.click_profile)
+    return Accounts([_account(each, profile) for each in config.accounts], profile)
+
+
+def policies_of(config: Config) -> Policies:
+    """The policies of a configuration."""
+    default = config.attribution.model_dump(exclude_none=True)
+    return Policies(
+        Policy.model_validate(default), {each.client_id: _policy(default, each) for each in config.accounts}
+    )
+
+
+def _account(settings: AccountConfig, profile: Profile) -> Account:
+    given = settings.model_dump(exclude_none=True, exclude={"attribution"})
+    return Account.model_validate({"profile": profile, **given})
+
+
+def _policy(default: dict[str, Any], account: AccountConfig) -> Policy:
+    rules = account.model_dump(exclude_none=True, include={"channel_rules"})
+    return Policy.model_validate({**default, **rules, **account.attribution.model_dump(exclude_none=True)})

@@ -1,0 +1,40 @@
+"""An identifier as a number: what stands for a browser's or a device's id wherever many are worked with.
+
+Never kept in place of the identifier: raw clicks and orders keep it as it came. Invariants: the same identifier of the
+same client has the same code, whichever field brought it; a code tells nothing of the identifier without a list of all.
+
+A code is the first eight bytes of an MD5, which every engine has. Among a thousand million identifiers, two of them
+share a code with a chance of three in a hundred.
+
+>>> code("shop", "device_id", "38400000-8CF0-11BD-B23E-10B96E40000D")
+-5120470838880117064
+>>> code("shop", "gaid", "38400000-8cf0-11bd-b23e-10b96e40000d") == _
+True
+"""
+
+from collections.abc import Mapping
+from hashlib import md5
+from types import MappingProxyType
+from typing import Final
+
+DEVICE: Final = "d"
+NAMESPACES: Final[Mapping[str, str]] = MappingProxyType(
+    {"cli_ubid": "c", "device_id": DEVICE, "gaid": DEVICE, "idfa": DEVICE}
+)
+"""What identifies, strongest first. A `device_id` is the GAID or IDFA of its device, so that the three are one."""
+STRENGTHS: Final[Mapping[str, int]] = MappingProxyType({kind: 3 - place for place, kind in enumerate(NAMESPACES)})
+"""Of two clicks at one moment, the one of the stronger identifier is the later one."""
+SEPARATOR: Final = "\x1f"
+"""Between the parts of what is hashed."""
+CODE_BYTES: Final = 8
+
+
+def code(client_id: str, kind: str, value: str) -> int:
+    """The code of an identifier, signed, of 64 bits; `kind` is one of `NAMESPACES`.
+
+    Advertising ids are written in either case, and are the same.
+    """
+    namespace = NAMESPACES[kind]
+    text = value.lower() if namespace == DEVICE else value
+    digest = md5(SEPARATOR.join((client_id, namespace, text)).encode(), usedforsecurity=False).digest()
+    return int.from_bytes(digest[:CODE_BYTES], signed=True)

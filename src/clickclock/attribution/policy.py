@@ -1,0 +1,132 @@
+"""By which rules clicks become touchpoints and orders are credited: one policy for each client.
+
+Never reads the configuration itself: it is handed over. Invariants: every client has a policy; policies that are equal
+have the same `settings`, and only what changes a result is in them.
+
+>>> policies = Policies(Policy(windows=(Window(channel="meta", days=3),)))
+>>> policies.find("anybody").window_days("meta", "seller-1"), policies.find("anybody").window_days("google", None)
+(3, 30)
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import Field, field_validator
+
+from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, ChannelRule
+from clickclock.foundation.record import Record
+
+WINDOW_DAYS: Final[Mapping[str, int]] = MappingProxyType({"google": 30, "meta": 7, "onsite": 14})
+"""How long before the order a click may have been, by channel."""
+WINDOW_DAYS_ELSE: Final = 30
+WINDOW_DAYS_MAX: Final = 365
+"""A longer window would credit an ad that nobody remembers, and keep every click in work."""
+FURTHER_CHANNEL_RULES: Final = (
+    *(
+        ChannelRule(channel="meta", parameter=name)
+        for name in ("fb_ad_id", "fb_adset_id", "fb_campaign_id", "fb_account_id")
+    ),
+    ChannelRule(channel="meta", parameter="source", values=("facebook", "instagram", "meta", "fb")),
+    ChannelRule(channel="meta", parameter="utm_source", values=("facebook", "instagram", "meta", "fb")),
+    ChannelRule(channel="google", parameter="gclid"),
+    ChannelRule(channel="onsite", parameter="uclid"),
+)
+"""Asked after an account's own rules; whatever is left is of the channel that its source names, or of `other`."""
+
+
+class SellerRule(StrEnum):
+    """Whose clicks an order may be credited to."""
+
+    ANY_SELLER = "any_seller"
+    SAME_SELLER = "same_seller"
+
+
+class InvalidTraffic(StrEnum):
+    """What becomes of clicks of bots and floods, and of clicks that the order followed too soon."""
+
+    EXCLUDE = "exclude"
+    INCLUDE = "include"
+
+
+class Window(Record):
+    """A lookback window of its own, for a channel, a seller, or both; what is not given matches every one."""
+
+    channel: str | None = Field(None, min_length=1, description="The channel.")
+    seller_id: str | None = Field(None, min_length=1, description="The seller of the click.")
+    days: int = Field(ge=1, le=WINDOW_DAYS_MAX, description="Days from the click to the order, at most.")
+
+
+class Policy(Record):
+    """The rules of one client."""
+
+    channel_rules: tuple[ChannelRule, ...] = Field(DEFAULT_CHANNEL_RULES, description="Asked before the built-in ones.")
+    time_zone: str = Field("UTC", description="Where its days and months begin.")
+    windows: tuple[Window, ...] = Field((), description="Windows of its own; the first that matches counts.")
+    seller_rule: SellerRule = Field(SellerRule.ANY_SELLER, description="Whose clicks an order may be credited to.")
+    invalid_traffic: InvalidTraffic = Field(InvalidTraffic.EXCLUDE, description="Whether invalid traffic is left out.")
+    shared_identifiers: tuple[str, ...] = Field(
+        ("any", "test"), description="Values that identify nobody, in any case."
+    )
+    clicks_per_person_max: int = Field(100, ge=1, description="A person's clicks within ten minutes; more are a flood.")
+    clicks_per_network_and_ad_max: int = Field(
+        1000, ge=1, description="Clicks on one ad from one network within ten minutes; more are a flood."
+    )
+    order_after_click_ms_min: int = Field(
+        1000, ge=0, description="Nobody orders sooner after a click, in milliseconds."
+    )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _refuse_unknown_zones(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise ValueError(f"there is no time zone {name}; give a name such as Europe/Berlin") from error
+        return name
+
+    @cached_property
+    def zone(self) -> ZoneInfo:
+        """The time zone."""
+        return ZoneInfo(self.time_zone)
+
+    @property
+    def excludes_invalid(self) -> bool:
+        """Whether invalid traffic is left out."""
+        return self.invalid_traffic is InvalidTraffic.EXCLUDE
+
+    def window_days(self, channel: str, seller_id: str | None) -> int:
+        """The window of a click of this channel and seller, in days."""
+        for window in self.windows:
+            if window.channel in {None, channel} and window.seller_id in {None, seller_id}:
+                return window.days
+        return WINDOW_DAYS.get(channel, WINDOW_DAYS_ELSE)
+
+    @property
+    def window_days_max(self) -> int:
+        """No click is credited with an order that came later than that."""
+        return max(WINDOW_DAYS_ELSE, *WINDOW_DAYS.values(), *(window.days for window in self.windows))
+
+
+class Policies:
+    """Every client's policy."""
+
+    def __init__(self, default: Policy | None = None, by_client: Mapping[str, Policy] | None = None) -> None:
+        """`default` is for those that `by_client` does not name."""
+        self.default = default or Policy()
+        self.by_client: Mapping[str, Policy] = dict(sorted((by_client or {}).items()))
+
+    def find(self, client_id: str) -> Policy:
+        """The policy of a client."""
+        return self.by_client.get(client_id, self.default)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All of it, as JSON can say it."""
+        return {
+            "default": self.default.model_dump(mode="json"),
+            "clients": {client_id: policy.model_dump(mode="json") for client_id, policy in self.by_client.items()},
+        }
