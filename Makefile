@@ -25,7 +25,7 @@ help: ## Say what there is to make
 install: $(call SET,dev) ## Set up .venv for development, and do nothing else
 
 run: $(call SET,run) ## Start the service with the examples applied; ARGS="--port 9000" adds options
-	$(BIN)/clickclock serve --examples examples $(ARGS)
+	PATH="$(CURDIR)/$(BIN):$$PATH" clickclock serve --examples examples $(ARGS)
 
 test: $(call SET,dev) ## Run the whole test suite; ARGS="tests/unit -x" runs a part
 	$(BIN)/python -m pytest $(ARGS)

@@ -13,12 +13,13 @@ import pytest
 from clickclock.attribution.account import Account, Accounts, Profile
 from clickclock.attribution.amendment import Amendment
 from clickclock.attribution.amendment import judge as judge_order
-from clickclock.attribution.archive import Archive, Format, format_of
+from clickclock.attribution.archive import SHOWN_MAX, Archive, Format, format_of
 from clickclock.attribution.compactor import Compactor
 from clickclock.attribution.entry import EntryKind, connection, encode
 from clickclock.attribution.errors import JournalTaken
 from clickclock.attribution.historical import id_of
-from clickclock.attribution.importer import SHOWN_MAX, Importer, Report, Which
+from clickclock.attribution.import_journal import ImportJournal
+from clickclock.attribution.importer import Importer, Report, Which
 from clickclock.attribution.journal import Journal
 from clickclock.attribution.lake import CLICKS, EVENTS, ORDERS, REJECTIONS, Lake
 from clickclock.foundation.clock import ManualClock
@@ -54,7 +55,8 @@ class World:
         self.clock = clock
 
     def importer(self, accounts: Accounts | None = None) -> Importer:
-        return Importer(self.journals / "import", self.lake, accounts or Accounts(), self.clock, 2**20)
+        journal = ImportJournal(self.journals / "import", self.lake, self.clock, 2**20)
+        return Importer(journal, self.lake, accounts or Accounts(), self.clock)
 
     def archive(self, name: str, lines: Iterable[str]) -> Archive:
         path = self.folder / name
@@ -65,7 +67,7 @@ class World:
         return self.archive(name, [HEADER, *rows])
 
     async def load(self, *archives: Archive, accounts: Accounts | None = None, **options: bool) -> Report:
-        return await self.importer(accounts).import_archives(archives, **options)
+        return await self.importer(accounts).import_clicks(archives, **options)
 
     async def replay(self, accounts: Accounts | None = None, which: Which | None = None, **options: bool) -> Report:
         return await self.importer(accounts).replay(which or Which(), **options)
@@ -331,7 +333,7 @@ async def test_without_a_lake_there_is_nothing_to_replay(world: World) -> None:
 @pytest.fixture(params=["clicks", "rejections"])
 def limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
     """Small batches, so that a few rows are many."""
-    monkeypatch.setattr("clickclock.attribution.importer.BATCH_ENTRIES_MAX", 3)
+    monkeypatch.setattr("clickclock.attribution.import_journal.BATCH_ENTRIES_MAX", 3)
     return lambda: str(request.param)
 
 

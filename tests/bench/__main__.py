@@ -18,7 +18,10 @@ from rich.console import Console
 from tests.bench import machine
 from tests.bench.report import Report
 
-BENCHMARKS = ("raw", "due", "steady", "trigger", "idle", "history", "kills", "clicks", "compaction")
+BENCHMARKS = (
+    *("raw", "due", "steady", "trigger", "idle", "history", "kills"),
+    *("clicks", "compaction", "models", "attribution", "attribution_large"),
+)
 
 
 def main() -> int:

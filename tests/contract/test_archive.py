@@ -73,7 +73,7 @@ def opened(path: Path, form: Format | None = None) -> Archive:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_same_rows_are_the_same_clicks_in_every_format(way: str, tmp_path: Path) -> None:
-    assert [found for _, found in opened(WAYS[way](tmp_path)).rows()] == CLICKS
+    assert [found for _, found in opened(WAYS[way](tmp_path)).clicks()] == CLICKS
 
 
 def test_a_table_of_parquet_may_have_types(tmp_path: Path) -> None:
@@ -88,20 +88,20 @@ def test_a_table_of_parquet_may_have_types(tmp_path: Path) -> None:
         }
     )
     pq.write_table(table, tmp_path / "typed.parquet")
-    assert list(opened(tmp_path / "typed.parquet").rows()) == [
+    assert list(opened(tmp_path / "typed.parquet").clicks()) == [
         (1, Historical(b"client_id=c&fb_ad_id=23851234567890123&event_time=1767225600000", NEW_YEAR_MS)),
         (2, Historical(b"a=\xff", None)),
     ]
 
 
 def said(path: Path, form: Format | None = None) -> dict[int, str]:
-    return {number: str(found) for number, found in opened(path, form).rows() if isinstance(found, Unusable)}
+    return {number: str(found) for number, found in opened(path, form).clicks() if isinstance(found, Unusable)}
 
 
 def test_a_row_of_csv_that_cannot_be_read_is_named_by_its_line_and_the_others_go_on(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b'client_id,asvt\nc,"two\nlines"\nc\nc,v,w\n\nc,"a"b\nc,\xff\nc,"never ends\n')
-    rows = list(opened(path).rows())
+    rows = list(opened(path).clicks())
     assert said(path) == {
         4: "it has 1 values, and the header has 2 names",
         5: "it has 3 values, and the header has 2 names",
@@ -126,14 +126,14 @@ def test_a_line_that_is_too_long_is_named_and_passed_over(tmp_path: Path) -> Non
     (tmp_path / "a.log").write_bytes(b"a=" + long + b"\na=b\n" + b"a=" + long)
     too_long = "it has more than 1,048,576 bytes"
     assert said(tmp_path / "a.csv") == {2: too_long, 4: too_long}
-    assert [number for number, found in opened(tmp_path / "a.csv").rows() if isinstance(found, Historical)] == [3, 7]
+    assert [number for number, found in opened(tmp_path / "a.csv").clicks() if isinstance(found, Historical)] == [3, 7]
     assert said(tmp_path / "a.log", Format.LOG) == {1: too_long, 3: too_long}
 
 
 def test_a_log_has_lines_of_other_requests(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     path.write_bytes(b'1.2.3.4 "GET /aclick?a=b HTTP/1.1" 204 0\n\n1.2.3.4 "GET / HTTP/1.1" 200 9\nhello\n')
-    found = list(opened(path, Format.LOG).rows())
+    found = list(opened(path, Format.LOG).clicks())
     assert found[:2] == [(1, Historical(b"a=b", None)), (3, None)]
     assert isinstance(found[2][1], Unusable)
 
@@ -152,7 +152,7 @@ def test_a_log_has_lines_of_other_requests(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_at_all_says_why(name: str, content: bytes, sentence: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(Malformed, match=sentence):
-        list(opened(tmp_path / name).rows())
+        list(opened(tmp_path / name).clicks())
 
 
 def test_a_file_has_to_be_there_and_its_version_tells_a_change(tmp_path: Path) -> None:

@@ -2,12 +2,8 @@
 
 import asyncio
 import json
-import socket
-import subprocess
-import sys
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -27,62 +23,16 @@ from clickclock.attribution.lake import Lake, Overtaken
 from clickclock.cli.clicks_export import export
 from clickclock.cli.compact import compact
 from clickclock.foundation.clock import SystemClock
+from tests.contract.object_store import BUCKET
 from tests.kept import DAY_MS, RECEIVED_MS, ids, ids_in, keep, lines
 
 ENTRIES = 200
-BUCKET = "clickclock-test"
 JOURNAL = "a" * 32
 READERS: dict[Format, Callable[[Path], polars.DataFrame]] = {
     Format.NDJSON: polars.read_ndjson,
     Format.CSV: partial(polars.read_csv, infer_schema=False),
     Format.PARQUET: polars.read_parquet,
 }
-
-
-@pytest.fixture(scope="session")
-def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The storage options of an S3 that answers on this machine, with one empty bucket."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = (tmp_path_factory.mktemp("s3") / "log").open("wb")
-    with (
-        log,
-        subprocess.Popen(
-            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], stdout=log, stderr=log
-        ) as server,
-    ):
-        url = f"http://127.0.0.1:{port}"
-        _make_bucket(f"{url}/{BUCKET}", time.monotonic() + 60)
-        yield {
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL": url,
-            "AWS_ALLOW_HTTP": "true",
-        }
-        server.terminate()
-
-
-def _make_bucket(url: str, until_s: float) -> None:
-    signed = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
-    request = urllib.request.Request(url, b"", {"Authorization": signed}, method="PUT")  # noqa: S310 (it is http)
-    while True:
-        try:
-            urllib.request.urlopen(request, timeout=5).close()  # noqa: S310 (it is http)
-        except OSError:
-            if time.monotonic() > until_s:
-                raise
-        else:
-            return
-
-
-@pytest.fixture(params=["folder", "object store"])
-def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
-    """An empty lake."""
-    if request.param == "folder":
-        return Lake(tmp_path / "lake")
-    return Lake(f"s3://{BUCKET}/{tmp_path.name}", request.getfixturevalue("object_store"))
 
 
 def _load(

@@ -15,8 +15,14 @@ from clickclock.scheduler.schedule import Schedule
 
 def command(config: Config, file: Path | None = None) -> list[str]:
     """What the compaction runs."""
-    ((job, _),) = own_jobs(config, file)
+    job, _ = own_jobs(config, file)[0]
     return shlex.split(job["command"])
+
+
+def test_each_work_is_a_job_with_a_schedule_of_its_own() -> None:
+    made = own_jobs(Config(), None)
+    assert [job["jobName"] for job, _ in made] == ["compaction", "run", "exports", "retention"]
+    assert [schedule["scheduleId"] for _, schedule in made] == [f"attribution.{job['jobName']}" for job, _ in made]
 
 
 def test_the_compaction_names_this_program_and_its_data_folder_in_full() -> None:

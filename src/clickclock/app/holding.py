@@ -35,13 +35,13 @@ def writing(data_dir: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def sole(data_dir: Path, name: str, does: str) -> Iterator[None]:
-    """Be the only one that `does` something with the data folder: hold the lock `name` in it."""
+def sole(data_dir: Path, name: str, does: str, *, waits: bool = False) -> Iterator[None]:
+    """Be the only one that `does` something with the data folder: hold the lock `name` in it, or wait for it."""
     with contextlib.ExitStack() as opened:
         with writing(data_dir):
             file = opened.enter_context((data_dir / name).open("a"))
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
         except BlockingIOError as error:
             sentence = f"Another clickclock {does} {data_dir}; stop it, or give this one another --data-dir."
             raise ConfigurationError(faults=[Fault("data_dir", sentence)]) from error

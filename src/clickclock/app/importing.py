@@ -1,6 +1,7 @@
-"""Imports and replays: an `Importer` made from the configuration, and run.
+"""Imports and replays: an `Importer` made from the configuration, and run; costs likewise.
 
-Never listens anywhere and starts nothing: what it writes is in the journal of imports when it returns.
+Never listens anywhere and starts nothing: what it writes is in the journal of imports when it returns, costs in the
+lake.
 Invariant: every import of a data folder writes the same journal, whose lock lets one run at a time.
 
 >>> replay_rejections(config, Which(client_id="shop-1"), dry_run=True).rows   # doctest: +SKIP
@@ -12,7 +13,10 @@ from collections.abc import Sequence
 from clickclock.app.accounts import accounts_of
 from clickclock.app.holding import make_data_dir
 from clickclock.app.lake import lake_of
+from clickclock.app.turns import among_others
 from clickclock.attribution.archive import Archive
+from clickclock.attribution.cost_importer import CostImporter, CostsReport
+from clickclock.attribution.import_journal import ImportJournal
 from clickclock.attribution.importer import Importer, Report, Which
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
@@ -21,12 +25,28 @@ SLOT = "import"
 """Beside the collectors' journals, whose names are numbers."""
 
 
-def import_archives(config: Config, archives: Sequence[Archive], *, skip_unreadable: bool, dry_run: bool) -> Report:
-    """Import clicks from files; see `Importer.import_archives`."""
+def import_clicks(config: Config, archives: Sequence[Archive], *, skip_unreadable: bool, dry_run: bool) -> Report:
+    """Import clicks from files; see `Importer.import_clicks`."""
     if not dry_run:
         make_data_dir(config.data_dir)
-    work = importer_of(config).import_archives(archives, skip_unreadable=skip_unreadable, dry_run=dry_run)
+    work = importer_of(config).import_clicks(archives, skip_unreadable=skip_unreadable, dry_run=dry_run)
     return asyncio.run(work)
+
+
+def import_orders(config: Config, archives: Sequence[Archive], *, skip_unreadable: bool, dry_run: bool) -> Report:
+    """Import orders and amendments from files; see `Importer.import_orders`."""
+    if not dry_run:
+        make_data_dir(config.data_dir)
+    work = importer_of(config).import_orders(archives, skip_unreadable=skip_unreadable, dry_run=dry_run)
+    return asyncio.run(work)
+
+
+def import_costs(config: Config, archives: Sequence[Archive], *, dry_run: bool) -> CostsReport:
+    """Import costs from files; see `CostImporter.load`."""
+    if not dry_run:
+        make_data_dir(config.data_dir)
+    with among_others(config.data_dir):
+        return CostImporter(lake_of(config), accounts_of(config), SystemClock()).load(archives, dry_run=dry_run)
 
 
 def replay_rejections(config: Config, which: Which, *, dry_run: bool) -> Report:
@@ -38,10 +58,6 @@ def replay_rejections(config: Config, which: Which, *, dry_run: bool) -> Report:
 
 def importer_of(config: Config) -> Importer:
     """The importer of a configuration."""
-    return Importer(
-        config.journal_dir / SLOT,
-        lake_of(config),
-        accounts_of(config),
-        SystemClock(),
-        config.segment_bytes // 4096 * 4096,
-    )
+    lake, clock = lake_of(config), SystemClock()
+    journal = ImportJournal(config.journal_dir / SLOT, lake, clock, config.segment_bytes // 4096 * 4096)
+    return Importer(journal, lake, accounts_of(config), clock)

@@ -8,6 +8,8 @@ what the object store's own library reads.
 
 import asyncio
 
+from clickclock.app.holding import make_data_dir
+from clickclock.app.turns import among_others
 from clickclock.attribution.compactor import Compacted, Compactor
 from clickclock.attribution.lake import Lake
 from clickclock.foundation.clock import SystemClock
@@ -23,7 +25,9 @@ def compact(config: Config, processes: int) -> Compacted:
         processes=processes,
         history_days=config.lake_history_days,
     )
-    return asyncio.run(compactor.step())
+    make_data_dir(config.data_dir)
+    with among_others(config.data_dir):
+        return asyncio.run(compactor.step())
 
 
 def lake_of(config: Config) -> Lake:

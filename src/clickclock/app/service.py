@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from importlib.metadata import entry_points, version
 from pathlib import Path
 
@@ -23,6 +24,7 @@ import uvloop
 from starlette.types import Receive, Scope, Send
 
 from clickclock.app.collectors import Collectors, listen
+from clickclock.app.desk import open_desk
 from clickclock.app.holding import BACKLOG, listening, make_data_dir, sole, url_of
 from clickclock.app.own_jobs import ensure_own_jobs
 from clickclock.attribution import api as attribution_api
@@ -48,6 +50,7 @@ The examples run already. In another terminal (with .venv/bin in its PATH), try:
   curl -s '{url}/schedulerService/jobDetail?application=examples&jobName=hello'
   a browser on {url}/docs                      every endpoint, to try
   {cli} clicks tail                            clicks, orders and rejections, as they arrive
+  {cli} attribution report                     what the ads of a small shop earned (two minutes from now)
 Stop with Ctrl-C; running jobs go on, and are adopted at the next start."""
 
 _log = logging.getLogger(__name__)
@@ -75,7 +78,11 @@ async def _serve(config: Config, file: Path | None, listener: socket.socket, for
     except ClickclockError as error:
         _log.error("%s", error)
         return 1
-    engine = Engine(store, clock, {CLUSTER: _executor(config, node, clock)}, node=node, version=version("clickclock"))
+    told = {"CLICKCLOCK_URL": url_of(listener)}
+    if for_clicks:
+        told["CLICKCLOCK_CLICK_URL"] = url_of(for_clicks[0])
+    executor = _executor(config, node, clock, told)
+    engine = Engine(store, clock, {CLUSTER: executor}, node=node, version=version("clickclock"))
     await engine.open()
     server = _server(config, engine)
     stopped = asyncio.Event()
@@ -128,7 +135,9 @@ def _server(config: Config, engine: Engine) -> "_Server":
         engine, allowed_hosts=allowed_hosts, body_bytes_max=config.request_body_bytes_max
     )
     stopping = asyncio.Event()
-    attribution = attribution_api.create_app(config.journal_dir, allowed_hosts=allowed_hosts, stopping=stopping)
+    attribution = attribution_api.create_app(
+        config.journal_dir, desk=partial(open_desk, config), allowed_hosts=allowed_hosts, stopping=stopping
+    )
 
     async def both(scope: Scope, receive: Receive, send: Send) -> None:
         is_for_attribution = scope["type"] == "http" and scope["path"].startswith(attribution_api.BASE + "/")
@@ -168,8 +177,8 @@ class _Server(uvicorn.Server):
         self._stopping.set()
 
 
-def _executor(config: Config, node: str, clock: SystemClock) -> Executor:
-    """The member of the group `clickclock.executors` that runs the embedded cluster."""
+def _executor(config: Config, node: str, clock: SystemClock, told: dict[str, str]) -> Executor:
+    """The member of the group `clickclock.executors` that runs the embedded cluster; jobs are `told` where we are."""
     (entry,) = entry_points(group="clickclock.executors", name="process")
     variables = environment()
     executor: Executor = entry.load()(
@@ -178,7 +187,7 @@ def _executor(config: Config, node: str, clock: SystemClock) -> Executor:
         node=node,
         slots=config.process_slots,
         log_bytes_max=config.attempt_log_bytes_max,
-        base_environment={name: variables[name] for name in config.job_environment if name in variables},
+        base_environment={name: variables[name] for name in config.job_environment if name in variables} | told,
         clock=clock,
     )
     return executor

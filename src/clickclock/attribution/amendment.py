@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from clickclock.attribution.account import Accounts
 from clickclock.attribution.order_fields import FAULTS_MAX, Fault, Fields, NotJson, Reason, read_json
 
 AHEAD_MAX_MS: Final = 5 * 60_000
@@ -103,6 +104,19 @@ Admit = Callable[[str], Fault | None]
 
 def everyone(_client_id: str) -> None:
     """Orders of every client id are taken, as when the journal is read: whoever wrote it has asked already."""
+
+
+def known_to(accounts: Accounts) -> Admit:
+    """Orders of every account are taken, without its token: they come from files, and who has those is the operator."""
+
+    def admit(client_id: str) -> Fault | None:
+        known = accounts.find(client_id) is not None
+        return None if known else Fault("client_id", _UNKNOWN_CLIENT, Reason.UNKNOWN_CLIENT)
+
+    return admit
+
+
+_UNKNOWN_CLIENT: Final = "No account has this client_id; give one of those that are configured."
 
 
 def judge(raw: bytes, received_ms: int, admit: Admit = everyone, entry_id: str = "") -> Amendment | Rejection:

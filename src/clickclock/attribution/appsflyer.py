@@ -72,7 +72,7 @@ def _judge_sale(
         name: parameters[sent] for name, sent in _PARAMETERS.items() if parameters.get(sent, "") != ""
     }
     faults: list[Fault] = []
-    items = _items(parameters, faults)
+    items = items_of(parameters, faults)
     if items:
         order["items"] = items
     judged = judge_fields(order, received_ms, admit)
@@ -112,22 +112,25 @@ _PARAMETERS: Final = {
     "seller_id": "seller_id",
 }
 """An order's field → the call's parameter."""
-_ITEM_PARAMETERS: Final = {"sku_id": "sku_id", "price": "product_prices", "quantity": "product_quantities"}
-SALE_PARAMETERS: Final = (*_PARAMETERS.values(), *_ITEM_PARAMETERS.values())
+ITEM_PARAMETERS: Final = {"sku_id": "sku_id", "price": "product_prices", "quantity": "product_quantities"}
+SALE_PARAMETERS: Final = (*_PARAMETERS.values(), *ITEM_PARAMETERS.values())
 """All that is understood of a sale."""
 
 
-def _items(parameters: Mapping[str, str], faults: list[Fault]) -> list[dict[str, str]]:
-    """The items, one from each place of the lists. An empty place is no value; one more pipe at the end is no place."""
+def items_of(parameters: Mapping[str, str], faults: list[Fault]) -> list[dict[str, str]]:
+    """The items, one from each place of the lists; what is wrong with them is added to `faults`.
+
+    An empty place is no value; one more pipe at the end is no place.
+    """
     lists = {
         name: parameters[sent].removesuffix("|").split("|")
-        for name, sent in _ITEM_PARAMETERS.items()
+        for name, sent in ITEM_PARAMETERS.items()
         if parameters.get(sent, "") != ""
     }
     skus = lists.get("sku_id", [])
     for name, values in lists.items():
         if len(values) != len(skus):
-            sent = _ITEM_PARAMETERS[name]
+            sent = ITEM_PARAMETERS[name]
             sentence = f"This lists {len(values)}, and sku_id {len(skus)}; give one for each, with `|` between."
             faults.append(Fault(sent, sentence, Reason.BAD_ITEMS))
     return [
@@ -140,5 +143,5 @@ def _as_sent(field: str) -> str:
     """The call's name for an order's field."""
     item, dot, part = field.partition("].")
     if dot and item.startswith("items["):
-        return _ITEM_PARAMETERS.get(part, part)
+        return ITEM_PARAMETERS.get(part, part)
     return "sku_id" if field == "items" else _PARAMETERS.get(field, field)

@@ -1,10 +1,10 @@
-"""Archives: files of clicks of the past, read row by row: CSV, NDJSON and Parquet, and logs of servers.
+"""Archives: files of clicks, orders and costs, read row by row: CSV, NDJSON and Parquet, and logs of servers.
 
 Never holds a file in memory, and never guesses: a row that cannot be read is an `Unusable` in its place, with its
 number, and the reading goes on. Invariant: a file that did not change is read the same way each time.
 
 >>> archive = Archive(Path("clicks.csv.gz"), Format.CSV)
->>> for number, found in archive.rows():   # doctest: +SKIP
+>>> for number, found in archive.clicks():   # doctest: +SKIP
 ...     print(number, found)
 """
 
@@ -12,11 +12,12 @@ import csv
 import gzip
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Any, Final, cast
+from typing import IO, Any, Final, NamedTuple, TypeVar, cast
 
 import msgspec
 import pyarrow as pa
@@ -25,6 +26,8 @@ import pyarrow.parquet as pq
 from clickclock.attribution.historical import QUERY, Historical, Unusable, of_log_line, of_row
 from clickclock.foundation.errors import Malformed
 
+SHOWN_MAX: Final = 20
+"""Of faulty rows: nobody mends more at once."""
 LINE_BYTES_MAX: Final = 1024 * 1024
 """Many times the longest click: whatever has no line breaks must not fill the memory."""
 ROWS_AT_A_TIME: Final = 4096
@@ -34,8 +37,19 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _COMPRESSED: Final = ".gz"
 _TOO_LONG: Final = f"it has more than {LINE_BYTES_MAX:,} bytes"
 
+T = TypeVar("T")
+Record = Mapping[str, object] | bytes
+"""A row of a table by its columns, or a line of NDJSON as it stands."""
 Row = tuple[int, Historical | Unusable | None]
 """A row's number in its file, from 1 (of text: its line), and the click; None is a log's line of another request."""
+
+
+class FaultyRow(NamedTuple):
+    """A row that cannot be read, or is refused, and why."""
+
+    file: str
+    number: int
+    message: str
 
 
 class Format(StrEnum):
@@ -79,33 +93,63 @@ class Archive:
             raise Malformed(f"{self.path} is no file, and a file is read twice; write it to one first.")
         return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
-    def rows(self) -> Iterator[Row]:
-        """Every row, in order. Raises `Malformed` when the file as a whole cannot be read."""
+    def is_open_ended(self) -> bool:
+        """Whether it is a table of text whose last line has no end: written so, or cut, and its last value with it."""
+        if self.form is not Format.CSV or self.path.name.endswith(_COMPRESSED):
+            return False  # nothing else can be cut without being unreadable
+        with self._readable(), self.path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 1))
+            return size > 0 and file.read(1) != b"\n"
+
+    def clicks(self) -> Iterator[Row]:
+        """Every click, in order. Raises `Malformed` when the file as a whole cannot be read."""
+        if self.form is Format.LOG:
+            for number, line in self._read(_lines):
+                if line is None:
+                    yield number, Unusable(_TOO_LONG)
+                elif not line.isspace():
+                    yield number, _tried(of_log_line, line)
+            return
+        for number, found in self.records(_CLIENT_ID, QUERY):
+            if isinstance(found, bytes):
+                yield number, _tried(_of_json, found)
+            else:
+                yield number, found if isinstance(found, Unusable) else _tried(of_row, found)
+
+    def records(self, *columns: str) -> Iterator[tuple[int, Record | Unusable]]:
+        """Every row of a table, in order. Raises as `clicks` does.
+
+        One of these columns must be there: without its header, a table would become as many rejections as it has rows.
+        """
+        match self.form:
+            case Format.PARQUET:
+                yield from self._read_parquet(columns)
+            case Format.CSV:
+                yield from self._read(lambda file: self._csv(file, columns))
+            case _:
+                for number, line in self._read(_lines):
+                    if line is None or not line.isspace():
+                        yield number, Unusable(_TOO_LONG) if line is None else line
+
+    def _read(self, rows: Callable[[IO[bytes]], Iterator[T]]) -> Iterator[T]:
+        """What `rows` makes of the file's text."""
+        is_compressed = self.path.name.endswith(_COMPRESSED)
+        with (
+            self._readable(),
+            cast(IO[bytes], gzip.open(self.path) if is_compressed else self.path.open("rb")) as file,
+        ):
+            yield from rows(file)
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
         try:
-            if self.form is Format.PARQUET:
-                yield from self._parquet()
-                return
-            is_compressed = self.path.name.endswith(_COMPRESSED)
-            with cast(IO[bytes], gzip.open(self.path) if is_compressed else self.path.open("rb")) as file:
-                match self.form:
-                    case Format.CSV:
-                        yield from self._csv(file)
-                    case Format.NDJSON:
-                        yield from self._each_line(file, _of_json)
-                    case Format.LOG:
-                        yield from self._each_line(file, of_log_line)
+            yield
         except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
             said = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
             raise Malformed(f"{self.path} cannot be read: {said.rstrip('.')}.") from error
 
-    def _each_line(self, file: IO[bytes], read: Any) -> Iterator[Row]:
-        for number, line in _lines(file):
-            if line is None:
-                yield number, Unusable(_TOO_LONG)
-            elif not line.isspace():
-                yield number, _tried(read, line)
-
-    def _csv(self, file: IO[bytes]) -> Iterator[Row]:
+    def _csv(self, file: IO[bytes], columns: Sequence[str]) -> Iterator[tuple[int, Record | Unusable]]:
         too_long: set[int] = set()
 
         def texts() -> Iterator[str]:
@@ -118,7 +162,7 @@ class Archive:
         first = next(text, "")
         delimiter = max(DELIMITERS, key=first.count)
         names = next(csv.reader([first], delimiter=delimiter), [])
-        self._check(names)
+        self._check(names, columns)
         rows = csv.reader(text, delimiter=delimiter, strict=True)
         while True:
             number = 2 + rows.line_num
@@ -136,27 +180,25 @@ class Archive:
             elif values and len(values) != len(names):
                 yield number, Unusable(f"it has {len(values)} values, and the header has {len(names)} names")
             elif values:
-                yield number, _tried(of_row, dict(zip(names, values, strict=True)))
+                yield number, dict(zip(names, values, strict=True))
 
-    def _parquet(self) -> Iterator[Row]:
-        with pq.ParquetFile(self.path) as file:
+    def _read_parquet(self, columns: Sequence[str]) -> Iterator[tuple[int, Record | Unusable]]:
+        with self._readable(), pq.ParquetFile(self.path) as file:
             names = file.schema_arrow.names
-            self._check(names)
+            self._check(names, columns)
             number = 0
             for batch in file.iter_batches(ROWS_AT_A_TIME):
-                columns = [_values(column) for column in batch.columns]
-                for values in zip(*columns, strict=True):
+                for values in zip(*map(_values, batch.columns), strict=True):
                     number += 1
-                    yield number, _tried(of_row, dict(zip(names, values, strict=True)))
+                    yield number, dict(zip(names, values, strict=True))
 
-    def _check(self, names: Sequence[str]) -> None:
-        """A table without its header would become as many rejections as it has rows."""
+    def _check(self, names: Sequence[str], columns: Sequence[str]) -> None:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise Malformed(f"{self.path} has these columns twice: {', '.join(twice)}; give each name once.")
-        if QUERY not in names and _CLIENT_ID not in names:
-            sentence = f"has neither a column {_CLIENT_ID} nor {QUERY}; name the columns after the parameters."
-            raise Malformed(f"{self.path} {sentence}")
+        if not set(names) & set(columns):
+            lacks = f"neither a column {' nor '.join(columns)}" if len(columns) > 1 else f"no column {columns[0]}"
+            raise Malformed(f"{self.path} has {lacks}; name the columns as the reference does.")
 
 
 _object: Final = msgspec.json.Decoder(dict[str, Any]).decode

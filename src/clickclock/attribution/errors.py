@@ -6,7 +6,7 @@ Never knows a status code. Invariant: `Transient` means that the caller's same r
 True
 """
 
-from clickclock.foundation.errors import Permanent, Transient
+from clickclock.foundation.errors import NotFound, Permanent, Transient
 
 
 class JournalFailing(Transient):
@@ -37,3 +37,33 @@ class LakeUnreachable(Transient):
     """The lake does not answer; nothing was lost, and what was to be written is tried again."""
 
     code = "lakeUnreachable"
+
+
+class VersionGone(NotFound):
+    """This version is no longer in the lake: its files were deleted; ask for a later one."""
+
+    code = "versionGone"
+
+
+class RunOvertaken(Transient):
+    """Another run has just changed what this one stands on; nothing of this one is seen, run it again."""
+
+    code = "runOvertaken"
+
+
+class EngineMissing(Permanent):
+    """This engine is not installed; install what it needs, or choose another engine."""
+
+    code = "engineMissing"
+
+
+class EngineFailing(Transient):
+    """The engine could not do its work; what it says tells why, and nothing of the run is seen."""
+
+    code = "engineFailing"
+
+
+class ErasureUnfinished(Transient):
+    """What is to be erased is still somewhere, or comes again and again; nothing else was lost, run it again."""
+
+    code = "erasureUnfinished"

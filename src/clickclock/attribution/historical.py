@@ -58,20 +58,20 @@ class Historical:
 
 
 class Unusable(ValueError):
-    """A row or line that cannot be read as a click."""
+    """A row or line that cannot be read as what it should be."""
 
 
 def of_row(row: Mapping[str, object]) -> Historical:
     """The click of a row, whose columns are parameters. Raises `Unusable`, saying why."""
     told = row.get(RECEIVED_AT)
-    received_ms = None if _is_empty(told) else _received_ms(told)
+    received_ms = None if is_empty(told) else receipt_of(told)
     raw = row.get(QUERY)
-    if not _is_empty(raw):
+    if not is_empty(raw):
         return _historical((raw if isinstance(raw, bytes) else _bytes(str(raw))).removeprefix(b"?"), received_ms)
     parts = []
     for name, value in row.items():
-        if name not in (QUERY, RECEIVED_AT) and not _is_empty(value):
-            parts.append(_encoded(name) + b"=" + _encoded(value if type(value) is str else _text(name, value)))
+        if name not in (QUERY, RECEIVED_AT) and not is_empty(value):
+            parts.append(_encoded(name) + b"=" + _encoded(value if type(value) is str else text_of(name, value)))
     if not parts:
         raise Unusable("the row is empty")
     return _historical(b"&".join(parts), received_ms)
@@ -106,9 +106,7 @@ def time_of(click: Historical, now_ms: int) -> int:
     It never depends on `now_ms`, which only says what is in the future. Raises `Unusable` for a receipt that is.
     """
     if click.received_ms is not None:
-        if click.received_ms > now_ms + AHEAD_MAX_MS:
-            raise Unusable(f"{RECEIVED_AT} is in the future; look at its unit and its zone")
-        return click.received_ms
+        return believed(click.received_ms, now_ms)
     parameters = split_plain(click.query)
     if parameters is None:
         try:
@@ -119,6 +117,13 @@ def time_of(click: Historical, now_ms: int) -> int:
     if not (said.isascii() and said.isdigit()) or len(said) > len(str(_MS_MAX)):
         return 0
     return next((ms for ms in (int(said), int(said) * 1000) if _MS_MIN <= ms <= _MS_MAX), 0)
+
+
+def believed(received_ms: int, now_ms: int) -> int:
+    """A time of receipt that somebody wrote down. Raises `Unusable` if it is in the future."""
+    if received_ms > now_ms + AHEAD_MAX_MS:
+        raise Unusable(f"{RECEIVED_AT} is in the future; look at its unit and its zone")
+    return received_ms
 
 
 def id_of(time_ms: int, query: bytes, nth: int) -> str:
@@ -137,11 +142,13 @@ def _historical(query: bytes, received_ms: int | None, agent: bytes = b"", refer
     return Historical(query, received_ms, agent, referer)
 
 
-def _is_empty(value: object) -> bool:
+def is_empty(value: object) -> bool:
+    """Whether a cell of a table has nothing in it."""
     return value is None or value in ("", b"") or value != value  # noqa: PLR0124 (only NaN differs from itself)
 
 
-def _text(name: str, value: object) -> str:
+def text_of(name: str, value: object) -> str:
+    """The text of a cell in the column `name`. Raises `Unusable` for what is no text or number."""
     match value:
         case bool():
             return str(value).lower()
@@ -163,7 +170,8 @@ def _text(name: str, value: object) -> str:
     raise Unusable(f"{name} is a {type(value).__name__}; give text or a number")
 
 
-def _received_ms(value: object) -> int:
+def receipt_of(value: object) -> int:
+    """What `RECEIVED_AT` says, in milliseconds since 1970. Raises `Unusable`."""
     ms: int | None = None
     try:
         match value:

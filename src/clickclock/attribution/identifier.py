@@ -7,12 +7,12 @@ A code is the first eight bytes of an MD5, which every engine has. Among a thous
 share a code with a chance of three in a hundred.
 
 >>> code("shop", "device_id", "38400000-8CF0-11BD-B23E-10B96E40000D")
--5120470838880117064
+8275018718211542574
 >>> code("shop", "gaid", "38400000-8cf0-11bd-b23e-10b96e40000d") == _
 True
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from hashlib import md5
 from types import MappingProxyType
 from typing import Final
@@ -29,12 +29,14 @@ SEPARATOR: Final = "\x1f"
 CODE_BYTES: Final = 8
 
 
-def code(client_id: str, kind: str, value: str) -> int:
+def code(client_id: str, kind: str, value: str, shared: Collection[str] = ()) -> int:
     """The code of an identifier, signed, of 64 bits; `kind` is one of `NAMESPACES`.
 
-    Advertising ids are written in either case, and are the same.
+    Advertising ids are written in either case, and are the same; so are values that identify nobody, which `shared`
+    has in lower case.
     """
     namespace = NAMESPACES[kind]
-    text = value.lower() if namespace == DEVICE else value
+    lower = value.lower()
+    text = lower if namespace == DEVICE or lower in shared else value
     digest = md5(SEPARATOR.join((client_id, namespace, text)).encode(), usedforsecurity=False).digest()
     return int.from_bytes(digest[:CODE_BYTES], signed=True)

@@ -45,13 +45,13 @@ class Persons:
 def persons(pairs: Codes, sentinels: Codes) -> Persons:
     """The persons of distinct links, a row of two different codes for each.
 
-    Ten million links take a few seconds and about half a gigabyte beside them.
+    Ten million links take a few seconds and some hundred megabytes beside them.
     """
     codes, ends, links = _compacted(pairs)
     is_sentinel = np.isin(codes, sentinels)
     is_shared = is_sentinel | (links > LINKS_MAX)
-    joins = ends[:, ~is_shared[ends].any(axis=0)]
-    person = codes[_smallest_of_component(joins, len(codes))]
+    ends = ends[:, ~(is_shared[ends[0]] | is_shared[ends[1]])]
+    person = codes[_smallest_of_component(ends, len(codes))]
     is_another = person != codes
     guarded = is_shared & ~is_sentinel
     sentinels = np.unique(sentinels)
@@ -63,7 +63,10 @@ def persons(pairs: Codes, sentinels: Codes) -> Persons:
 
 def find(known: Persons, codes: Codes) -> Codes:
     """The person of each code: itself, if nothing else is known. Shared codes have none: leave them out."""
-    return _looked_up(known.codes, known.persons, codes)
+    if not len(known.codes):
+        return codes
+    places = np.minimum(np.searchsorted(known.codes, codes), len(known.codes) - 1)
+    return np.where(known.codes[places] == codes, known.persons[places], codes)
 
 
 def _compacted(pairs: Codes) -> tuple[Codes, NDArray[np.int32], Codes]:
@@ -74,8 +77,11 @@ def _compacted(pairs: Codes) -> tuple[Codes, NDArray[np.int32], Codes]:
     is_first = np.ones(len(flat), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
     codes = ordered[is_first]
+    del ordered
+    ranks = np.cumsum(is_first, dtype=np.int32)
+    ranks -= 1
     places = np.empty(len(flat), np.int32)
-    places[by_code] = np.cumsum(is_first, dtype=np.int32) - 1
+    places[by_code] = ranks
     links = np.diff(np.append(np.flatnonzero(is_first), len(flat)))
     return codes, places.reshape(-1, 2).T, links
 
@@ -92,11 +98,3 @@ def _smallest_of_component(joins: NDArray[np.int32], count: int) -> NDArray[np.i
     smallest[labels[::-1]] = every[::-1]
     result: NDArray[np.int32] = smallest[labels]
     return result
-
-
-def _looked_up(keys: Codes, values: Codes, asked: Codes) -> Codes:
-    """The value of each asked key; what is no key is its own value."""
-    if not len(keys):
-        return asked
-    places = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
-    return np.where(keys[places] == asked, values[places], asked)

@@ -1,4 +1,4 @@
-r"""The entry of a judged click: what the journal keeps, whatever the judgement.
+r"""The entry of a judged click: what the journal keeps, whatever the judgement; and of a refused order.
 
 Never judges. Invariant: the raw request is in the line byte for byte, accepted or not.
 
@@ -8,6 +8,7 @@ b'r\t'
 
 import msgspec
 
+from clickclock.attribution import amendment
 from clickclock.attribution.click import Click, Rejection
 from clickclock.attribution.entry import EntryKind, encode, encode_plain
 
@@ -21,7 +22,8 @@ def line_of(judged: Click | Rejection, entry_id: str, received_ms: int, origin: 
     return encode(EntryKind.REJECTION, entry_id, received_ms, origin, detail_of(judged), query)
 
 
-def detail_of(rejection: Rejection) -> bytes:
-    """What the entry of a refused click says of it, as JSON: what it was, the kind, and every fault."""
+def detail_of(rejection: Rejection | amendment.Rejection) -> bytes:
+    """What the entry of a refused click or order says of it, as JSON: what it was, the kind, and every fault."""
+    was = "click" if isinstance(rejection, Rejection) else "order"
     faults = [{"field": each.field, "message": each.message, "code": each.code} for each in rejection.faults]
-    return msgspec.json.encode({"was": "click", "kind": rejection.kind, "faults": faults})
+    return msgspec.json.encode({"was": was, "kind": rejection.kind, "faults": faults})

@@ -29,6 +29,7 @@ COMMANDS = {
     "replay": "clickclock.cli.replay:replay",
     "compact": "clickclock.cli.compact:compact",
     "journal": "clickclock.cli.journal:journal",
+    "demo": "clickclock.cli.demo:demo",
     "cluster": "clickclock.cli.cluster:cluster",
     "mapping": "clickclock.cli.mapping:mapping",
     "completion": "clickclock.cli.completion:completion",

@@ -1,49 +1,33 @@
-"""`clickclock attribution`: what brings clicks of the past in.
+"""`clickclock attribution`: what brings clicks, orders and costs in, credits orders, and says why.
 
 Never judges by itself. Invariant: `attribution replay` is `replay`.
 
->>> sorted(attribution.commands)
-['import-clicks', 'replay']
+>>> attribution.list_commands(click.Context(attribution))[:2]
+['run', 'versions']
 """
-
-from typing import Any
 
 import click
 
-from clickclock.cli.replay import AS_JSON, DRY_RUN, SKIP_UNREADABLE, import_files, replay
-from clickclock.cli.settings import OF_LAKE, settings
+from clickclock.cli.lazy import LazyGroup
 
-FORMATS = ("csv", "ndjson", "parquet")
+COMMANDS = {
+    "run": "clickclock.cli.attribution_run:run",
+    "versions": "clickclock.cli.attribution_run:versions",
+    "report": "clickclock.cli.attribution_report:report",
+    "order": "clickclock.cli.attribution_order:order",
+    "diff": "clickclock.cli.attribution_diff:diff",
+    "paths": "clickclock.cli.attribution_paths:paths",
+    "import-clicks": "clickclock.cli.attribution_import:import_clicks",
+    "import-orders": "clickclock.cli.attribution_import:import_orders",
+    "import-costs": "clickclock.cli.attribution_import:import_costs",
+    "replay": "clickclock.cli.replay:replay",
+    "export": "clickclock.cli.attribution_export:export",
+    "erase": "clickclock.cli.attribution_erase:erase",
+    "retain": "clickclock.cli.attribution_retain:retain",
+}
+"""Every command and where it is; add yours here."""
 
 
-@click.group()
+@click.group(cls=LazyGroup, commands_at=COMMANDS)
 def attribution() -> None:
-    """Bring in clicks of the past."""
-
-
-@attribution.command()
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "--format", "form", type=click.Choice(FORMATS), help="What the files are; their endings say if not given."
-)
-@SKIP_UNREADABLE
-@DRY_RUN
-@settings(OF_LAKE)
-@AS_JSON
-@click.pass_context
-def import_clicks(
-    ctx: click.Context,
-    /,
-    files: tuple[str, ...],
-    form: str | None,
-    skip_unreadable: bool,
-    dry_run: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
-    """Register clicks from tables, whose columns are named after the parameters."""
-    each = [(file, form) for file in files]
-    import_files(ctx, each, options, skip_unreadable=skip_unreadable, dry_run=dry_run, as_json=as_json)
-
-
-attribution.add_command(replay)
+    """Credit orders to the clicks that earned them."""

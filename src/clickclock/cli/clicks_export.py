@@ -52,8 +52,8 @@ def export(
         raise refuse(error) from error
     wanted = Wanted(client_id, _moment(since), _moment(until))
     try:
-        with _sink(output) as sink:
-            count = extract(lake_of(loaded), wanted, Format(as_format), sink)
+        with sink(output) as file:
+            count = extract(lake_of(loaded), wanted, Format(as_format), file)
     except ClickclockError as error:
         raise click.ClickException(str(error)) from error
     if output is not None:
@@ -65,7 +65,8 @@ def _moment(text: str | None) -> datetime | None:
 
 
 @contextmanager
-def _sink(output: Path | None) -> Iterator[IO[bytes]]:
+def sink(output: Path | None) -> Iterator[IO[bytes]]:
+    """Where to write: a file, which is there in full or not at all, or standard output."""
     if output is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

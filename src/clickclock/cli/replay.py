@@ -11,7 +11,7 @@ output is the report and nothing else.
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -23,9 +23,11 @@ from clickclock.cli.settings import OF_LAKE, given, refuse, settings
 from clickclock.foundation.errors import ClickclockError, ConfigurationError
 
 if TYPE_CHECKING:
+    from clickclock.attribution.archive import Archive
     from clickclock.attribution.importer import Report
     from clickclock.foundation.config import Config
 
+T = TypeVar("T")
 REJECTIONS = "rejections"
 KEPT = {
     "clicks": ("click", "clicks"),
@@ -33,7 +35,9 @@ KEPT = {
     "events": ("other event", "other events"),
     "rejections": ("rejection", "rejections"),
 }
-UNREADABLE = table("unreadableRows", ("file", "file"), ("row", "number"), ("why", "message"), empty="")
+CLICKS, ORDERS = "clicks", "orders"
+UNREADABLE = table("unreadableRows", ("file", "file"), ("row", "number"), ("unreadable because", "message"), empty="")
+REFUSED = table("refusedRows", ("file", "file"), ("row", "number"), ("refused", "message"), empty="")
 REASONS = table("reasons", ("refused because of", "field"), ("reason", "code"), ("rows", "rows"), empty="")
 FLAGS = table("flags", ("accepted with", "flag"), ("rows", "rows"), empty="")
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Only look and count; keep nothing.")
@@ -72,7 +76,7 @@ def replay(
         if any(which.values()):
             raise click.UsageError("--client-id, --since and --until choose among rejections; files have none.")
         archives = [(each, "log") for each in sources]
-        import_files(ctx, archives, options, skip_unreadable=skip_unreadable, dry_run=dry_run, as_json=as_json)
+        import_files(ctx, CLICKS, archives, options, skip_unreadable=skip_unreadable, dry_run=dry_run, as_json=as_json)
     elif sources != (REJECTIONS,) or skip_unreadable:
         raise click.UsageError(f"Give {REJECTIONS} alone; a file of this name is ./{REJECTIONS}.")
     else:
@@ -93,6 +97,7 @@ def _of_rejections(which: dict[str, str | None], *, dry_run: bool) -> "Callable[
 
 def import_files(
     ctx: click.Context,
+    what: str,
     files: Sequence[tuple[str, str | None]],
     options: dict[str, Any],
     *,
@@ -100,21 +105,28 @@ def import_files(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Import clicks from files, each with its format, or None if its ending says it."""
+    """Import clicks or orders from files, each with its format, or None if its ending says it."""
 
     def work(config: "Config") -> "Report":
-        from clickclock.app.importing import import_archives  # noqa: PLC0415 (loaded when it is used)
-        from clickclock.attribution.archive import Archive, Format, format_of  # noqa: PLC0415 (see the line above)
+        from clickclock.app.importing import import_clicks, import_orders  # noqa: PLC0415 (loaded when it is used)
 
-        archives = []
-        for name, form in files:
-            known = format_of(Path(name)) if form is None else Format(form)
-            if known is None:
-                raise click.UsageError(f"{name}: its ending does not say what it is; give --format.")
-            archives.append(Archive(Path(name), known))
-        return import_archives(config, archives, skip_unreadable=skip_unreadable, dry_run=dry_run)
+        bring = import_orders if what == ORDERS else import_clicks
+        return bring(config, archives_of(files), skip_unreadable=skip_unreadable, dry_run=dry_run)
 
     run(ctx, options, work, dry_run=dry_run, as_json=as_json)
+
+
+def archives_of(files: Sequence[tuple[str, str | None]]) -> "list[Archive]":
+    """The files as archives, each with its format, or None if its ending says it."""
+    from clickclock.attribution.archive import Archive, Format, format_of  # noqa: PLC0415 (loaded when it is used)
+
+    archives = []
+    for name, form in files:
+        known = format_of(Path(name)) if form is None else Format(form)
+        if known is None:
+            raise click.UsageError(f"{name}: its ending does not say what it is; give --format.")
+        archives.append(Archive(Path(name), known))
+    return archives
 
 
 def run(
@@ -126,18 +138,7 @@ def run(
     as_json: bool,
 ) -> None:
     """Do it with the configuration that the options say, and tell what was done; exit code 1 if nothing was."""
-    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (loaded when it is used)
-
-    file = options.pop("config")
-    try:
-        report = work(load(file, environment(), given(options)))
-    except ConfigurationError as error:
-        raise refuse(error) from error
-    except ClickclockError as error:
-        raise click.ClickException(str(error)) from error
-    except KeyboardInterrupt:
-        click.echo("Interrupted; the same command does what is left.", err=True)
-        ctx.exit(INTERRUPTED)
+    report = working(ctx, options, work)
     answer = told(report, dry_run=dry_run)
     if as_json:
         print_json(answer)
@@ -145,7 +146,23 @@ def run(
         show(answer)
     if report.is_refused and not dry_run:
         sentence = "nothing was kept; mend these rows, or leave them out with --skip-unreadable."
-        raise click.ClickException(f"{_rows(report.unreadable)} cannot be read, and {sentence}")
+        raise click.ClickException(f"{rows(report.unreadable)} cannot be read, and {sentence}")
+
+
+def working(ctx: click.Context, options: dict[str, Any], work: "Callable[[Config], T]") -> T:
+    """Do it with the configuration that the options say; what goes wrong is told, and ends the command."""
+    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (loaded when it is used)
+
+    file = options.pop("config")
+    try:
+        return work(load(file, environment(), given(options)))
+    except ConfigurationError as error:
+        raise refuse(error) from error
+    except ClickclockError as error:
+        raise click.ClickException(str(error)) from error
+    except KeyboardInterrupt:
+        click.echo("Interrupted; the same command does what is left.", err=True)
+        ctx.exit(INTERRUPTED)
 
 
 def told(report: "Report", *, dry_run: bool) -> dict[str, Any]:
@@ -159,29 +176,36 @@ def told(report: "Report", *, dry_run: bool) -> dict[str, Any]:
         "unreadableRows": [each._asdict() for each in report.unreadable_rows],
         "accepted": report.accepted,
         "refused": report.refused,
+        "refusedRows": [each._asdict() for each in report.refused_rows],
         "leftAlone": report.left_alone,
         "flags": [{"flag": flag, "rows": rows} for flag, rows in report.flags.most_common()],
         "reasons": reasons,
         "kept": {name: report.kept[name] for name in KEPT},
         "known": report.known,
+        "openEnded": report.open_ended,
         "done": not dry_run and not report.is_refused,
     }
 
 
 def show(answer: dict[str, Any]) -> None:
     """The same for people."""
-    lines = [f"{_rows(answer['rows'])} looked at: {answer['accepted']:,} accepted, {answer['refused']:,} refused."]
+    lines = [f"{rows(answer['rows'])} looked at: {answer['accepted']:,} accepted, {answer['refused']:,} refused."]
     if answer["otherRequests"]:
-        lines.append(f"{_rows(answer['otherRequests'])} of other requests passed over.")
+        lines.append(f"{rows(answer['otherRequests'])} of other requests passed over.")
     if answer["leftAlone"]:
-        lines.append(f"{_rows(answer['leftAlone'])} left alone: orders whose token was wrong, or was never looked at.")
+        lines.append(f"{rows(answer['leftAlone'])} left alone: orders whose token was wrong, or was never looked at.")
     click.echo("\n".join(lines))
-    for name, render in (("flags", FLAGS), ("reasons", REASONS), ("unreadableRows", UNREADABLE)):
+    for name, render in (("flags", FLAGS), ("reasons", REASONS)):
         if answer[name]:
             click.echo()
             render(answer)
-    if answer["unreadable"] > len(answer["unreadableRows"]):
-        click.echo(f"… and {answer['unreadable'] - len(answer['unreadableRows']):,} more.")
+    for count, name, render in (("refused", "refusedRows", REFUSED), ("unreadable", "unreadableRows", UNREADABLE)):
+        if answer[name]:
+            click.echo()
+            render(answer)
+            if answer[count] > len(answer[name]):
+                click.echo(f"… and {answer[count] - len(answer[name]):,} more.")
+    warn_of_open_ends(answer)
     click.echo()
     kept = [f"{count:,} {KEPT[name][count != 1]}" for name, count in answer["kept"].items() if count]
     if answer["done"]:
@@ -196,5 +220,12 @@ def show(answer: dict[str, Any]) -> None:
         click.echo(f"Nothing was kept: this is a dry run{would}.")
 
 
-def _rows(count: int) -> str:
+def warn_of_open_ends(answer: dict[str, Any]) -> None:
+    """Tell whose last row may be half of one: its value can look whole."""
+    for name in answer["openEnded"]:
+        click.echo(f"\n{name} ends in the middle of a line: if it was cut there, its last row is wrong.")
+
+
+def rows(count: int) -> str:
+    """So many rows, in words."""
     return "1 row" if count == 1 else f"{count:,} rows"

@@ -252,6 +252,21 @@ class Client:
             yield from self.follow_log(trigger_id, attempt, offset)
             attempt, offset = attempt + 1, 0
 
+    # Attribution
+
+    def report(self, **query: object) -> Payload:
+        """What clicks brought; the query is that of `GET /attribution/report` (`from` as `**{"from": …}`)."""
+        return self._call("GET", f"{self._connection.root_url}/attribution/report", query=query)
+
+    def proof(self, client_id: str, order_id: str, version: int | None = None) -> Payload:
+        """Why an order is credited as it is, in a result version or the latest."""
+        query = {"clientId": client_id, "orderId": order_id, "version": version}
+        return self._call("GET", f"{self._connection.root_url}/attribution/order", query=query)
+
+    def versions(self, limit: int | None = None) -> Payload:
+        """The result versions, latest first."""
+        return self._call("GET", f"{self._connection.root_url}/attribution/versions", query={"limit": limit})
+
     # Clicks
 
     def follow_clicks(self, *, after: str | None = None, **filters: object) -> Iterator[Sighting]:

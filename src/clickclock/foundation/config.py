@@ -10,6 +10,7 @@ is a fault; an address that others can reach is refused while there is no authen
 
 import ipaddress
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -22,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, V
 from clickclock.foundation.errors import ConfigurationError, Fault
 
 PREFIX = "CLICKCLOCK_"
-NOT_SETTINGS = frozenset({"CLICKCLOCK_URL", "CLICKCLOCK_CONFIG"})
+NOT_SETTINGS = frozenset({"CLICKCLOCK_URL", "CLICKCLOCK_CLICK_URL", "CLICKCLOCK_CONFIG"})
 """What the command line reads itself."""
 DATABASE_SCHEMES = ("sqlite", "postgresql")
 
@@ -177,6 +178,7 @@ class Config(BaseModel):
     attribution_threads: int = Field(2, ge=1, le=1024, description="Threads of a run's engine.")
     spark_master: str = Field("local[*]", description="Where Spark runs: `local[*]`, `spark://HOST:7077`, ….")
     upload_model: str = Field("last", description="The model whose credit is uploaded to ad networks.")
+    google_conversion_name: str = Field("Order", description="What the conversion action is called in Google Ads.")
     click_retention_days: int | None = Field(
         None, ge=1, description="Days after which clicks and rejections are deleted; never if not given."
     )
@@ -218,6 +220,14 @@ class Config(BaseModel):
         if twice:
             raise ValueError(f"a client_id is given to one account only; these are given twice: {', '.join(twice)}")
         return accounts
+
+    @field_validator("attribution_models")
+    @classmethod
+    def _refuse_names_that_are_no_columns(cls, models: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        wrong = [name for name in models if not re.fullmatch("[a-z][a-z0-9_]{0,40}", name)]
+        if wrong:
+            raise ValueError(f"a model's name is small letters, digits and _; these are not: {', '.join(wrong)}")
+        return models
 
     @field_validator("trusted_proxies")
     @classmethod

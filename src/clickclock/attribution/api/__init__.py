@@ -1,4 +1,4 @@
-"""Attribution over HTTP, on the service's own port: what people ask about clicks and orders.
+"""Attribution over HTTP, on the service's own port: what people ask about clicks, orders and credit.
 
 Never takes a click: the collector does, on a port of its own (`edge.py`).
 Invariant: every path begins with `BASE`.
@@ -7,14 +7,18 @@ Invariant: every path begins with `BASE`.
 """
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from clickclock.attribution.api.asking import Asker
+from clickclock.attribution.api.openapi import Described
+from clickclock.attribution.api.questions import READERS, Question
 from clickclock.attribution.api.stream import Stream
 from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.gate import Gate
@@ -26,17 +30,23 @@ BASE = "/attribution"
 def create_app(
     journal_dir: Path,
     *,
+    desk: Callable[[], Any] | None = None,
     allowed_hosts: Collection[str] | None = (),
     clock: Clock | None = None,
     stopping: asyncio.Event | None = None,
 ) -> Starlette:
     """The ASGI application over the journals in a folder.
 
-    `allowed_hosts` are names by which it may be addressed beside the loopback's; None lets every name in. Streams end
-    when `stopping` is set.
+    `desk` is called in a process of its own, so it must be picklable, and gives a `desk.Desk` there; without it, only
+    journals are looked at. `allowed_hosts` are names by which it may be addressed beside the loopback's; None lets
+    every name in. Streams end when `stopping` is set, and so does that process.
     """
-    stream = Stream(journal_dir, clock or SystemClock(), stopping or asyncio.Event())
-    routes = [Route(f"{BASE}/clicks/stream", stream)]
+    stopping = stopping or asyncio.Event()
+    routes = [Route(f"{BASE}/clicks/stream", Stream(journal_dir, clock or SystemClock(), stopping))]
+    if desk is not None:
+        asker = Asker(desk, stopping)
+        routes += [Route(f"{BASE}/{name}", Question(name, asker)) for name in READERS]
+        routes.append(Route(f"{BASE}/openapi.json", Described()))
     app = Starlette(routes=routes, middleware=[Middleware(Gate, allowed_hosts=allowed_hosts)])
     app.router.redirect_slashes = False
     app.router.default = _nothing_here

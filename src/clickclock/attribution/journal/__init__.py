@@ -9,6 +9,7 @@ never used twice.
 ...         print(frame.lines)
 """
 
+from clickclock.attribution.journal.erasing import Holding, held, holding
 from clickclock.attribution.journal.frame import Frame
 from clickclock.attribution.journal.inspection import Summary, identity, inspect, slots
 from clickclock.attribution.journal.reader import Damage, Tail, read, verify
@@ -22,6 +23,7 @@ __all__ = [
     "Done",
     "Figures",
     "Frame",
+    "Holding",
     "Journal",
     "Recovery",
     "Segment",
@@ -29,6 +31,8 @@ __all__ = [
     "Summary",
     "Tail",
     "delete",
+    "held",
+    "holding",
     "identity",
     "inspect",
     "is_taken",

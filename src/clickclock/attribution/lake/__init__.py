@@ -8,36 +8,91 @@ compactors; a reader sees all rows of a commit or none.
 >>> lake.table("clicks").file_uris()   # doctest: +SKIP
 """
 
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from clickclock.attribution.errors import VersionGone
+from clickclock.attribution.lake.changes import Changes, Stored, changes_since, stored_in
+from clickclock.attribution.lake.derived import (
+    ADS,
+    COLUMNS_OF_MODEL,
+    COSTS,
+    CREDITS,
+    DERIVED,
+    IDENTITIES,
+    ORDER_MONTH,
+    RECEIPTS,
+    RESULTS,
+    TOUCHES,
+    UNCONVERTED,
+    UPLOADS,
+    credits_table,
+)
+from clickclock.attribution.lake.erasing import Erasing, drop_before, erasings
 from clickclock.attribution.lake.files import Storage
+from clickclock.attribution.lake.finding import Found
+from clickclock.attribution.lake.ledger import Ledger, Parts
 from clickclock.attribution.lake.load import Load, Overtaken
+from clickclock.attribution.lake.published import publish, published
 from clickclock.attribution.lake.reach import reaching
+from clickclock.attribution.lake.reading import dataset_of
+from clickclock.attribution.lake.receipts import give_receipt
+from clickclock.attribution.lake.sums import Sums, different, differing, keys_of
 from clickclock.attribution.lake.tables import CLICKS, DAY, EVENTS, ORDERS, REJECTIONS, TABLES, Table
+from clickclock.attribution.lake.together import seen_together
 from clickclock.attribution.lake.upkeep import Tidied, tidy
 from clickclock.attribution.lake.writing import Writer, Written
+from clickclock.attribution.result import Result
 
 __all__ = [
+    "ADS",
     "CLICKS",
+    "COLUMNS_OF_MODEL",
+    "COSTS",
+    "CREDITS",
     "DAY",
+    "DERIVED",
     "EVENTS",
+    "IDENTITIES",
     "ORDERS",
+    "ORDER_MONTH",
+    "RECEIPTS",
     "REJECTIONS",
+    "RESULTS",
     "TABLES",
+    "TOUCHES",
+    "UNCONVERTED",
+    "UPLOADS",
+    "Changes",
+    "Erasing",
+    "Found",
     "Lake",
+    "Ledger",
     "Load",
     "Overtaken",
+    "Parts",
+    "Stored",
+    "Sums",
     "Table",
     "Tidied",
     "Writer",
     "Written",
+    "credits_table",
+    "different",
+    "differing",
+    "drop_before",
+    "erasings",
+    "give_receipt",
+    "keys_of",
+    "seen_together",
 ]
 
 _CONFIGURATION: Final[Mapping[str, str | None]] = {
@@ -64,27 +119,86 @@ class Lake:
         """What writes a load's files, in any process; `name` must be of this one alone."""
         return Writer({table.name: self._storage(table) for table in TABLES}, name, now_ms)
 
-    def table(self, name: str) -> DeltaTable | None:
-        """A table as it is now; None if nothing was ever loaded."""
-        with reaching(self.url):
+    def table(self, name: str, version: int | None = None) -> DeltaTable | None:
+        """A table as it is now, or was at a version; None if nothing was ever loaded. Raises `VersionGone`."""
+        with reaching(self.url, version):
             try:
-                return DeltaTable(f"{self.url}/{name}", storage_options=self.storage_options)
+                return DeltaTable(f"{self.url}/{name}", version, self.storage_options)
             except TableNotFoundError:
-                return None
+                if version is None:
+                    return None
+                raise
+
+    def uris(self, name: str, version: int | None = None) -> list[str]:
+        """The files of a table as it is now, or was at a version."""
+        delta = self.table(name, version)
+        return [] if delta is None else delta.file_uris()
 
     def scan(
-        self, name: str, where: pc.Expression | None = None, columns: list[str] | None = None
+        self,
+        name: str,
+        where: pc.Expression | None = None,
+        columns: list[str] | None = None,
+        version: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a table that fit, batch by batch, never all of them in memory."""
-        delta = self.table(name)
+        """The rows of a table that fit, batch by batch, never all of them in memory. Raises `VersionGone`."""
+        delta = self.table(name, version)
         if delta is None:
             return
-        with reaching(self.url):
-            dataset = delta.to_pyarrow_dataset()
+        with reaching(self.url, version):
+            dataset = dataset_of(delta, Storage(f"{self.url}/{name}", self.storage_options))
             scanner = dataset.scanner(
                 columns=columns, filter=where, batch_size=2**14, batch_readahead=2, fragment_readahead=1
             )
             yield from scanner.to_batches()
+
+    def changes(self, name: str, since: int | None) -> Changes:
+        """What changed in a table since a version of it; None is the time before it was there. Raises `VersionGone`."""
+        delta = self.table(name)
+        if delta is None and since is None:
+            return Changes(0)
+        if delta is None:
+            raise VersionGone(f"There is no {name} in the lake at {self.url} any more.")
+        with reaching(self.url, since):
+            return changes_since(delta, since or 0, Storage(f"{self.url}/{name}", self.storage_options))
+
+    def stored(self, name: str, version: int) -> list[Stored]:
+        """The files of a table at a version. Raises `VersionGone`."""
+        delta = self.table(name, version)
+        with reaching(self.url, version):
+            return [] if delta is None else stored_in(delta, delta.metadata().partition_columns)
+
+    def addresses(self, name: str, files: Iterable[Stored]) -> list[str]:
+        """Where files of a table are, as `uris` says it."""
+        return [f"{self.url}/{name}/{file.path}" for file in files]
+
+    def rows(self, name: str, files: Iterable[Stored], schema: pa.Schema) -> pa.Table:
+        """The rows of files that changed, in these columns; the partition's is in no file. Raises `VersionGone`."""
+        storage = Storage(f"{self.url}/{name}", self.storage_options)
+        with reaching(storage.url, 0):
+            filesystem = storage.filesystem()
+            found = [pq.read_table(file.path, columns=schema.names, filesystem=filesystem) for file in files]
+        return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in found)])
+
+    def ledger(self, table: Table) -> Ledger:
+        """A derived table as it is now, to be written; it is made if it is not there."""
+        with reaching(self.url):
+            return Ledger(table, self._storage(table), self._opened(table))
+
+    def append(self, table: Table, rows: pa.Table, now_ms: int) -> int:
+        """Add rows, with all columns that a reader sees, to a derived table. Returns its version."""
+        ledger = self.ledger(table)
+        parts = ledger.parts(f"part-{uuid.uuid4().hex}", now_ms)
+        parts.write(rows)
+        return ledger.commit(parts.close(), now_ms, notes={})
+
+    def results(self) -> list[Result]:
+        """Every version that was published, oldest first."""
+        return published(self.scan(RESULTS.name))
+
+    def publish(self, result: Result, now_ms: int) -> None:
+        """Make a version seen. Raises `RunOvertaken` if another run has published since this one began."""
+        publish(self.ledger(RESULTS), self.results(), result, now_ms)
 
     def tidy(self, *, history_hours: int) -> Tidied:
         """Merge small files, and delete those that no version of the last `history_hours` needs."""
@@ -94,6 +208,16 @@ class Lake:
             if delta is not None:
                 with reaching(self.url):
                     tidied += tidy(table, delta, self._storage(table), history_hours)
+        return tidied
+
+    def tidy_derived(self, *, history_hours: int) -> Tidied:
+        """The same for what runs have made; their replaced files are deleted whether or not any were merged."""
+        tidied = Tidied()
+        for table in (*DERIVED, credits_table(())):
+            delta = self.table(table.name)
+            if delta is not None:
+                with reaching(self.url):
+                    tidied += tidy(table, delta, self._storage(table), history_hours, is_replaced=True)
         return tidied
 
     def _storage(self, table: Table) -> Storage:
@@ -111,8 +235,9 @@ class Lake:
                 url,
                 table.whole,
                 mode="error",
-                partition_by=[DAY],
-                configuration=_CONFIGURATION,
+                partition_by=table.partition_by,
+                # Who merges files must not tell more of them than we do: least and greatest values are in the log.
+                configuration={**_CONFIGURATION, "delta.dataSkippingStatsColumns": ",".join(table.statistics)},
                 storage_options=self.storage_options,
             )
         except DeltaError:

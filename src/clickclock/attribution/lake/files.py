@@ -75,7 +75,7 @@ class DayFiles:
         self._files: PyFileSystem | None = None
         self._name = name
         self._now_ms = now_ms
-        self._open: dict[date, _File] = {}
+        self._open: dict[date, File] = {}
         self._done: list[AddAction] = []
 
     def write(self, batches: list[pa.RecordBatch]) -> None:
@@ -94,7 +94,7 @@ class DayFiles:
         if day not in self._open:
             self._files = self._files or self.storage.filesystem()
             path = f"{DAY}={day}/{self._name}-{len(self._done) + len(self._open)}.zstd.parquet"
-            self._open[day] = _File(self.table, self._files, path, day)
+            self._open[day] = File(self.table, self._files, path, {DAY: str(day)})
         file = self._open[day]
         file.writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
         if file.sink.tell() >= FILE_BYTES_MAX:
@@ -108,23 +108,24 @@ class DayFiles:
         return self._done
 
 
-class _File:
+class File:
     """One file that is being written."""
 
-    def __init__(self, table: Table, files: PyFileSystem, path: str, day: date) -> None:
+    def __init__(self, table: Table, files: PyFileSystem, path: str, partition: dict[str, str | None]) -> None:
         self.path = path
-        self.day = day
+        self._partition = partition
         self._table = table
         self._told: list[pq.FileMetaData] = []
         self.sink = files.open_output_stream(path)
         self.writer = pq.ParquetWriter(self.sink, table.schema, metadata_collector=self._told, **parquet_options(table))
 
     def close(self, now_ms: int) -> AddAction:
+        """End the file, and say what is to be committed."""
         self.writer.close()
         size = self.sink.tell()
         self.sink.close()
         statistics = _statistics(self._table, self._told[0])
-        return AddAction(self.path, size, {DAY: str(self.day)}, now_ms, True, statistics)
+        return AddAction(self.path, size, self._partition, now_ms, True, statistics)
 
 
 def parquet_options(table: Table) -> dict[str, Any]:
@@ -178,5 +179,5 @@ def _statistics(table: Table, metadata: pq.FileMetaData) -> str:
 
 def _told(value: object) -> object:
     if not isinstance(value, datetime):
-        return value
+        return str(value) if isinstance(value, date) else value
     return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 DAY: Final = "received_day"
 """The partition: the day of receipt in UTC. Not by client: a thousand clients a day would be a thousand tiny files."""
+_BY_DAY: Final = pa.field(DAY, pa.date32())
 
 INSTANT: Final = pa.timestamp("us", tz="UTC")
 TEXTS: Final = pa.list_(pa.field("element", pa.string()))
@@ -39,9 +40,9 @@ _ORIGIN: Final = [pa.field(name, pa.string()) for name in ("address", "user_agen
 _TAIL: Final = [*_ORIGIN, pa.field("segment", pa.int64())]
 
 # Written as deltas, long runs of one beginning (ids of one moment) cost nothing.
-_RANDOM: Final = "DELTA_LENGTH_BYTE_ARRAY"
-_RISING: Final = "DELTA_BYTE_ARRAY"
-_NUMBERS: Final = "DELTA_BINARY_PACKED"
+RANDOM: Final = "DELTA_LENGTH_BYTE_ARRAY"
+RISING: Final = "DELTA_BYTE_ARRAY"
+NUMBERS: Final = "DELTA_BINARY_PACKED"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +55,18 @@ class Table:
     """Of the columns that get no dictionary."""
     statistics: tuple[str, ...]
     """Columns whose least and greatest value each file tells, so that a reader can pass over it."""
+    partition: pa.Field | None = _BY_DAY
+    """The column by whose values the files are kept apart; None if they are not."""
 
     @property
     def whole(self) -> pa.Schema:
         """The schema that a reader sees."""
-        return self.schema.append(pa.field(DAY, pa.date32()))
+        return self.schema if self.partition is None else self.schema.append(self.partition)
+
+    @property
+    def partition_by(self) -> list[str]:
+        """The partition's column by name, as Delta takes it."""
+        return [] if self.partition is None else [self.partition.name]
 
     def batch(self, rows: list[dict[str, Any]]) -> pa.RecordBatch:
         """Rows as columns; what a row does not name is null."""
@@ -66,7 +74,7 @@ class Table:
 
 
 def _table(name: str, columns: list[Any], encodings: dict[str, str], statistics: tuple[str, ...] = ()) -> Table:
-    own = {"id": _RISING, "received_at": _NUMBERS}
+    own = {"id": RISING, "received_at": NUMBERS}
     fields = [field if isinstance(field, pa.Field) else pa.field(*field) for field in columns]
     schema = pa.schema([*_HEAD, *fields, *_TAIL])
     return Table(name, schema, MappingProxyType(own | encodings), ("id", "received_at", *statistics))
@@ -85,10 +93,10 @@ CLICKS: Final = _table(
         ("query", pa.binary()),
     ],
     {
-        "event_time": _NUMBERS,
-        "event_time_sent": _NUMBERS,
-        "query": _RANDOM,
-        **dict.fromkeys(("cli_ubid", "device_id", "gaid", "idfa", "uclid", "gclid", "gbraid", "wbraid"), _RANDOM),
+        "event_time": NUMBERS,
+        "event_time_sent": NUMBERS,
+        "query": RANDOM,
+        **dict.fromkeys(("cli_ubid", "device_id", "gaid", "idfa", "uclid", "gclid", "gbraid", "wbraid"), RANDOM),
     },
     ("event_time", "client_id"),
 )
@@ -113,9 +121,9 @@ ORDERS: Final = _table(
         ("call", pa.binary()),
     ],
     {
-        "event_time": _NUMBERS,
-        "event_time_sent": _NUMBERS,
-        **dict.fromkeys(("order_id", "cli_ubid", "device_id", "raw", "call"), _RANDOM),
+        "event_time": NUMBERS,
+        "event_time_sent": NUMBERS,
+        **dict.fromkeys(("order_id", "cli_ubid", "device_id", "raw", "call"), RANDOM),
     },
     ("event_time", "client_id"),
 )
@@ -130,7 +138,7 @@ REJECTIONS: Final = _table(
         ("faults", pa.list_(pa.field("element", _FAULT))),
         ("raw", pa.binary()),
     ],
-    {"raw": _RANDOM},
+    {"raw": RANDOM},
     ("client_id",),
 )
 """What was refused, and every reason; `raw` is the request as it came."""
@@ -138,7 +146,7 @@ REJECTIONS: Final = _table(
 EVENTS: Final = _table(
     "events",
     [("name", pa.string()), ("client_id", pa.string()), ("parameters", PARAMETERS), ("raw", pa.binary())],
-    {"raw": _RANDOM},
+    {"raw": RANDOM},
     ("client_id",),
 )
 """Calls of /appsflyer that are no order."""

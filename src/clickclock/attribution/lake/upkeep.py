@@ -15,8 +15,9 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
+from clickclock.attribution.lake.changes import paths_of
 from clickclock.attribution.lake.files import Storage, delta_options
-from clickclock.attribution.lake.tables import DAY, Table
+from clickclock.attribution.lake.tables import Table
 
 SMALL_BYTES: Final = 32 * 2**20
 SMALL_FILES_MIN: Final = 8
@@ -40,27 +41,30 @@ class Tidied:
         return Tidied(self.merged + other.merged, self.into + other.into, self.deleted + other.deleted)
 
 
-def tidy(table: Table, delta: DeltaTable, storage: Storage, history_hours: int) -> Tidied:
-    """Merge the small files of each day that has many, and delete what only versions before the retention need."""
+def tidy(table: Table, delta: DeltaTable, storage: Storage, history_hours: int, *, is_replaced: bool = False) -> Tidied:
+    """Merge the small files of each partition that has many, and delete what only versions before the retention need.
+
+    `is_replaced` says that files may have been replaced by others than those merged now.
+    """
     merged = into = 0
-    version, before = delta.version(), set(_paths(delta))
-    for day in _crowded_days(delta):
+    version, before = delta.version(), set(paths_of(delta))
+    for partition in _crowded(table, delta):
         try:
             told = delta.optimize.compact(
-                [(DAY, "=", day)],
+                [(name, "=", partition) for name in table.partition_by],
                 target_size=TARGET_BYTES,
                 max_concurrent_tasks=1,
                 writer_properties=delta_options(table),
             )
         except CommitFailedError as error:  # another compactor merges the same files
-            _log.info("lake: %s of %s are being merged elsewhere: %s", table.name, day, error)
+            _log.info("lake: %s of %s are being merged elsewhere: %s", table.name, partition, error)
             continue
         merged += told["numFilesRemoved"]
         into += told["numFilesAdded"]
-    if not merged:
+    if not merged and not is_replaced:
         return Tidied()  # nothing was replaced since the last time, and to list all files has its price
     # delta-rs syncs nothing, and a power cut must not find the new files unwritten and the old ones deleted.
-    storage.sync([path for path in _paths(delta) if path not in before])
+    storage.sync([path for path in paths_of(delta) if path not in before])
     storage.sync([f"_delta_log/{each:020}.json" for each in range(version + 1, delta.version() + 1)])
     gone = delta.vacuum(history_hours, dry_run=False, enforce_retention_duration=False)
     # What a crash left is in no version, so only a full vacuum finds it; and so it finds what is being written now.
@@ -70,14 +74,11 @@ def tidy(table: Table, delta: DeltaTable, storage: Storage, history_hours: int) 
     return Tidied(merged, into, len({*gone, *litter}))
 
 
-def _paths(delta: DeltaTable) -> list[str]:
-    paths: list[str] = pa.table(delta.get_add_actions())["path"].to_pylist()
-    return paths
-
-
-def _crowded_days(delta: DeltaTable) -> list[str]:
+def _crowded(table: Table, delta: DeltaTable) -> list[str]:
     files = pa.table(delta.get_add_actions(flatten=True))
+    sizes = files["size_bytes"].to_pylist()
+    partitions = files[f"partition.{table.partition.name}"].to_pylist() if table.partition else [""] * len(sizes)
     small: dict[str, int] = defaultdict(int)
-    for day, size in zip(files[f"partition.{DAY}"].to_pylist(), files["size_bytes"].to_pylist(), strict=True):
-        small[str(day)] += size < SMALL_BYTES
-    return sorted(day for day, count in small.items() if count >= SMALL_FILES_MIN)
+    for partition, size in zip(partitions, sizes, strict=True):
+        small[str(partition)] += size < SMALL_BYTES
+    return sorted(partition for partition, count in small.items() if count >= SMALL_FILES_MIN)

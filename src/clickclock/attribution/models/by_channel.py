@@ -13,7 +13,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from clickclock.attribution.models.journey import Journey
+from clickclock.attribution.models.journeys import Journeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +33,8 @@ class ByChannel:
         if not any(worth.values()):
             worth = dict.fromkeys(touches, 1.0)
         return [worth[channel] / touches[channel] for channel in journey.channels]
+
+    def weights_of_many(self, journeys: Journeys) -> NDArray[np.float64]:
+        worth = np.array([max(self.credit.get(channel, 0.0), 0.0) for channel in journeys.channels])[journeys.channel]
+        is_worthless = journeys.reduced(np.maximum, worth) == 0
+        return np.where(journeys.spread(is_worthless), 1.0, worth) / journeys.touches_of_channel

@@ -8,29 +8,38 @@ With Q the moves and R what each state yields when it ends, h = Q h + R is what 
 passes through the states C of a channel is u = h in C, and u = Q u elsewhere; u of the start is what the channel's
 removal costs.
 
-Small chains are inverted: N = (I - Q)^-1, h = N R. The visits to C from the start are N_0C = f N_CC, where f is how
-likely C is entered first at each of its states; u_0 = f h_C. One inversion serves all channels.
-Large ones are sparse. There both equations are iterated from zero, which counts the paths of at most n moves. What is
-missing is no more than who still moves times the best yield; it goes on until that is nothing beside the smallest u_0.
+Chains that are small, or end slowly, are inverted: N = (I - Q)^-1, h = N R. The visits to C from the start are
+N_0C = f N_CC, where f is how likely C is entered first at each of its states; u_0 = f h_C. One inversion serves all
+channels. The others are sparse, and both equations are iterated from zero, which counts the paths of at most n moves.
+What is missing is no more than who still moves times the best yield; it goes on until that is nothing beside the
+smallest u_0.
 
 Source: Kemeny and Snell, "Finite Markov Chains" (1960).
 
->>> whole, lost = solve(build([PathRow(("ga",), 2, 0, 1), PathRow(("mail",), 1), PathRow(("ga", "mail"), 1)], 1))
+>>> from clickclock.attribution.models.table import PathRow
+>>> rows = [PathRow(("ga",), 2, 0, 1), PathRow(("mail",), 1), PathRow(("ga", "mail"), 1)]
+>>> whole, lost = solve(build(Paths.of(rows), 1))
 >>> round(whole[0], 9), round(lost["ga"][0], 9), round(lost["mail"][0], 9)
 (0.8, 0.6, 0.4)
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from clickclock.attribution.models.table import PathRow
+from clickclock.attribution.models.journeys import distinct
+from clickclock.attribution.models.table import Paths
 
-STATES_INVERTED_MAX = 1000
-"""Up to here an inversion takes a fraction of a second and a few tens of megabytes."""
+STATES_FEW = 50
+"""An inversion of these takes a millisecond."""
+STATES_INVERTED_MAX = 2000
+"""An inversion of these takes a second, and a hundred megabytes."""
+STEPS_FEW = 2000
+"""Enough for paths of fifty touches; they take a second where an inversion takes one."""
 STATES_MAX = 100_000
 """An iteration then holds some hundred megabytes for a few dozen channels."""
 STEPS_MAX = 50_000
@@ -54,16 +63,14 @@ class Chain:
 
     members: Mapping[str, Places]
     """The places of the states that end in each channel."""
-    here: Places
-    there: Places
-    likely: Numbers
-    """How likely `here` moves to `there`; sorted by `here`."""
+    moves: csr_array
+    """How likely each state moves to each other one."""
     yields: Numbers
     """What each state yields when it ends: conversions, value; shape (states, 2)."""
     best: Numbers
     """The most that an end yields: conversions, value."""
     longest: int
-    """Moves of the longest path."""
+    """Moves of the longest path, at most."""
 
     @property
     def size(self) -> int:
@@ -71,58 +78,54 @@ class Chain:
         return len(self.yields)
 
 
-def build(table: Sequence[PathRow], order: int) -> Chain:
+def build(paths: Paths, order: int) -> Chain:
     """The chain of `order` over paths that each have conversions or nulls. Raises `TooManyStates`."""
-    states: dict[tuple[str, ...], int] = {(): 0}
-    moves: dict[tuple[int, int], float] = defaultdict(float)
-    leaving: dict[int, float] = defaultdict(float)
-    ends: dict[int, tuple[float, float, float]] = {}
-    for path, conversions, value, nulls in table:
-        weight = conversions + nulls
-        here = 0
-        for place in range(1, len(path) + 1):
-            there = states.setdefault(path[max(0, place - order) : place], len(states))
-            if there != here:
-                moves[here, there] += weight
-                leaving[here] += weight
-                here = there
-        leaving[here] += weight
-        old = ends.get(here, (0.0, 0.0, 0.0))
-        ends[here] = (old[0] + conversions, old[1] + (value if conversions else 0.0), old[2] + weight)
-    if len(states) > STATES_MAX:
+    journeys = paths.journeys
+    starts, ends, size = journeys.starts, journeys.ends, len(journeys.channels)
+    # Of each touchpoint, the state before it and after it: 0 is the start. Longer states are made of shorter ones.
+    here = np.zeros(len(journeys.channel), np.int64)
+    for _ in range(order):
+        states, there = distinct(here * size + journeys.channel, (here.max() + 1) * size)
+        there += 1
+        here = np.roll(there, 1)
+        here[starts] = 0
+    count = len(states) + 1
+    if count > STATES_MAX:
         raise TooManyStates(
-            f"Order {order} has {len(states):,} states here, and at most {STATES_MAX:,} are solved; "
+            f"Order {order} has {count:,} states here, and at most {STATES_MAX:,} are solved; "
             "take a lower order, or the transform exposure or first."
         )
-    members: dict[str, list[int]] = defaultdict(list)
-    for state, place in states.items():
-        if state:
-            members[state[-1]].append(place)
-    yields = np.zeros((len(states), 2))
-    for place, (conversions, value, _) in ends.items():
-        yields[place] = conversions / leaving[place], value / leaving[place]
-    pairs = sorted(moves)
+    weight = paths.conversions + paths.nulls
+    is_move = here != there
+    pairs, which = distinct((here * count + there)[is_move], count**2)
+    moves = np.bincount(which, journeys.spread(weight)[is_move], len(pairs))
+    froms, tos = np.divmod(pairs, count)
+    worth = (paths.conversions, np.where(paths.conversions > 0, paths.value, 0.0), weight)
+    *ended, left = (np.bincount(there[ends], each, count) for each in worth)
+    leaving = np.bincount(froms, moves, count) + left
+    yields = np.stack(ended, axis=1)
     return Chain(
-        members={channel: np.array(places, dtype=np.intp) for channel, places in members.items()},
-        here=np.array([here for here, _ in pairs], dtype=np.intp),
-        there=np.array([there for _, there in pairs], dtype=np.intp),
-        likely=np.array([moves[pair] / leaving[pair[0]] for pair in pairs]),
-        yields=yields,
-        best=np.array([[end[0] / end[2], end[1] / end[2]] for end in ends.values()]).max(axis=0),
-        longest=max(len(row.path) for row in table),
+        members={journeys.channels[code]: np.flatnonzero(states % size == code) + 1 for code in range(size)},
+        moves=csr_array((moves / leaving[froms], (froms, tos)), shape=(count, count)),
+        yields=yields / leaving[:, np.newaxis],
+        best=(yields[left > 0] / left[left > 0, np.newaxis]).max(axis=0),
+        longest=int(journeys.touches.max()),
     )
 
 
 def solve(chain: Chain) -> tuple[Yield, dict[str, Yield]]:
     """What the whole chain yields, and what of it passes through each channel. Raises `TooManyStates`."""
-    return inverted(chain) if chain.size <= STATES_INVERTED_MAX else iterated(chain)
+    if chain.size > STATES_INVERTED_MAX:
+        return iterated(chain)
+    if chain.size > STATES_FEW:
+        with suppress(TooManyStates):  # they end slowly, and an inversion takes as long for these as for any
+            return iterated(chain, STEPS_FEW)
+    return inverted(chain)
 
 
 def inverted(chain: Chain) -> tuple[Yield, dict[str, Yield]]:
     """`solve`, by the fundamental matrix."""
-    moving = np.eye(chain.size)
-    moving[chain.here, chain.there] -= chain.likely
-    fundamental = np.linalg.inv(moving)
+    fundamental = np.linalg.inv(np.eye(chain.size) - chain.moves.toarray())
     to_come = fundamental @ chain.yields
     lost = {}
     for channel, places in chain.members.items():
@@ -131,17 +134,13 @@ def inverted(chain: Chain) -> tuple[Yield, dict[str, Yield]]:
     return _yield(to_come[0]), lost
 
 
-def iterated(chain: Chain) -> tuple[Yield, dict[str, Yield]]:
+def iterated(chain: Chain, steps_max: int = STEPS_MAX) -> tuple[Yield, dict[str, Yield]]:
     """`solve`, by paths of more and more moves."""
-    starts = np.flatnonzero(np.diff(chain.here, prepend=-1))
-    rows = chain.here[starts]
-    likely = chain.likely[:, np.newaxis]
     # Columns: h; u of each channel; and, last, how much still moves.
     now = np.zeros((chain.size, 2 * len(chain.members) + 3))
     now[:, -1] = 1.0
-    for step in range(1, STEPS_MAX + 1):
-        after = np.zeros_like(now)
-        after[rows] = np.add.reduceat(likely * now[chain.there], starts, axis=0)
+    for step in range(1, steps_max + 1):
+        after = chain.moves @ now
         after[:, :2] += chain.yields
         for number, places in enumerate(chain.members.values(), 1):
             after[places, 2 * number : 2 * number + 2] = after[places, :2]

@@ -9,7 +9,10 @@ Source: the oldest of the single-touch rules; Google Analytics names it "First i
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from clickclock.attribution.models.journey import Journey
+from clickclock.attribution.models.journeys import Journeys, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +23,8 @@ class First:
 
     def weights(self, journey: Journey) -> list[float]:
         return [1, *[0] * (len(journey.channels) - 1)]
+
+    def weights_of_many(self, journeys: Journeys) -> Whole:
+        weights = np.zeros(len(journeys.channel), dtype=np.int64)
+        weights[journeys.starts] = 1
+        return weights

@@ -35,7 +35,7 @@ class Journey:
 
 
 class TimesNeeded(ValueError):
-    """This model weighs by time, and the journey has none; give times, or choose another model."""
+    """This model weighs by time, and there are no times here, as in every table of paths; choose another model."""
 
     def __init__(self) -> None:
         super().__init__(type(self).__doc__)

@@ -9,7 +9,10 @@ Source: the rule by which networks bill; Google Analytics names it "Last interac
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from clickclock.attribution.models.journey import Journey
+from clickclock.attribution.models.journeys import Journeys, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +23,8 @@ class Last:
 
     def weights(self, journey: Journey) -> list[float]:
         return [*[0] * (len(journey.channels) - 1), 1]
+
+    def weights_of_many(self, journeys: Journeys) -> Whole:
+        weights = np.zeros(len(journeys.channel), dtype=np.int64)
+        weights[journeys.ends] = 1
+        return weights

@@ -10,7 +10,10 @@ Source: Google Analytics, "Last non-direct click".
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from clickclock.attribution.models.journey import Journey
+from clickclock.attribution.models.journeys import Journeys, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,4 +30,12 @@ class LastNonDirect:
         chosen = next((place for place in range(last, -1, -1) if channels[place] not in self.direct), last)
         weights: list[float] = [0] * len(channels)
         weights[chosen] = 1
+        return weights
+
+    def weights_of_many(self, journeys: Journeys) -> Whole:
+        is_direct = np.array([channel in self.direct for channel in journeys.channels], dtype=np.bool_)
+        places = np.where(is_direct[journeys.channel], -1, np.arange(len(journeys.channel)))
+        chosen = journeys.reduced(np.maximum, places)
+        weights = np.zeros(len(journeys.channel), dtype=np.int64)
+        weights[np.where(chosen < 0, journeys.ends, chosen)] = 1
         return weights

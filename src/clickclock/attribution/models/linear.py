@@ -9,7 +9,10 @@ Source: Google Analytics, "Linear".
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from clickclock.attribution.models.journey import Journey
+from clickclock.attribution.models.journeys import Journeys, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +23,6 @@ class Linear:
 
     def weights(self, journey: Journey) -> list[float]:
         return [1] * len(journey.channels)
+
+    def weights_of_many(self, journeys: Journeys) -> Whole:
+        return np.ones(len(journeys.channel), dtype=np.int64)

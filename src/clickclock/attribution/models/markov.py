@@ -21,11 +21,13 @@ attribution modeling" (2016).
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
+
 from clickclock.attribution.models.chain import build, solve
-from clickclock.attribution.models.table import PathRow, Share, channels_of, merged
+from clickclock.attribution.models.table import PathRow, Paths, Share
 
 ORDER_MAX = 4
 """Beyond it nearly every state is seen once, and the chain only repeats the paths."""
@@ -72,18 +74,17 @@ def removal_effects(rows: Iterable[PathRow], order: int = 1, *, with_nulls: bool
 
     A value without a conversion has nothing to be a part of, and counts for nothing.
     """
-    table = merged(rows)
-    channels = channels_of(table)
-    counted = [row if with_nulls else row._replace(nulls=0) for row in table]
-    counted = [row for row in counted if row.conversions + row.nulls]
-    total = Share(sum(row.conversions for row in counted), sum(row.value for row in counted if row.conversions))
+    paths = Paths.of(rows).merged()
+    if not with_nulls:
+        paths = replace(paths, nulls=np.zeros(len(paths)))
+    counted = paths.only(np.flatnonzero(paths.conversions + paths.nulls))
+    total = Share(float(counted.conversions.sum()), float(counted.value[counted.conversions > 0].sum()))
     if not total.conversions:
-        return Effects(dict.fromkeys(channels, 0.0), dict.fromkeys(channels, 0.0), total, 0.0)
+        none = dict.fromkeys(paths.journeys.channels, 0.0)
+        return Effects(none, none, total, 0.0)
     whole, lost = solve(build(counted, order))
-    conversions, value = dict.fromkeys(channels, 0.0), dict.fromkeys(channels, 0.0)
-    for channel, (conversions_lost, value_lost) in lost.items():
-        conversions[channel] = _part(conversions_lost, whole[0])
-        value[channel] = _part(value_lost, whole[1])
+    conversions = {channel: _part(conversions, whole[0]) for channel, (conversions, _) in lost.items()}
+    value = {channel: _part(value, whole[1]) for channel, (_, value) in lost.items()}
     return Effects(conversions, value, total, whole[0])
 
 

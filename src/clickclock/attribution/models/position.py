@@ -10,7 +10,10 @@ Source: Google Analytics, "Position based".
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from clickclock.attribution.models.journey import Journey
+from clickclock.attribution.models.journeys import Journeys, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +27,9 @@ class Position:
         if between <= 0:
             return [1] * len(journey.channels)
         return [2 * between, *[1] * between, 2 * between]
+
+    def weights_of_many(self, journeys: Journeys) -> Whole:
+        between = np.maximum(journeys.touches - 2, 0)
+        weights = np.ones(len(journeys.channel), dtype=np.int64)
+        weights[journeys.starts] = weights[journeys.ends] = np.where(between, 2 * between, 1)
+        return weights

@@ -11,9 +11,9 @@ form: each path's conversions are split equally over its distinct channels.
 Source: Zhao, Mahboobi, Bagheri, "Shapley Value Methods for Attribution Modeling in Online Advertising" (2018).
 
 The conversion-rate game: v(T) is the conversion rate of the paths whose channels are exactly T, and 0 where there are
-none. Each observed set S plays it among its own channels; its value there times its paths gives its conversions. A
-channel whose company lowers the rate gets a negative part.
-Source: the subset game of the Python package marketing-attribution-models (DP6).
+none. Each set that converted plays it among its own channels; its value there times its paths gives its conversions. A
+channel whose company lowers the rate gets a negative part. For the value, v(T) is the value per path.
+Source: the Python package marketing-attribution-models (DP6), there only over a path's last four channels.
 
 >>> Shapley().weights(Journey(("google", "mail", "google")))
 [1, 2, 1]
@@ -21,11 +21,20 @@ Source: the subset game of the Python package marketing-attribution-models (DP6)
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb, lcm
 
+import numpy as np
+from numpy.typing import NDArray
+
 from clickclock.attribution.models.journey import Journey
-from clickclock.attribution.models.table import PathRow, Share, channels_of, merged
+from clickclock.attribution.models.journeys import Journeys, distinct, offsets_of
+from clickclock.attribution.models.table import PathRow, Paths, Share
+
+WHOLE_MAX = 2**53
+"""The whole numbers that a float holds; beyond, hundreds of touchpoints, the weights are the floats nearest to 1/n."""
+COUNT_WHOLE = 40
+"""The least common multiple of all numbers up to here is no more than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +46,20 @@ class Shapley:
     def weights(self, journey: Journey) -> list[float]:
         touches = Counter(journey.channels)
         whole = lcm(*touches.values())
+        if whole > WHOLE_MAX:
+            return [1 / touches[channel] for channel in journey.channels]
         return [whole // touches[channel] for channel in journey.channels]
+
+    def weights_of_many(self, journeys: Journeys) -> NDArray[np.float64]:
+        touches = journeys.touches_of_channel
+        # As long as no count is above this, neither is the multiple.
+        small = np.minimum(touches, COUNT_WHOLE)
+        whole = journeys.reduced(np.lcm, small)
+        starts, ends = journeys.starts, journeys.ends
+        for number in np.flatnonzero(journeys.reduced(np.maximum, touches) > COUNT_WHOLE).tolist():
+            multiple = lcm(*set(touches[starts[number] : ends[number] + 1].tolist()))
+            whole[number] = multiple if multiple <= WHOLE_MAX else 1
+        return journeys.spread(whole) / touches
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +67,30 @@ class ShapleyRate:
     """The conversion-rate game, on a table with `nulls`."""
 
     def credit(self, rows: Iterable[PathRow]) -> dict[str, Share]:
-        table = merged(rows)
-        channels = channels_of(table)
-        bits = {channel: 1 << place for place, channel in enumerate(channels)}
-        sums: dict[int, tuple[float, float, float]] = {}
-        for path, conversions, value, nulls in table:
-            members = sum(bits[channel] for channel in set(path))
-            old = sums.get(members, (0.0, 0.0, 0.0))
-            sums[members] = (old[0] + conversions, old[1] + value, old[2] + conversions + nulls)
-        paths = {members: count for members, (_, _, count) in sums.items() if count}
-        by_conversions = _played({members: sums[members][0] / count for members, count in paths.items()}, paths)
-        by_value = _played({members: sums[members][1] / count for members, count in paths.items()}, paths)
+        paths = Paths.of(rows)
+        sets = replace(paths, journeys=as_sets(paths.journeys)).merged()
+        bits = {channel: 1 << place for place, channel in enumerate(sets.journeys.channels)}
+        table = [(sum(bits[channel] for channel in row.path), row) for row in sets if row.conversions + row.nulls]
+        count = {members: row.conversions + row.nulls for members, row in table}
+        by_conversions = _played({members: row.conversions / count[members] for members, row in table}, count)
+        by_value = _played({members: row.value / count[members] for members, row in table}, count)
         return {channel: Share(by_conversions.get(bit, 0.0), by_value.get(bit, 0.0)) for channel, bit in bits.items()}
 
 
+def as_sets(journeys: Journeys) -> Journeys:
+    """Each journey with its channels once, in the order of their places."""
+    size = len(journeys.channels)
+    members, _ = distinct(journeys.spread(np.arange(len(journeys)) * size) + journeys.channel, len(journeys) * size)
+    number, channel = np.divmod(members, max(size, 1))
+    return Journeys(offsets_of(np.bincount(number, minlength=len(journeys))), channel, journeys.channels)
+
+
 def _played(rates: Mapping[int, float], paths: Mapping[int, float]) -> dict[int, float]:
-    """The sum over all sets of their paths times each member's Shapley value, by the member's bit."""
+    """The sum over all sets with a rate of their paths times each member's Shapley value, by the member's bit."""
     credit: dict[int, float] = {}
-    for members, count in paths.items():
-        for bit, part in _values(members, rates).items():
-            credit[bit] = credit.get(bit, 0.0) + count * part
+    for members, rate in rates.items():
+        for bit, part in _values(members, rates).items() if rate else ():
+            credit[bit] = credit.get(bit, 0.0) + paths[members] * part
     return credit
 
 

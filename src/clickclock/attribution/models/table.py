@@ -8,11 +8,19 @@ rows means nothing, and neither does a row that comes in two parts.
 Share(conversions=1.5, value=15.0)
 """
 
-from collections.abc import Iterable, Sequence
-from math import isfinite
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from clickclock.attribution.models.journey import Journey, JourneyModel
+import numpy as np
+from numpy.typing import NDArray
+
+from clickclock.attribution.models.journey import JourneyModel
+from clickclock.attribution.models.journeys import Journeys, Whole, journeys_of, weights
+
+Numbers = NDArray[np.float64]
+FAULTS_TOLD_MAX = 10
+"""Who reads more than that mends the program that wrote the table."""
 
 
 class PathRow(NamedTuple):
@@ -34,7 +42,13 @@ class Share(NamedTuple):
 
 
 class BadPath(ValueError):
-    """This row is no path; the text says which and why."""
+    """Rows that are no paths; the text says which and why, a line for each."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        told = list(faults[:FAULTS_TOLD_MAX])
+        if len(faults) > len(told):
+            told.append(f"… and {len(faults) - len(told):,} more.")
+        super().__init__("\n".join(told))
 
 
 class TableModel(Protocol):
@@ -44,36 +58,77 @@ class TableModel(Protocol):
         """Each channel's share, by channel name; they sum to the table's totals. Raises `BadPath`."""
 
 
-def merged(rows: Iterable[PathRow]) -> list[PathRow]:
-    """The rows with equal paths added up, sorted by path. Raises `BadPath`."""
-    sums: dict[tuple[str, ...], tuple[float, float, float]] = {}
-    for number, (path, conversions, value, nulls) in enumerate(rows, 1):
-        if not path:
-            raise BadPath(f"Row {number} has no channel.")
-        for name, given in (("conversions", conversions), ("value", value), ("nulls", nulls)):
-            if not (isfinite(given) and given >= 0):
-                raise BadPath(f"Row {number} has {given} as its {name}; give a number of at least 0.")
-        if known := sums.get(path):
-            sums[path] = (known[0] + conversions, known[1] + value, known[2] + nulls)
-        else:
-            sums[path] = (conversions, value, nulls)
-    return [PathRow(path, *sums[path]) for path in sorted(sums)]
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """A table of paths as columns, which is also its rows: a path is a journey without times. Raises `BadPath`."""
+
+    journeys: Journeys
+    conversions: Numbers
+    value: Numbers
+    nulls: Numbers
+
+    def __post_init__(self) -> None:
+        faults = [
+            (place, f"Row {place + 1} has {numbers[place]} as its {name}; give a number of at least 0.")
+            for name, numbers in (("conversions", self.conversions), ("value", self.value), ("nulls", self.nulls))
+            for place in np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0))).tolist()
+        ]
+        if faults:
+            raise BadPath([sentence for _, sentence in sorted(faults)])
+
+    @classmethod
+    def of(cls, rows: Iterable[PathRow]) -> "Paths":
+        """The rows as columns, which they may be already; the channels sorted, and no other than theirs."""
+        if isinstance(rows, cls):
+            return replace(rows, journeys=rows.journeys.tidied())
+        rows = list(rows)
+        if empty := [f"Row {number} has no channel." for number, row in enumerate(rows, 1) if not row.path]:
+            raise BadPath(empty)
+        journeys = journeys_of([row.path for row in rows])
+        numbers = np.array([row[1:] for row in rows], np.float64).reshape(-1, 3)
+        return cls(journeys, *numbers.T)
+
+    def __len__(self) -> int:
+        return len(self.journeys)
+
+    def __iter__(self) -> Iterator[PathRow]:
+        numbers = zip(self.conversions.tolist(), self.value.tolist(), self.nulls.tolist(), strict=True)
+        for journey, each in zip(self.journeys, numbers, strict=True):
+            yield PathRow(journey.channels, *each)
+
+    def merged(self) -> "Paths":
+        """The rows with equal paths added up."""
+        firsts, which = self.journeys.alike()
+        columns = (self.conversions, self.value, self.nulls)
+        sums = (np.bincount(which, each, len(firsts)).astype(np.float64) for each in columns)
+        return Paths(self.journeys.only(firsts), *sums)
+
+    def only(self, numbers: Whole) -> "Paths":
+        """Some of the rows, by their numbers."""
+        columns = (self.conversions[numbers], self.value[numbers], self.nulls[numbers])
+        return Paths(self.journeys.only(numbers), *columns)
+
+    def by_channel(self, of_touchpoint: Numbers) -> dict[str, float]:
+        """Numbers of the touchpoints, added up by channel."""
+        sums = np.bincount(self.journeys.channel, of_touchpoint, len(self.journeys.channels))
+        return dict(zip(self.journeys.channels, sums.tolist(), strict=True))
 
 
-def channels_of(rows: Sequence[PathRow]) -> list[str]:
-    """Every channel of the rows, sorted."""
-    return sorted({channel for row in rows for channel in row.path})
+def path_rows(journeys: Journeys) -> Paths:
+    """The distinct paths of journeys, each with as many conversions as there are journeys of it; no value, no nulls.
+
+    Whatever the order of the journeys, that of the paths is the same.
+    """
+    none = np.zeros(len(journeys))
+    return Paths(replace(journeys.tidied(), time_ms=None, order_ms=None), none + 1, none, none).merged()
 
 
 def credit_paths(model: JourneyModel, rows: Iterable[PathRow]) -> dict[str, Share]:
     """Each channel's share where `model` splits every path by itself. Raises `BadPath`, `TimesNeeded`."""
-    table = merged(rows)
-    conversions = dict.fromkeys(channels_of(table), 0.0)
-    value = dict(conversions)
-    for row in table:
-        weights = model.weights(Journey(row.path))
-        total = sum(weights)
-        for channel, weight in zip(row.path, weights, strict=True):
-            conversions[channel] += row.conversions * weight / total
-            value[channel] += row.value * weight / total
+    paths = Paths.of(rows)
+    journeys = paths.journeys
+    weight = weights(model, journeys).astype(np.float64)
+    part = weight / journeys.spread(journeys.reduced(np.add, weight))
+    conversions = paths.by_channel(part * journeys.spread(paths.conversions))
+    value = paths.by_channel(part * journeys.spread(paths.value))
     return {channel: Share(conversions[channel], value[channel]) for channel in conversions}

@@ -12,7 +12,11 @@ Source: Google Analytics, "Time decay", with its half-life of 7 days.
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from clickclock.attribution.models.journey import Journey, TimesNeeded
+from clickclock.attribution.models.journeys import Journeys
 
 DAY_MS = 86_400_000
 
@@ -34,3 +38,12 @@ class TimeDecay:
             raise TimesNeeded
         last_ms = times_ms[-1]
         return [2.0 ** ((time_ms - last_ms) / self.half_life_ms) for time_ms in times_ms]
+
+    def weights_of_many(self, journeys: Journeys) -> NDArray[np.float64]:
+        times_ms = journeys.time_ms
+        if times_ms is None:
+            raise TimesNeeded
+        lasts_ms = journeys.spread(times_ms[journeys.ends])
+        halvings = (times_ms - lasts_ms) / self.half_life_ms
+        # One by one: numpy has a power of its own, whose last digit may differ from Python's.
+        return np.fromiter(map((2.0).__pow__, halvings.tolist()), np.float64, len(halvings))

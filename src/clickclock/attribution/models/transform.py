@@ -24,6 +24,10 @@ Path = tuple[str, ...]
 Transform = Callable[[Path], Path]
 
 
+class NoTransform(ValueError):
+    """There is no such transform; the text says which there are."""
+
+
 def unique(path: Path) -> Path:
     """The path as it is: every touchpoint counts."""
     return path
@@ -48,3 +52,10 @@ TRANSFORMS: Mapping[str, Transform] = MappingProxyType(
     {"unique": unique, "exposure": exposure, "first": first, "frequency": frequency}
 )
 """Every transform, by name."""
+
+
+def transform_of(name: str) -> Transform:
+    """The transform of this name. Raises `NoTransform`."""
+    if name not in TRANSFORMS:
+        raise NoTransform(f"There is no transform {name}; there are {', '.join(TRANSFORMS)}.")
+    return TRANSFORMS[name]

@@ -1,0 +1,109 @@
+"""Runs of attribution: an `Attributor` made from the configuration, and run.
+
+Never listens anywhere and starts no service. Invariants: it writes the lake among others, as compactions do; what it
+puts aside on disk goes when it ends, and what a run left that was killed goes with the next one.
+
+>>> run(load(None, {}, {}), full=False).is_new   # doctest: +SKIP
+True
+"""
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pyarrow as pa
+
+from clickclock.app.accounts import policies_of
+from clickclock.app.holding import make_data_dir, sole
+from clickclock.app.lake import lake_of
+from clickclock.app.models import known_models
+from clickclock.app.turns import among_others
+from clickclock.attribution.attributor import Attributor, Ran, Settings
+from clickclock.attribution.engines import Engine
+from clickclock.attribution.engines.duckdb import DuckDB
+from clickclock.attribution.models import BUILT_IN, NoModel
+from clickclock.attribution.result import Result
+from clickclock.foundation.clock import SystemClock
+from clickclock.foundation.config import Config
+from clickclock.foundation.errors import ConfigurationError, Fault
+
+_SCRATCH = "run"
+
+
+def run(config: Config, *, full: bool) -> Ran:
+    """Credit what is new, or everything; see `Attributor.step`. Raises `ConfigurationError` for a model or engine."""
+    make_data_dir(config.data_dir)
+    # Arrow's own allocator gives memory back and gets it again, which costs a run some seconds of the system's time.
+    pa.set_memory_pool(pa.system_memory_pool())
+    one_run = sole(config.data_dir, "run-lock", "credits orders", waits=True)
+    with one_run, among_others(config.data_dir), _scratch(config) as folder:
+        attributor = Attributor(
+            lake_of(config),
+            _engine(config, folder),
+            settings_of(config),
+            SystemClock(),
+            code_version=version("clickclock"),
+            scratch=folder,
+            history_days=config.lake_history_days,
+        )
+        return asyncio.run(attributor.step(full=full))
+
+
+def versions(config: Config) -> list[Result]:
+    """The result versions, oldest first."""
+    return lake_of(config).results()
+
+
+def settings_of(config: Config) -> Settings:
+    """By which rules a configuration credits. Raises `ConfigurationError`, naming every model that there is not."""
+    asked = config.attribution_models or {name: {} for name in BUILT_IN}
+    known = known_models()
+    factories, models, faults = {}, {}, []
+    for name, given in asked.items():
+        settings = {key: value for key, value in given.items() if key != "model"}
+        of = given.get("model", name)
+        if of not in known:
+            sentence = f"There is no model {of}; there are {', '.join(sorted(known))}."
+            faults.append(Fault(f"attribution_models.{name}", sentence))
+            continue
+        try:
+            known[of](**settings)
+        except (NoModel, TypeError, ValueError) as error:
+            faults.append(Fault(f"attribution_models.{name}", f"The model cannot be made so: {error}"))
+            continue
+        factories[name], models[name] = known[of], settings
+    if faults:
+        raise ConfigurationError("The configuration is not usable; mend the named models.", faults)
+    return Settings(policies_of(config), models, factories)
+
+
+def _engine(config: Config, folder: Path) -> Engine:
+    lake = lake_of(config)
+    if config.attribution_engine == "spark":
+        # Here and not at the top: it is an optional part.
+        from clickclock.attribution.engines.spark import Spark  # noqa: PLC0415 (see the line above)
+
+        return Spark(config.spark_master, scratch=folder)
+    return DuckDB(
+        memory_mb=config.attribution_memory_mb,
+        threads=config.attribution_threads,
+        temp_dir=folder,
+        storage_options=lake.storage_options,
+    )
+
+
+@contextmanager
+def _scratch(config: Config) -> Iterator[Path]:
+    """A folder for what does not fit into memory. There is one run at a time, so whatever is there is left over."""
+    parent = config.data_dir.absolute() / _SCRATCH
+    shutil.rmtree(parent, ignore_errors=True)
+    parent.mkdir(mode=0o700)
+    folder = Path(mkdtemp(dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(parent, ignore_errors=True)

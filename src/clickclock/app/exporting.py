@@ -1,0 +1,44 @@
+"""Exports to ad networks: an `Exporter` made from the configuration, and run.
+
+Never sends anything: what it makes are files in the data folder, or wherever it is told. Invariant: without another
+word, files go where they went before, so that what was cut off is completed.
+
+>>> export(config, Wanted("last")).files   # doctest: +SKIP
+[]
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from clickclock.app.accounts import policies_of
+from clickclock.app.holding import make_data_dir
+from clickclock.app.lake import lake_of
+from clickclock.app.turns import among_others
+from clickclock.attribution.exporter import Exported, Exporter, Wanted
+from clickclock.attribution.outbox import Outbox
+from clickclock.attribution.upload import Network
+from clickclock.foundation.clock import SystemClock
+from clickclock.foundation.config import Config
+
+
+def export(
+    config: Config,
+    *,
+    networks: Iterable[str] = (),
+    client_id: str | None = None,
+    model: str | None = None,
+    conversion_name: str | None = None,
+    output: Path | None = None,
+) -> Exported:
+    """Write what networks do not know yet; see `Exporter.step`. What is not given is as configured, or everything."""
+    make_data_dir(config.data_dir)
+    chosen = tuple(map(Network, networks)) or tuple(Network)
+    wanted = Wanted(model or config.upload_model, chosen, client_id, conversion_name or config.google_conversion_name)
+    outbox = Outbox(output or folder_of(config))
+    with among_others(config.data_dir):
+        return Exporter(lake_of(config), policies_of(config), SystemClock(), outbox).step(wanted)
+
+
+def folder_of(config: Config) -> Path:
+    """Where the files of a configuration go."""
+    return config.data_dir / "exports"

@@ -1,0 +1,52 @@
+"""The models of this installation: those that are built in, and those that other packages bring by an entry point.
+
+Never loads a model that nobody asks for, so that one that is broken stands in nobody else's way. Invariant: a name
+means one model; two packages that bring the same name are refused, and neither is chosen.
+
+>>> sorted(known_models())[:3]
+['first', 'last', 'last_non_direct']
+"""
+
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from clickclock.attribution.models import Factory, JourneyModel, Model, NoModel, registry
+
+GROUP = "clickclock.models"
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """Makes a model that a package brings, and loads it for that. Raises `NoModel` if it cannot be, or is none."""
+
+    entry: EntryPoint
+
+    def __call__(self, **settings: Any) -> Model:
+        try:
+            factory = self.entry.load()
+        except Exception as error:  # others' code, which may raise anything
+            raise NoModel(f"{self} cannot be loaded: {type(error).__name__}: {error}.") from error
+        model: Model = factory(**settings)
+        if not isinstance(model, JourneyModel) and not callable(getattr(model, "credit", None)):
+            raise NoModel(f"{self} is none: it has neither `weights` and `needs_times`, nor `credit`.")
+        return model
+
+    def __str__(self) -> str:
+        return f"The model {self.entry.name} of {_package(self.entry)}"
+
+
+def known_models() -> dict[str, Factory]:
+    """Every model by name. Raises `NoModel` for a name that is taken."""
+    entries: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=GROUP):
+        other = entries.setdefault(entry.name, entry)
+        if other.value != entry.value:
+            raise NoModel(
+                f"{_package(other)} and {_package(entry)} both bring a model {entry.name}; uninstall one of them."
+            )
+    return registry({name: Brought(entry) for name, entry in entries.items()})
+
+
+def _package(entry: EntryPoint) -> str:
+    return f"the package {entry.dist.name}" if entry.dist is not None else entry.value

@@ -1,0 +1,51 @@
+"""A file with a table, as Arrow: CSV, NDJSON or Parquet, the first two also compressed by gzip.
+
+Never judges what is in it. Invariant: the column that is named as text is text, however much it looks like numbers or
+dates; another one is of numbers only if each of its values is one.
+
+>>> read_table("paths.csv.gz", text="path").num_columns   # doctest: +SKIP
+4
+"""
+
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import csv, json, parquet
+
+from clickclock.attribution.archive import DELIMITERS, Format, format_of
+from clickclock.foundation.errors import Malformed
+
+STANDARD_INPUT = "-"
+
+
+def read_table(file: str, text: str) -> pa.Table:
+    """The table of a file, whose ending says what it is, or of CSV on standard input. Raises `Malformed`."""
+    form = Format.CSV if file == STANDARD_INPUT else format_of(Path(file))
+    texts = {text: pa.string()}
+    try:
+        match form:
+            case Format.CSV:
+                content = _content(file)
+                delimiter = max(DELIMITERS, key=content.partition(b"\n")[0].decode("utf-8", "replace").count)
+                return csv.read_csv(
+                    pa.py_buffer(content),
+                    parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                    convert_options=csv.ConvertOptions(column_types=texts, null_values=[""]),
+                )
+            case Format.NDJSON:
+                options = json.ParseOptions(explicit_schema=pa.schema(texts), newlines_in_values=False)
+                return json.read_json(pa.py_buffer(_content(file)), parse_options=options)
+            case Format.PARQUET:
+                return parquet.ParquetFile(file).read()
+    except (OSError, pa.ArrowException) as error:
+        raise Malformed(f"{file} cannot be read: {str(error).rstrip('.')}.") from error
+    raise Malformed(f"{file}: its ending does not say what it is; let it be .csv, .ndjson or .parquet.")
+
+
+def _content(file: str) -> bytes:
+    if file == STANDARD_INPUT:
+        return sys.stdin.buffer.read()
+    with pa.input_stream(file, compression="detect") as stream:
+        found: bytes = stream.read()
+    return found

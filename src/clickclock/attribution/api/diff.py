@@ -1,0 +1,56 @@
+"""`GET /attribution/diff`: every order that differs between two result versions, and why.
+
+Parse, call, render. Never compares anything. Invariant: it is the same comparison as the command line's.
+
+>>> read({"from": ["3"], "to": ["4"]})
+Wanted(before=3, after=4, client_id=None, limit=1000)
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clickclock.attribution.difference import LIMIT, LIMIT_MAX, document
+from clickclock.attribution.parameters import Parameters, text_of, version_of
+
+if TYPE_CHECKING:
+    from clickclock.attribution.api.desk import Desk, Reply
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which versions, of which client if of one alone, and of how many orders to tell why they differ."""
+
+    before: int
+    after: int
+    client_id: str | None
+    limit: int
+
+
+def read(given: Mapping[str, Sequence[str]]) -> Wanted:
+    """What is asked. Raises `Malformed` naming every fault."""
+    parameters = Parameters(given)
+    before = parameters.one("from", version_of, required=True)
+    after = parameters.one("to", version_of, required=True)
+    client_id = parameters.one("clientId", text_of)
+    limit = parameters.one("limit", _limit_of)
+    parameters.finish()
+    assert before is not None
+    assert after is not None
+    return Wanted(before, after, client_id, limit or LIMIT)
+
+
+def answer(desk: "Desk", wanted: Wanted) -> "Reply":
+    """The comparison."""
+    # Only the process that answers gets here; the service has no use for what these load.
+    from clickclock.attribution.api.desk import reply  # noqa: PLC0415 (see the line above)
+    from clickclock.attribution.comparer import Comparer  # noqa: PLC0415 (see the line above)
+
+    found = Comparer(desk.lake).compare(wanted.before, wanted.after, wanted.client_id, wanted.limit)
+    return reply({"status": "success", "diff": document(found)})
+
+
+def _limit_of(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(LIMIT_MAX)) and 0 < int(text) <= LIMIT_MAX):
+        raise ValueError(f"Give a number from 1 to {LIMIT_MAX}.")
+    return int(text)

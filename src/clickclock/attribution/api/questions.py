@@ -1,0 +1,82 @@
+"""What people ask of attribution over HTTP: each path with what reads its question; the rest is the same for all.
+
+Never reads the lake: the process that answers does (`asking.py`). Invariants: a question is refused with all its faults
+before anybody is asked; who leaves before the answer is not answered.
+
+>>> sorted(READERS)
+['diff', 'order', 'report', 'versions']
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from clickclock.attribution.api import diff, order_proof, report, versions
+from clickclock.attribution.api.asking import Answer, Asker
+from clickclock.foundation.errors import Fault, Malformed
+from clickclock.foundation.problem import MethodNotAllowed
+
+ALLOWED: Final = ("GET", "HEAD")
+PARAMETERS_MAX: Final = 100
+READERS: Final[Mapping[str, Callable[[Mapping[str, Sequence[str]]], Any]]] = {
+    "report": report.read,
+    "versions": versions.read,
+    "order": order_proof.read,
+    "diff": diff.read,
+}
+"""By the last part of the path; `answering.ANSWERS` has the other half."""
+
+
+class Question:
+    """The endpoint of one path."""
+
+    def __init__(self, name: str, asker: Asker) -> None:
+        self._name = name
+        self._asker = asker
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or raise what `problem.py` turns into an answer."""
+        request = Request(scope)
+        if request.method not in ALLOWED:
+            raise MethodNotAllowed(ALLOWED)
+        question = READERS[self._name](_parameters(scope["query_string"]))
+        if request.method == "HEAD":
+            await Response(headers={"cache-control": "no-store"})(scope, receive, send)
+            return
+        asking = asyncio.ensure_future(self._asker.ask(self._name, question))
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            await asyncio.wait([asking, gone], return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                await _answered(asking.result())(scope, receive, send)
+        finally:
+            asking.cancel()
+            gone.cancel()
+
+
+def _answered(answer: Answer) -> Response:
+    size = sum(map(len, answer.pieces))
+    headers = {"cache-control": "no-store", "content-length": str(size), **answer.outcome.headers}
+    return StreamingResponse(_each(answer.pieces), headers=headers, media_type=answer.outcome.media_type)
+
+
+async def _each(pieces: list[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _parameters(raw: bytes) -> dict[str, list[str]]:
+    try:
+        return parse_qs(raw.decode(), keep_blank_values=True, errors="strict", max_num_fields=PARAMETERS_MAX)
+    except ValueError as error:
+        raise Malformed("The query string cannot be read.", [Fault("", "Give few parameters, in UTF-8.")]) from error

@@ -1,0 +1,184 @@
+"""Affected: who could have changed since a version, each since when; and which orders were amended, are new, or gone.
+
+Never looks at a credit but to see who had no click. Invariant: whoever is not named has the rows that he had. What a
+click changes lies after it: it can spend a click id, make a repeat or a flood, and be credited, all of it later on.
+Only who is someone else now, who lost a click, or who had none, is looked at in full.
+
+>>> find_affected(lake, engine, world, result).numbers   # doctest: +SKIP
+array([], dtype=int64)
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from clickclock.attribution import months
+from clickclock.attribution.attributor import people
+from clickclock.attribution.attributor.keys import KEY, Keys
+from clickclock.attribution.attributor.moments import Moments, moments_of, since_of, together
+from clickclock.attribution.attributor.neighbours import neighbours
+from clickclock.attribution.attributor.orders import READ, Orders, folded
+from clickclock.attribution.attributor.people import KINDS, Who
+from clickclock.attribution.attributor.walker import Since
+from clickclock.attribution.attributor.world import World
+from clickclock.attribution.engines import Engine
+from clickclock.attribution.identity import Persons
+from clickclock.attribution.journey import Reason
+from clickclock.attribution.lake import CREDITS, IDENTITIES, ORDERS, TOUCHES, Changes, Lake, Table
+from clickclock.attribution.policy import Policies
+from clickclock.attribution.result import Result
+
+Numbers = NDArray[np.int64]
+_NONE: Final = np.empty(0, np.int64)
+_TOUCHED: Final = (*KINDS, "id", "received_us", "time_ms", "ad", "click_id", "parameters", "network")
+
+
+@dataclass(frozen=True, eq=False)
+class Affected:
+    """What has to be looked at again."""
+
+    since: Since
+    nobodys: Numbers
+    """Orders, by number, that have no person and are new, amended, or had one."""
+    gone: pa.Table
+    """`client_id` and `order_id` of orders that were there and are not any more."""
+    months: frozenset[str]
+    """In which orders that are new, amended or gone are placed, or were."""
+    persons_then: Persons
+
+
+def find_affected(lake: Lake, engine: Engine, world: World, before: Result) -> Affected:
+    """Who could have changed since `before`. Raises `VersionGone` if the lake does not know any more what changed."""
+    then = _persons_then(lake, before)
+    amended = _amended(lake, world, before)
+    new, gone = _touches(lake, world, before)
+    whole = [people.moved(then, world.persons)]
+    for known in (then, world.persons):
+        who = people.who_is([gone[kind] for kind in KINDS], known)
+        whole.append(who.person[who.is_known])
+    concerned = neighbours(lake, engine, world, pa.concat_tables([new, gone]))
+    clicked = [_of_clicks(world, touches) for touches in (new, concerned)]
+    without = _without_click(lake, before)
+    whole += [np.intersect1d(moments.person, without) for moments in clicked]
+    moments = together([*clicked, *_of_orders(world, amended, then)])
+    return Affected(
+        since=since_of(
+            moments, np.unique(np.concatenate(whole)), world.who, world.orders.table["placed_ms"].to_numpy()
+        ),
+        nobodys=_nobodys(world, amended, then),
+        gone=amended.gone,
+        months=amended.months,
+        persons_then=then,
+    )
+
+
+def _persons_then(lake: Lake, before: Result) -> Persons:
+    batches = lake.scan(IDENTITIES.name, version=before.identities_version)
+    return people.persons_of(
+        pa.Table.from_batches((batch.cast(IDENTITIES.schema) for batch in batches), IDENTITIES.schema)
+    )
+
+
+def _without_click(lake: Lake, before: Result) -> Numbers:
+    """The persons who had orders, and no click at all: the reason of those orders changes with the first one."""
+    where = pc.field("reason") == Reason.NO_CLICK
+    batches = lake.scan(CREDITS, where, ["person"], before.credits_version)
+    return np.unique(np.concatenate([_NONE, *(batch["person"].to_numpy() for batch in batches)]))
+
+
+# --- clicks ---
+
+
+def _touches(lake: Lake, world: World, before: Result) -> tuple[pa.Table, pa.Table]:
+    """The touches that are new, and those that are gone."""
+    changes = lake.changes(TOUCHES.name, before.touches_version)
+    return _net(lake, TOUCHES, changes, _TOUCHED)
+
+
+def _net(lake: Lake, table: Table, changes: Changes, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """Rows that came and rows that went. What was only written again, with others or without, is in neither."""
+    schema = pa.schema([table.schema.field(name) for name in columns])
+    added, removed = (lake.rows(table.name, files, schema) for files in (changes.added, changes.removed))
+    if not removed.num_rows:
+        return added, removed
+    ids = pa.chunked_array([*added["id"].chunks, *removed["id"].chunks], pa.string())
+    signs = np.concatenate([np.ones(added.num_rows, np.int64), np.full(removed.num_rows, -1)])
+    sums = pa.table({"id": ids, "sign": signs}).group_by("id").aggregate([("sign", "sum")])
+    found = []
+    for rows, is_wanted in ((added, pc.greater(sums["sign_sum"], 0)), (removed, pc.less(sums["sign_sum"], 0))):
+        mine = rows.filter(pc.is_in(rows["id"], sums["id"].filter(is_wanted).combine_chunks()))
+        found.append(mine.take(pa.array(np.unique(mine["id"].to_numpy(), return_index=True)[1])))
+    return found[0], found[1]
+
+
+def _of_clicks(world: World, touches: pa.Table) -> Moments:
+    who = people.who_is([touches[kind] for kind in KINDS], world.persons)
+    ads = world.facts.ads
+    client = ads.client[ads.find(touches["ad"].to_numpy()[who.is_known])]
+    at_ms = touches["time_ms"].to_numpy()[who.is_known]
+    return moments_of(who.person[who.is_known], at_ms, client, ads.clients, world.policies)
+
+
+# --- orders ---
+
+
+@dataclass(frozen=True, eq=False)
+class _Amended:
+    now: Numbers
+    """The numbers of orders that are new or amended."""
+    then: Orders
+    """What those were before that were there, and those that are gone."""
+    gone: pa.Table
+    months: frozenset[str]
+    """Those of both."""
+
+
+def _amended(lake: Lake, world: World, before: Result) -> _Amended:
+    changes = lake.changes(ORDERS.name, before.orders_version)
+    came, went = _net(lake, ORDERS, changes, READ)
+    keys = Keys(pa.concat_tables([came, went]))
+    orders = world.orders.table
+    now = np.flatnonzero(keys.among(orders))
+    said = world.amendments.filter(pa.array(keys.among(world.amendments)))
+    said = said.filter(pc.invert(pc.is_in(said["id"], came["id"].combine_chunks())))
+    then = folded(pa.concat_tables([said, went.select(said.column_names).cast(said.schema)]), world.policies)
+    gone = then.table.filter(pa.array(~Keys(orders.take(pa.array(now))).among(then.table)))
+    month = np.append(
+        _placed(then.table, then.table["placed_ms"].to_numpy(), world.policies).month, world.facts.month[now]
+    )
+    names = frozenset(months.name(each) for each in np.unique(month).tolist())
+    return _Amended(now, then, gone.select(KEY), names)
+
+
+def _of_orders(world: World, amended: _Amended, then: Persons) -> Iterator[Moments]:
+    """When orders that changed were placed, before and now: they themselves are wanted, too."""
+    now = world.orders.table.take(pa.array(amended.now))
+    for orders, known in ((now, world.persons), (amended.then.table, then), (amended.then.table, world.persons)):
+        who = persons_of_orders(orders, known)
+        mine = orders.filter(pa.array(who.is_known))
+        found = _placed(mine, who.person[who.is_known], world.policies)
+        yield replace(found, after_ms=found.after_ms - 1)
+
+
+def _placed(orders: pa.Table, person: Numbers, policies: Policies) -> Moments:
+    clients = orders["client_id"].combine_chunks().dictionary_encode()
+    names = clients.dictionary.to_pylist()
+    return moments_of(person, orders["placed_ms"].to_numpy(), clients.indices.to_numpy(), names, policies)
+
+
+def persons_of_orders(orders: pa.Table, known: Persons) -> Who:
+    """The persons of rows of orders."""
+    nothing = pa.nulls(orders.num_rows, pa.int64())
+    return people.who_is([orders[kind] if kind in orders.column_names else nothing for kind in KINDS], known)
+
+
+def _nobodys(world: World, amended: _Amended, then: Persons) -> Numbers:
+    was = persons_of_orders(world.orders.table, then)
+    is_wanted = was.is_known.copy()
+    is_wanted[amended.now] = True
+    return np.flatnonzero(is_wanted & ~world.who.is_known)

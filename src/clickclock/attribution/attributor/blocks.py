@@ -1,0 +1,185 @@
+"""Journeys on their way to credits: put aside on disk as they come, person by person, and taken up order by order.
+
+Never holds more than a block of orders in memory. Invariants: all rows of an order are in one block, its touchpoints
+in time order; blocks rise with the orders' numbers.
+
+>>> with Blocks(Path("/tmp")) as blocks:   # doctest: +SKIP
+...     blocks.add(batch)
+...     tables = list(blocks)
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from clickclock.attribution import months
+from clickclock.attribution.attributor.orders import Orders
+from clickclock.attribution.attributor.walker import FOUND
+from clickclock.attribution.journey import Reason
+from clickclock.attribution.lake import credits_table
+from clickclock.attribution.policy import Policies
+from clickclock.attribution.terms import Ads
+from clickclock.attribution.terms import Orders as OrderTerms
+from clickclock.attribution.walk import REASONS
+
+ORDERS_PER_BLOCK: Final = 2**14
+"""With thirty touchpoints each and all models' columns, some hundred megabytes."""
+ROWS: Final = credits_table(()).whole
+"""What is known of an order and a touchpoint before any model is asked."""
+
+Numbers = NDArray[np.int64]
+
+
+class Blocks:
+    """Rows of `FOUND` that are orders', in a folder that goes when the `with` ends."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._folder = TemporaryDirectory(dir=scratch, prefix="journeys-")
+        self._files: dict[int, pa.RecordBatchFileWriter] = {}
+
+    def __enter__(self) -> "Blocks":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for file in self._files.values():
+            file.close()
+        self._folder.cleanup()
+
+    def add(self, found: pa.RecordBatch) -> None:
+        """Put rows aside."""
+        block = found["number"].to_numpy() // ORDERS_PER_BLOCK
+        for number in np.unique(block).tolist():
+            self._file(number).write_batch(found.filter(pa.array(block == number)))
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """The blocks, sorted by the orders' numbers and the touchpoints' places. Nothing can be added afterwards."""
+        for file in self._files.values():
+            file.close()
+        for number in sorted(self._files):
+            with pa.memory_map(str(self._path(number))) as source:
+                found = pa.ipc.open_file(source).read_all()
+                by_place = np.lexsort((found["place"].to_numpy(), found["number"].to_numpy()))
+                yield found.take(pa.array(by_place)).combine_chunks()
+
+    def _file(self, number: int) -> pa.RecordBatchFileWriter:
+        if number not in self._files:
+            self._files[number] = pa.ipc.new_file(str(self._path(number)), FOUND)
+        return self._files[number]
+
+    def _path(self, number: int) -> Path:
+        return Path(self._folder.name) / f"{number}.arrow"
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What is known of orders and ads, by which rows are told apart from the numbers that they are found by."""
+
+    orders: pa.Table
+    month: NDArray[np.int32]
+    """Of each order, in its account's time zone, as `months` numbers it."""
+    day: NDArray[np.int32]
+    """The same."""
+    ads: Ads
+    ads_table: pa.Table
+    """The ads in the order of `ads`."""
+    terms: OrderTerms
+
+    def rows(self, found: pa.Table, names: Sequence[str] = tuple(ROWS.names)) -> pa.Table:
+        """Rows of `FOUND` that are orders', as rows of credits that lack the models' columns; or some of the others."""
+        number = found["number"].to_numpy()
+        is_touched = found["place"].to_numpy() > 0
+        ad = np.zeros(len(number), np.int64)
+        ad[is_touched] = self.ads.find(found["ad"].drop_null().to_numpy())
+        order, touchpoint = pa.array(number), pa.array(ad, mask=~is_touched)
+
+        def column(name: str) -> pa.Array | pa.ChunkedArray:
+            match name:
+                case "placed_at":
+                    return _instant(self.orders["placed_ms"].take(order))
+                case "order_day":
+                    return pa.array(self.day[number]).cast(pa.date32())
+                case "order_month":
+                    return _month_names(self.month[number])
+                case "reason":
+                    return _REASONS.take(found["reason"].combine_chunks())
+                case "click_at":
+                    return _instant(found["time_ms"])
+                case "click_id" | "person" | "touches" | "place":
+                    return found[_IN_FOUND.get(name, name)]
+                case "click_seller_id" | "channel" | "campaign" | "ad_set" | "ad" | "atag" | "asvt":
+                    return self.ads_table[_IN_ADS.get(name, name)].take(touchpoint)
+                case _:
+                    return self.orders[name].take(order)
+
+        return pa.table([column(name) for name in names], schema=pa.schema([ROWS.field(name) for name in names]))
+
+
+_IN_FOUND: Final = {"click_id": "id"}
+_IN_ADS: Final = {"click_seller_id": "seller_id", "ad": "ad_id"}
+_REASONS: Final = pa.array([reason.value for reason in REASONS])
+
+
+def facts_of(orders: Orders, ads: pa.Table, policies: Policies) -> Facts:
+    """The facts of all orders and ads."""
+    table = orders.table
+    ads = ads.take(pa.array(np.unique(ads["ad"].to_numpy(), return_index=True)[1])).combine_chunks()
+    clients = sorted({*ads["client_id"].unique().to_pylist(), *table["client_id"].unique().to_pylist()})
+    channels = sorted(ads["channel"].unique().to_pylist())
+    named = table["sellers"].combine_chunks()
+    sellers = sorted({*ads["seller_id"].unique().to_pylist(), *named.flatten().unique().to_pylist()} - {None})
+    known = Ads(
+        ads["ad"].to_numpy(),
+        _places(ads["client_id"], clients),
+        _places(ads["channel"], channels),
+        _places(ads["seller_id"], sellers),
+        clients,
+        channels,
+        sellers,
+    )
+    client = _places(table["client_id"], clients)
+    placed_ms = table["placed_ms"].to_numpy()
+    month, day = np.zeros(len(client), np.int32), np.zeros(len(client), np.int32)
+    for zone in {policies.find(name).zone for name in clients}:
+        mine = np.flatnonzero(np.array([policies.find(name).zone == zone for name in clients], np.bool_)[client])
+        month[mine], day[mine] = months.months(placed_ms[mine], zone), months.days(placed_ms[mine], zone)
+    starts = named.offsets.to_numpy().astype(np.int64)
+    terms = OrderTerms(client, month, starts - starts[0], _places(named.flatten(), sellers))
+    return Facts(table, month, day, known, ads, terms)
+
+
+def nobodys(numbers: Numbers) -> pa.RecordBatch:
+    """Rows of `FOUND` for orders that no walk comes by, because they have no person."""
+    count = len(numbers)
+    made = {
+        "number": pa.array(numbers),
+        **{name: pa.array(np.zeros(count, np.int32)) for name in ("place", "touches")},
+        "reason": pa.array(np.full(count, REASONS.index(Reason.SHARED_IDENTIFIER), np.int8)),
+    }
+    columns = [made.get(field.name, pa.nulls(count, field.type)) for field in FOUND]
+    return pa.RecordBatch.from_arrays(columns, schema=FOUND)
+
+
+def _places(texts: pa.Array | pa.ChunkedArray, names: list[str]) -> NDArray[np.int32]:
+    """Of each text its place among sorted names; -1 for null."""
+    places = pc.index_in(texts, pa.array(names, pa.string()))
+    result: NDArray[np.int32] = pc.fill_null(places, -1).to_numpy()
+    return result
+
+
+def _instant(ms: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.multiply(ms, 1000).cast(pa.timestamp("us", "UTC"))
+
+
+def _month_names(month: NDArray[np.int32]) -> pa.Array:
+    distinct, place = np.unique(month, return_inverse=True)
+    return pa.array([months.name(each) for each in distinct.tolist()], pa.string()).take(pa.array(place))

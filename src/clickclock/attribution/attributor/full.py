@@ -1,0 +1,96 @@
+"""A full run: everybody is looked at, and every credit is written anew.
+
+Never publishes: what it wrote is seen by nobody until a result names it. Invariant: of a world there is one outcome.
+
+>>> run_fully(lake, engine, world, Path("/tmp"), now_ms, 1, None)   # doctest: +SKIP
+"""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from clickclock.attribution.attributor import people
+from clickclock.attribution.attributor.blocks import ROWS, Blocks, nobodys
+from clickclock.attribution.attributor.crediting import Crediting
+from clickclock.attribution.attributor.drafting import count_paths, credited, no_nulls, split_found
+from clickclock.attribution.attributor.world import World
+from clickclock.attribution.engines import Engine
+from clickclock.attribution.errors import VersionGone
+from clickclock.attribution.lake import CREDITS, IDENTITIES, UNCONVERTED, Lake, Sums, credits_table, different
+from clickclock.attribution.result import Result
+
+NOTE: Final = "result"
+"""Notes in the tables for which result version they were written: of two runs at once, one is refused."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run wrote: versions of tables, and how much is in them."""
+
+    credits_version: int | None
+    identities_version: int | None
+    unconverted_version: int | None
+    orders: int
+    credited: int
+    touchpoints: int
+    changed: int
+
+
+def run_fully(
+    lake: Lake, engine: Engine, world: World, scratch: Path, now_ms: int, number: int, before: Result | None
+) -> Outcome:
+    """Write the credits of all orders, for the result version `number`. Raises `RunOvertaken`, `LakeUnreachable`."""
+    name, notes = f"part-{uuid.uuid4().hex}", {NOTE: number}
+    ledgers = [lake.ledger(table) for table in (credits_table(list(world.models)), IDENTITIES, UNCONVERTED)]
+    parts, identities, unconverted = (ledger.parts(name, now_ms) for ledger in ledgers)
+    crediting, nulls = Crediting(world.models), no_nulls()
+    credited_orders = touchpoints = 0
+    sums = Sums()
+    with Blocks(scratch) as blocks:
+        for found in engine.walk(
+            world.touches, world.ads, world.orders.table, world.persons_table, world.policies, world.walker()
+        ):
+            journeys, paths = split_found(found, world)
+            blocks.add(journeys)
+            unconverted.write(paths)
+            if crediting.learners:
+                count_paths(paths, nulls)
+        blocks.add(nobodys(np.flatnonzero(~world.who.is_known)))
+
+        def fresh(names: Sequence[str] | None) -> Iterator[pa.Table]:
+            for found in blocks:
+                yield world.facts.rows(found, ROWS.names if names is None else names)
+
+        for rows, _ in credited(crediting, fresh, lambda _: (), nulls):
+            parts.write(rows)
+            place = rows["place"].to_numpy()
+            credited_orders += int(np.count_nonzero(place == 1))
+            touchpoints += int(np.count_nonzero(place))
+            if before is not None:
+                sums.add(rows)
+    identities.write(people.table_of(world.persons))
+    orders = world.orders.table.num_rows
+    changed = orders if before is None else _changed(lake, before, sums, orders)
+    credits_version, identities_version, unconverted_version = (
+        ledger.commit(each.close(), now_ms, instead_of=None, notes=notes)
+        for ledger, each in zip(ledgers, (parts, identities, unconverted), strict=True)
+    )
+    return Outcome(
+        credits_version, identities_version, unconverted_version, orders, credited_orders, touchpoints, changed
+    )
+
+
+def _changed(lake: Lake, before: Result, sums: Sums, orders: int) -> int:
+    """How many orders differ from the version before; all, if that is gone."""
+    then = Sums()
+    try:
+        for batch in lake.scan(CREDITS, version=before.credits_version):
+            then.add(pa.Table.from_batches([batch]))
+    except VersionGone:
+        return orders
+    return different(then, sums)

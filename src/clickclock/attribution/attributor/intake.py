@@ -1,0 +1,130 @@
+"""Clicks → touches: what came into the lake since the last time, in codes.
+
+Never sees a click twice, and never misses one: the commit that brings touches notes the version of the clicks that they
+are of. Invariants: the touches of a day are those of the clicks of that day in the noted version; all were made by one
+engine under one set of rules, or are made anew.
+
+If we die before the commit of the touches, some ads are there that no touch has: they are harmless, and come again.
+
+>>> take_in(lake, engine, policies, now_ms).version   # doctest: +SKIP
+12
+"""
+
+import hashlib
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from clickclock.attribution.engines import Engine
+from clickclock.attribution.errors import VersionGone
+from clickclock.attribution.lake import ADS, CLICKS, DAY, TOUCHES, Lake, Parts, Stored
+from clickclock.attribution.policy import Policies
+
+AT_ONCE_BYTES: Final = 2**30
+"""Of days that are taken in together; a day is never cut."""
+_DAY_US: Final = 86_400_000_000
+_NOTE_OF_CLICKS: Final = "clicks"
+_NOTE_OF_RULES: Final = "rules"
+
+
+@dataclass(frozen=True)
+class TakenIn:
+    """Where the touches now stand. Versions are those of Delta's logs."""
+
+    version: int
+    """Of the touches."""
+    ads_version: int
+    clicks_version: int | None
+    """None if there is no table of clicks."""
+    clicks: int
+    """How many were taken in now, those of days that were made anew among them."""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    version: int | None
+    files: tuple[Stored, ...]
+    instead_of: frozenset[str] | None
+    """The days whose touches are replaced; None for all."""
+
+
+def take_in(lake: Lake, engine: Engine, policies: Policies, now_ms: int) -> TakenIn:
+    """Make the touches those of the clicks as they are now. Raises `RunOvertaken`, `LakeUnreachable`."""
+    rules = _number(engine.fingerprint(policies))
+    ledger, ads_ledger = lake.ledger(TOUCHES), lake.ledger(ADS)
+    is_same = ledger.noted(_NOTE_OF_RULES) == rules
+    since = ledger.noted(_NOTE_OF_CLICKS) if is_same else None
+    wanted = _wanted(lake, since)
+    name = f"part-{uuid.uuid4().hex}"
+    touches, ads = ledger.parts(name, now_ms), ads_ledger.parts(name, now_ms)
+    known = _known_ads(lake) if is_same else np.empty(0, np.int64)
+    for some in _together(wanted.files):
+        intake = engine.intake(lake.addresses(CLICKS.name, some), policies)
+        fresh = intake.ads.filter(pa.array(~np.isin(intake.ads["ad"].to_numpy(), known)))
+        known = np.concatenate([known, fresh["ad"].to_numpy()])
+        ads.write(fresh)
+        _write(touches, intake.touches)
+    if not is_same or ads.rows:
+        ads_ledger.commit(ads.close(), now_ms, instead_of=() if is_same else None, notes={})
+    if not is_same or wanted.version != since:
+        notes = {_NOTE_OF_RULES: rules} | ({} if wanted.version is None else {_NOTE_OF_CLICKS: wanted.version})
+        ledger.commit(touches.close(), now_ms, instead_of=wanted.instead_of, notes=notes)
+    return TakenIn(ledger.version, ads_ledger.version, wanted.version, touches.rows)
+
+
+def _wanted(lake: Lake, since: int | None) -> _Wanted:
+    """The clicks to be taken in, after version `since` of them."""
+    clicks = lake.table(CLICKS.name)
+    if clicks is None:
+        return _Wanted(None, (), None)
+    if since is not None:
+        try:
+            changes = lake.changes(CLICKS.name, since)
+        except VersionGone:
+            since = None
+    if since is None:
+        version = clicks.version()
+        return _Wanted(version, tuple(lake.stored(CLICKS.name, version)), None)
+    # Of days from which something went, and of files that were merged with others, all is made anew.
+    days = {each.partition for each in changes.removed} | {
+        each.partition for each in changes.added if not each.is_there
+    }
+    files = [each for each in changes.added if each.partition not in days]
+    if days:
+        files += [each for each in lake.stored(CLICKS.name, changes.version) if each.partition in days]
+    return _Wanted(changes.version, tuple(files), frozenset(day for day in days if day is not None))
+
+
+def _together(files: Iterable[Stored]) -> Iterator[list[Stored]]:
+    """The files in the order of their days, as many days at a time as are worth it."""
+    some: list[Stored] = []
+    for file in sorted(files, key=lambda file: (file.partition or "", file.path)):
+        is_next_day = bool(some) and some[-1].partition != file.partition
+        if is_next_day and sum(each.size_bytes for each in some) >= AT_ONCE_BYTES:
+            yield some
+            some = []
+        some.append(file)
+    if some:
+        yield some
+
+
+def _write(touches: Parts, batches: Iterable[pa.RecordBatch]) -> None:
+    for batch in batches:
+        day = (batch["received_us"].to_numpy() // _DAY_US).astype(np.int32)
+        rows = pa.Table.from_batches([batch])
+        touches.write(rows.append_column(DAY, pa.array(day, pa.int32()).cast(pa.date32())))
+
+
+def _known_ads(lake: Lake) -> NDArray[np.int64]:
+    batches = [batch["ad"].to_numpy() for batch in lake.scan(ADS.name, columns=["ad"])]
+    return np.concatenate([np.empty(0, np.int64), *batches])
+
+
+def _number(text: str) -> int:
+    """A text as a number that a note can hold."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1

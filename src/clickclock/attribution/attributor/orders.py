@@ -1,0 +1,203 @@
+"""Orders as columns: what all amendments of each say, for all orders at once.
+
+Never adds up money, and never invents: an amendment that the rules of today cannot read is counted and left out.
+Invariants: an order is what `order.fold` makes of its amendments; orders are sorted by client and order id, so that an
+order's row number says where it stands.
+
+>>> folded(ORDERS.schema.empty_table(), Policies()).table.num_rows   # doctest: +SKIP
+0
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from clickclock.attribution import identifier
+from clickclock.attribution.amendment import Amendment, Item, Status
+from clickclock.attribution.order import Order, fold
+from clickclock.attribution.policy import Policies
+
+READ: Final = (
+    *("id", "received_at", "event_time", "event_time_sent", "client_id", "order_id", "cli_ubid", "device_id"),
+    *("seller_id", "amount_minor", "currency", "status", "refunded_minor", "items"),
+)
+"""The columns of the lake that an order is folded from."""
+SELLERS: Final = pa.list_(pa.string())
+SCHEMA: Final = pa.schema(
+    [
+        ("client_id", pa.string()),
+        ("order_id", pa.string()),
+        ("placed_ms", pa.int64()),
+        ("amended_ms", pa.int64()),
+        ("amount_minor", pa.int64()),
+        ("refunded_minor", pa.int64()),
+        ("currency", pa.string()),
+        ("status", pa.string()),
+        ("seller_id", pa.string()),
+        ("sellers", SELLERS),
+        ("cli_ubid", pa.int64()),
+        ("device_id", pa.int64()),
+    ]
+)
+_BY_ORDER: Final = [("client_id", "ascending"), ("order_id", "ascending")]
+
+
+@dataclass(frozen=True, eq=False)
+class Orders:
+    """All orders, as `SCHEMA` says; an order's number is its row."""
+
+    table: pa.Table
+    unjudgeable: int
+
+
+def folded(amendments: pa.Table, policies: Policies) -> Orders:
+    """The orders that amendments, with the columns `READ`, make."""
+    known = amendments.filter(pc.is_valid(amendments["event_time"]))
+    unjudgeable = amendments.num_rows - known.num_rows
+    known = known.take(pc.sort_indices(known.select(["client_id", "order_id"]), _BY_ORDER))
+    starts = _starts(known)
+    order = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, known.num_rows)))
+    rank = _ms(known["event_time"]).to_numpy(), _stages(known["status"]), known["refunded_minor"].to_numpy()
+    by_rank = np.lexsort((*rank[::-1], order)) if len(order) > len(starts) else np.arange(len(order))
+    is_tied = np.zeros(len(starts), np.bool_)
+    same = [column[by_rank[1:]] == column[by_rank[:-1]] for column in (order, *rank)]
+    is_tied[order[by_rank[1:]][np.logical_and.reduce(same)]] = True
+    coded = _Codes(policies)
+    # Of amendments that say the same of time, stage and refund, only the definition knows which one counts.
+    tied = known.take(pa.array(by_rank[is_tied[order]]))
+    folds = pa.Table.from_pylist([_row(each, coded) for each in _folds(tied, order[is_tied[order]])], SCHEMA)
+    stacked = _stacked(known.take(pa.array(by_rank[~is_tied[order]])), order[~is_tied[order]], coded)
+    table = pa.concat_tables([stacked, folds])
+    if folds.num_rows:
+        numbers = np.concatenate([np.flatnonzero(~is_tied), np.flatnonzero(is_tied)])
+        table = table.take(pa.array(np.argsort(numbers)))
+    return Orders(table.combine_chunks(), unjudgeable)
+
+
+def _starts(rows: pa.Table) -> NDArray[np.int64]:
+    """Where each order's rows begin."""
+    if not rows.num_rows:
+        return np.empty(0, np.int64)
+    is_new = np.zeros(rows.num_rows, np.bool_)
+    is_new[0] = True
+    for name in ("client_id", "order_id"):
+        column = rows[name].combine_chunks()
+        is_new[1:] |= np.asarray(pc.not_equal(column[1:], column[:-1]).cast(pa.int8())).view(np.bool_)
+    return np.flatnonzero(is_new)
+
+
+def _stages(status: pa.ChunkedArray) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = pc.index_in(status, pa.array([str(each) for each in Status])).to_numpy().astype(np.int64)
+    return found
+
+
+def _stacked(rows: pa.Table, order: NDArray[np.int64], coded: "_Codes") -> pa.Table:
+    """Orders of amendments in the order of their ranks: the last one counts, what it leaves out stays as it was."""
+    is_first = np.append(True, order[1:] != order[:-1])[: len(order)]
+    starts = np.flatnonzero(is_first)
+    ends = np.append(starts[1:], len(order))[: len(starts)] - 1
+    placed_ms = _ms(rows["event_time"]).take(pa.array(starts))
+    final = rows.take(pa.array(ends))
+    said = {name: _last(rows[name], starts) for name in ("cli_ubid", "device_id", "seller_id")}
+    items = _last(rows["items"], starts, pc.greater(pc.fill_null(pc.list_value_length(rows["items"]), 0), 0))
+    made = {
+        "placed_ms": placed_ms,
+        "amended_ms": _ms(final["event_time"]),
+        "seller_id": said["seller_id"],
+        "sellers": _sellers(said["seller_id"].combine_chunks(), items.combine_chunks()),
+        **{name: _codes(final["client_id"], name, said[name], coded) for name in ("cli_ubid", "device_id")},
+    }
+    return pa.table([made[name] if name in made else final[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def _last(
+    column: pa.ChunkedArray, starts: NDArray[np.int64], is_said: pa.ChunkedArray | None = None
+) -> pa.ChunkedArray:
+    """Of each order, the last value that was said."""
+    said = np.asarray((pc.is_valid(column) if is_said is None else is_said).cast(pa.int8())).view(np.bool_)
+    if not len(starts):
+        return column
+    places = np.maximum.reduceat(np.where(said, np.arange(len(said)), -1), starts)
+    # -1 of an order is not the -1 of another: a place before its own rows is none.
+    return column.take(pa.array(places, mask=places < starts))
+
+
+class _Codes:
+    """Identifiers as codes. What identifies nobody does so in any case of its letters, and has one code."""
+
+    def __init__(self, policies: Policies) -> None:
+        self._policies = policies
+        self._shared: dict[str, frozenset[str]] = {}
+
+    def code(self, client_id: str, kind: str, value: str) -> int:
+        shared = self._shared.get(client_id)
+        if shared is None:
+            shared = frozenset(each.lower() for each in self._policies.find(client_id).shared_identifiers)
+            self._shared[client_id] = shared
+        lower = value.lower()
+        return identifier.code(client_id, kind, lower if lower in shared else value)
+
+
+def _ms(instants: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.cast(instants, pa.timestamp("ms", "UTC")).cast(pa.int64())
+
+
+def _codes(clients: pa.ChunkedArray, kind: str, values: pa.ChunkedArray, coded: _Codes) -> pa.Array:
+    code = coded.code
+    pairs = zip(clients.to_pylist(), values.to_pylist(), strict=True)
+    return pa.array([None if value is None else code(client_id, kind, value) for client_id, value in pairs], pa.int64())
+
+
+def _sellers(seller_ids: pa.Array, items: pa.Array) -> pa.Array:
+    """The sellers that each order names: its own first, then those of its items. One may be there twice."""
+    of_items = pc.list_flatten(items).field("seller_id") if len(pc.list_flatten(items)) else pa.nulls(0, pa.string())
+    order = np.concatenate([np.arange(len(items)), np.asarray(pc.list_parent_indices(items))])
+    sellers = pa.concat_arrays([seller_ids, of_items])
+    is_there = np.asarray(pc.is_valid(sellers).cast(pa.int8())).view(np.bool_)
+    by_order = np.flatnonzero(is_there)
+    by_order = by_order[np.argsort(order[by_order], kind="stable")]
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(order[by_order], minlength=len(items)))])
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), sellers.take(pa.array(by_order)), SELLERS)
+
+
+def _folds(rows: pa.Table, order: NDArray[np.int64]) -> Iterator[Order]:
+    each = zip(order.tolist(), rows.to_pylist(), strict=True)
+    for _, those in groupby(each, key=itemgetter(0)):
+        yield fold(_amendment(row) for _, row in those)
+
+
+def _amendment(row: dict[str, Any]) -> Amendment:
+    sent = row["event_time_sent"] or row["event_time"]
+    return Amendment(
+        row["client_id"],
+        row["order_id"],
+        round(sent.timestamp() * 1000),
+        row["amount_minor"],
+        row["currency"],
+        Status(row["status"]),
+        row["refunded_minor"],
+        row["cli_ubid"],
+        row["device_id"],
+        row["seller_id"],
+        tuple(Item(**item) for item in row["items"] or ()),
+        round(row["received_at"].timestamp() * 1000),
+        row["id"],
+    )
+
+
+def _row(order: Order, coded: _Codes) -> dict[str, Any]:
+    sellers = [order.seller_id, *(item.seller_id for item in order.items)]
+    ids = {"cli_ubid": order.cli_ubid, "device_id": order.device_id}
+    return {
+        **{name: getattr(order, name) for name in SCHEMA.names if name != "sellers"},
+        "status": str(order.status),
+        "sellers": [seller for seller in sellers if seller is not None],
+        **{kind: None if value is None else coded.code(order.client_id, kind, value) for kind, value in ids.items()},
+    }

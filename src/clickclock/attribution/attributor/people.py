@@ -1,0 +1,110 @@
+"""Who is who: the persons of a run, the table that keeps them, and who became another since the run before.
+
+Never links by itself: the engine finds what was seen together, and `identity` says who that makes. Invariant: a table
+that is read again gives the persons that it was made of.
+
+>>> found = identity.persons(np.array([[1, 2]]), np.array([9]))
+>>> who_is([pa.array([2]), pa.array([None], pa.int64())], found).person.tolist()
+[1]
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from clickclock.attribution import identifier, identity
+from clickclock.attribution.identity import Persons
+from clickclock.attribution.lake import IDENTITIES
+from clickclock.attribution.policy import Policies
+
+Numbers = NDArray[np.int64]
+KINDS: Final = tuple(identifier.NAMESPACES)
+_NONE: Final = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Who:
+    """The person of each row; where `is_known` is false, it has none, and the number means nothing."""
+
+    person: Numbers
+    is_known: NDArray[np.bool_]
+
+
+def who_is(identifiers: Sequence[pa.Array | pa.ChunkedArray], known: Persons) -> Who:
+    """The persons of rows by the codes of their identifiers, a column for each kind, strongest first."""
+    count = len(identifiers[0])
+    person, is_known = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+    for column in identifiers:
+        is_there = np.asarray(pc.is_valid(column).cast(pa.int8())).view(np.bool_)
+        code = pc.fill_null(column, 0).to_numpy()
+        is_own = is_there & ~is_known
+        is_own[is_own] = ~_is_among(known.shared, code[is_own])
+        person[is_own] = identity.find(known, code[is_own])
+        is_known |= is_own
+    return Who(person, is_known)
+
+
+def sentinels(policies: Policies, client_ids: Iterable[str]) -> Numbers:
+    """The codes of values that identify nobody, of these clients."""
+    codes = [
+        identifier.code(client_id, kind, value.lower())
+        for client_id in client_ids
+        for value in policies.find(client_id).shared_identifiers
+        for kind in KINDS[:2]
+    ]
+    return np.unique(np.array(codes, np.int64))
+
+
+def table_of(known: Persons) -> pa.Table:
+    """The persons as rows of the lake."""
+    none = pa.nulls(len(known.shared), pa.int64())
+    columns = [
+        np.concatenate([known.codes, known.shared]),
+        pa.chunked_array([pa.array(known.persons, pa.int64()), none]),
+        np.concatenate([np.zeros(len(known.codes), np.bool_), np.ones(len(known.shared), np.bool_)]),
+        pa.chunked_array([pa.nulls(len(known.codes), pa.int32()), pa.array(known.links, pa.int64()).cast(pa.int32())]),
+    ]
+    return pa.table(columns, schema=IDENTITIES.schema)
+
+
+def persons_of(rows: pa.Table) -> Persons:
+    """The persons that rows of the lake are."""
+    rows = rows.sort_by("code")
+    is_shared = rows["is_shared"]
+    own, shared = rows.filter(pc.invert(is_shared)), rows.filter(is_shared)
+    links = shared["links"].cast(pa.int64())
+    return Persons(*(column.to_numpy() for column in (own["code"], own["person"], shared["code"], links)))
+
+
+def moved(before: Persons, after: Persons) -> Numbers:
+    """All persons, of then and of now, that have gained or lost an identifier."""
+    codes = np.unique(np.concatenate([before.codes, before.shared, after.codes, after.shared]))
+    persons_then, persons_now = identity.find(before, codes), identity.find(after, codes)
+    shared_then, shared_now = _is_among(before.shared, codes), _is_among(after.shared, codes)
+    is_moved = (persons_then != persons_now) | (shared_then != shared_now)
+    found = [persons_then[is_moved & ~shared_then], persons_now[is_moved & ~shared_now]]
+    return np.unique(np.concatenate([_NONE, *found]))
+
+
+def are_persons(codes: Numbers, known: Persons) -> NDArray[np.bool_]:
+    """Which codes a person is named after: those that are no other's and not shared."""
+    return ~_is_among(known.codes, codes) & ~_is_among(known.shared, codes)
+
+
+def is_same(before: Persons, after: Persons) -> bool:
+    """Whether both say the same of every identifier."""
+    names = ("codes", "persons", "shared", "links")
+    return all(np.array_equal(getattr(before, name), getattr(after, name)) for name in names)
+
+
+def _is_among(values: Numbers, asked: Numbers) -> NDArray[np.bool_]:
+    """Whether each number is one of some sorted ones."""
+    if not len(values):
+        return np.zeros(len(asked), np.bool_)
+    found: NDArray[np.bool_] = values[np.minimum(np.searchsorted(values, asked), len(values) - 1)] == asked
+    return found

@@ -1,0 +1,89 @@
+"""What a run looks at: clicks, orders, persons and ads as they were in certain versions of the lake.
+
+Never changes anything. Invariant: two worlds of equal versions and policies are equal.
+
+>>> behold(lake, engine, policies, taken).orders.table.num_rows   # doctest: +SKIP
+500000
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from clickclock.attribution import identity
+from clickclock.attribution.attributor import people
+from clickclock.attribution.attributor.blocks import Facts, facts_of
+from clickclock.attribution.attributor.intake import TakenIn
+from clickclock.attribution.attributor.orders import READ, Orders, folded
+from clickclock.attribution.attributor.people import Who
+from clickclock.attribution.attributor.walker import Since, Walker
+from clickclock.attribution.engines import PERSONS, Engine
+from clickclock.attribution.identity import Persons
+from clickclock.attribution.lake import ADS, ORDERS, TOUCHES, Lake
+from clickclock.attribution.models import Model
+from clickclock.attribution.policy import Policies
+from clickclock.attribution.terms import Terms, terms_of
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """All that decides, read once."""
+
+    taken: TakenIn
+    touches: list[str]
+    """The files."""
+    orders_version: int | None
+    amendments: pa.Table
+    """What orders were folded from."""
+    orders: Orders
+    ads: pa.Table
+    persons: Persons
+    who: Who
+    """The persons of the orders."""
+    facts: Facts
+    terms: Terms
+    policies: Policies
+    models: Mapping[str, Model]
+
+    def walker(self, since: Since | None = None) -> Walker:
+        """The kernel for everybody, or for some."""
+        return Walker(self.facts.terms, self.terms, since)
+
+    @property
+    def persons_table(self) -> pa.Table:
+        """The persons as engines take them."""
+        return people.table_of(self.persons).select(PERSONS.names)
+
+
+def behold(lake: Lake, engine: Engine, policies: Policies, models: Mapping[str, Model], taken: TakenIn) -> World:
+    """The world as it is now. Raises `LakeUnreachable`, `EngineFailing`."""
+    delta = lake.table(ORDERS.name)
+    orders_version = None if delta is None else delta.version()
+    schema = pa.schema([ORDERS.schema.field(name) for name in READ])
+    batches = lake.scan(ORDERS.name, columns=list(READ), version=orders_version)
+    amendments = pa.Table.from_batches((batch.cast(schema) for batch in batches), schema)
+    orders = folded(amendments, policies)
+    ads = pa.Table.from_batches(
+        (batch.cast(ADS.schema) for batch in lake.scan(ADS.name, version=taken.ads_version)), ADS.schema
+    )
+    touches = lake.uris(TOUCHES.name, taken.version)
+    facts = facts_of(orders, ads, policies)
+    pairs = engine.links(touches, orders.table)
+    persons = identity.persons(pairs, people.sentinels(policies, facts.ads.clients))
+    nothing = pa.nulls(orders.table.num_rows, pa.int64())
+    identifiers = [orders.table[name] if name in orders.table.column_names else nothing for name in people.KINDS]
+    return World(
+        taken=taken,
+        touches=touches,
+        orders_version=orders_version,
+        amendments=amendments,
+        orders=orders,
+        ads=ads,
+        persons=persons,
+        who=people.who_is(identifiers, persons),
+        facts=facts,
+        terms=terms_of(facts.ads, policies),
+        policies=policies,
+        models=models,
+    )

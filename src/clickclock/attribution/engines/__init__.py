@@ -1,0 +1,141 @@
+"""Where table-sized work runs: DuckDB in this process, or Spark where one machine is outgrown. This is the door.
+
+Never decides: what a click is worth is decided by the nouns, and by the kernel that the caller hands over. The work is
+written once (`expressions.py`), as expressions that ibis compiles for each member; a member runs the text and streams
+the rows. Invariants: every member gives the same rows, apart from codes that are its own, of which equal ones are equal
+on both; no member holds more than a part of a large table in memory; none of them downloads anything.
+
+>>> WALK.names[:3]
+['person', 'time_ms', 'is_order']
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
+
+import ibis
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from clickclock.attribution.engines.columns import unbound
+from clickclock.attribution.engines.reports import calendar, counted, span
+from clickclock.attribution.policy import Policies
+
+__all__ = [
+    "CHANGED",
+    "ORDERS",
+    "PERSONS",
+    "WALK",
+    "Engine",
+    "Intake",
+    "Kernel",
+    "Source",
+    "calendar",
+    "counted",
+    "span",
+    "unbound",
+]
+
+Source: TypeAlias = Sequence[str] | pa.Table
+"""The rows of a table: Parquet files, as a Delta table's log names them, or Arrow."""
+
+PERSONS: Final = pa.schema([("code", pa.int64()), ("person", pa.int64()), ("is_shared", pa.bool_())])
+"""Who is who: `person` of each `code` that is not its own person. A code that is shared identifies nobody."""
+
+ORDERS: Final = pa.schema([("placed_ms", pa.int64()), ("cli_ubid", pa.int64()), ("device_id", pa.int64())])
+"""What of an order is needed: when it was placed, and the codes of its identifiers."""
+
+CHANGED: Final = pa.schema([("person", pa.int64()), ("since_ms", pa.int64())])
+"""Persons, and from when on their clicks and orders are wanted: what happened then or later, and what came then."""
+
+WALK: Final = pa.schema(
+    [
+        ("person", pa.int64()),
+        ("time_ms", pa.int64()),
+        ("is_order", pa.bool_()),
+        ("strength", pa.int8()),
+        ("received_us", pa.int64()),
+        ("id", pa.string()),
+        ("number", pa.int64()),
+        ("ad", pa.int64()),
+        ("ad_key", pa.int64()),
+        ("parameters", pa.int64()),
+        ("is_spent", pa.bool_()),
+        ("is_bot", pa.bool_()),
+        ("is_flood", pa.bool_()),
+    ]
+)
+"""Clicks and orders of persons, as a kernel gets them. `number` is the order's row; the columns from `id` on say
+nothing of an order, and `received_us` is 0. `is_flood` is of clicks on one ad from one network."""
+
+
+class Kernel(Protocol):
+    """What is done with the clicks and orders of whole persons. It must be picklable, for Spark takes it elsewhere."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the rows that it gives."""
+        ...
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """`rows` are `WALK`, sorted by its columns from `person` to `number`, with all rows of each person in them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Intake:
+    """Clicks in codes, in the columns of the lake's tables `ads` and `touches`."""
+
+    ads: pa.Table
+    """Each once."""
+    touches: Iterator[pa.RecordBatch]
+    """One for each click, while they are read. Those of one file come near each other, in no certain order."""
+
+
+class Engine(Protocol):
+    """Runs table-sized work. An iterator that it gives is to be read to its end, or let go."""
+
+    name: str
+
+    def fingerprint(self, rules: Policies) -> str:
+        """Equal for touches that can be used together: of this engine, its version and rules that say the same."""
+        ...
+
+    def intake(self, clicks: Sequence[str], rules: Policies) -> Intake:
+        """Raw clicks in codes. Only the columns that are needed are read."""
+        ...
+
+    def links(self, touches: Sequence[str], orders: pa.Table) -> NDArray[np.int64]:
+        """Each two codes that were seen on one click or order, once: rows of two, the smaller one first."""
+        ...
+
+    def walk(
+        self,
+        touches: Sequence[str],
+        ads: pa.Table,
+        orders: pa.Table,
+        persons: pa.Table,
+        rules: Policies,
+        kernel: Kernel,
+        of: pa.Table | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """What the kernel makes of every person's clicks and orders, in any order of the persons.
+
+        `orders` has the columns of `ORDERS`, `persons` those of `PERSONS`, each perhaps with others beside them. Clicks
+        and orders without a person are left out: all their identifiers are shared, or there is none. `of` (`CHANGED`)
+        leaves out other persons and what was earlier; it changes nothing about the rows that stay, for the clicks of
+        all count where click ids are spent and floods are found.
+        """
+        ...
+
+    def query(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
+        """The rows of an expression over unbound tables, each of which is named in `tables`.
+
+        Of a list of files, the columns that are in the folders' names (`day=2026-11-20`) have the expression's types.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of everything. Doing so twice is harmless."""
+        ...

@@ -1,0 +1,108 @@
+"""DuckDB, in this process: the engine that is there without anything else.
+
+Never loads or downloads an extension: what is on an object store is read through Arrow. Invariants: no more memory is
+used for tables than was given, and what does not fit is in `temp_dir`; each piece of work has a connection of its own,
+which is closed when its last row was taken, or nobody wants more.
+
+>>> engine = DuckDB(memory_mb=256, threads=1, temp_dir=Path("/tmp"))
+>>> engine.links([], pa.table({"placed_ms": [0], "cli_ubid": [7], "device_id": [5]})).tolist()
+[[5, 7]]
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import duckdb
+import ibis
+import ibis.expr.operations as ops
+import pyarrow as pa
+from ibis.backends.sql.datatypes import DuckDBType
+
+from clickclock.attribution.engines import Kernel, Source
+from clickclock.attribution.engines.batches import walked
+from clickclock.attribution.engines.expressions import DUCKDB, WALK_ORDER
+from clickclock.attribution.engines.files import is_remote, partitions, remote
+from clickclock.attribution.engines.sql import SqlEngine
+from clickclock.attribution.errors import EngineFailing
+
+BATCH_ROWS: Final = 2**18
+"""Of what is streamed: some megabytes."""
+_MACROS: Final = (
+    "swapped(n, bits, mask) AS (((n & mask) << bits) | ((n >> bits) & mask))",
+    f"turned(n) AS swapped(swapped(swapped(n, 8, {0x00FF00FF00FF00FF}), 16, {0x0000FFFF0000FFFF}), 32, {2**32 - 1})",
+    # The first eight bytes of an MD5 are the lower half of its number, from behind.
+    f"identifier_code(t) AS turned((md5_number(t) & {2**64 - 1}::UHUGEINT)::UBIGINT)::BIT::BIGINT",
+)
+"""Half the cost of going by hexadecimal digits."""
+
+
+class DuckDB(SqlEngine):
+    """DuckDB with so much memory and so many threads."""
+
+    name = "duckdb"
+    version = duckdb.__version__
+    dialect = DUCKDB
+
+    def __init__(
+        self, *, memory_mb: int, threads: int, temp_dir: Path, storage_options: Mapping[str, str] | None = None
+    ) -> None:
+        """`storage_options` are the lake's, if it is on an object store."""
+        self._configuration: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": f"{memory_mb}MB",
+            "threads": threads,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "preserve_insertion_order": False,
+            # A file is read once for each piece of work; the system keeps what it can of it.
+            "enable_external_file_cache": False,
+        }
+        self._temp_dir = temp_dir
+        self._storage_options = dict(storage_options or {})
+
+    def close(self) -> None:
+        """Nothing: what was opened for a piece of work is closed with it."""
+
+    def rows(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
+        try:
+            with self._connected() as connection:
+                for table in expression.op().find(ops.UnboundTable):
+                    self._offer(connection, table, tables[table.name])
+                with connection.sql(ibis.to_sql(expression, dialect=self.dialect.name)).to_arrow_reader(
+                    BATCH_ROWS
+                ) as reader:
+                    yield from reader
+        except (duckdb.Error, OSError) as error:
+            raise EngineFailing(f"DuckDB could not do its work ({' '.join(str(error).split())}).") from error
+
+    def walked(self, expression: ibis.Table, tables: Mapping[str, Source], kernel: Kernel) -> Iterator[pa.RecordBatch]:
+        return walked(self.rows(expression.order_by(*WALK_ORDER), tables), kernel)
+
+    @contextmanager
+    def _connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        with (
+            TemporaryDirectory(dir=self._temp_dir, prefix="duckdb-") as folder,
+            duckdb.connect(config=self._configuration | {"temp_directory": folder}) as connection,
+        ):
+            for macro in _MACROS:
+                connection.execute(f"CREATE TEMP MACRO {macro}")
+            yield connection
+
+    def _offer(self, connection: duckdb.DuckDBPyConnection, table: ops.UnboundTable, source: Source) -> None:
+        """Make the rows of a source known by the name of a table."""
+        types = {name: DuckDBType.to_string(type_) for name, type_ in table.schema.items()}
+        if isinstance(source, pa.Table):
+            connection.register(table.name, source.select(list(types)))
+        elif not source:
+            nothing = ", ".join(f'NULL::{type_} AS "{name}"' for name, type_ in types.items())
+            connection.execute(f'CREATE TEMP VIEW "{table.name}" AS SELECT {nothing} WHERE false')
+        elif is_remote(source):
+            folders = {name: str(table.schema[name]) for name in partitions(source, types)}
+            connection.register(table.name, remote(source, folders, self._storage_options))
+        else:
+            names = ", ".join(f"'{quoted}'" for quoted in (file.replace("'", "''") for file in source))
+            folders = {name: types[name] for name in partitions(source, types)}
+            hive = f", hive_partitioning = true, hive_types = {folders}" if folders else ", hive_partitioning = false"
+            connection.execute(f'CREATE TEMP VIEW "{table.name}" AS FROM read_parquet([{names}]{hive})')

@@ -1,0 +1,347 @@
+"""The table-sized work, once: raw clicks → touches and ads, links of identifiers, and the rows that a kernel walks.
+
+Never runs anything: the tables are unbound, and ibis makes text of them for each engine. What differs between engines
+is the names of a few functions (`Dialect`). Invariants: a row's place, and every number in it but an engine's own
+codes, is the same on all engines; no integer becomes a float on its way.
+
+>>> ibis.to_sql(links(), dialect=DUCKDB.name).startswith("WITH")
+True
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from inspect import Parameter, Signature
+from typing import Any, Final
+
+import ibis
+import pyarrow as pa
+
+from clickclock.attribution.account import PLACEHOLDERS, ChannelRule
+from clickclock.attribution.engines import CHANGED, ORDERS, PERSONS, WALK
+from clickclock.attribution.engines.columns import unbound
+from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, STRENGTHS
+from clickclock.attribution.lake import ADS, CLICKS, TOUCHES
+from clickclock.attribution.lake.tables import CLICK_PARAMETERS
+from clickclock.attribution.policy import FURTHER_CHANNEL_RULES, Policies, Policy
+from clickclock.attribution.traffic import BOT_PATTERN, FLOOD_MS
+
+WALK_ORDER: Final = ("person", "time_ms", "is_order", "strength", "received_us", "id", "number")
+"""By which the rows of a kernel are sorted; no two of them are equal."""
+BOTS: Final = pa.schema([("user_agent", pa.string())])
+NUMBERED_ORDERS: Final = ORDERS.append(pa.field("number", pa.int64()))
+_SLOTS: Final = 2**20
+"""Among so many, clicks are counted before any is looked at closely: a flood fills its slot, whatever else is in it."""
+_OTHER_CHANNEL: Final = "other"
+_NUMBER: Final = "int64"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A dialect of SQL, and what it calls the functions that have no common name.
+
+    Every engine also has a function `identifier_code(text)`: the first eight bytes of the text's MD5, as a number.
+    """
+
+    name: str
+    hash: str
+    """Of any number of values, in 64 bits."""
+    epoch_us: str
+    epoch_ms: str
+    hashes_null: bool
+    """Whether null is a value of its own to `hash`, or as if it were not there, so that columns get confused."""
+
+
+DUCKDB: Final = Dialect("duckdb", "hash", "epoch_us", "epoch_ms", hashes_null=True)
+SPARK: Final = Dialect("pyspark", "xxhash64", "unix_micros", "unix_millis", hashes_null=False)
+
+
+def rules_hash(dialect: Dialect, rules: Policies) -> str:
+    """Another one whenever rules, or these expressions, could make other touches."""
+    made = [ibis.to_sql(each, dialect=dialect.name) for each in (touches(dialect, rules), ads(dialect, rules))]
+    return sha256(SEPARATOR.join((BOT_PATTERN, *made)).encode()).hexdigest()[:16]
+
+
+def agents() -> ibis.Table:
+    """The user agents of `clicks`, each once."""
+    return unbound(CLICKS.schema, "clicks").select("user_agent").distinct()
+
+
+def ads(dialect: Dialect, rules: Policies) -> ibis.Table:
+    """The ads of `clicks`, each once."""
+    clicks = unbound(CLICKS.schema, "clicks")
+    parts = _ad(clicks, rules)
+    described = clicks.select(ad=_hash(dialect, *parts.values()), **parts)
+    return (
+        described.group_by("ad").agg(**{name: described[name].arbitrary() for name in parts}).select(*ADS.schema.names)
+    )
+
+
+def touches(dialect: Dialect, rules: Policies) -> ibis.Table:
+    """A touch for each row of `clicks`; whose `bots` has the user agent is flagged."""
+    clicks, bots = unbound(CLICKS.schema, "clicks"), unbound(BOTS, "bots").select(bot="user_agent")
+    rows = clicks.left_join(bots, clicks.user_agent == bots.bot)
+    ad = _ad(rows, rules)
+    # Of the two ids, the one that counts stands at its own place: equal texts of two kinds are two ids.
+    click_id = ibis.ifelse(
+        rows.gclid.isnull() & rows.uclid.isnull(),
+        ibis.null(_NUMBER),
+        _hash(dialect, rows.client_id, rows.gclid, ibis.ifelse(rows.gclid.isnull(), rows.uclid, ibis.null("string"))),
+    )
+    codes = {kind: _code(rows, kind, rules) for kind in NAMESPACES}
+    return rows.select(
+        id=rows.id,
+        received_us=_function(dialect.epoch_us, "timestamp", returns=_NUMBER)(rows.received_at),
+        time_ms=_function(dialect.epoch_ms, "timestamp", returns=_NUMBER)(rows.event_time.coalesce(rows.received_at)),
+        cli_ubid=codes["cli_ubid"],
+        device_id=codes["device_id"],
+        gaid=codes["gaid"].nullif(codes["device_id"]),
+        idfa=codes["idfa"].nullif(codes["device_id"]).nullif(codes["gaid"]),
+        ad=_hash(dialect, *ad.values()),
+        ad_key=click_id.coalesce(_hash(dialect, rows.client_id, ad["atag"], ad["asvt"], ad["ad_id"])),
+        click_id=click_id,
+        parameters=_parameters(dialect, rows),
+        network=ibis.ifelse(rows.address.isnull(), ibis.null(_NUMBER), _hash(dialect, rows.address)),
+        is_bot=rows.bot.notnull(),
+    )
+
+
+def links() -> ibis.Table:
+    """Each two codes on one of `touches` or `orders`, once: `one` is the smaller of the two."""
+    kinds = list(NAMESPACES)
+    clicks, orders = unbound(TOUCHES.schema, "touches"), unbound(ORDERS, "orders")
+    nothing = {kind: ibis.null(_NUMBER) for kind in kinds if kind not in orders.columns}
+    seen = clicks.select(*kinds).union(orders.mutate(**nothing).select(*kinds))
+    count = sum((seen[kind].notnull().cast(_NUMBER) for kind in kinds), start=ibis.literal(0, _NUMBER))
+    together = seen.filter(count > 1).distinct()
+    pairs = [
+        together.filter(together[first] != together[second]).select(
+            one=ibis.least(together[first], together[second]), other=ibis.greatest(together[first], together[second])
+        )
+        for place, first in enumerate(kinds)
+        for second in kinds[place + 1 :]
+    ]
+    return ibis.union(*pairs, distinct=True)
+
+
+def walk(rules: Policies, *, is_partial: bool) -> ibis.Table:
+    """The rows of a kernel, not sorted, of `touches`, `orders`, `persons` and `ads`.
+
+    If it is partial, only of those that `changed` names, and from when it says.
+    """
+    clicks, orders = unbound(TOUCHES.schema, "touches"), unbound(NUMBERED_ORDERS, "orders")
+    mine = _of_persons(clicks, "time_ms", is_partial=is_partial)
+    uses = _first_uses(clicks, mine if is_partial else None)
+    floods = _floods(clicks, rules, mine if is_partial else None)
+    judged = mine.left_join(uses, mine.click_id == uses.used).left_join(
+        floods, (mine.network == floods.flooding) & (mine.ad == floods.flooded) & (mine.time_ms == floods.at_ms)
+    )
+    clicked = judged.select(
+        is_order=ibis.literal(False),
+        number=ibis.null(_NUMBER),
+        is_spent=judged.used.notnull() & (judged.first_id != judged.id),
+        is_flood=judged.flooded.notnull(),
+        **{name: judged[name] for name in WALK.names if name in judged.columns},
+    )
+    theirs = _of_persons(orders, "placed_ms", is_partial=is_partial)
+    nothing = {field.name: ibis.null(_NUMBER if pa.types.is_integer(field.type) else "string") for field in WALK}
+    no = ibis.literal(False)
+    ordered = theirs.select(
+        **nothing
+        | {"is_spent": no, "is_bot": no, "is_flood": no}
+        | {
+            "person": theirs.person,
+            "time_ms": theirs.placed_ms,
+            "is_order": ibis.literal(True),
+            "strength": theirs.strength,
+            "received_us": ibis.literal(0, _NUMBER),
+            "number": theirs.number,
+        }
+    )
+    return clicked.select(*WALK.names).union(ordered.select(*WALK.names))
+
+
+def _of_persons(rows: ibis.Table, time: str, *, is_partial: bool) -> ibis.Table:
+    """Rows with their person and the strength of the identifier that says so; those without a person are left out.
+
+    Joins, and no `EXISTS`: the lists are small, and each join is one look into a hash table that stays in the cache.
+    """
+    persons = unbound(PERSONS, "persons")
+    kinds = [kind for kind in NAMESPACES if kind in rows.columns]
+    for kind in kinds:
+        nobody = persons.filter(persons.is_shared).select(**{f"no_{kind}": "code"})
+        rows = rows.left_join(nobody, rows[kind] == nobody[f"no_{kind}"])
+    own = {kind: ibis.ifelse(rows[f"no_{kind}"].isnull(), rows[kind], ibis.null(_NUMBER)) for kind in kinds}
+    strength = ibis.cases(*((own[kind].notnull(), STRENGTHS[kind]) for kind in kinds)).cast("int8")
+    rows = rows.mutate(who=ibis.coalesce(*own.values()), strength=strength)
+    rows = rows.filter(rows.who.notnull())
+    known = persons.filter(~persons.is_shared).select(known="code", known_person="person")
+    if is_partial:
+        wanted = unbound(CHANGED, "changed")
+        members = wanted.join(known, wanted.person == known.known_person)
+        members = members.select(member="known", person="person", since_ms="since_ms").union(
+            wanted.select(member="person", person="person", since_ms="since_ms")
+        )
+        rows = rows.join(members, rows.who == members.member)
+        is_wanted = rows[time] >= rows.since_ms
+        if "received_us" in rows.columns:
+            # What happened before and came after can be the click that another one is a retry of.
+            is_wanted |= rows.received_us >= rows.since_ms * 1000
+        return rows.filter(is_wanted)
+    rows = rows.left_join(known, rows.who == known.known)
+    return rows.mutate(person=rows.known_person.coalesce(rows.who))
+
+
+def _first_uses(clicks: ibis.Table, mine: ibis.Table | None) -> ibis.Table:
+    """Of each click id that was used twice or more (of those in `mine`, if it is given), the click that used it first.
+
+    Nearly all are used once. So they are counted, and only those of the rest are ranked.
+    """
+    used = clicks
+    if mine is not None:
+        wanted = mine.filter(mine.click_id.notnull()).select(wanted="click_id").distinct()
+        used = clicks.join(wanted, clicks.click_id == wanted.wanted)
+    counted = used.group_by("click_id").agg(uses=used.count())
+    several = counted.filter((counted.uses > 1) & counted.click_id.notnull()).select(used="click_id")
+    again = clicks.join(several, clicks.click_id == several.used)
+    order = [again.time_ms, again.received_us, again.id]
+    ranked = again.select("used", first_id="id", rank=ibis.row_number().over(group_by=again.used, order_by=order))
+    return ranked.filter(ranked.rank == 0).select("used", "first_id")
+
+
+def _floods(clicks: ibis.Table, rules: Policies, mine: ibis.Table | None) -> ibis.Table:
+    """The networks, ads and times of which there are too many clicks within `FLOOD_MS` before, that time included.
+
+    Only those of `mine` are wanted, if it is given. Whatever lies within `FLOOD_MS` lies in two neighbouring buckets of
+    that length, so one of them has more than half of it. Buckets are counted in slots, several in each; then, of the
+    few that are left, each by itself; then only networks and ads with such a bucket are looked at time by time.
+    """
+    limits = {policy.clicks_per_network_and_ad_max for policy in (rules.default, *rules.by_client.values())}
+    half = min(limits) // 2
+    rows = _in_slots(clicks)
+    if mine is None:
+        slots = rows.group_by("slot").agg(clicks=rows.count())
+        slots = slots.filter(slots.clicks > half).select(full="slot")
+        # To read them anew costs less than to keep them all.
+        rows = _in_slots(clicks.view())
+        rows = rows.join(slots, rows.slot == slots.full)
+    else:
+        wanted = mine.filter(mine.network.notnull()).select(from_network="network", on_ad="ad").distinct()
+        rows = rows.join(wanted, (rows.network == wanted.from_network) & (rows.ad == wanted.on_ad))
+    buckets = rows.group_by(["network", "ad", "bucket"]).agg(clicks=rows.count())
+    keys = buckets.filter(buckets.clicks > half).select(from_network="network", on_ad="ad").distinct()
+    near = clicks.join(keys, (clicks.network == keys.from_network) & (clicks.ad == keys.on_ad))
+    near = near.select("network", "ad", "time_ms")
+    window = ibis.range_window(preceding=FLOOD_MS, following=0, group_by=["network", "ad"], order_by="time_ms")
+    counted = near.mutate(clicks=near.count().over(window))
+    return _beyond(counted, rules, limits).select(flooding="network", flooded="ad", at_ms="time_ms").distinct()
+
+
+def _in_slots(clicks: ibis.Table) -> ibis.Table:
+    """Clicks from known networks, their buckets and slots."""
+    rows = clicks.filter(clicks.network.notnull()).select("network", "ad", "time_ms")
+    rows = rows.mutate(bucket=rows.time_ms - rows.time_ms % FLOOD_MS)
+    return rows.mutate(slot=(rows.network ^ rows.ad ^ rows.bucket) & (_SLOTS - 1))
+
+
+def _beyond(counted: ibis.Table, rules: Policies, limits: set[int]) -> ibis.Table:
+    """Rows whose number of clicks is more than their client's policy lets pass."""
+    if len(limits) == 1:
+        return counted.filter(counted.clicks > min(limits))
+    clients = unbound(ADS.schema, "ads").select(of="ad", client_id="client_id").distinct()
+    rows = counted.left_join(clients, counted.ad == clients.of)
+    limit = _by_client(rows.client_id, rules, lambda policy: ibis.literal(policy.clicks_per_network_and_ad_max))
+    return rows.filter(rows.clicks > limit)
+
+
+def _ad(clicks: Any, rules: Policies) -> dict[str, Any]:
+    """The columns of `ADS` but the code."""
+    return {
+        "client_id": clicks.client_id,
+        "channel": _by_client(clicks.client_id, rules, lambda policy: _channel(clicks, policy)),
+        "seller_id": clicks.seller_id,
+        "campaign": clicks.fb_campaign_id.coalesce(clicks.utm_campaign),
+        "ad_set": clicks.fb_adset_id,
+        "ad_id": clicks.fb_ad_id.coalesce(clicks.utm_content),
+        "atag": clicks.atag,
+        "asvt": clicks.asvt,
+    }
+
+
+def _channel(clicks: Any, policy: Policy) -> Any:
+    """What the first rule that matches says, else what the click says of itself."""
+    said = clicks.utm_source.coalesce(clicks.source).lower().coalesce(_OTHER_CHANNEL)
+    rules = (*policy.channel_rules, *FURTHER_CHANNEL_RULES)
+    return ibis.cases(*((_matches(clicks, rule), rule.channel) for rule in rules), else_=said)
+
+
+def _matches(clicks: Any, rule: ChannelRule) -> Any:
+    if rule.parameter in CLICK_PARAMETERS:
+        value = clicks[rule.parameter]
+    else:
+        # What is no value is not there, as in the columns.
+        value = clicks.other.get(rule.parameter)
+        value = ibis.ifelse(value.isin(sorted(PLACEHOLDERS)), ibis.null("string"), value)
+    return value.lower().isin([each.lower() for each in rule.values]) if rule.values else value.notnull()
+
+
+def _code(clicks: Any, kind: str, rules: Policies) -> Any:
+    """`identifier.code` of the identifier; null if there is none. What identifies nobody does so in any case."""
+    value = clicks[kind]
+    lower = value.lower()
+    if NAMESPACES[kind] != DEVICE:
+
+        def folded(policy: Policy) -> Any:
+            shared = [each.lower() for each in policy.shared_identifiers]
+            return ibis.ifelse(lower.isin(shared), lower, value) if shared else value
+
+        lower = _by_client(clicks.client_id, rules, folded)
+    code = _function("identifier_code", "string", returns=_NUMBER)
+    return code(clicks.client_id + f"{SEPARATOR}{NAMESPACES[kind]}{SEPARATOR}" + lower)
+
+
+def _parameters(dialect: Dialect, clicks: Any) -> Any:
+    """A number for all parameters but the time; the order of those without a column does not count."""
+    entries = _function("map_entries", "map<string, string>", returns="array<struct<key: string, value: string>>")
+    return _hash(dialect, *(clicks[name] for name in CLICK_PARAMETERS), entries(clicks.other).sort())
+
+
+def _by_client(client_id: Any, rules: Policies, rule: Callable[[Policy], Any]) -> Any:
+    """What a rule gives with the policy of each row's client."""
+    default = rule(rules.default)
+    groups: list[tuple[Any, list[str]]] = []
+    for name, policy in rules.by_client.items():
+        own = rule(policy)
+        if own.equals(default):
+            continue
+        group = next((names for value, names in groups if value.equals(own)), None)
+        if group is None:
+            groups.append((own, [name]))
+        else:
+            group.append(name)
+    return ibis.cases(*((client_id.isin(names), own) for own, names in groups), else_=default) if groups else default
+
+
+def _hash(dialect: Dialect, *values: Any) -> Any:
+    """A number for several values, which the engine computes as it likes. No text is ever an empty one.
+
+    Half of 64 bits would be negative on one engine and too large on the other, so one bit is given up.
+    """
+    if not dialect.hashes_null:
+        values = tuple(value.coalesce("") if value.type().is_string() else value for value in values)
+    return _function(dialect.hash, *(str(value.type()) for value in values), returns=_NUMBER)(*values) >> 1
+
+
+@cache
+def _function(name: str, *takes: str, returns: str) -> Callable[..., Any]:
+    """A function that the engine has."""
+
+    def declared() -> None: ...
+
+    function: Any = declared
+    function.__signature__ = Signature(
+        [Parameter(f"a{place}", Parameter.POSITIONAL_ONLY) for place in range(len(takes))]
+    )
+    made: Callable[..., Any] = ibis.udf.scalar.builtin(function, name=name, signature=(takes, returns))
+    return made

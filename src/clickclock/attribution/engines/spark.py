@@ -1,0 +1,151 @@
+"""Spark: the engine for when one machine is outgrown.
+
+Never needs Delta or another package on the cluster, apart from this program, which kernels are part of: it is given
+files, and gives files. Invariants: what goes in and out passes through `scratch`, a folder that the driver and all
+executors see, and of which nothing is left once the rows were taken; a number that does not fit is an error.
+
+>>> engine = Spark("local[2]", scratch=Path("/tmp"))   # doctest: +SKIP
+>>> engine.links(touches, orders).shape   # doctest: +SKIP
+(91178, 2)
+"""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import ibis
+import ibis.expr.operations as ops
+import pyarrow as pa
+import pyarrow.parquet as pq
+from ibis.backends.sql.datatypes import PySparkType
+
+from clickclock.attribution.engines import Kernel, Source
+from clickclock.attribution.engines.batches import walked
+from clickclock.attribution.engines.columns import unbound
+from clickclock.attribution.engines.expressions import SPARK, WALK_ORDER
+from clickclock.attribution.engines.files import partitions
+from clickclock.attribution.engines.sql import SqlEngine
+from clickclock.attribution.errors import EngineFailing, EngineMissing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Shape: TypeAlias = "Callable[[DataFrame], DataFrame]"
+
+BATCH_ROWS: Final = 2**17
+_SETTINGS: Final = {
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.session.timeZone": "UTC",
+}
+_IDENTIFIER_CODE: Final = """
+CREATE OR REPLACE TEMPORARY FUNCTION identifier_code(t STRING) RETURNS BIGINT
+RETURN CAST(conv(substring(md5(t), 1, 16), 16, -10) AS BIGINT)
+"""
+
+
+class Spark(SqlEngine):
+    """Spark at a master's URL. Its session begins with the first piece of work."""
+
+    name = "spark"
+    dialect = SPARK
+
+    def __init__(self, master: str, *, scratch: Path, settings: Mapping[str, str] | None = None) -> None:
+        """`settings` are Spark's own, such as how many partitions a shuffle has. Raises `EngineMissing`."""
+        try:
+            import pyspark  # noqa: PLC0415 (it is an optional part)
+        except ImportError as error:
+            raise EngineMissing("Spark is not installed: pip install 'clickclock[spark]', and Java.") from error
+        self.version = pyspark.__version__
+        self._master = master
+        self._scratch = scratch.absolute()
+        self._settings: dict[str, bool | float | int | str | None] = {**_SETTINGS, **(settings or {})}
+
+    def rows(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
+        return self._streamed(expression, tables)
+
+    def walked(self, expression: ibis.Table, tables: Mapping[str, Source], kernel: Kernel) -> Iterator[pa.RecordBatch]:
+        def shape(frame: "DataFrame") -> "DataFrame":
+            sorted_rows = frame.repartition("person").sortWithinPartitions(*WALK_ORDER)
+            return sorted_rows.mapInArrow(partial(walked, kernel=kernel), _columns(unbound(kernel.schema, "made")))
+
+        return self._streamed(expression, tables, shape)
+
+    def close(self) -> None:
+        if "_session" in self.__dict__:
+            self._session.stop()
+            del self._session
+
+    @cached_property
+    def _session(self) -> "SparkSession":
+        from pyspark.sql import SparkSession  # noqa: PLC0415 (it is an optional part)
+
+        session = (
+            SparkSession.builder.master(self._master).appName("clickclock").config(map=self._settings).getOrCreate()
+        )
+        if self._master.startswith("local"):
+            # Elsewhere the machine has its own, as PYSPARK_PYTHON says.
+            session.sparkContext.pythonExec = sys.executable
+        session.sql(_IDENTIFIER_CODE)
+        return session
+
+    def _streamed(
+        self, expression: ibis.Table, tables: Mapping[str, Source], shape: Shape = lambda frame: frame
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows, which are files before the first of them comes."""
+        from py4j.protocol import Py4JError  # noqa: PLC0415 (it is an optional part)
+        from pyspark.errors import PySparkException  # noqa: PLC0415 (it is an optional part)
+
+        with TemporaryDirectory(dir=self._scratch, prefix="spark-") as folder:
+            made = Path(folder) / "made"
+            try:
+                with warnings.catch_warnings():
+                    # It wants pandas to be there for a kernel, and older than 3; neither it nor we use any of it.
+                    warnings.filterwarnings("ignore", ".*pandas >= 3", FutureWarning)
+                    self._make(expression, tables, shape, Path(folder), made)
+            except (PySparkException, Py4JError) as error:
+                raise EngineFailing(f"Spark could not do its work ({' '.join(str(error).split())}).") from error
+            for file in sorted(made.glob("*.parquet")):
+                yield from pq.ParquetFile(file).iter_batches(BATCH_ROWS)
+
+    def _make(
+        self, expression: ibis.Table, tables: Mapping[str, Source], shape: Shape, folder: Path, made: Path
+    ) -> None:
+        for table in expression.op().find(ops.UnboundTable):
+            self._offer(table, tables[table.name], folder)
+        frame = self._session.sql(ibis.to_sql(expression, dialect=self.dialect.name))
+        shape(frame).write.parquet(_address(str(made)))
+
+    def _offer(self, table: ops.UnboundTable, source: Source, folder: Path) -> None:
+        """Make the rows of a source known by the name of a table."""
+        files = source
+        if isinstance(source, pa.Table):
+            files = [str(folder / f"{table.name}.parquet")]
+            pq.write_table(source.select(list(table.schema)), files[0])
+        columns = _columns(table.to_expr())
+        if files:
+            reader = self._session.read.schema(columns)
+            if folders := partitions(files, list(table.schema)):
+                reader = reader.option("basePath", _address(files[0].partition(f"/{folders[0]}=")[0]))
+            frame = reader.parquet(*map(_address, files))
+        else:
+            frame = self._session.createDataFrame([], columns)
+        frame.createOrReplaceTempView(table.name)
+
+
+def _columns(table: ibis.Table) -> str:
+    """The columns of a table as Spark writes them."""
+    return ", ".join(f"`{name}` {PySparkType.to_string(kind)}" for name, kind in table.schema().items())
+
+
+def _address(file: str) -> str:
+    """A file as Hadoop names it."""
+    scheme, _, path = file.rpartition("://")
+    return f"{'s3a' if scheme == 's3' else scheme or 'file'}://{path}"

@@ -1,0 +1,77 @@
+"""What all engines that speak SQL do alike: the expressions they run, and the tables these are given.
+
+Never knows how rows are got: a member does. Invariant: which user agents are bots is asked of `traffic`, once for each
+of them, and so is the same on every engine.
+
+>>> issubclass(SqlEngine, ABC)
+True
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+
+import ibis
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from clickclock.attribution.engines import Intake, Kernel, Source, expressions
+from clickclock.attribution.engines.batches import as_agreed, numbered
+from clickclock.attribution.engines.columns import arrow_schema
+from clickclock.attribution.engines.expressions import Dialect
+from clickclock.attribution.lake import ADS, TOUCHES
+from clickclock.attribution.policy import Policies
+from clickclock.attribution.traffic import is_bot
+
+
+class SqlEngine(ABC):
+    """All of `Engine` but how an expression is run."""
+
+    name: str
+    version: str
+    dialect: Dialect
+
+    @abstractmethod
+    def rows(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
+        """The rows of an expression as they come, of types that may be others."""
+
+    @abstractmethod
+    def walked(self, expression: ibis.Table, tables: Mapping[str, Source], kernel: Kernel) -> Iterator[pa.RecordBatch]:
+        """What the kernel makes of the rows of an expression, sorted by `WALK_ORDER`."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def fingerprint(self, rules: Policies) -> str:
+        return f"{self.name} {self.version} {expressions.rules_hash(self.dialect, rules)}"
+
+    def intake(self, clicks: Sequence[str], rules: Policies) -> Intake:
+        agents = self.query(expressions.agents(), {"clicks": clicks})
+        bots = [agent for batch in agents for agent in batch["user_agent"].to_pylist() if is_bot(agent)]
+        tables = {"clicks": clicks, "bots": pa.table({"user_agent": bots}, expressions.BOTS)}
+        ads = self.rows(expressions.ads(self.dialect, rules), tables)
+        touches = self.rows(expressions.touches(self.dialect, rules), tables)
+        return Intake(pa.Table.from_batches(as_agreed(ads, ADS.schema), ADS.schema), as_agreed(touches, TOUCHES.schema))
+
+    def links(self, touches: Sequence[str], orders: pa.Table) -> NDArray[np.int64]:
+        batches = self.query(expressions.links(), {"touches": touches, "orders": orders})
+        pairs = [np.column_stack([column.to_numpy() for column in batch.columns]) for batch in batches]
+        return np.concatenate([np.empty((0, 2), np.int64), *pairs])
+
+    def walk(
+        self,
+        touches: Sequence[str],
+        ads: pa.Table,
+        orders: pa.Table,
+        persons: pa.Table,
+        rules: Policies,
+        kernel: Kernel,
+        of: pa.Table | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        tables: dict[str, Source] = {"touches": touches, "ads": ads, "orders": numbered(orders), "persons": persons}
+        if of is not None:
+            tables["changed"] = of
+        return self.walked(expressions.walk(rules, is_partial=of is not None), tables, kernel)
+
+    def query(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
+        return as_agreed(self.rows(expression, tables), arrow_schema(expression))

@@ -1,0 +1,58 @@
+"""The files that were written for ad networks, as they lie in their folder, hidden ones too.
+
+Never decides what is in them. Invariant: a file is replaced as a whole, or not at all.
+
+>>> list(ExportFiles(Path("no/such/folder")).names("shop-1"))
+[]
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+_ENDING: Final = ".rest"
+_CLIENT_CHARS_MAX: Final = 80
+"""Of a longer one, a name has the beginning."""
+
+
+class ExportFiles:
+    """One folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def names(self, client_id: str) -> Iterator[str]:
+        """The files about orders of a client, which their names say."""
+        client = re.escape(quote(client_id, safe="")[:_CLIENT_CHARS_MAX])
+        name = re.compile(rf"\.?(google|meta)-{client}-\d+-[0-9a-f]+-\d+-\w+\.(csv|json)(\.new)?")
+        for path in sorted(self._folder.iterdir()) if self._folder.is_dir() else ():
+            if path.suffix == _ENDING:
+                path.unlink()  # whoever wrote it died
+            elif name.fullmatch(path.name):
+                yield path.name
+
+    def read(self, name: str) -> bytes:
+        """All of a file."""
+        return (self._folder / name).read_bytes()
+
+    def replace(self, name: str, content: bytes | None) -> None:
+        """Have other content in a file, or None: no file. It is durable."""
+        path = self._folder / name
+        if content is None:
+            path.unlink()
+        else:
+            fresh = path.with_name(f"{name}{_ENDING}")
+            fresh.touch(mode=path.stat().st_mode)
+            with fresh.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.rename(path)
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -1,0 +1,177 @@
+"""The lake's derived tables: what runs make of clicks and orders, what was paid for ads, what was sent and erased.
+
+Never reads or writes anything. Invariants: what a run made can be made again from clicks and orders; a column that was
+published keeps its name, type and meaning.
+
+>>> credits_table(["last"]).schema.names[-3:], CREDITS
+(['last_credit', 'last_refund', 'last_share'], 'credits')
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+
+from clickclock.attribution.lake.tables import DAY, INSTANT, NUMBERS, RANDOM, RISING, Table
+
+CREDITS: Final = "credits"
+ORDER_MONTH: Final = "order_month"
+"""The partition of credits: 'YYYY-MM' in the account's time zone. What is fitted together is replaced together."""
+COLUMNS_OF_MODEL: Final[Mapping[str, pa.DataType]] = MappingProxyType(
+    {"credit": pa.int64(), "refund": pa.int64(), "share": pa.float64()}
+)
+
+_TEXT: Final = pa.string()
+_NUMBER: Final = pa.int64()
+_IDENTIFIERS: Final = ("cli_ubid", "device_id", "gaid", "idfa")
+_AD: Final = ("channel", "campaign", "ad_set", "ad")
+
+
+def _table(
+    name: str,
+    columns: Sequence[tuple[str, pa.DataType]],
+    encodings: Mapping[str, str],
+    statistics: tuple[str, ...] = (),
+    partition: pa.Field | None = None,
+) -> Table:
+    return Table(name, pa.schema(columns), MappingProxyType(dict(encodings)), statistics, partition)
+
+
+TOUCHES: Final = _table(
+    "touches",
+    [
+        ("id", _TEXT),
+        ("received_us", _NUMBER),
+        ("time_ms", _NUMBER),
+        *((name, _NUMBER) for name in _IDENTIFIERS),
+        *((name, _NUMBER) for name in ("ad", "ad_key", "click_id", "parameters", "network")),
+        ("is_bot", pa.bool_()),
+    ],
+    # Codes are as good as random: in a dictionary they would be longer.
+    {
+        "id": RISING,
+        "received_us": NUMBERS,
+        "time_ms": NUMBERS,
+        **dict.fromkeys((*_IDENTIFIERS, "ad_key", "click_id", "parameters"), "PLAIN"),
+    },
+    ("received_us", "time_ms"),
+    pa.field(DAY, pa.date32()),
+)
+"""Clicks in codes, one row each: what identity and journeys are computed from."""
+
+ADS: Final = _table(
+    "ads",
+    [("ad", _NUMBER), *((name, _TEXT) for name in ("client_id", "channel", "seller_id", "campaign", "ad_set"))]
+    + [(name, _TEXT) for name in ("ad_id", "atag", "asvt")],
+    {"ad": "PLAIN"},
+)
+"""What the codes of ads mean. A row can be there twice."""
+
+IDENTITIES: Final = _table(
+    "identities",
+    [("code", _NUMBER), ("person", _NUMBER), ("is_shared", pa.bool_()), ("links", pa.int32())],
+    {"code": "PLAIN", "person": "PLAIN"},
+    ("code",),
+)
+"""Codes of identifiers whose person is another code, and those that are shared by too many to be anybody's."""
+
+UNCONVERTED: Final = _table(
+    "unconverted",
+    [("client_id", _TEXT), ("person", _NUMBER), ("path", _TEXT)],
+    {"person": "PLAIN"},
+    ("client_id",),
+    pa.field("month", pa.string()),
+)
+"""Paths of people who did not order in a month: what Markov's null paths are."""
+
+RESULTS: Final = _table(
+    "results",
+    [
+        ("version", _NUMBER),
+        ("created_at", INSTANT),
+        *((name, _TEXT) for name in ("kind", "engine", "code_version", "settings", "settings_hash", "why")),
+        *((f"{name}_version", _NUMBER) for name in ("clicks", "orders", "touches")),
+        *((f"{name}_version", _NUMBER) for name in ("credits", "identities", "unconverted", "ads")),
+        *((name, _NUMBER) for name in ("orders", "credited", "touchpoints", "changed", "unjudgeable")),
+        ("seconds", pa.float64()),
+    ],
+    {},
+    ("version",),
+)
+"""One row for each version that was published."""
+
+COSTS: Final = _table(
+    "costs",
+    [
+        ("client_id", _TEXT),
+        *((name, _TEXT) for name in _AD),
+        ("amount_minor", _NUMBER),
+        ("currency", _TEXT),
+        ("imported_at", INSTANT),
+    ],
+    {"amount_minor": NUMBERS},
+    ("client_id",),
+    pa.field("day", pa.date32()),
+)
+"""What was paid for ads; of several imports of one key, the latest counts."""
+
+UPLOADS: Final = _table(
+    "uploads",
+    [
+        *((name, _TEXT) for name in ("network", "client_id", "order_id", "click_id", "kind")),
+        ("value_minor", _NUMBER),
+        ("currency", _TEXT),
+        ("conversion_ms", _NUMBER),
+        ("exported_at", INSTANT),
+        ("file", _TEXT),
+    ],
+    {"order_id": RANDOM, "click_id": RANDOM, "value_minor": NUMBERS, "conversion_ms": NUMBERS},
+    ("client_id", "exported_at"),
+)
+"""What was told to ad networks."""
+
+RECEIPTS: Final = _table(
+    "receipts",
+    [("id", _TEXT), ("created_at", INSTANT), ("kind", _TEXT), ("client_id", _TEXT), ("receipt", _TEXT)],
+    {"id": RANDOM, "receipt": RANDOM},
+    ("created_at",),
+)
+"""What was erased and when, as JSON, without what was erased."""
+
+
+def credits_table(models: Sequence[str]) -> Table:
+    """The table of credits of these models: a row for each touchpoint, one for an order without any."""
+    order: list[tuple[str, pa.DataType]] = [
+        ("client_id", _TEXT),
+        ("order_id", _TEXT),
+        ("person", _NUMBER),
+        ("placed_at", INSTANT),
+        ("order_day", pa.date32()),
+        ("currency", _TEXT),
+        ("amount_minor", _NUMBER),
+        ("refunded_minor", _NUMBER),
+        ("status", _TEXT),
+        ("seller_id", _TEXT),
+        ("reason", _TEXT),
+        ("touches", pa.int32()),
+    ]
+    touchpoint: list[tuple[str, pa.DataType]] = [
+        ("place", pa.int32()),
+        ("click_id", _TEXT),
+        ("click_at", INSTANT),
+        *((name, _TEXT) for name in ("channel", "click_seller_id", "campaign", "ad_set", "ad", "atag", "asvt")),
+    ]
+    made = [(f"{model}_{name}", kind) for model in models for name, kind in COLUMNS_OF_MODEL.items()]
+    encodings = {
+        "order_id": RISING,
+        "click_id": RANDOM,
+        **dict.fromkeys(("person", "placed_at", "amount_minor", "refunded_minor", "click_at"), NUMBERS),
+        **{name: NUMBERS for name, kind in made if kind == pa.int64()},
+    }
+    statistics = ("client_id", "order_id", "order_day")
+    return _table(CREDITS, [*order, *touchpoint, *made], encodings, statistics, pa.field(ORDER_MONTH, _TEXT))
+
+
+DERIVED: Final = (TOUCHES, ADS, IDENTITIES, UNCONVERTED, RESULTS, COSTS, UPLOADS, RECEIPTS)
+"""All but credits, whose columns depend on the models."""

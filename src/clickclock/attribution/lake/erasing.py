@@ -1,0 +1,231 @@
+"""Rows taken out of the lake for good: out of every file that has them, of old versions too, and out of the log.
+
+Never changes a row that stays, or the order of rows. A file with rows that go is written anew without them; the new
+file comes and the old one goes in one commit, so a reader sees all of it or none. Then the old one is deleted, with
+every file of older versions that had such rows, and with it the versions that need it.
+Invariants: whenever we die, what is left is found by looking again; whoever changes the same files meanwhile makes us
+lose (`Overtaken`), and then nothing of ours is seen.
+
+>>> erasings(lake, sought)["clicks"].look(Marks()).files   # doctest: +SKIP
+{'received_day=2026-11-20/part-0.zstd.parquet': 7}
+"""
+
+import contextlib
+import re
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import DeltaTable, PostCommitHookProperties
+from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import AddAction, RemoveAction
+from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
+
+from clickclock.attribution.erasure import Marks, Sought
+from clickclock.attribution.errors import LakeUnreachable
+from clickclock.attribution.lake import history
+from clickclock.attribution.lake.changes import paths_of
+from clickclock.attribution.lake.derived import (
+    ADS,
+    CREDITS,
+    IDENTITIES,
+    TOUCHES,
+    UNCONVERTED,
+    UPLOADS,
+    credits_table,
+)
+from clickclock.attribution.lake.files import ROW_GROUP_ROWS, File, Storage
+from clickclock.attribution.lake.finding import AT_ONCE, BATCH_ROWS, LOG, Found, Places, find
+from clickclock.attribution.lake.load import Overtaken
+from clickclock.attribution.lake.reach import reaching
+from clickclock.attribution.lake.tables import DAY, TABLES, Table
+
+if TYPE_CHECKING:
+    from clickclock.attribution.lake import Lake
+
+COMMITTED_WITHIN_MS: Final = 3_600_000
+"""A file in an object store that is younger may be one that a compactor elsewhere is about to commit."""
+DERIVED_OF_PEOPLE: Final = (IDENTITIES, TOUCHES, UNCONVERTED, ADS, UPLOADS)
+_WORD: Final = re.compile(r"[\w~-]+")
+
+
+class Erasing:
+    """One table, and what is to go from it."""
+
+    def __init__(self, table: Table, delta: DeltaTable, storage: Storage, sought: Sought) -> None:
+        self.table = table
+        self._delta = delta
+        self._storage = storage
+        self._sought = sought
+
+    def look(self, marks: Marks) -> Found:
+        """Read every file. Raises `LakeUnreachable`."""
+        with reaching(self._storage.url):
+            self._delta.update_incremental()
+            live = frozenset(paths_of(self._delta))
+            found = find(self.table.name, self._storage, self._sought, marks, live)
+        broken = live.intersection(found.unreadable)
+        if broken:
+            raise LakeUnreachable(f"{self._storage.url} has files that cannot be read: {', '.join(sorted(broken))}.")
+        return found
+
+    def erase(self, found: Found, now_ms: int) -> None:
+        """Take out what was found. Raises `Overtaken`, `LakeUnreachable`."""
+        paths = [*found.files, *found.unreadable]
+        if not paths:
+            return
+        with reaching(self._storage.url):
+            self._replace([file for file in _files(self._delta) if file["path"] in found.files], found, now_ms)
+            _delete(self._delta, self._storage, self._storage.filesystem().get_file_info(paths), now_ms)
+
+    def silence(self, marks: Marks) -> list[str]:
+        """Take it out of the log; returns what still says it, which is nothing."""
+        words = frozenset({*marks.clicks, *map(str, self._sought.codes | marks.persons)})
+
+        def says(text: str) -> bool:
+            return self._sought.is_in(text) or not words.isdisjoint(_WORD.findall(text))
+
+        with reaching(self._storage.url):
+            self._delta.update_incremental()
+            paths = history.saying(self._storage, self._delta, says)
+            if not paths:
+                return []
+            history.hush(self._storage, self._delta, paths, says)
+            return history.saying(self._storage, self._delta, says)
+
+    def _replace(self, replaced: Collection[dict[str, Any]], found: Found, now_ms: int) -> None:
+        """Write files anew, and put them in the place of the old ones."""
+        partitions = [{name: str(old[f"partition.{name}"]) for name in self.table.partition_by} for old in replaced]
+        removed = [
+            RemoveAction(old["path"], True, now_ms, old["size_bytes"], {**partition})
+            for old, partition in zip(replaced, partitions, strict=True)
+        ]
+
+        def rest(old: dict[str, Any], partition: dict[str, str]) -> AddAction | None:
+            return self._rest(old["path"], partition, found.files[old["path"]], now_ms)
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            added = [action for action in pool.map(rest, replaced, partitions) if action is not None]
+        if removed:
+            # Durable before the old ones are deleted: delta-rs syncs nothing.
+            self._storage.sync([action.path for action in added])
+            _commit(self._delta, self._storage, self.table, [*added, *removed])
+
+    def _rest(self, path: str, partition: dict[str, str], places: Places, now_ms: int) -> AddAction | None:
+        """A file like this one, without the rows that go; none if all do."""
+        files = self._storage.filesystem()
+        file: File | None = None
+        for rows in self._kept(files, path, places):
+            if file is None:
+                folder = "".join(path.rpartition("/")[:2])
+                file = File(self.table, files, f"{folder}part-{uuid.uuid4().hex}.zstd.parquet", {**partition})
+            file.writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+        return None if file is None else file.close(now_ms)
+
+    def _kept(self, files: PyFileSystem, path: str, places: Places) -> Iterator[pa.Table]:
+        """The rows that stay, a row group at a time."""
+        waiting: list[pa.RecordBatch] = []
+        start = count = 0
+        options = {"batch_size": BATCH_ROWS, "batch_readahead": 2, "fragment_readahead": 1}
+        for batch in ds.ParquetFileFormat().make_fragment(path, files).to_batches(schema=self.table.schema, **options):
+            is_kept = np.ones(batch.num_rows, np.bool_)
+            is_kept[places[(places >= start) & (places < start + batch.num_rows)] - start] = False
+            start += batch.num_rows
+            waiting.append(batch if is_kept.all() else batch.filter(pa.array(is_kept)))
+            count += waiting[-1].num_rows
+            if count >= ROW_GROUP_ROWS:
+                yield pa.Table.from_batches(waiting, self.table.schema)
+                waiting, count = [], 0
+        if count:
+            yield pa.Table.from_batches(waiting, self.table.schema)
+
+
+def erasings(lake: "Lake", sought: Sought) -> dict[str, Erasing]:
+    """The tables that may have something of it, by name; what was derived of clicks and orders comes first."""
+    found: dict[str, Erasing] = {}
+    for table in (*_derived(lake), *TABLES):
+        delta = lake.table(table.name)
+        if delta is not None:
+            found[table.name] = Erasing(table, delta, _storage(lake, table), sought)
+    return found
+
+
+def _derived(lake: "Lake") -> tuple[Table, ...]:
+    delta = lake.table(CREDITS)
+    if delta is None:
+        return DERIVED_OF_PEOPLE
+    names = [field.name for field in delta.schema().fields]
+    models = [name.removesuffix("_share") for name in names if name.endswith("_share")]
+    return (credits_table(models), *DERIVED_OF_PEOPLE)
+
+
+def _storage(lake: "Lake", table: Table) -> Storage:
+    return Storage(f"{lake.url}/{table.name}", lake.storage_options)
+
+
+def drop_before(lake: "Lake", table: Table, first: date, now_ms: int) -> int:
+    """Take out all days before `first`, of old versions too; returns how many rows the present version had of them.
+
+    Raises `Overtaken`, `LakeUnreachable`. If we die in between, the files that nobody has any more are deleted by the
+    next call.
+    """
+    delta = lake.table(table.name)
+    if delta is None:
+        return 0
+    storage = _storage(lake, table)
+    with reaching(storage.url):
+        live = [file for file in _files(delta) if file[f"partition.{DAY}"] < first]
+        removed = [
+            RemoveAction(file["path"], True, now_ms, file["size_bytes"], {DAY: str(file[f"partition.{DAY}"])})
+            for file in live
+        ]
+        if removed:
+            _commit(delta, storage, table, removed)
+        files = storage.filesystem()
+        for each in files.get_file_info(FileSelector("", allow_not_found=True)):
+            name, _, day = each.base_name.partition("=")
+            if name == DAY and date.fromisoformat(day) < first:
+                old = files.get_file_info(FileSelector(each.path, recursive=True))
+                _delete(delta, storage, [file for file in old if file.is_file], now_ms)
+    return sum(file["num_records"] for file in live)
+
+
+def _files(delta: DeltaTable) -> list[dict[str, Any]]:
+    """The files of the version, with their partitions and how many rows they have."""
+    files: list[dict[str, Any]] = pa.table(delta.get_add_actions(flatten=True)).to_pylist()
+    return files
+
+
+def _commit(delta: DeltaTable, storage: Storage, table: Table, actions: Sequence[AddAction | RemoveAction]) -> None:
+    before = delta.version()
+    try:
+        delta.create_write_transaction(
+            [*actions],
+            "append",
+            delta.schema(),
+            table.partition_by,
+            post_commithook_properties=PostCommitHookProperties(create_checkpoint=True),
+        )
+    except CommitFailedError as error:
+        raise Overtaken(str(error)) from error
+    delta.update_incremental()
+    # Before any file goes, it must be on disk that nobody needs it.
+    storage.sync([f"{LOG}/{version:020}.json" for version in range(before + 1, delta.version() + 1)])
+
+
+def _delete(delta: DeltaTable, storage: Storage, files: Iterable[FileInfo], now_ms: int) -> None:
+    """Delete files for good, but for those that somebody on another machine may be about to commit."""
+    live = frozenset(paths_of(delta))
+    is_ours = storage.folder is not None
+    known = frozenset() if is_ours else frozenset(delta.vacuum(0, dry_run=True, enforce_retention_duration=False))
+    for file in files:
+        path = file.path.removeprefix("/")
+        is_known = is_ours or path in known or file.mtime_ns // 1_000_000 < now_ms - COMMITTED_WITHIN_MS
+        if path not in live and is_known:
+            with contextlib.suppress(FileNotFoundError):
+                storage.filesystem().delete_file(path)

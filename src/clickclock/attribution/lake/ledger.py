@@ -1,0 +1,193 @@
+"""A derived table, as it was when it was opened: its files are added and replaced in single commits.
+
+Never waits and never tries again: where another has changed the same meanwhile, `RunOvertaken` says so, and nothing is
+seen of the commit that lost. Invariants: rows and notes are one commit of Delta's log, so a crash leaves both or
+neither; of two commits with a note of one name, of which neither saw the other, the second is refused.
+
+A note (a `txn` action of the log) says what the table contains: the version of the clicks that its rows are of, or the
+result version that it was written for.
+
+>>> ledger = lake.ledger(TOUCHES)   # doctest: +SKIP
+>>> ledger.commit(parts.close(), now_ms, notes={"clicks": 12})   # doctest: +SKIP
+13
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import AddAction, RemoveAction
+
+from clickclock.attribution.errors import RunOvertaken
+from clickclock.attribution.lake.changes import paths_of
+from clickclock.attribution.lake.files import FILE_BYTES_MAX, ROW_GROUP_ROWS, File, Storage
+from clickclock.attribution.lake.reach import reaching
+from clickclock.attribution.lake.tables import Table
+
+CELLS_WAITING_MAX: Final = 2**23
+"""Rows by columns that become one group of rows: some tens of megabytes."""
+GROUPS_WAITING_MAX: Final = 4
+"""Of all partitions together; then those with the most rows are written, though fewer than a group."""
+
+
+class Parts:
+    """Files of one table that are being written: at most one open for each partition."""
+
+    def __init__(self, table: Table, storage: Storage, name: str, now_ms: int) -> None:
+        """`name` is to be unique; the files' names begin with it."""
+        self.rows = 0
+        self._table = table
+        self._storage = storage
+        self._files = storage.filesystem()
+        self._name = name
+        self._now_ms = now_ms
+        self._open: dict[str | None, File] = {}
+        self._done: list[AddAction] = []
+        self._waiting: dict[str | None, list[pa.Table]] = defaultdict(list)
+        self._group_rows = min(CELLS_WAITING_MAX // len(table.schema), ROW_GROUP_ROWS)
+
+    def write(self, rows: pa.Table) -> None:
+        """Write rows with all the columns that a reader sees, of whatever partitions."""
+        self.rows += rows.num_rows
+        whole = rows.select(self._table.whole.names).cast(self._table.whole)
+        if self._table.partition is None:
+            self._keep(None, whole)
+        else:
+            column = whole[self._table.partition.name]
+            whole = whole.drop_columns([self._table.partition.name])
+            values = pc.unique(column)
+            for value in values:
+                self._keep(str(value), whole if len(values) == 1 else whole.filter(pc.equal(column, value)))
+        while sum(map(_rows, self._waiting.values())) > GROUPS_WAITING_MAX * self._group_rows:
+            self._flush(max(self._waiting, key=lambda partition: _rows(self._waiting[partition])))
+
+    def close(self) -> list[AddAction]:
+        """End all files, make them durable, and say what is to be committed."""
+        for partition in list(self._waiting):
+            self._flush(partition)
+        with reaching(self._storage.url):
+            self._done += [file.close(self._now_ms) for file in self._open.values()]
+            self._open.clear()
+            self._storage.sync([action.path for action in self._done])
+        return self._done
+
+    def _keep(self, partition: str | None, rows: pa.Table) -> None:
+        waiting = self._waiting[partition]
+        waiting.append(rows)
+        if _rows(waiting) >= self._group_rows:
+            self._flush(partition)
+
+    def _flush(self, partition: str | None) -> None:
+        waiting = self._waiting.pop(partition)
+        if not _rows(waiting):
+            return
+        with reaching(self._storage.url):
+            file = self._open.get(partition) or self._opened(partition)
+            file.writer.write_table(pa.concat_tables(waiting), row_group_size=self._group_rows)
+            if file.sink.tell() >= FILE_BYTES_MAX:
+                self._done.append(self._open.pop(partition).close(self._now_ms))
+
+    def _opened(self, partition: str | None) -> File:
+        name = f"{self._name}-{len(self._done) + len(self._open)}.zstd.parquet"
+        values: dict[str, str | None] = {}
+        if self._table.partition is not None:
+            values[self._table.partition.name] = partition
+            name = f"{self._table.partition.name}={partition}/{name}"
+        self._open[partition] = File(self._table, self._files, name, values)
+        return self._open[partition]
+
+
+class Ledger:
+    """One derived table. Several that open it at once see each other only when they commit."""
+
+    def __init__(self, table: Table, storage: Storage, delta: DeltaTable) -> None:
+        self._table = table
+        self._storage = storage
+        self._delta = delta
+
+    @property
+    def version(self) -> int:
+        """The version that this ledger stands on, or that it has made."""
+        return self._delta.version()
+
+    def noted(self, name: str) -> int | None:
+        """What was last noted under this name."""
+        return self._delta.transaction_version(name)
+
+    def parts(self, name: str, now_ms: int) -> Parts:
+        """What writes files of this table, which nobody sees before they are committed."""
+        return Parts(self._table, self._storage, name, now_ms)
+
+    def commit(
+        self,
+        added: Collection[AddAction],
+        now_ms: int,
+        *,
+        instead_of: Collection[str] | None = (),
+        notes: Mapping[str, int],
+    ) -> int:
+        """Make files seen, instead of all those of the partitions named (None: of the whole table), and note it.
+
+        Returns the new version. Raises `RunOvertaken`. A column that the table lacks, or has too much, is changed
+        before: whoever reads the latest version and no certain one then sees an empty table for a moment.
+        """
+        with reaching(self._storage.url), self._committing():
+            if self._delta.schema() != Schema.from_arrow(self._table.whole):
+                self._reshape()
+            self._delta.create_write_transaction(
+                [*added, *self._removals(instead_of, now_ms)],
+                "append",
+                self._delta.schema(),
+                self._table.partition_by,
+                commit_properties=CommitProperties(
+                    app_transactions=[Transaction(name, number) for name, number in notes.items()]
+                ),
+                post_commithook_properties=PostCommitHookProperties(create_checkpoint=True),
+            )
+        return self.version
+
+    def restore(self, version: int) -> None:
+        """Make the table what it was at `version`, if it is another. Raises `VersionGone`."""
+        with reaching(self._storage.url, version), self._committing():
+            then = DeltaTable(self._storage.url, version, dict(self._storage.options))
+            if then.schema() != self._delta.schema() or set(paths_of(then)) != set(paths_of(self._delta)):
+                self._delta.restore(version)
+
+    def _reshape(self) -> None:
+        nothing = self._table.whole.empty_table()
+        write_deltalake(self._delta, nothing, mode="overwrite", schema_mode="overwrite")
+        self._delta.update_incremental()
+
+    def _removals(self, partitions: Collection[str] | None, now_ms: int) -> list[RemoveAction]:
+        if partitions is not None and not partitions:
+            return []
+        live = pa.table(self._delta.get_add_actions(flatten=True)).to_pylist()
+        by = self._table.partition_by
+        values = [{name: str(file[f"partition.{name}"]) for name in by} for file in live]
+        return [
+            RemoveAction(file["path"], True, now_ms, file["size_bytes"], {**value})
+            for file, value in zip(live, values, strict=True)
+            if partitions is None or value[by[0]] in partitions
+        ]
+
+    @contextmanager
+    def _committing(self) -> Iterator[None]:
+        """Afterwards the log's entries are on disk."""
+        before = self._delta.version()
+        try:
+            yield
+        except CommitFailedError as error:
+            said = f"Another run has just changed {self._table.name}; nothing of this one is seen, run it again."
+            raise RunOvertaken(said) from error
+        self._delta.update_incremental()
+        log = [f"_delta_log/{version:020}.json" for version in range(before + 1, self._delta.version() + 1)]
+        self._storage.sync(log)
+
+
+def _rows(tables: Collection[pa.Table]) -> int:
+    return sum(table.num_rows for table in tables)

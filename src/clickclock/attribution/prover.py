@@ -1,0 +1,303 @@
+"""The lake → a proof of credit for one order, as it was in a result version.
+
+Never believes what a run computed: journeys and credits are computed anew, from the rows that the run read and by the
+rules that it had. Invariant: whoever asks twice about one version gets the same answer, as long as the lake has it.
+
+The lake has no index. Of all touches a few columns of numbers are read, and of raw clicks the days on which the person
+clicked.
+
+>>> Prover(Lake("/tmp/lake"), BUILT_IN).prove("shop", "7")["differs"]   # doctest: +SKIP
+[]
+"""
+
+import json
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from itertools import groupby
+from operator import itemgetter, or_
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickclock.attribution import months
+from clickclock.attribution.amendment import Amendment, judge
+from clickclock.attribution.identifier import NAMESPACES, STRENGTHS
+from clickclock.attribution.lake import (
+    ADS,
+    CLICKS,
+    CREDITS,
+    DAY,
+    IDENTITIES,
+    ORDER_MONTH,
+    ORDERS,
+    TOUCHES,
+    UNCONVERTED,
+    Lake,
+)
+from clickclock.attribution.models import Factory, JourneyModel, PathRow, by_channel, choose
+from clickclock.attribution.order import Order, fold
+from clickclock.attribution.policy import Policy
+from clickclock.attribution.proof import Evidence, Identifier, Seen, differences, identifiers, prove
+from clickclock.attribution.proof_document import document
+from clickclock.attribution.report import find
+from clickclock.attribution.result import Result
+from clickclock.attribution.touchpoint import Touch
+from clickclock.attribution.traffic import FLOOD_MS
+from clickclock.foundation.errors import NotFound
+
+KINDS: Final = tuple(NAMESPACES)
+PATH_SEPARATOR: Final = " > "
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+Row = dict[str, Any]
+
+
+class NoOrder(NotFound):
+    """There is no such order in this result version; if it is new, run attribution first."""
+
+    code = "noOrder"
+
+
+class Prover:
+    """Proofs from one lake."""
+
+    def __init__(self, lake: Lake, models: Mapping[str, Factory]) -> None:
+        """`models` are all that there are, by name."""
+        self._lake = lake
+        self._models = models
+
+    def prove(self, client_id: str, order_id: str, version: int | None = None) -> Row:
+        """The proof as JSON, of the latest version if none is given. Raises `NoVersion`, `NoOrder`, `VersionGone`."""
+        result = find(self._lake.results(), version)
+        case = _Case(self._lake, result, client_id)
+        amendments = case.amendments([order_id])
+        if not amendments:
+            raise NoOrder
+        order = fold(amendments)
+        evidence = case.evidence(case.person(order))
+        orders = case.orders(order, evidence)
+        month = months.name(int(months.months(np.array([order.placed_ms]), case.policy.zone)[0]))
+        proof = prove(
+            amendments,
+            order,
+            month=month,
+            policy=case.policy,
+            models=case.models(month, self._models),
+            evidence=evidence,
+            orders=orders,
+            shared=case.shared(found for each in (*orders, *_seen(evidence)) for found in each.identifiers),
+        )
+        return document(proof, result, differences(proof, case.credits(order)))
+
+
+class _Case:
+    """What the lake knows of one client in one version."""
+
+    def __init__(self, lake: Lake, result: Result, client_id: str) -> None:
+        self._lake = lake
+        self._result = result
+        self._client_id = client_id
+        self._settings = json.loads(result.settings)
+        told = self._settings["policies"]
+        self._mine = pc.field("client_id") == client_id
+        self.policy = Policy.model_validate(told["clients"].get(client_id, told["default"]))
+
+    def amendments(self, order_ids: Collection[str]) -> list[Amendment]:
+        """What was said of these orders, judged anew; what cannot be read any more is no amendment."""
+        of_order = pc.field("order_id").isin(pa.array(order_ids, pa.string()))
+        judged = [
+            judge(row["raw"], _us(row["received_at"]) // 1000, entry_id=row["id"])
+            for row in self._rows(ORDERS.name, self._mine & of_order, ["id", "received_at", "raw"])
+        ]
+        return [each for each in judged if isinstance(each, Amendment)]
+
+    def shared(self, known: Iterable[Identifier]) -> dict[int, int]:
+        """Which of these identifiers are nobody's, by code, with the number of their links."""
+        is_known = pc.field("code").isin(pa.array({each.code for each in known}, pa.int64()))
+        rows = self._rows(IDENTITIES.name, is_known & pc.field("is_shared"), ["code", "links"])
+        return {row["code"]: row["links"] for row in rows}
+
+    def person(self, order: Order) -> list[int]:
+        """All codes of the order's person; none if it is nobody's."""
+        named = self._identifiers(_values(order))
+        shared = self.shared(named)
+        start = next((each.code for each in named if each.code not in shared), None)
+        if start is None:
+            return []
+        own = list(self._rows(IDENTITIES.name, (pc.field("code") == start) & ~pc.field("is_shared")))
+        person: int = own[0]["person"] if own else start
+        others = self._rows(IDENTITIES.name, (pc.field("person") == person) & ~pc.field("is_shared"))
+        return [person, *(row["code"] for row in others)]
+
+    def evidence(self, person: list[int]) -> list[Evidence]:
+        """Every click of a person."""
+        of_person = reduce(or_, (pc.field(kind).isin(person) for kind in KINDS))
+        touches = list(self._rows(TOUCHES.name, of_person)) if person else []
+        if not touches:
+            return []
+        ads = {row["ad"]: row for row in self._rows(ADS.name, _in("ad", touches))}
+        clicks = self._clicks(touches)
+        spenders, floods = self._neighbours(touches)
+        codes = set(person)
+        return [
+            Evidence(
+                _touch(touch, ads[touch["ad"]], codes, spenders.get(touch["click_id"]), touch["id"] in floods),
+                Seen(touch["id"], is_order=False, identifiers=self._identifiers(clicks[touch["id"]])),
+                clicks[touch["id"]]["gclid"] or clicks[touch["id"]]["uclid"],
+            )
+            for touch in touches
+        ]
+
+    def orders(self, order: Order, evidence: list[Evidence]) -> list[Seen]:
+        """The order, and every other that shares an identifier with it, with these clicks, or with one of those."""
+        seen = {order.order_id: Seen(order.order_id, is_order=True, identifiers=self._identifiers(_values(order)))}
+        known: set[Identifier] = set()
+        while fresh := {each for those in (*seen.values(), *_seen(evidence)) for each in those.identifiers} - known:
+            known |= fresh
+            shared = self.shared(fresh)
+            values = pa.array([each.value for each in fresh if each.code not in shared], pa.string())
+            device_id = pc.utf8_lower(pc.field("device_id"))
+            of_known = pc.field("cli_ubid").isin(values) | device_id.isin(pc.utf8_lower(values))
+            rows = self._rows(ORDERS.name, self._mine & of_known, ["order_id"])
+            found = {row["order_id"] for row in rows} - seen.keys()
+            said = defaultdict(list)
+            for each in self.amendments(found):
+                said[each.order_id].append(each)
+            for order_id, amendments in said.items():
+                seen[order_id] = Seen(order_id, is_order=True, identifiers=self._identifiers(_values(fold(amendments))))
+        return list(seen.values())
+
+    def models(self, month: str, known: Mapping[str, Factory]) -> dict[str, JourneyModel]:
+        """The version's models; those that look at many paths, as the month taught them."""
+        chosen = {model: choose(model, settings, known) for model, settings in self._settings["models"].items()}
+        is_table = any(not isinstance(model, JourneyModel) for model in chosen.values())
+        paths = list(self._paths(month)) if is_table else []
+        return {
+            name: model if isinstance(model, JourneyModel) else by_channel(model, paths)
+            for name, model in chosen.items()
+        }
+
+    def credits(self, order: Order) -> Iterator[Row]:
+        """What the version has stored for an order."""
+        return self._rows(CREDITS, self._mine & (pc.field("order_id") == order.order_id))
+
+    def _paths(self, month: str) -> Iterator[PathRow]:
+        """The paths of a month, each with how often it converted and how often it did not."""
+        where = self._mine & (pc.field(ORDER_MONTH) == month) & (pc.field("place") > 0)
+        schema = pa.schema([("order_id", pa.string()), ("place", pa.int32()), ("channel", pa.string())])
+        touchpoints = pa.Table.from_batches(self._batches(CREDITS, where, schema.names), schema)
+        touchpoints = touchpoints.sort_by([("order_id", "ascending"), ("place", "ascending")])
+        pairs = zip(touchpoints["order_id"].to_pylist(), touchpoints["channel"].to_pylist(), strict=True)
+        conversions = Counter(tuple(channel for _, channel in each) for _, each in groupby(pairs, itemgetter(0)))
+        nulls: Counter[tuple[str, ...]] = Counter()
+        for batch in self._batches(UNCONVERTED.name, self._mine & (pc.field("month") == month), ["path"]):
+            nulls.update(tuple(path.split(PATH_SEPARATOR)) for path in batch["path"].to_pylist())
+        for path in conversions.keys() | nulls.keys():
+            yield PathRow(path, conversions[path], 0, nulls[path])
+
+    def _clicks(self, touches: list[Row]) -> dict[str, Row]:
+        """The raw clicks of these touches, by id, from the days on which they came."""
+        by_day = defaultdict(list)
+        for touch in touches:
+            by_day[touch[DAY]].append(touch)
+        where = reduce(
+            or_,
+            (
+                (pc.field(DAY) == day)
+                & (pc.field("received_at") >= _instant(min(each["received_us"] for each in those)))
+                & (pc.field("received_at") <= _instant(max(each["received_us"] for each in those)))
+                & _in("id", those)
+                for day, those in by_day.items()
+            ),
+        )
+        return {row["id"]: row for row in self._rows(CLICKS.name, where, ["id", *KINDS, "gclid", "uclid"])}
+
+    def _neighbours(self, touches: list[Row]) -> tuple[dict[int, str], set[str]]:
+        """Who used each click id first; and which of these are a flood of clicks on one ad from one network."""
+        times_ms = [touch["time_ms"] for touch in touches]
+        near = (
+            _in("network", touches)
+            & _in("ad", touches)
+            & (pc.field("time_ms") >= min(times_ms) - FLOOD_MS)
+            & (pc.field("time_ms") <= max(times_ms))
+        )
+        first: dict[int, tuple[int, int, str]] = {}
+        clicked: dict[tuple[int, int], list[int]] = defaultdict(list)
+        columns = ["id", "time_ms", "received_us", "click_id", "network", "ad"]
+        for row in self._rows(TOUCHES.name, _in("click_id", touches) | near, columns):
+            place = row["time_ms"], row["received_us"], row["id"]
+            if row["click_id"] is not None:
+                first[row["click_id"]] = min(first.get(row["click_id"], place), place)
+            clicked[row["network"], row["ad"]].append(row["time_ms"])
+        for those in clicked.values():
+            those.sort()
+        floods = set()
+        for touch in touches:
+            if touch["network"] is not None:
+                at_ms, those = touch["time_ms"], clicked[touch["network"], touch["ad"]]
+                count = bisect_right(those, at_ms) - bisect_left(those, at_ms - FLOOD_MS)
+                if count > self.policy.clicks_per_network_and_ad_max:
+                    floods.add(touch["id"])
+        return {click_id: place[-1] for click_id, place in first.items()}, floods
+
+    def _identifiers(self, values: Mapping[str, str | None]) -> tuple[Identifier, ...]:
+        return identifiers(self._client_id, values, self.policy)
+
+    def _rows(self, table: str, where: pc.Expression, columns: list[str] | None = None) -> Iterator[Row]:
+        for batch in self._batches(table, where, columns):
+            yield from batch.to_pylist()
+
+    def _batches(self, table: str, where: pc.Expression, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows that fit, of the version of the table that the result stands for."""
+        version = self._result.reads(table)
+        return iter(()) if version is None else self._lake.scan(table, where, columns, version)
+
+
+def _touch(touch: Row, ad: Row, codes: set[int], spent_by: str | None, is_flood: bool) -> Touch:
+    is_spent = spent_by not in {None, touch["id"]}
+    return Touch(
+        id=touch["id"],
+        time_ms=touch["time_ms"],
+        received_us=touch["received_us"],
+        strength=next(STRENGTHS[kind] for kind in KINDS if touch[kind] in codes),
+        channel=ad["channel"],
+        seller_id=ad["seller_id"],
+        ad_key=touch["ad_key"],
+        parameters=touch["parameters"],
+        is_spent=is_spent,
+        is_bot=touch["is_bot"],
+        is_flood=is_flood,
+        campaign=ad["campaign"],
+        ad_set=ad["ad_set"],
+        ad=ad["ad_id"],
+        atag=ad["atag"],
+        asvt=ad["asvt"],
+        spent_by=spent_by if is_spent else None,
+    )
+
+
+def _values(order: Order) -> dict[str, str | None]:
+    return {"cli_ubid": order.cli_ubid, "device_id": order.device_id}
+
+
+def _seen(evidence: Iterable[Evidence]) -> list[Seen]:
+    return [each.seen for each in evidence]
+
+
+def _in(column: str, touches: Iterable[Row]) -> pc.Expression:
+    """Whether a column has one of the values that these touches have there."""
+    values = {touch[column] for touch in touches if touch[column] is not None}
+    return pc.field(column).isin(pa.array(sorted(values), TOUCHES.schema.field(column).type))
+
+
+def _instant(us: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=us)
+
+
+def _us(instant: datetime) -> int:
+    return (instant - _EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,59 @@
+"""A result version: what one run of attribution made, from what, and where it is.
+
+Never holds a credit: those are in the lake, and this says in which of its versions. Invariants: versions count from 1
+and none is missing; what a version names never changes.
+
+>>> Result(version=1, credits_version=3).reads("credits")
+3
+"""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Kind(StrEnum):
+    """Whether a run looked at everybody, or at those alone who could have changed."""
+
+    FULL = "full"
+    INCREMENTAL = "incremental"
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """One version. The versions of tables are those of their Delta logs; None is a table that was not there."""
+
+    version: int
+    created_at: datetime = _NEVER
+    kind: Kind = Kind.FULL
+    engine: str = ""
+    """The engine's fingerprint: its name, its version and the rules that touches are made by."""
+    code_version: str = ""
+    settings: str = "{}"
+    """Policies and models as JSON, in one form."""
+    settings_hash: str = ""
+    why: str = ""
+    """Why everybody was looked at; empty if not."""
+    clicks_version: int | None = None
+    orders_version: int | None = None
+    touches_version: int | None = None
+    credits_version: int | None = None
+    identities_version: int | None = None
+    unconverted_version: int | None = None
+    ads_version: int | None = None
+    orders: int = 0
+    credited: int = 0
+    touchpoints: int = 0
+    changed: int = 0
+    """Orders whose rows differ from the version before."""
+    unjudgeable: int = 0
+    """Amendments that the rules of today cannot read; they are in the lake, and no order."""
+    seconds: float = 0.0
+
+    def reads(self, table: str) -> int | None:
+        """The version of `table` that this result stands for."""
+        version: int | None = getattr(self, f"{table}_version")
+        return version

@@ -1,0 +1,222 @@
+"""An upload: what an ad network is told of one order's credit to one click; and when, and what not.
+
+Never does I/O and never forgets: what was told before is handed in. Invariants: a credit is told once, as a conversion;
+what changes afterwards is told as an adjustment of it, where the network takes such; what was retracted is never told
+again, for networks ignore it.
+
+>>> credit = Credited("c", "A-1", "0" * 32, placed_ms=DAY_MS, click_ms=0, value_minor=990, currency="EUR")
+>>> decide(credit, None, GOOGLE, now_ms=DAY_MS - 1).value, decide(credit, None, GOOGLE, now_ms=DAY_MS).kind.value
+('held', 'conversion')
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, TypeVar
+
+import msgspec
+
+DAY_MS: Final = 86_400_000
+
+
+class Network(StrEnum):
+    """Where conversions are uploaded. Each gets those of the channel of its name."""
+
+    GOOGLE = "google"
+    META = "meta"
+
+
+class Kind(StrEnum):
+    """What is told."""
+
+    CONVERSION = "conversion"
+    RESTATE = "restate"
+    """It is worth something else now."""
+    RETRACT = "retract"
+    """It is worth nothing any more."""
+
+
+class Fate(StrEnum):
+    """Why nothing is told of a credit."""
+
+    TOLD = "told"
+    """The network knows it as it is."""
+    HELD = "held"
+    """The network does not know its click yet; it is told later."""
+    NO_VALUE = "no_value"
+    """The model gives the click nothing, or it was refunded before it was told."""
+    NO_CLICK_ID = "no_click_id"
+    """The click has no id that the network knows, or it is not in the lake any more."""
+    TOO_OLD = "too_old"
+    """The network takes nothing about it any more."""
+    NOT_ADJUSTABLE = "not_adjustable"
+    """It changed, and the network takes no adjustments."""
+    RETRACTED = "retracted"
+    """It was retracted, and has a value again; the network takes no second conversion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a network takes, and when."""
+
+    hold_ms: int
+    """From the click to its conversion, at least."""
+    click_age_ms_max: int
+    conversion_age_ms_max: int
+    adjustment_age_ms_max: int | None
+    """From the conversion to an adjustment of it; None if the network takes none."""
+
+
+GOOGLE: Final = Rules(DAY_MS, 90 * DAY_MS, 90 * DAY_MS, 54 * DAY_MS)
+"""Google knows a click after some hours, and for 90 days; adjustments end after 54 days."""
+META: Final = Rules(0, 365 * DAY_MS, 7 * DAY_MS, None)
+"""One event that is older makes Meta refuse all that are sent with it. No click of a journey is older than a year."""
+RULES: Final[Mapping[Network, Rules]] = {Network.GOOGLE: GOOGLE, Network.META: META}
+
+Key = tuple[str, str]
+"""An order and a click of one client."""
+
+
+class Credited(msgspec.Struct, frozen=True):
+    """What a model gives a click of an order, as the latest result has it."""
+
+    client_id: str
+    order_id: str
+    click_id: str
+    placed_ms: int
+    click_ms: int
+    value_minor: int
+    """Without what was refunded."""
+    currency: str
+
+    @property
+    def key(self) -> Key:
+        return self.order_id, self.click_id
+
+
+class Upload(msgspec.Struct, frozen=True):
+    """One thing that a network is told, or was."""
+
+    kind: Kind
+    client_id: str
+    order_id: str
+    click_id: str
+    value_minor: int
+    """0 of a retraction."""
+    currency: str
+    conversion_ms: int
+    """When the order was placed, as the conversion said."""
+    exported_ms: int = 0
+    name: str = ""
+    """What the network calls the conversion: see `name`."""
+
+    @property
+    def key(self) -> Key:
+        return self.order_id, self.click_id
+
+
+T = TypeVar("T", Credited, Upload)
+
+
+def name(order_id: str, nth: int) -> str:
+    """What a network calls the `nth` conversion (from 0) of an order: its order id, or event id.
+
+    The first has the order's own, so that it meets the one of a tag on the shop's page. Further ones, of models that
+    credit several clicks, need another: of two with one name, networks keep one.
+
+    >>> name("A-1", 0), name("A-1", 1)
+    ('A-1', 'A-1#2')
+    """
+    return order_id if nth == 0 else f"{order_id}#{nth + 1}"
+
+
+def decide(credit: Credited | None, told: Upload | None, rules: Rules, now_ms: int) -> Upload | Fate:
+    """What is told of a credit, given what was told of it last; None for a credit that is not there (any more)."""
+    value_minor = 0 if credit is None else credit.value_minor
+    if told is None:
+        if credit is None or not value_minor:
+            return Fate.NO_VALUE
+        if now_ms - credit.click_ms > rules.click_age_ms_max or now_ms - credit.placed_ms > rules.conversion_age_ms_max:
+            return Fate.TOO_OLD
+        if now_ms - credit.click_ms < rules.hold_ms or credit.placed_ms > now_ms:
+            return Fate.HELD
+        return Upload(Kind.CONVERSION, credit.client_id, *credit.key, value_minor, credit.currency, credit.placed_ms)
+    if told.kind is Kind.RETRACT:
+        return Fate.RETRACTED if value_minor else Fate.TOLD
+    currency = told.currency if credit is None or not value_minor else credit.currency
+    if (value_minor, currency) == (told.value_minor, told.currency):
+        return Fate.TOLD
+    if rules.adjustment_age_ms_max is None:
+        return Fate.NOT_ADJUSTABLE
+    if now_ms - told.conversion_ms > rules.adjustment_age_ms_max:
+        return Fate.TOO_OLD
+    kind = Kind.RESTATE if value_minor else Kind.RETRACT
+    return Upload(kind, told.client_id, *told.key, value_minor, currency, told.conversion_ms, name=told.name)
+
+
+class Memory:
+    """What a network was told of one client's orders."""
+
+    def __init__(self, uploads: Iterable[Upload] = ()) -> None:
+        """`uploads` in any order, each with the time of its export; an adjustment without its conversion is no news."""
+        self.last: dict[Key, Upload] = {}
+        """The last that was told of each credit."""
+        self._conversions: Counter[str] = Counter()
+        for each in sorted(uploads, key=lambda upload: (upload.exported_ms, upload.click_id)):
+            if each.kind is Kind.CONVERSION:
+                self._note(each)
+            elif each.key in self.last:
+                self.last[each.key] = msgspec.structs.replace(each, name=self.last[each.key].name)
+
+    def named(self, conversions: Iterable[Upload]) -> list[Upload]:
+        """New conversions with their names, in the order in which a memory of them would give the same."""
+        return [self._note(each) for each in sorted(conversions, key=lambda upload: (upload.click_id, upload.order_id))]
+
+    def _note(self, conversion: Upload) -> Upload:
+        nth = self._conversions[conversion.order_id]
+        self._conversions[conversion.order_id] += 1
+        self.last[conversion.key] = msgspec.structs.replace(conversion, name=name(conversion.order_id, nth))
+        return self.last[conversion.key]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a network is to be told of one client's orders."""
+
+    conversions: list[Upload] = field(default_factory=list)
+    """Without their names."""
+    adjustments: list[Upload] = field(default_factory=list)
+    fates: Counter[Fate] = field(default_factory=Counter)
+
+
+def plan(credits: Iterable[Credited], memory: Memory, rules: Rules, now_ms: int) -> Plan:  # noqa: A002 (there is no better word)
+    """What is to be told. `credits` are all those of orders that `rules` still lets one speak of."""
+    made = Plan()
+    seen: set[Key] = set()
+
+    def add(credit: Credited | None, told: Upload | None) -> None:
+        decided = decide(credit, told, rules, now_ms)
+        if isinstance(decided, Fate):
+            made.fates[decided] += 1
+        else:
+            (made.conversions if decided.kind is Kind.CONVERSION else made.adjustments).append(decided)
+
+    for credit in credits:
+        seen.add(credit.key)
+        add(credit, memory.last.get(credit.key))
+    for key, told in memory.last.items():
+        # What is older was left out of the credits, too.
+        if key not in seen and now_ms - told.conversion_ms <= (
+            rules.adjustment_age_ms_max or rules.conversion_age_ms_max
+        ):
+            add(None, told)
+    return made
+
+
+def by_client(each: Iterable[T]) -> dict[str, list[T]]:
+    """Credits or uploads by their client."""
+    found: dict[str, list[T]] = defaultdict(list)
+    for one in each:
+        found[one.client_id].append(one)
+    return found

@@ -1,0 +1,106 @@
+"""`clickclock attribution erase`: what somebody is known by goes from everywhere, and there is a receipt.
+
+Never asks the service: it works on the data folder, beside collectors that run. Invariants: the exit code is 0 only
+if every file was read again and nothing was found; what was interrupted is done by the next call, whoever it is about;
+with `--json`, standard output is the receipts and nothing else.
+
+>>> erase.name
+'erase'
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.calling import print_json
+from clickclock.cli.following import INTERRUPTED
+from clickclock.cli.replay import rows
+from clickclock.cli.settings import OF_LAKE, given, refuse, settings
+from clickclock.foundation.errors import ClickclockError, ConfigurationError
+
+if TYPE_CHECKING:
+    from clickclock.attribution.erasure import Identifier
+    from clickclock.attribution.receipt import Receipt
+
+KINDS = ("cli_ubid", "device_id", "gaid", "idfa", "order_id")
+
+
+@click.command()
+@click.option("--client-id", help="The client whose clicks and orders they are.")
+@click.option("--cli-ubid", help="A browser's id.")
+@click.option("--device-id", help="A device's id; it is the same as its GAID or IDFA.")
+@click.option("--gaid", help="An advertising id of Android.")
+@click.option("--idfa", help="An advertising id of iOS.")
+@click.option("--order-id", help="An order: all messages about it.")
+@click.option("--with-person", is_flag=True, help="And all other identifiers of the same person, with its orders.")
+@click.option("--reason", default="", help="Who asked for it, or why; the receipt says it.")
+@settings(OF_LAKE)
+@click.option("--json", "as_json", is_flag=True, help="Print the receipts as JSON.")
+@click.pass_context
+def erase(
+    ctx: click.Context,
+    /,
+    config: Path | None,
+    client_id: str | None,
+    with_person: bool,
+    reason: str,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Erase an identifier for good, from the journal, the lake with its old versions, results and exports.
+
+    Without an identifier, go on with an erasure that was interrupted.
+    """
+    # Here and not at the top, so that the help of all other commands does not wait for it.
+    from clickclock.app import erasing  # noqa: PLC0415 (see the line above)
+    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
+
+    asked = _asked({kind: options.pop(kind) for kind in KINDS}, client_id, reason)
+    try:
+        loaded = load(config, environment(), given(options))
+        made = erasing.erase(loaded, asked, client_id or "", with_person=with_person, reason=reason)
+    except ConfigurationError as error:
+        raise refuse(error) from error
+    except ClickclockError as error:
+        raise click.ClickException(f"{error} There is no receipt yet; the same command goes on.") from error
+    except KeyboardInterrupt:
+        click.echo("Interrupted; the same command goes on.", err=True)
+        ctx.exit(INTERRUPTED)
+    if as_json:
+        print_json({"receipts": [each.wire for each in made]})
+    elif not made:
+        click.echo("There is no erasure to go on with; name an identifier.")
+    else:
+        for each in made:
+            tell(each)
+
+
+def _asked(values: dict[str, str | None], client_id: str | None, reason: str) -> "Identifier | None":
+    from clickclock.attribution.erasure import Identifier, Sought  # noqa: PLC0415 (loaded when it is used)
+
+    identifiers = [Identifier(kind, value) for kind, value in values.items() if value is not None]
+    if not identifiers:
+        return None
+    if len(identifiers) > 1:
+        raise click.UsageError("Give one identifier; --with-person finds the others, or call it once for each.")
+    if not client_id:
+        raise click.UsageError("Give --client-id: identifiers of different clients are different.")
+    if not identifiers[0].value.strip():
+        raise click.UsageError("The identifier is empty.")
+    if Sought(client_id, identifiers).is_in(reason):
+        raise click.UsageError("The reason says the identifier, and the receipt would keep it; say it otherwise.")
+    return identifiers[0]
+
+
+def tell(receipt: "Receipt") -> None:
+    """A receipt for people."""
+    places = ", ".join(f"{count:,} of {place}" for place, count in receipt.rows.items() if count)
+    click.echo(f"Erased {rows(receipt.total)}{f': {places}' if places else ''}.")
+    if receipt.identifiers:
+        others = len(receipt.identifiers) - 1
+        if others:
+            click.echo(f"Other identifiers of the same person that went with it: {others:,}.")
+        size_mb = receipt.verified_bytes / 1e6
+        click.echo(f"Files that were read again, and do not say it: {receipt.verified_files:,} ({size_mb:,.1f} MB).")
+    click.echo(f"Receipt {receipt.id}, {receipt.created_at}.")

@@ -1,0 +1,125 @@
+"""`clickclock attribution export`: the files of conversions that ad networks are to get.
+
+Never sends anything, and needs no service. Invariants: what was written once is not written again; the exit code is 0
+when networks can be told all that they are to know; with `--json`, standard output is the answer and nothing else.
+
+>>> export.name
+'export'
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.calling import print_json
+from clickclock.cli.rendering import table
+from clickclock.cli.replay import AS_JSON, working
+from clickclock.cli.settings import FOLDER, OF_LAKE, settings
+
+if TYPE_CHECKING:
+    from clickclock.attribution.exporter import Exported
+    from clickclock.foundation.config import Config
+
+KINDS = ("conversion", "restate", "retract")
+SAYS = {
+    "held": "held: a network knows a click some hours later",
+    "no_click_id": "without an id that the network knows",
+    "too_old": "too old for the network",
+    "not_adjustable": "changed, and the network takes no adjustments",
+    "retracted": "worth something again after they were retracted",
+}
+"""Fates that people ask about; the others are as it should be."""
+FILES = table(
+    "files",
+    ("file", "file"),
+    ("client", "clientId"),
+    ("conversions", "conversion"),
+    ("restated", "restate"),
+    ("retracted", "retract"),
+    empty="",
+)
+
+
+@click.command()
+@click.option(
+    "--network",
+    "networks",
+    type=click.Choice(("google", "meta")),
+    multiple=True,
+    help="Network; may be given twice. All if not given.",
+)
+@click.option("--client-id", help="Orders of one client.")
+@click.option("--model", help="Whose credit; the setting upload_model if not given.")
+@click.option("--conversion-name", help="What the conversion action is called in Google Ads.  [default: Order]")
+@click.option("--output", type=FOLDER, help="Folder to write into; `exports` in the data folder if not given.")
+@settings(OF_LAKE)
+@AS_JSON
+@click.pass_context
+def export(
+    ctx: click.Context,
+    /,
+    networks: tuple[str, ...],
+    client_id: str | None,
+    model: str | None,
+    conversion_name: str | None,
+    output: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Write files of conversions and adjustments that ad networks do not know yet."""
+    folder = Path()
+
+    def work(config: "Config") -> "Exported":
+        from clickclock.app.exporting import export as run  # noqa: PLC0415 (loaded when it is used)
+        from clickclock.app.exporting import folder_of  # noqa: PLC0415 (see the line above)
+
+        nonlocal folder
+        folder = output or folder_of(config)
+        named = {"model": model, "conversion_name": conversion_name}
+        return run(config, networks=networks, client_id=client_id, output=folder, **named)
+
+    exported = working(ctx, options, work)
+    answer = _told(exported, folder)
+    if as_json:
+        print_json(answer)
+    else:
+        _show(answer)
+
+
+def _told(exported: "Exported", folder: Path) -> dict[str, Any]:
+    return {
+        "version": exported.version,
+        "files": [
+            {
+                "file": str(folder / file.name),
+                "network": str(file.network),
+                "clientId": file.client_id,
+                **dict.fromkeys(KINDS, 0),
+                **{str(kind): count for kind, count in file.kinds.items()},
+            }
+            for file in exported.files
+        ],
+        "finished": [str(folder / name) for name in exported.finished],
+        "notTold": [
+            {"network": str(network), "why": str(fate), "credits": count}
+            for network, fates in exported.fates.items()
+            for fate, count in sorted(fates.items())
+            if count
+        ],
+    }
+
+
+def _show(answer: dict[str, Any]) -> None:
+    if answer["version"] is None:
+        click.echo("There is no result yet, and so nothing to export; `clickclock attribution run` makes one.")
+        return
+    for name in answer["finished"]:
+        click.echo(f"{name} is of an export that was cut off; it is complete now.")
+    if answer["files"]:
+        FILES(answer)
+    else:
+        click.echo("There is nothing that networks do not know.")
+    for each in answer["notTold"]:
+        if each["why"] in SAYS:
+            click.echo(f"{each['network']}: {each['credits']:,} {SAYS[each['why']]}.")

@@ -1,0 +1,162 @@
+"""`clickclock attribution import-…`: clicks, orders and costs of the past, from tables.
+
+Never judges by itself, and needs no service. Invariants: the exit code is 0 unless nothing was done; doing it again
+keeps nothing twice; with `--json`, standard output is the report and nothing else.
+
+>>> import_orders.name
+'import-orders'
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.calling import print_json
+from clickclock.cli.rendering import table
+from clickclock.cli.replay import (
+    AS_JSON,
+    CLICKS,
+    DRY_RUN,
+    ORDERS,
+    SKIP_UNREADABLE,
+    archives_of,
+    import_files,
+    rows,
+    warn_of_open_ends,
+    working,
+)
+from clickclock.cli.settings import OF_LAKE, settings
+
+if TYPE_CHECKING:
+    from clickclock.attribution.cost_importer import CostsReport
+    from clickclock.foundation.config import Config
+
+FILES = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+FORMAT = click.option(
+    "--format",
+    "form",
+    type=click.Choice(("csv", "ndjson", "parquet")),
+    help="What the files are; their endings say if not given.",
+)
+FAULTY = table("faultyRows", ("file", "file"), ("row", "number"), ("refused", "message"), empty="")
+SUMS = table(
+    "sums",
+    ("client", "clientId"),
+    ("from", "from"),
+    ("until", "until"),
+    ("rows", "rows"),
+    ("amount", "amount"),
+    ("currency", "currency"),
+    empty="",
+)
+
+
+@click.command()
+@FILES
+@FORMAT
+@SKIP_UNREADABLE
+@DRY_RUN
+@settings(OF_LAKE)
+@AS_JSON
+@click.pass_context
+def import_clicks(
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    form: str | None,
+    skip_unreadable: bool,
+    dry_run: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Register clicks from tables, whose columns are named after the parameters."""
+    each = [(file, form) for file in files]
+    import_files(ctx, CLICKS, each, options, skip_unreadable=skip_unreadable, dry_run=dry_run, as_json=as_json)
+
+
+@click.command()
+@FILES
+@FORMAT
+@SKIP_UNREADABLE
+@DRY_RUN
+@settings(OF_LAKE)
+@AS_JSON
+@click.pass_context
+def import_orders(
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    form: str | None,
+    skip_unreadable: bool,
+    dry_run: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Register orders, refunds and corrections from tables, whose columns are named after the fields."""
+    each = [(file, form) for file in files]
+    import_files(ctx, ORDERS, each, options, skip_unreadable=skip_unreadable, dry_run=dry_run, as_json=as_json)
+
+
+@click.command()
+@FILES
+@FORMAT
+@DRY_RUN
+@settings(OF_LAKE)
+@AS_JSON
+@click.pass_context
+def import_costs(
+    ctx: click.Context, /, files: tuple[str, ...], form: str | None, dry_run: bool, as_json: bool, **options: Any
+) -> None:
+    """Take in what was paid for ads, by day; what is imported last for a day and an ad counts."""
+
+    def work(config: "Config") -> "CostsReport":
+        from clickclock.app.importing import import_costs as load  # noqa: PLC0415 (loaded when it is used)
+
+        return load(config, archives_of([(file, form) for file in files]), dry_run=dry_run)
+
+    report = working(ctx, options, work)
+    answer = _told(report, dry_run=dry_run)
+    if as_json:
+        print_json(answer)
+    else:
+        _show(answer)
+    if report.faulty:
+        raise click.ClickException(f"{rows(report.faulty)} cannot be taken, so nothing was; mend the named rows.")
+
+
+def _told(report: "CostsReport", *, dry_run: bool) -> dict[str, Any]:
+    return {
+        "dryRun": dry_run,
+        "rows": report.rows,
+        "faulty": report.faulty,
+        "faultyRows": [each._asdict() for each in report.faulty_rows],
+        "sums": [
+            {
+                "clientId": each.client_id,
+                "from": each.first.isoformat(),
+                "until": each.last.isoformat(),
+                "rows": each.rows,
+                "amount": each.amount,
+                "currency": each.currency,
+            }
+            for each in report.sums
+        ],
+        "openEnded": report.open_ended,
+        "done": report.is_done,
+    }
+
+
+def _show(answer: dict[str, Any]) -> None:
+    click.echo(f"{rows(answer['rows'])} looked at.")
+    for name, render in (("sums", SUMS), ("faultyRows", FAULTY)):
+        if answer[name]:
+            click.echo()
+            render(answer)
+    if answer["faulty"] > len(answer["faultyRows"]):
+        click.echo(f"… and {answer['faulty'] - len(answer['faultyRows']):,} more.")
+    warn_of_open_ends(answer)
+    click.echo()
+    if answer["done"]:
+        click.echo("They are in the lake, and count in the next report.")
+    elif answer["dryRun"]:
+        click.echo("Nothing was kept: this is a dry run.")

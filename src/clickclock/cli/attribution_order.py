@@ -1,0 +1,149 @@
+"""`clickclock attribution order`: why an order is credited as it is, as a tree.
+
+Never asks the service: it reads the lake. Invariants: every click of the person is in the tree, with what became of it;
+what does not agree with what is stored comes first, in red, and the exit code is 1.
+
+>>> order.name
+'order'
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.rendering import WIDTH, Payload, plain, share, when
+from clickclock.cli.settings import OF_LAKE, given, refuse, settings
+from clickclock.foundation.errors import ClickclockError, ConfigurationError
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+IN_JOURNEY = "in_journey"
+
+
+@click.command()
+@click.argument("order_id")
+@click.option("--client-id", required=True, help="Whose order it is.")
+@click.option("--version", type=click.IntRange(min=1), help="Of which result version; the latest if not given.")
+@settings(OF_LAKE)
+@click.option("--json", "as_json", is_flag=True, help="Print the proof as JSON.")
+def order(
+    order_id: str, client_id: str, version: int | None, config: Path | None, as_json: bool, **options: Any
+) -> None:
+    """Show the proof of an order's credit: its person, every click and its fate, and each model's arithmetic."""
+    # Here and not at the top, so that the help of all other commands does not wait for it.
+    from clickclock.app.proving import prove  # noqa: PLC0415 (see the line above)
+    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
+
+    try:
+        proof = prove(load(config, environment(), given(options)), client_id, order_id, version)
+    except ConfigurationError as error:
+        raise refuse(error) from error
+    except ClickclockError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(json.dumps(proof, ensure_ascii=False) if as_json else drawn(proof))
+    if proof["differs"]:
+        raise click.ClickException("What is stored is not what is computed anew; please report it with --json.")
+
+
+def drawn(proof: Payload) -> str:
+    """The proof as a tree of text."""
+    from rich.console import Console  # noqa: PLC0415 (loaded when it is used)
+
+    console = Console(width=WIDTH, highlight=False, markup=False, emoji=False)
+    with console.capture() as captured:
+        console.print(tree(proof))
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
+def tree(proof: Payload) -> "Tree":
+    """The proof as rich draws it."""
+    from rich.tree import Tree  # noqa: PLC0415 (loaded when it is used)
+
+    told = proof["order"]
+    root = Tree(_text(f"order {proof['orderId']} of {proof['clientId']}", style="bold"))
+    root.add(_text(f"{told['amount']} {told['currency']}, {told['status']}, placed {when(told['placedAt'])}"))
+    root.add(_text(f"result version {proof['result']['version']} of {when(proof['result']['createdAt'])}"))
+    _branch(root, "DIFFERS FROM WHAT IS STORED", map(_difference, proof["differs"]), style="bold red")
+    _branch(root, "amendments", map(_amendment, proof["amendments"]))
+    _add_person(root, proof)
+    clicks = root.add(_text(f"{len(proof['clicks'])} clicks, {len(proof['journey'])} of them touchpoints"))
+    for each in proof["clicks"]:
+        _add_click(clicks, each)
+    if proof["why"]:
+        root.add(_text(f"no credit: {proof['why']}", style="yellow"))
+    for credit in proof["credits"]:
+        _add_credit(root, credit)
+    return root
+
+
+def _difference(each: Payload) -> str:
+    return (
+        f"{each['column']} of row {each['place']}: stored {each['stored'] or '-'}, computed {each['computed'] or '-'}"
+    )
+
+
+def _amendment(each: Payload) -> str:
+    refunded = f", {each['refunded']} of it refunded" if each["status"] != "completed" else ""
+    return f"{when(each['time'])}  {each['amount']} {each['currency']} {each['status']}{refunded}"
+
+
+def _add_person(root: "Tree", proof: Payload) -> None:
+    person = proof["person"]
+    if person is not None:
+        known = ", ".join(map(_identifier, person["identifiers"]))
+        branch = root.add(_text(f"person {person['code']}: {known}"))
+        for link in person["links"]:
+            one, other = map(_identifier, link["between"])
+            where = [f"{name} {', '.join(link[name])}" for name in ("clicks", "orders") if link[name]]
+            _branch(branch, f"{one} is {other}, seen together on", where)
+    shared = (f"{_identifier(each)}, linked to {each['links']} others" for each in proof["sharedIdentifiers"])
+    _branch(root, "shared identifiers, which are nobody's", shared)
+
+
+def _identifier(each: Payload) -> str:
+    return f"{each['kind']} {each['value']}"
+
+
+def _add_click(branch: "Tree", each: Payload) -> None:
+    is_touchpoint = each["fate"] == IN_JOURNEY
+    names = [each[name] for name in ("channel", "campaign", "adSet", "ad") if each[name]]
+    line = f"{when(each['time'])}  {' / '.join(names)}  {each['id']}  {each['fate']}"
+    leaf = branch.add(_text(line, style="green" if is_touchpoint else "dim"))
+    if not is_touchpoint:
+        leaf.add(_text(each["why"] + (f" That was {each['cause']}." if each["cause"] else "")))
+    left = [flag for flag in each["flags"] if flag != each["fate"]]
+    _branch(leaf, "flagged", left)
+
+
+def _add_credit(root: "Tree", credit: Payload) -> None:
+    branch = root.add(_text(f"{credit['model']}: {credit['amount']} {credit['currency']}", style="bold"))
+    fitted = credit["fitted"]
+    if fitted is not None:
+        worth = ", ".join(f"{channel} {conversions:.6g}" for channel, conversions in fitted["channels"].items())
+        branch.add(_text(f"channels weigh as their conversions of {fitted['month']}: {worth}"))
+    total = credit["sumOfWeights"]
+    for each in credit["touchpoints"]:
+        sum_ = f"{each['weight']:.6g} / {total:.6g} = {share(each['share'])}"
+        exact = f"exactly {each['exact']}, rounded {'up' if each['isRoundedUp'] else 'down'} to "
+        exact = "" if each["exact"].rstrip("0") == each["credit"].rstrip("0") else exact
+        refund = f", less {each['refund']} refunded" if each["refund"].strip("0.") else ""
+        branch.add(_text(f"{each['place']}. {each['channel']}: {sum_}, {exact}{each['credit']}{refund}"))
+
+
+def _branch(tree: "Tree", title: str, lines: Iterable[str], style: str = "") -> None:
+    """A branch, if there is anything on it."""
+    lines = list(lines)
+    if lines:
+        branch = tree.add(_text(title, style))
+        for line in lines:
+            branch.add(_text(line))
+
+
+def _text(line: str, style: str = "") -> Any:
+    from rich.text import Text  # noqa: PLC0415 (loaded when it is used)
+
+    return Text(plain(line), style=style)

@@ -1,0 +1,80 @@
+"""`clickclock attribution paths`: a model on a file of paths, for whoever has a table and no lake.
+
+Never asks the service, and never decides anything. Invariant: with `--json`, standard output is the credits and nothing
+else.
+
+>>> paths.name
+'paths'
+"""
+
+from typing import Any
+
+import click
+
+from clickclock.cli.calling import print_json
+from clickclock.cli.fields import Json
+from clickclock.cli.rendering import table
+from clickclock.cli.settings import given
+from clickclock.foundation.errors import ClickclockError
+
+TRANSFORMS = ("unique", "exposure", "first", "frequency")
+SHOW = table(
+    "channels",
+    ("channel", "channel"),
+    ("conversions", "conversions", lambda number: f"{number:,.4f}"),
+    ("value", "value", lambda number: f"{number:,.4f}"),
+)
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@click.option("--model", default="markov", show_default=True, help="Name of the model, built in or of another package.")
+@click.option("--order", type=int, help="Of markov: how many channels back a path remembers, 1 to 4; 1 if not given.")
+@click.option("--no-null-paths", is_flag=True, help="Of markov: leave out paths that did not convert.")
+@click.option(
+    "--set", "fields", type=Json(), multiple=True, metavar="NAME=VALUE", help="Another setting of the model, as JSON."
+)
+@click.option(
+    "--transform",
+    type=click.Choice(TRANSFORMS),
+    default="unique",
+    show_default=True,
+    help="What of a path is to count.",
+)
+@click.option("--separator", default=">", show_default=True, help="What is between two channels of a path.")
+@click.option("--path", default="path", show_default=True, help="Column of the paths.")
+@click.option("--conversions", default="total_conversions", show_default=True, help="Column of the conversions.")
+@click.option("--value", help="Column of their value; total_conversion_value if not given, or 0.")
+@click.option("--nulls", help="Column of how often the path did not convert; total_null if not given, or 0.")
+@click.option("--json", "as_json", is_flag=True, help="Print the credits as JSON.")
+def paths(
+    file: str,
+    model: str,
+    order: int | None,
+    no_null_paths: bool,
+    fields: tuple[dict[str, Any], ...],
+    as_json: bool,
+    **columns: Any,
+) -> None:
+    """Credit the channels of a table of paths by a model.
+
+    FILE is CSV, NDJSON or Parquet with a row for each path, or - for CSV on standard input.
+    """
+    # Here and not at the top, so that the help of all other commands does not wait for it.
+    from clickclock.app.models import known_models  # noqa: PLC0415 (see the line above)
+    from clickclock.app.table import read_table  # noqa: PLC0415 (see the line above)
+    from clickclock.attribution.models import attribute, choose  # noqa: PLC0415 (see the line above)
+
+    settings: dict[str, Any] = given({"order": order, "with_nulls": False if no_null_paths else None})
+    for field in fields:
+        settings |= field
+    try:
+        chosen = choose(model, settings, known_models())
+        credits_ = attribute(read_table(file, columns["path"]), chosen, **columns)
+    except (ClickclockError, ValueError) as error:  # what a model or a table is refused for is a ValueError
+        raise click.ClickException(str(error)) from error
+    answer = {"channels": credits_.to_pylist()}
+    if as_json:
+        print_json(answer)
+    else:
+        SHOW(answer)

@@ -1,0 +1,102 @@
+"""`clickclock attribution report`: what clicks brought, by channel, campaign, day and whatever else they have.
+
+Never asks the service: it reads the lake. Invariants: a file is there in full or not at all; with `--format json`,
+standard output is the report and nothing else; the table has the same rows.
+
+>>> report.name
+'report'
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.clicks_export import sink
+from clickclock.cli.fields import camel_case
+from clickclock.cli.rendering import Column, plain, table
+from clickclock.cli.settings import FILE, OF_LAKE, given, refuse, settings
+from clickclock.foundation.errors import ClickclockError, ConfigurationError, Malformed
+
+if TYPE_CHECKING:
+    from clickclock.attribution.report import Report
+
+TABLE = "table"
+FORMATS = (TABLE, "json", "csv", "parquet")
+ASKED = ("by", "figures", "models", "since", "until", "client_id", "seller_id", "channel", "currency", "version")
+NONE = "(none)"
+NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
+"""What an argument of another name is called as an option, and as a parameter of the interface."""
+
+
+@click.command()
+@click.option(
+    "--by", help="Dimensions, separated by commas: client, seller, channel, campaign, ad_set, ad, day, model."
+)
+@click.option("--figures", help="Figures, separated by commas; all if not given. `people` takes the longest.")
+@click.option("--model", "models", multiple=True, help="Model; may be given several times.  [default: last]")
+@click.option("--from", "since", help="First day, as 2026-11-20, in the account's time zone.")
+@click.option("--to", "until", help="Last day.")
+@click.option("--client-id", help="One client.")
+@click.option("--seller-id", help="One seller.")
+@click.option("--channel", help="One channel.")
+@click.option("--currency", help="One currency, such as EUR.")
+@click.option("--version", help="Result version; the latest if not given.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="Form.")
+@click.option("--output", type=FILE, help="File to write; standard output if not given.")
+@settings(OF_LAKE)
+def report(config: Path | None, form: str, output: Path | None, **options: Any) -> None:
+    """Tell clicks, people, orders, revenue, credit, refunds, cost, ROAS and CPA of a result version."""
+    # Here and not at the top, so that the help of all other commands does not wait for it.
+    from clickclock.app.reporting import report as compute  # noqa: PLC0415 (see the line above)
+    from clickclock.attribution.report import read  # noqa: PLC0415 (see the line above)
+    from clickclock.attribution.reporter import write  # noqa: PLC0415 (see the line above)
+    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
+
+    if form == TABLE and output is not None:
+        raise click.UsageError("Say with --format how the file is to be written: json, csv or parquet.")
+    asked = {name: options.pop(name) for name in ASKED} | {"form": None if form == TABLE else form}
+    try:
+        loaded = load(config, environment(), given(options))
+        told = compute(loaded, read(_parameters(asked)))
+        if form == TABLE:
+            _show(told)
+        else:
+            with sink(output) as file:
+                write(told, file)
+    except ConfigurationError as error:
+        raise refuse(error) from error
+    except Malformed as error:
+        raise _usage(error) from error
+    except ClickclockError as error:
+        raise click.ClickException(str(error)) from error
+    if form != "json":
+        for note in told.notes if told.rows else ():
+            click.echo(note, err=True)
+
+
+def _parameters(options: dict[str, Any]) -> dict[str, list[str]]:
+    """The options as the interface would get them."""
+    named = {NAMES.get(name) or camel_case(name): value for name, value in options.items()}
+    lists = {name: list(value) if isinstance(value, tuple) else [value] for name, value in named.items()}
+    return {name: values for name, values in lists.items() if values and values != [None]}
+
+
+def _show(told: "Report") -> None:
+    from clickclock.attribution.report import as_text  # noqa: PLC0415 (loaded when it is used)
+
+    figures = set(told.asked.figures)
+    columns: list[Column] = [(name, name, plain if name in figures else _name) for name in told.columns]
+    rows = [{name: as_text(value) for name, value in row.items()} for row in told.rows]
+    table("rows", *columns, empty=" ".join(told.notes))({"rows": rows})
+
+
+def _name(value: Any) -> str:
+    return NONE if value is None else plain(value)
+
+
+def _usage(error: Malformed) -> click.UsageError:
+    """Every fault, by the options' names; exit code 2."""
+    options = {NAMES.get(name) or camel_case(name): NAMES.get(name, name) for name in ASKED}
+    lines = [f"--{options.get(fault.field, fault.field).replace('_', '-')}: {fault.message}" for fault in error.faults]
+    return click.UsageError("\n".join(lines))

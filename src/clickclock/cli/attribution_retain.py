@@ -1,0 +1,41 @@
+"""`clickclock attribution retain`: what is older than the configuration lets it be goes for good.
+
+Never asks the service. Invariants: the exit code is 0 when nothing too old is left; without days configured, nothing
+is ever deleted; with `--json`, standard output is the receipt, or null, and nothing else.
+
+>>> retain.name
+'retain'
+"""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clickclock.cli.attribution_erase import tell
+from clickclock.cli.calling import print_json
+from clickclock.cli.settings import OF_LAKE, given, refuse, settings
+from clickclock.foundation.errors import ClickclockError, ConfigurationError
+
+
+@click.command()
+@settings(OF_LAKE)
+@click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON, null if nothing was deleted.")
+def retain(config: Path | None, as_json: bool, **options: Any) -> None:
+    """Delete days that are older than click_retention_days and order_retention_days, old versions too."""
+    # Here and not at the top, so that the help of all other commands does not wait for it.
+    from clickclock.app import erasing  # noqa: PLC0415 (see the line above)
+    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
+
+    try:
+        made = erasing.retain(load(config, environment(), given(options)))
+    except ConfigurationError as error:
+        raise refuse(error) from error
+    except ClickclockError as error:
+        raise click.ClickException(str(error)) from error
+    if as_json:
+        print_json({"receipt": None if made is None else made.wire})
+    elif made is None:
+        click.echo("Nothing is too old.")
+    else:
+        tell(made)

@@ -1,0 +1,98 @@
+"""`clickclock attribution run` and `versions`: orders are credited, and what runs have made.
+
+Never asks the service. Invariants: the exit code is 0 whether or not anything had changed; with `--json`, standard
+output is the result version, or null, and nothing else.
+
+>>> run.name, versions.name
+('run', 'versions')
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.calling import print_json
+from clickclock.cli.rendering import table, when
+from clickclock.cli.settings import OF_LAKE, given, refuse, settings
+from clickclock.foundation.errors import ClickclockError, ConfigurationError
+
+if TYPE_CHECKING:
+    from clickclock.attribution.result import Result
+
+VERSIONS = table(
+    "versions",
+    ("version", "version"),
+    ("made", "createdAt", when),
+    ("kind", "kind"),
+    ("orders", "orders"),
+    ("credited", "credited"),
+    ("touchpoints", "touchpoints"),
+    ("changed orders", "changed"),
+    ("seconds", "seconds"),
+    ("why everybody", "why"),
+    empty="No version yet; make one with: clickclock attribution run",
+)
+ENGINES = ("duckdb", "spark")
+
+
+@click.command()
+@settings(OF_LAKE)
+@click.option("--full", is_flag=True, help="Look at everybody, not at those alone who could have changed.")
+@click.option("--engine", "attribution_engine", type=click.Choice(ENGINES), help="What it runs on.")
+@click.option("--master", "spark_master", help="Where Spark runs: local[*], spark://HOST:7077, ….")
+@click.option("--json", "as_json", is_flag=True, help="Print the result version as JSON.")
+def run(config: Path | None, full: bool, as_json: bool, **options: Any) -> None:
+    """Credit every order to the clicks that earned it."""
+    # Here and not at the top, so that the help of all other commands does not wait for it.
+    from clickclock.app import attribution  # noqa: PLC0415 (see the line above)
+    from clickclock.attribution.api.versions import told  # noqa: PLC0415 (see the line above)
+    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
+
+    try:
+        ran = attribution.run(load(config, environment(), given(options)), full=full)
+    except ConfigurationError as error:
+        raise refuse(error) from error
+    except ClickclockError as error:
+        raise click.ClickException(str(error)) from error
+    if as_json:
+        print_json({"result": None if ran.result is None else told(ran.result), "isNew": ran.is_new})
+    else:
+        click.echo(_sentence(ran.result, is_new=ran.is_new))
+
+
+@click.command()
+@settings(OF_LAKE)
+@click.option("--json", "as_json", is_flag=True, help="Print the versions as JSON.")
+def versions(config: Path | None, as_json: bool, **options: Any) -> None:
+    """List the result versions, latest first."""
+    # Here and not at the top, so that the help of all other commands does not wait for it.
+    from clickclock.app import attribution  # noqa: PLC0415 (see the line above)
+    from clickclock.attribution.api.versions import told  # noqa: PLC0415 (see the line above)
+    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
+
+    try:
+        found = attribution.versions(load(config, environment(), given(options)))
+    except ConfigurationError as error:
+        raise refuse(error) from error
+    except ClickclockError as error:
+        raise click.ClickException(str(error)) from error
+    payload = {"versions": [told(each) for each in reversed(found)]}
+    if as_json:
+        print_json(payload)
+    else:
+        VERSIONS(payload)
+
+
+def _sentence(result: "Result | None", *, is_new: bool) -> str:
+    if result is None:
+        return "There is nothing in the lake to credit yet."
+    if not is_new:
+        return f"Nothing has changed since version {result.version}."
+    whom = (
+        f"Everybody was looked at: {result.why}" if result.why else "Only those who could have changed were looked at."
+    )
+    return (
+        f"Version {result.version}: {result.credited:,} of {result.orders:,} orders are credited to "
+        f"{result.touchpoints:,} touchpoints; {result.changed:,} orders changed, in {result.seconds:.1f} s. {whom}"
+    )

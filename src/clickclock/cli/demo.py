@@ -1,0 +1,66 @@
+"""`clickclock demo`: a small shop's clicks and orders, sent, credited and reported before your eyes.
+
+Never touches anything but a client id of its own, `demo-shop`. Invariant: it does what any user could, over HTTP.
+
+>>> demo.name
+'demo'
+"""
+
+import click
+
+from clickclock.cli.calling import service
+from clickclock.cli.rendering import table
+
+REPORT = table(
+    "report.rows",
+    ("model", "model"),
+    ("channel", "channel"),
+    ("clicks", "clicks"),
+    ("people", "people"),
+    ("orders", "orders"),
+    ("credited orders", "conversions"),
+    ("credit", "credit"),
+    ("refunds", "refunds"),
+    ("currency", "currency"),
+    title="What the ads of demo-shop earned, by four models",
+)
+
+
+@click.command()
+@click.option(
+    "--click-url",
+    envvar="CLICKCLOCK_CLICK_URL",
+    default="http://127.0.0.1:8081",
+    show_default=True,
+    show_envvar=True,
+    help="Where clicks are taken.",
+)
+@click.pass_context
+def demo(ctx: click.Context, /, click_url: str) -> None:
+    """Send a small shop's clicks and orders, and show what earned them."""
+    # Here and not at the top, because HTTP takes longer to load than all the rest together.
+    import httpx  # noqa: PLC0415 (see the line above)
+
+    from clickclock.demo import CLIENT_ID, credited, send, small_shop  # noqa: PLC0415 (see the line above)
+    from clickclock.foundation.clock import SystemClock  # noqa: PLC0415 (see the line above)
+    from clickclock.foundation.errors import ClickclockError  # noqa: PLC0415 (see the line above)
+
+    clock = SystemClock()
+    shop = small_shop(clock.now())
+    try:
+        send(shop, click_url)
+    except httpx.HTTPError as error:
+        raise click.ClickException(
+            f"{click_url} does not take clicks ({error}); is `clickclock serve` running?"
+        ) from error
+    order = shop.orders[-1]["order_id"]
+    click.echo(f"{len(shop.clicks)} clicks and {len(shop.orders)} messages about orders were sent and are on disk.")
+    click.echo("Segments are sealed, compacted and credited now, by jobs of the application attribution …")
+    with service(ctx.obj) as client:
+        try:
+            REPORT(credited(client, shop, clock))
+        except ClickclockError as error:
+            raise click.ClickException(str(error)) from error
+    click.echo(
+        f"\nWhy order {order} is credited as it is: clickclock attribution order {order} --client-id {CLIENT_ID}"
+    )

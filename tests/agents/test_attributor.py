@@ -1,0 +1,318 @@
+"""Runs of attribution: a run of what is new makes what a run of everything would make."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from clickclock.attribution.attributor import Settings
+from clickclock.attribution.errors import VersionGone
+from clickclock.attribution.lake import CREDITS, IDENTITIES, UNCONVERTED, Lake
+from clickclock.attribution.policy import InvalidTraffic, Policies, Policy, SellerRule, Window
+from clickclock.attribution.result import Kind, Result
+from tests.credited import (
+    DAY_MS,
+    HOUR_MS,
+    MODELS,
+    START_MS,
+    attributor,
+    click,
+    erase,
+    journeys,
+    load,
+    order,
+    rows,
+    run,
+)
+
+TABLES = (CREDITS, IDENTITIES.name, UNCONVERTED.name)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """An empty lake."""
+    return Lake(tmp_path / "lake")
+
+
+def result_of(lake: Lake, scratch: Path, settings: Settings | None = None, *, full: bool = False) -> Result:
+    """The version that a run made."""
+    ran = run(lake, scratch, settings, full=full)
+    assert ran.is_new
+    assert ran.result is not None
+    return ran.result
+
+
+def differences(lake: Lake, partial: Result, full: Result) -> list[str]:
+    """The tables in which two versions differ, and the counts."""
+    found = [name for name in TABLES if not rows(lake, partial, name).equals(rows(lake, full, name))]
+    counts = ("orders", "credited", "touchpoints", "unjudgeable")
+    return found + [name for name in counts if getattr(partial, name) != getattr(full, name)]
+
+
+def test_every_order_is_credited_to_the_clicks_before_it(lake: Lake, tmp_path: Path) -> None:
+    load(
+        lake,
+        click(1, START_MS, cli_ubid="a"),
+        click(2, START_MS + 2 * HOUR_MS, cli_ubid="a", source="meta"),
+        click(3, START_MS + 9 * HOUR_MS, cli_ubid="a", source="meta"),
+        click(4, START_MS, cli_ubid="b"),
+        order(5, "bought", START_MS + 3 * HOUR_MS, cli_ubid="a", amount="0.99"),
+        order(6, "nobody's", START_MS + 3 * HOUR_MS, cli_ubid="Test"),
+        order(7, "never clicked", START_MS + 3 * HOUR_MS, cli_ubid="c"),
+        order(8, "too early", START_MS - 1, cli_ubid="b"),
+        order(9, "too late", START_MS + 31 * DAY_MS, cli_ubid="b"),
+    )
+    result = result_of(lake, tmp_path)
+    assert (result.version, result.kind, result.why) == (1, Kind.FULL, "It is the first run.")
+    assert journeys(lake, result) == {
+        "bought": ["1", "2"],
+        "never clicked": ["no_click"],
+        "nobody's": ["shared_identifier"],
+        "too early": ["no_touchpoint"],
+        "too late": ["none_eligible"],
+    }
+    assert (result.orders, result.credited, result.touchpoints, result.changed) == (5, 1, 2, 5)
+    first, second, *_ = rows(lake, result, CREDITS).to_pylist()
+    assert [first[f"{name}_credit"] + second[f"{name}_credit"] for name in MODELS] == [99] * len(MODELS)
+    assert [first["linear_credit"], second["linear_credit"], second["last_credit"]] == [49, 50, 99]
+    assert (first["order_month"], first["order_day"].isoformat()) == ("2026-10", "2026-10-31")
+
+
+def test_nothing_new_makes_no_new_version(lake: Lake, tmp_path: Path) -> None:
+    load(lake, click(1, START_MS, cli_ubid="a"), order(2, "bought", START_MS + HOUR_MS, cli_ubid="a"))
+    first = result_of(lake, tmp_path)
+    again = run(lake, tmp_path)
+    assert (again.is_new, again.result) == (False, first)
+    assert result_of(lake, tmp_path, full=True).changed == 0
+
+
+def test_a_lake_without_anything_makes_an_empty_version(lake: Lake, tmp_path: Path) -> None:
+    assert result_of(lake, tmp_path).orders == 0
+    load(lake, order(1, "bought", START_MS, cli_ubid="a"))
+    assert journeys(lake, result_of(lake, tmp_path)) == {"bought": ["no_click"]}
+
+
+def test_a_late_click_is_credited_and_no_other_order_changes(lake: Lake, tmp_path: Path) -> None:
+    load(
+        lake,
+        click(1, START_MS, cli_ubid="a"),
+        order(2, "bought", START_MS + 2 * HOUR_MS, cli_ubid="a"),
+        order(3, "by another", START_MS + 2 * HOUR_MS, cli_ubid="b"),
+        order(4, "before", START_MS - 20 * DAY_MS, cli_ubid="a"),
+    )
+    result_of(lake, tmp_path)
+    load(lake, click(5, START_MS + HOUR_MS, cli_ubid="a", received_ms=START_MS + DAY_MS, source="meta"))
+    late = result_of(lake, tmp_path)
+    assert (late.kind, late.why, late.changed) == (Kind.INCREMENTAL, "", 1)
+    assert journeys(lake, late)["bought"] == ["1", "5"]
+    assert differences(lake, late, result_of(lake, tmp_path, full=True)) == []
+
+
+def test_a_month_in_which_nothing_changed_keeps_its_files(lake: Lake, tmp_path: Path) -> None:
+    months = [START_MS - 40 * DAY_MS, START_MS]
+    for number, at_ms in enumerate(months):
+        load(lake, click(10 + number, at_ms, cli_ubid=f"u{number}"))
+        load(lake, order(20 + number, f"{number}", at_ms + HOUR_MS, cli_ubid=f"u{number}"))
+    before = result_of(lake, tmp_path)
+    load(lake, order(30, "new", START_MS + 2 * HOUR_MS, cli_ubid="u1"))
+    after = result_of(lake, tmp_path)
+    then, now = (set(lake.uris(CREDITS, each.credits_version)) for each in (before, after))
+    assert {uri.split("order_month=")[1][:7] for uri in then & now} == {"2026-09"}
+    assert {uri.split("order_month=")[1][:7] for uri in now - then} == {"2026-10"}
+
+
+def test_a_refund_is_split_as_the_amount_was(lake: Lake, tmp_path: Path) -> None:
+    load(lake, *(click(number, START_MS + number * HOUR_MS, cli_ubid="a", atag=f"{number}") for number in range(3)))
+    load(lake, order(5, "bought", START_MS + 5 * HOUR_MS, cli_ubid="a"))
+    result_of(lake, tmp_path)
+    part: dict[str, Any] = {"status": "partially_refunded", "refunded_amount": "0.10"}
+    load(lake, order(6, "bought", START_MS + 6 * HOUR_MS, cli_ubid="a", **part))
+    refunded = result_of(lake, tmp_path)
+    assert [row["linear_refund"] for row in rows(lake, refunded, CREDITS).to_pylist()] == [3, 3, 4]
+    assert refunded.changed == 1
+
+
+def test_people_who_turn_out_to_be_one_are_credited_as_one(lake: Lake, tmp_path: Path) -> None:
+    load(
+        lake,
+        click(1, START_MS, device_id="phone"),
+        order(2, "bought", START_MS + 2 * HOUR_MS, cli_ubid="browser"),
+    )
+    assert journeys(lake, result_of(lake, tmp_path)) == {"bought": ["no_click"]}
+    load(lake, click(3, START_MS + 9 * HOUR_MS, cli_ubid="browser", device_id="PHONE"))
+    merged = result_of(lake, tmp_path)
+    assert (merged.kind, journeys(lake, merged)) == (Kind.INCREMENTAL, {"bought": ["1"]})
+
+
+def test_an_identifier_that_becomes_shared_parts_people(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clickclock.attribution.identity.LINKS_MAX", 2)
+    load(
+        lake,
+        *(click(number, START_MS, cli_ubid=f"u{number}", device_id="kiosk", atag=f"{number}") for number in (1, 2)),
+        order(3, "bought", START_MS + HOUR_MS, cli_ubid="u1"),
+    )
+    assert journeys(lake, result_of(lake, tmp_path)) == {"bought": ["1", "2"]}
+    load(lake, click(4, START_MS + 9 * HOUR_MS, cli_ubid="u4", device_id="kiosk"))
+    parted = result_of(lake, tmp_path)
+    assert (parted.kind, journeys(lake, parted)) == (Kind.INCREMENTAL, {"bought": ["1"]})
+
+
+def test_other_settings_make_a_full_run_that_says_why(lake: Lake, tmp_path: Path) -> None:
+    load(lake, click(1, START_MS, cli_ubid="a"), order(2, "bought", START_MS + 3 * DAY_MS, cli_ubid="a"))
+    result_of(lake, tmp_path)
+    narrow = Settings(Policies(Policy(windows=(Window(channel="google", days=2),))), {"first": {}})
+    result = result_of(lake, tmp_path, narrow)
+    assert (result.kind, result.why) == (Kind.FULL, "Settings have changed.")
+    assert journeys(lake, result) == {"bought": ["none_eligible"]}
+    assert "first_credit" in rows(lake, result, CREDITS).column_names
+    told = json.loads(result.settings)
+    assert (list(told["models"]), told["policies"]["default"]["windows"][0]["days"]) == (["first"], 2)
+
+
+def test_another_program_makes_a_full_run(lake: Lake, tmp_path: Path) -> None:
+    load(lake, order(2, "bought", START_MS, cli_ubid="a"))
+    result_of(lake, tmp_path)
+    ran = asyncio.run(attributor(lake, tmp_path, code_version="2").step())
+    assert ran.result is not None
+    assert ran.result.why == "The program has changed, from 1 to 2."
+
+
+def test_what_older_versions_consisted_of_goes_when_its_time_is_over(lake: Lake, tmp_path: Path) -> None:
+    load(lake, click(1, START_MS, cli_ubid="a"), order(2, "bought", START_MS + HOUR_MS, cli_ubid="a"))
+    first = result_of(lake, tmp_path)
+    load(lake, order(3, "more", START_MS + HOUR_MS, cli_ubid="a"))
+    ran = asyncio.run(attributor(lake, tmp_path, history_days=0).step())
+    assert ran.result is not None
+    assert journeys(lake, ran.result) == {"bought": ["1"], "more": ["1"]}
+    with pytest.raises(VersionGone):
+        journeys(lake, first)
+
+
+def test_a_run_whose_forerunner_is_gone_looks_at_everybody(lake: Lake, tmp_path: Path) -> None:
+    load(lake, click(1, START_MS, cli_ubid="a"), order(2, "bought", START_MS + HOUR_MS, cli_ubid="a"))
+    result_of(lake, tmp_path)
+    for file in (tmp_path / "lake" / "credits").rglob("*.parquet"):
+        file.unlink()
+    load(lake, order(3, "more", START_MS + HOUR_MS, cli_ubid="a"))
+    result = result_of(lake, tmp_path)
+    assert result.kind is Kind.FULL
+    assert result.why.startswith("What changed since version 1 is not known any more")
+    assert journeys(lake, result) == {"bought": ["1"], "more": ["1"]}
+
+
+# Few of everything, and times that are near to every limit, so that much happens to few people.
+PEOPLE = st.sampled_from(
+    [
+        {"cli_ubid": "a"},
+        {"cli_ubid": "b"},
+        {"cli_ubid": "c", "device_id": "D"},
+        {"device_id": "d"},
+        {"cli_ubid": "b", "device_id": "e"},
+        {"cli_ubid": "c", "device_id": "e"},
+        {"cli_ubid": "f", "device_id": "k"},
+        {"cli_ubid": "g", "device_id": "k"},
+        {"cli_ubid": "h", "device_id": "k"},
+        {"cli_ubid": "Any", "device_id": "d"},
+        {"cli_ubid": "test"},
+    ]
+)
+OFFSETS_MS = st.sampled_from(
+    [0, 1, 4000, 9000, 11_000, 300_000, 599_000, 1_800_000, 3_599_999, 3_600_000, 4_000_000, 5 * HOUR_MS, 20 * HOUR_MS]
+)
+LATE_MS = st.sampled_from([-200_000, 0, 0, 0, 5000, HOUR_MS, 30 * HOUR_MS, 40 * DAY_MS])
+ADS = st.sampled_from(
+    [
+        {},
+        {"gclid": "g1"},
+        {"gclid": "g2"},
+        {"uclid": "l1", "source": "mail"},
+        {"source": "meta"},
+        {"source": "", "utm_source": "direct"},
+        {"seller_id": "s2", "atag": "u"},
+    ]
+)
+CLICK = st.fixed_dictionaries(
+    {
+        "who": PEOPLE,
+        "ad": ADS,
+        "at_ms": OFFSETS_MS,
+        "late_ms": LATE_MS,
+        "client": st.sampled_from(["shop", "shop", "shop", "berlin"]),
+        "network": st.sampled_from(["n", "n", "m", ""]),
+        "agent": st.sampled_from(["phone", "phone", "phone", "Googlebot/2.1"]),
+    }
+)
+ORDER = st.fixed_dictionaries(
+    {
+        "who": PEOPLE,
+        "order_id": st.sampled_from(["1", "2", "3", "4", "5", "6"]),
+        "at_ms": OFFSETS_MS,
+        "late_ms": LATE_MS,
+        "client": st.sampled_from(["shop", "shop", "shop", "berlin"]),
+        "amount": st.sampled_from(["9.99", "10.00", "0.01"]),
+        "status": st.sampled_from(["completed", "completed", "refunded"]),
+        "seller_id": st.sampled_from(["s1", "s2", None]),
+    }
+)
+DAY = st.fixed_dictionaries(
+    {
+        "clicks": st.lists(CLICK, max_size=12),
+        "orders": st.lists(ORDER, max_size=4),
+        "erased": st.lists(st.integers(0, 30), max_size=1),
+    }
+)
+RULES = Policies(
+    Policy(clicks_per_person_max=3, clicks_per_network_and_ad_max=4, windows=(Window(channel="mail", days=1),)),
+    {
+        "berlin": Policy(
+            time_zone="Europe/Berlin", seller_rule=SellerRule.SAME_SELLER, invalid_traffic=InvalidTraffic.INCLUDE
+        )
+    },
+)
+
+
+def entries(day: dict[str, Any], number: int, base_ms: int) -> tuple[list[bytes], int]:
+    """The entries of a day, with numbers from `number` on; and the next number."""
+    found = []
+    for each in day["clicks"]:
+        time_ms = base_ms + each["at_ms"] - max(each["late_ms"], 0)
+        said = {"client_id": each["client"], **each["who"], **each["ad"]}
+        received_ms = base_ms + each["at_ms"] + min(each["late_ms"], 0)
+        found.append(
+            click(number, time_ms, received_ms=received_ms, network=each["network"], agent=each["agent"], **said)
+        )
+        number += 1
+    for each in day["orders"]:
+        placed_ms = base_ms + each["at_ms"] - max(each["late_ms"], 0)
+        said = {name: each[name] for name in ("amount", "status", "seller_id") if each[name] is not None}
+        said |= {"client_id": each["client"], **each["who"]}
+        found.append(order(number, each["order_id"], placed_ms, received_ms=base_ms + each["at_ms"], **said))
+        number += 1
+    return found, number
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(days=st.lists(DAY, min_size=2, max_size=4), step_ms=st.sampled_from([HOUR_MS, 10 * HOUR_MS, 40 * HOUR_MS]))
+def test_runs_of_what_is_new_make_what_one_run_of_everything_makes(
+    days: list[dict[str, Any]], step_ms: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("world")
+    lake, rules, number = Lake(folder / "lake"), Settings(RULES, {name: {} for name in MODELS}), 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("clickclock.attribution.identity.LINKS_MAX", 2)
+        for place, day in enumerate(days):
+            found, number = entries(day, number, START_MS + place * step_ms)
+            load(lake, *found)
+            for table in ("clicks", "orders"):
+                erase(lake, table, [f"{each:032x}" for each in day["erased"]])
+            partial = run(lake, folder, rules).result
+        full = result_of(lake, folder, rules, full=True)
+    assert partial is not None
+    assert differences(lake, partial, full) == []
+    assert full.changed == 0

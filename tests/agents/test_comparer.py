@@ -1,0 +1,192 @@
+"""What differs between two versions is told order by order, and why."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from clickclock.attribution.attributor import Settings
+from clickclock.attribution.comparer import Comparer
+from clickclock.attribution.difference import Comparison, document
+from clickclock.attribution.errors import VersionGone
+from clickclock.attribution.lake import Lake
+from clickclock.attribution.policy import Policies, Policy, Window
+from clickclock.attribution.report import NoVersion
+from clickclock.cli.attribution_diff import diff
+from tests.credited import DAY_MS, HOUR_MS, MODELS, START_MS, click, erase, load, order, run
+
+NOVEMBER_MS = START_MS + DAY_MS
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A lake with one version: two orders of one client, and one of another."""
+    lake = Lake(tmp_path / "lake")
+    load(
+        lake,
+        click(1, START_MS, cli_ubid="a"),
+        click(2, START_MS, cli_ubid="b", source="meta"),
+        order(3, "of a", START_MS + 5 * HOUR_MS, cli_ubid="a"),
+        order(4, "of b", START_MS + 5 * HOUR_MS, cli_ubid="b"),
+        order(5, "other", START_MS + 5 * HOUR_MS, cli_ubid="a", client_id="other"),
+    )
+    run(lake, tmp_path)
+    return lake
+
+
+def causes(found: Comparison) -> dict[str, list[str]]:
+    """The causes of each order that differs."""
+    return {each.order_id: [told.cause.value for told in each.causes] for each in found.orders}
+
+
+def told(lake: Lake, before: int = 1, after: int = 2, client_id: str | None = None) -> dict[str, list[str]]:
+    return causes(Comparer(lake).compare(before, after, client_id))
+
+
+def test_a_late_click_an_amendment_and_a_new_order_are_told(lake: Lake, tmp_path: Path) -> None:
+    load(
+        lake,
+        click(6, START_MS + HOUR_MS, cli_ubid="a", source="mail", received_ms=START_MS + DAY_MS),
+        order(7, "of b", START_MS + 6 * HOUR_MS, cli_ubid="b", status="refunded"),
+        order(8, "new", START_MS + 6 * HOUR_MS, cli_ubid="c"),
+    )
+    run(lake, tmp_path)
+    assert told(lake) == {"new": ["new_order"], "of a": ["click_came"], "of b": ["amended", "amended"]}
+    assert told(lake, client_id="other") == {}
+    assert told(lake, 2, 2) == {}
+
+
+def test_the_credit_of_each_model_is_told_before_and_after(lake: Lake, tmp_path: Path) -> None:
+    load(lake, click(6, START_MS + HOUR_MS, cli_ubid="a", source="mail", received_ms=START_MS + DAY_MS))
+    run(lake, tmp_path)
+    (found,) = Comparer(lake).compare(1, 2).orders
+    assert found.before is not None
+    assert found.after is not None
+    assert found.before.credits == {model: {"google": 1000} for model in MODELS}
+    assert found.after.credits["last"] == {"google": 0, "mail": 1000}
+    assert found.after.credits["linear"] == {"google": 500, "mail": 500}
+    assert (len(found.before.touchpoints), len(found.after.touchpoints)) == (1, 2)
+
+
+def test_people_who_became_one_are_told_with_the_click_that_they_brought(lake: Lake, tmp_path: Path) -> None:
+    load(lake, click(6, START_MS + 9 * HOUR_MS, cli_ubid="a", device_id="phone"))
+    load(lake, click(7, START_MS + 9 * HOUR_MS, cli_ubid="b", device_id="phone"))
+    run(lake, tmp_path)
+    found = {cause for each in told(lake).values() for cause in each}
+    assert found >= {"person_merged", "click_added"}
+    assert "person_parted" not in found
+
+
+def test_other_rules_are_told_by_name_with_both_values(lake: Lake, tmp_path: Path) -> None:
+    rules = Policies(Policy(windows=(Window(channel="google", days=1),), order_after_click_ms_min=5 * HOUR_MS + 1))
+    run(lake, tmp_path, Settings(rules, {name: {} for name in MODELS}))
+    found = Comparer(lake).compare(1, 2)
+    settings = {each.name: (each.before, each.after) for each in found.settings}
+    assert settings["policies.default.order_after_click_ms_min"] == (1000, 5 * HOUR_MS + 1)
+    assert settings.keys() >= {"policies.default.windows"}
+    assert causes(found) == {"of a": ["click_left_out"], "of b": ["click_left_out"]}
+
+
+def test_models_that_only_one_version_has_are_named_and_make_no_order_differ(lake: Lake, tmp_path: Path) -> None:
+    run(lake, tmp_path, Settings(Policies(), {"last": {}, "linear": {}, "first": {}}))
+    found = Comparer(lake).compare(1, 2)
+    assert (found.models_added, found.models_removed) == (("first",), ("markov", "shapley_rate"))
+    assert (found.settings, found.differing, found.orders) == ((), 0, ())
+
+
+def test_an_order_that_moved_to_another_month_is_one_changed_order(lake: Lake, tmp_path: Path) -> None:
+    load(lake, order(6, "late", NOVEMBER_MS, cli_ubid="a"))
+    run(lake, tmp_path)
+    load(lake, order(7, "late", START_MS + 6 * HOUR_MS, cli_ubid="a"))
+    run(lake, tmp_path)
+    found = Comparer(lake).compare(2, 3)
+    (late,) = (each for each in found.orders if each.order_id == "late")
+    assert (found.new, found.gone) == (0, 0)
+    assert [each.cause.value for each in late.causes] == ["amended"]
+    assert late.before is not None
+    assert late.after is not None
+    assert (late.before.month, late.after.month) == ("2026-11", "2026-10")
+
+
+def test_a_time_zone_that_moves_orders_to_another_month_changes_them(lake: Lake, tmp_path: Path) -> None:
+    load(lake, order(6, "at night", START_MS + 13 * HOUR_MS, cli_ubid="a"))
+    run(lake, tmp_path)
+    run(lake, tmp_path, Settings(Policies(Policy(time_zone="Asia/Tokyo")), {name: {} for name in MODELS}))
+    found = Comparer(lake).compare(2, 3)
+    assert causes(found)["at night"] == ["settings_changed"]
+    assert (found.new, found.gone) == (0, 0)
+
+
+def test_all_orders_are_counted_and_the_first_are_told(lake: Lake, tmp_path: Path) -> None:
+    load(lake, *(order(30 + number, f"n{number}", NOVEMBER_MS, cli_ubid="c") for number in range(9)))
+    load(lake, order(50, "of b", START_MS + 6 * HOUR_MS, cli_ubid="b", status="refunded"))
+    erase(lake, "orders", [f"{3:032x}"])
+    run(lake, tmp_path)
+    found = Comparer(lake).compare(1, 2, limit=3)
+    assert list(causes(found)) == ["n0", "n1", "n2"]
+    assert (found.differing, found.new, found.gone) == (11, 9, 1)
+    assert document(found)["causes"] == {"new_order": 3}
+    assert list(causes(Comparer(lake).compare(1, 2))) == [*(f"n{number}" for number in range(9)), "of a", "of b"]
+
+
+def test_a_model_that_only_learnt_is_told_so(lake: Lake, tmp_path: Path) -> None:
+    load(lake, click(10, START_MS + HOUR_MS, cli_ubid="a", source="meta"))
+    run(lake, tmp_path)
+    assert told(lake)["of a"] == ["click_came"]
+    load(lake, click(30, START_MS, cli_ubid="z", source="meta"))
+    run(lake, tmp_path)
+    assert told(lake, 2, 3) == {"of a": ["model_refitted"]}
+
+
+def test_an_erased_order_is_gone(lake: Lake, tmp_path: Path) -> None:
+    erase(lake, "orders", [f"{3:032x}"])
+    run(lake, tmp_path)
+    assert told(lake)["of a"] == ["order_gone"]
+
+
+def test_a_version_that_is_not_there_is_refused(lake: Lake) -> None:
+    with pytest.raises(NoVersion):
+        Comparer(lake).compare(1, 9)
+
+
+def test_a_version_whose_files_are_gone_is_said_to_be_gone(lake: Lake, tmp_path: Path) -> None:
+    run(lake, tmp_path, full=True)
+    lake.tidy_derived(history_hours=0)
+    for file in (tmp_path / "lake" / "credits").rglob("*.parquet"):
+        if str(file) not in lake.uris("credits"):
+            file.unlink()
+    with pytest.raises(VersionGone):
+        Comparer(lake).compare(1, 2)
+
+
+def test_whether_a_click_came_since_is_not_said_where_nobody_knows_any_more(lake: Lake, tmp_path: Path) -> None:
+    load(lake, click(6, START_MS + HOUR_MS, cli_ubid="a", source="mail"))
+    run(lake, tmp_path)
+    for file in lake.addresses("touches", lake.changes("touches", lake.results()[0].touches_version).added):
+        Path(file).unlink()
+    assert told(lake)["of a"] == ["click_added"]
+
+
+def test_the_command_line_tells_the_same(lake: Lake, tmp_path: Path) -> None:
+    load(lake, *(order(30 + number, f"n{number}", START_MS + 6 * HOUR_MS, cli_ubid="c") for number in range(3)))
+    load(lake, click(6, START_MS + HOUR_MS, cli_ubid="a", source="mail"))
+    run(lake, tmp_path, Settings(Policies(Policy(clicks_per_person_max=7)), {"last": {}, "first": {}}))
+
+    def output(*words: str) -> str:
+        result = CliRunner().invoke(diff, ["1", "2", *words, "--data-dir", str(tmp_path)])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    payload: dict[str, Any] = json.loads(output("--json"))
+    assert payload == document(Comparer(lake).compare(1, 2))
+    assert payload["causes"] == {"new_order": 3, "click_came": 1}
+    text = output()
+    assert text.startswith("models added: first\nmodels removed: linear, markov, shapley_rate\nsetting policies.")
+    assert "4 orders differ, 3 of them new and 0 gone\n3 × new order\n" in text
+    assert "  last: google 10.00 → google 0.00, mail 10.00\n" in text
+    assert "  first: nothing → google 10.00, mail 0.00\n" in text
+    assert output("--limit", "2").count("10.00 EUR, completed") == 2
+    assert "… and 2 more" in output("--limit", "2")
+    assert "0 orders differ" in output("--client-id", "nobody")

@@ -1,0 +1,256 @@
+"""The exporter with a real lake: every conversion is told once, changes follow as adjustments, a rerun adds nothing."""
+
+import csv
+import fcntl
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clickclock.attribution import exporter as agent
+from clickclock.attribution.errors import RunOvertaken
+from clickclock.attribution.exporter import NOTE, Exported, Exporter, Wanted
+from clickclock.attribution.lake import UPLOADS, Lake, Ledger
+from clickclock.attribution.outbox import Outbox
+from clickclock.attribution.policy import Policies, Policy
+from clickclock.attribution.upload import Fate, Kind, Network
+from clickclock.foundation.clock import ManualClock
+from clickclock.foundation.errors import Conflict, Invalid
+from tests.published import DAY, NOW, Order, add_clicks, publish
+
+BERLIN = Policies(by_client={"shop-1": Policy(time_zone="Europe/Berlin")})
+
+
+class World:
+    """One data folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.exports = folder / "exports"
+        self.lake = Lake(folder / "lake")
+        self.clock = ManualClock(NOW)
+
+    async def credit(self, *orders: Order) -> None:
+        """Their clicks, and a result that credits them."""
+        await add_clicks(self.folder, self.lake, orders)
+        publish(self.lake, orders)
+
+    def export(self, *networks: Network, folder: Path | None = None, model: str = "last", **only: str) -> Exported:
+        outbox = Outbox(folder or self.exports)
+        wanted = Wanted(model, networks or tuple(Network), **only)
+        return Exporter(self.lake, BERLIN, self.clock, outbox).step(wanted)
+
+    def files(self) -> list[str]:
+        return sorted(path.name for path in self.exports.iterdir() if not path.name.startswith("."))
+
+    def cells(self, ending: str) -> list[list[str]]:
+        """The rows of all CSV files with this ending, in the order of their names."""
+        names = [name for name in self.files() if name.endswith(ending)]
+        return [row for name in names for row in list(csv.reader((self.exports / name).read_text().splitlines()))[2:]]
+
+    def events(self) -> list[dict[str, Any]]:
+        names = [name for name in self.files() if name.endswith(".json")]
+        return [event for name in names for event in json.loads((self.exports / name).read_bytes())["data"]]
+
+    def uploads(self) -> list[dict[str, Any]]:
+        rows = [row for batch in self.lake.scan(UPLOADS.name) for row in batch.to_pylist()]
+        return sorted(rows, key=lambda row: (row["exported_at"], row["order_id"]))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+async def test_a_conversion_is_written_for_google_in_the_accounts_zone(world: World) -> None:
+    await world.credit(Order("A-1", 990, days=2), Order("A-2", 500, days=3, refunded=100))
+    exported = world.export(Network.GOOGLE)
+    ((name, network, client_id, uploads),) = exported.files
+    assert (exported.version, network, client_id, len(uploads)) == (1, Network.GOOGLE, "shop-1", 2)
+    assert (world.exports / name).read_text().splitlines() == [
+        "Parameters:TimeZone=Europe/Berlin",
+        "Google Click ID,Conversion Name,Conversion Time,Conversion Value,Conversion Currency,Order ID",
+        "g-A-1,Order,2026-11-18 13:30:00,9.90,EUR,A-1",
+        "g-A-2,Order,2026-11-17 13:30:00,4.00,EUR,A-2",
+    ]
+    assert [(row["kind"], row["order_id"], row["value_minor"], row["file"]) for row in world.uploads()] == [
+        ("conversion", "A-1", 990, name),
+        ("conversion", "A-2", 400, name),
+    ]
+    assert (world.exports.stat().st_mode & 0o777, name.startswith("google-shop-1-000001-")) == (0o700, True)
+
+
+async def test_a_second_export_writes_nothing(world: World) -> None:
+    await world.credit(Order("A-1", 990, days=2), Order("M-1", 500, days=1, channel="meta"))
+    assert len(world.export().files) == 2
+    world.clock.advance(60)
+    again = world.export()
+    assert (again.files, again.fates[Network.GOOGLE], again.fates[Network.META]) == (
+        [],
+        {Fate.TOLD: 1, Fate.NO_CLICK_ID: 0},
+        {Fate.TOLD: 1, Fate.NO_CLICK_ID: 0},
+    )
+    assert len(world.files()) == 2
+    assert world.lake.ledger(UPLOADS).noted(NOTE) == 1
+
+
+async def test_an_event_is_written_for_meta_with_what_its_click_knows(world: World) -> None:
+    await world.credit(Order("M-1", 500, days=1, channel="meta"), Order("M-2", 500, days=8, channel="meta"))
+    exported = world.export(Network.META)
+    (event,) = world.events()
+    assert (event["event_time"], event["event_id"], event["action_source"]) == (
+        int((NOW - DAY + timedelta(minutes=30)).timestamp()),
+        "M-1",
+        "website",
+    )
+    assert event["custom_data"] == {"value": 5.0, "currency": "EUR", "order_id": "M-1"}
+    assert event["user_data"]["fbc"] == f"fb.1.{int((NOW - DAY).timestamp() * 1000)}.IwAR0x"
+    assert event["user_data"]["client_user_agent"] == "Mozilla/5.0"
+    content = (world.exports / exported.files[0].name).read_bytes()
+    assert b"U-M-1" not in content
+    assert exported.files[0].name.endswith("-0001-events.json")
+
+
+async def test_a_click_is_held_for_a_day_and_told_then(world: World) -> None:
+    await world.credit(Order("A-1", 990, days=0.5))
+    assert world.export().fates[Network.GOOGLE][Fate.HELD] == 1
+    assert world.files() == []
+    world.clock.advance(12 * 3600)
+    world.export()
+    assert [row[5] for row in world.cells("conversions.csv")] == ["A-1"]
+
+
+async def test_what_is_older_than_the_network_takes_is_left_out(world: World) -> None:
+    await world.credit(Order("A-1", 990, days=90.01), Order("A-2", 990, days=89.9))
+    assert world.export(Network.GOOGLE).fates[Network.GOOGLE][Fate.TOO_OLD] == 1
+    assert [row[5] for row in world.cells("conversions.csv")] == ["A-2"]
+
+
+async def test_refunds_and_cancellations_become_adjustments_once(world: World) -> None:
+    orders = [Order(f"A-{n}", 990, days=2) for n in (1, 2, 3)]
+    await world.credit(*orders)
+    world.export()
+    world.clock.advance(3600)
+    publish(world.lake, [Order("A-1", 990, days=2, refunded=400), Order("A-2", 990, days=2, refunded=990)])
+    exported = world.export()
+    assert world.cells("adjustments.csv") == [
+        ["A-1", "Order", "2026-11-20 14:00:00", "RESTATE", "5.90", "EUR"],
+        ["A-2", "Order", "2026-11-20 14:00:00", "RETRACT", "", ""],
+        ["A-3", "Order", "2026-11-20 14:00:00", "RETRACT", "", ""],
+    ]
+    assert exported.files[0].kinds == {Kind.RESTATE: 1, Kind.RETRACT: 2}
+    assert world.export().files == []
+    assert [row["kind"] for row in world.uploads()] == ["conversion"] * 3 + ["restate", "retract", "retract"]
+
+
+async def test_a_credit_that_moves_to_another_click_is_retracted_and_told_anew(world: World) -> None:
+    await world.credit(Order("A-1", 990, days=3))
+    world.export()
+    world.clock.advance(3600)
+    moved = Order("A-1", 990, days=2, click="later")
+    await add_clicks(world.folder, world.lake, [moved])
+    publish(world.lake, [moved])
+    world.export()
+    assert [(row[0], row[5]) for row in world.cells("conversions.csv")] == [("g-A-1", "A-1"), ("g-later", "A-1#2")]
+    assert [row[::3] for row in world.cells("adjustments.csv")] == [["A-1", "RETRACT"]]
+    world.clock.advance(3600)
+    publish(world.lake, [Order("A-1", 990, days=2, click="later", refunded=90)])
+    world.export()
+    assert world.cells("adjustments.csv")[-1][0] == "A-1#2"
+
+
+async def test_each_client_gets_files_of_its_own_and_one_may_be_chosen(world: World) -> None:
+    await world.credit(Order("A-1", 990, days=2), Order("A-1", 500, days=3, client_id="b/ö", click="x"))
+    (only,) = world.export(client_id="b/ö").files
+    assert (only.client_id, only.name.startswith("google-b%2F%C3%B6-000001-")) == ("b/ö", True)
+    assert (world.exports / only.name).read_text().startswith("Parameters:TimeZone=UTC\n")
+    (rest,) = world.export().files
+    assert rest.client_id == "shop-1"
+    assert {row["file"] for row in world.uploads()} == {only.name, rest.name}
+
+
+async def test_a_click_without_a_gclid_is_not_told_and_said(world: World) -> None:
+    await world.credit(Order("A-1", 990, days=2))
+    publish(world.lake, [Order("A-1", 990, days=2, click="unknown")])
+    exported = world.export()
+    assert (exported.files, exported.fates[Network.GOOGLE][Fate.NO_CLICK_ID]) == ([], 1)
+    assert world.uploads() == []
+
+
+async def test_long_lists_become_several_files(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent, "META_MAX", 2)
+    await world.credit(*(Order(f"M-{n}", 100, days=2, channel="meta") for n in range(5)))
+    assert [len(file.uploads) for file in world.export().files] == [2, 2, 1]
+    assert sorted(event["event_id"] for event in world.events()) == [f"M-{n}" for n in range(5)]
+
+
+async def test_what_is_refunded_after_meta_was_told_is_counted_and_not_told(world: World) -> None:
+    await world.credit(Order("M-1", 500, days=1, channel="meta"))
+    world.export()
+    publish(world.lake, [Order("M-1", 500, days=1, channel="meta", refunded=500)])
+    exported = world.export()
+    assert (exported.files, exported.fates[Network.META][Fate.NOT_ADJUSTABLE]) == ([], 1)
+
+
+async def test_another_model_and_another_conversion_name_may_be_asked_for(world: World) -> None:
+    await world.credit(Order("A-1", 990, days=2))
+    with pytest.raises(Invalid, match=r"no model lats; give one of last, linear\."):
+        world.export(model="lats")
+    world.export(model="linear", conversion_name="Purchase, web")
+    assert world.cells("conversions.csv")[0][1] == "Purchase, web"
+
+
+async def test_without_a_result_there_is_nothing_to_export(world: World) -> None:
+    exported = world.export()
+    assert (exported.version, exported.files) == (None, [])
+
+
+async def test_an_export_that_was_cut_off_before_its_commit_is_forgotten(world: World) -> None:
+    await world.credit(Order("A-1", 990, days=2))
+    world.exports.mkdir()
+    (world.exports / ".google-shop-1-000001-aa-0001-conversions.csv.new").write_text("half")
+    exported = world.export()
+    assert exported.finished == []
+    assert [row[5] for row in world.cells("conversions.csv")] == ["A-1"]
+    assert list(world.exports.glob(".*.new")) == []
+
+
+async def test_an_export_that_was_cut_off_after_its_commit_is_completed(world: World) -> None:
+    await world.credit(Order("A-1", 990, days=2))
+    (file,) = world.export().files
+    (world.exports / file.name).rename(world.exports / f".{file.name}.new")
+    exported = world.export()
+    assert (exported.finished, exported.files, world.files()) == ([file.name], [], [file.name])
+
+
+async def test_of_two_that_export_at_once_one_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    await world.credit(Order("A-1", 990, days=2))
+    commit = Ledger.commit
+
+    def later(*arguments: Any, **named: Any) -> Any:
+        monkeypatch.undo()
+        world.export(folder=world.folder / "other")
+        return commit(*arguments, **named)
+
+    monkeypatch.setattr(Ledger, "commit", later)
+    with pytest.raises(RunOvertaken):
+        world.export()
+    assert (world.files(), len(world.uploads())) == ([], 1)
+    assert (world.export().files, list(world.exports.glob(".*.new"))) == ([], [])
+
+
+async def test_in_one_folder_one_exports_at_a_time(world: World) -> None:
+    world.exports.mkdir()
+    with (world.exports / ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(Conflict, match="Another export writes into"):
+            world.export()
+    assert world.export().files == []
+
+
+async def test_a_folder_that_cannot_be_written_is_named(world: World) -> None:
+    (world.folder / "file").write_text("no folder")
+    with pytest.raises(Invalid, match="give a folder to write into"):
+        world.export(folder=world.folder / "file")

@@ -1,0 +1,243 @@
+"""The reporter with a real lake and a real engine: every number of these reports was computed by hand."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow.parquet as pq
+import pytest
+
+from clickclock.attribution import reporter as reporting
+from clickclock.attribution.engines.duckdb import DuckDB
+from clickclock.attribution.errors import VersionGone
+from clickclock.attribution.lake import COSTS, CREDITS, TOUCHES
+from clickclock.attribution.report import NOTHING, Figure, NoVersion, Report, TooManyRows, as_text, read
+from clickclock.attribution.reporter import Reporter, write
+from clickclock.foundation.errors import Malformed
+from tests.lakes import NOW, SmallLake, cost, credited, touch
+
+AMOUNTS = "orders,conversions,revenue,credit,refunds,cost,roas,cpa"
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> DuckDB:
+    return DuckDB(memory_mb=256, threads=1, temp_dir=tmp_path)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> SmallLake:
+    return SmallLake(tmp_path / "lake")
+
+
+@pytest.fixture
+def filled(small: SmallLake) -> SmallLake:
+    small.fill()
+    return small
+
+
+def ask(small: SmallLake, engine: DuckDB, **parameters: str) -> Report:
+    given: Mapping[str, list[str]] = {name.rstrip("_"): [value] for name, value in parameters.items()}
+    return Reporter(small.lake, engine).report(read(given))
+
+
+def lines(report: Report) -> list[str]:
+    return [" ".join(map(str, (as_text(value) for value in row.values()))) for row in report.rows]
+
+
+def test_a_report_by_channel_is_what_was_computed_by_hand(filled: SmallLake, engine: DuckDB) -> None:
+    report = ask(filled, engine, model="linear", figures=AMOUNTS, clientId="shop")
+    assert (report.version, report.created_at, report.models) == (1, NOW, ("linear",))
+    assert lines(report) == [
+        "google linear EUR 2 1.5 30.01 25.00 5.00 5.00 4.0000 3.33",
+        "meta linear EUR 1 0.5 10.01 5.01 0.00 None None None",
+        "meta linear USD 0 0.0 0.00 0.00 0.00 3.00 None None",
+        "None linear EUR 1 0.0 7.00 0.00 0.00 None None None",
+    ]
+
+
+def test_credit_over_all_channels_is_the_credited_revenue_to_the_minor_unit(filled: SmallLake, engine: DuckDB) -> None:
+    for model in ("last", "linear"):
+        rows = ask(filled, engine, model=model, currency="EUR").rows
+        assert sum(row["credit"] for row in rows) == Decimal("30.01")
+        assert sum(row["conversions"] for row in rows) == 2
+
+
+def test_two_currencies_are_never_in_one_sum(filled: SmallLake, engine: DuckDB) -> None:
+    report = ask(filled, engine, by="", figures="clicks,people,orders,revenue,cost")
+    assert lines(report) == [
+        "last EUR None None 3 37.01 5.00",
+        "last JPY None None 1 1250 None",
+        "last USD None None 0 0.00 3.00",
+        "last None 5 3 None None None",
+    ]
+
+
+def test_clicks_and_orders_are_of_the_day_that_it_was_in_the_zone_of_the_account(
+    filled: SmallLake, engine: DuckDB
+) -> None:
+    report = ask(filled, engine, by="client,day", figures="clicks,orders")
+    assert lines(report) == [
+        "shop 2026-11-02 last EUR 4 2",
+        "shop 2026-11-03 last EUR 0 1",
+        # A minute that is the next day in Berlin, and not here.
+        "tokyo 2026-11-01 last None 1 0",
+        "tokyo 2026-11-02 last JPY 0 1",
+    ]
+    assert [
+        [row["clicks"] for row in ask(filled, engine, by="client", from_=day, to=day, figures="clicks").rows]
+        for day in ("2026-11-01", "2026-11-02")
+    ] == [[1], [4, 0]]
+
+
+def test_days_without_an_end_reach_as_far_as_the_clicks(filled: SmallLake, engine: DuckDB) -> None:
+    clicks = {"by": "client", "figures": "clicks", "currency": "EUR"}
+    assert [row["clicks"] for row in ask(filled, engine, from_="2026-11-02", **clicks).rows] == [4]
+    assert [row["clicks"] for row in ask(filled, engine, to="2026-11-02", **clicks).rows] == [4, 1]
+
+
+@pytest.mark.parametrize("zone_jump", ["2026-10-25T00:30", "2026-10-25T01:30", "2026-10-25T22:59", "2026-03-29T22:00"])
+def test_days_on_which_clocks_jump_have_the_clicks_that_the_zone_says(
+    small: SmallLake, engine: DuckDB, zone_jump: str
+) -> None:
+    small.fill()
+    small.append(TOUCHES, [touch("t-9", zone_jump, 1, cli_ubid=1)])
+    touches = small.lake.table("touches")
+    assert touches is not None
+    small.publish([], touches=touches.version(), ads=1, identities=1)
+    shown = datetime.fromisoformat(zone_jump).replace(tzinfo=UTC).astimezone(ZoneInfo("Europe/Berlin")).date()
+    report = ask(small, engine, by="day", clientId="shop", figures="clicks", to="2026-10-31")
+    assert [(row["day"], row["clicks"]) for row in report.rows] == [(shown, 1)]
+
+
+def test_people_are_whom_their_identifiers_name_and_nobody_if_all_are_shared(filled: SmallLake, engine: DuckDB) -> None:
+    report = ask(filled, engine, clientId="shop", figures="clicks,people", currency="EUR")
+    assert lines(report) == ["google last EUR 2 1", "meta last EUR 2 1", "None last EUR 0 0"]
+
+
+def test_what_belongs_to_the_order_counts_every_order_once(filled: SmallLake, engine: DuckDB) -> None:
+    assert lines(ask(filled, engine, by="client", currency="EUR", figures="orders,revenue")) == [
+        "shop last EUR 3 37.01"
+    ]
+    assert lines(ask(filled, engine, by="seller", currency="EUR", figures="clicks,orders")) == [
+        "s-1 last EUR 2 0",
+        "s-2 last EUR 2 3",
+        "None last EUR 1 0",
+    ]
+
+
+def test_an_order_that_a_channel_touched_twice_is_one_order_of_the_channel(small: SmallLake, engine: DuckDB) -> None:
+    twice = credited("E", 900, "EUR", [(1, 0, 0.0, 450, 0.5), (1, 900, 1.0, 450, 0.5)])
+    small.publish(twice)
+    (row,) = ask(small, engine, figures=AMOUNTS).rows
+    assert (row["orders"], row["revenue"], row["credit"]) == (1, Decimal("9.00"), Decimal("9.00"))
+
+
+def test_a_filter_by_channel_leaves_the_orders_that_it_touched(filled: SmallLake, engine: DuckDB) -> None:
+    report = ask(filled, engine, by="client", channel="google", currency="EUR", figures="clicks,orders,revenue,cost")
+    assert lines(report) == ["shop last EUR 2 2 30.01 5.00", "tokyo last EUR 1 0 0.00 None"]
+
+
+def test_a_report_by_seller_is_about_the_seller_of_the_click_and_of_the_order(
+    filled: SmallLake, engine: DuckDB
+) -> None:
+    report = ask(filled, engine, by="channel", sellerId="s-2", currency="EUR", figures="clicks,orders,credit,cost")
+    assert lines(report) == [
+        "google last EUR 0 2 20.00 None",
+        "meta last EUR 2 1 10.01 None",
+        "None last EUR 0 1 0.00 None",
+    ]
+    assert "of no seller" in report.notes[0]
+
+
+def test_of_several_imports_of_a_cost_the_latest_counts(filled: SmallLake, engine: DuckDB) -> None:
+    filled.append(COSTS, [cost("google", 450, "EUR", at=datetime(2026, 11, 21, tzinfo=UTC), campaign="c-1")])
+    (row,) = ask(filled, engine, by="campaign", channel="google", clientId="shop", figures="cost").rows[:1]
+    assert (row["campaign"], row["cost"]) == ("c-1", Decimal("4.50"))
+
+
+def test_by_model_has_a_row_of_each_model(filled: SmallLake, engine: DuckDB) -> None:
+    report = ask(filled, engine, by="channel,model", channel="meta", currency="EUR", figures="orders,credit")
+    assert lines(report) == ["meta last EUR 1 10.01", "meta linear EUR 1 5.01"]
+
+
+def test_a_version_is_told_as_it_was(filled: SmallLake, engine: DuckDB) -> None:
+    again = credited("F", 100, "EUR", [(1, 100, 1.0, 100, 1.0)])
+    filled.publish(again, touches=1, ads=1, identities=1)
+    credit = {"clientId": "shop", "channel": "google", "figures": "credit"}
+    assert [lines(ask(filled, engine, version=version, **credit)) for version in ("1", "2")] == [
+        ["google last EUR 20.00"],
+        ["google last EUR 21.00"],
+    ]
+    assert ask(filled, engine, **credit).version == 2
+
+
+def test_a_report_of_nothing_is_an_empty_table_and_a_sentence(filled: SmallLake, engine: DuckDB) -> None:
+    report = ask(filled, engine, clientId="nobody")
+    assert (report.rows, report.notes) == ([], [NOTHING])
+
+
+def test_a_lake_without_clicks_orders_and_costs_has_an_empty_report(small: SmallLake, engine: DuckDB) -> None:
+    small.publish([])
+    assert ask(small, engine, by="channel,day").notes == [NOTHING]
+
+
+def test_without_a_version_it_says_what_to_run(small: SmallLake, engine: DuckDB) -> None:
+    with pytest.raises(NoVersion, match="clickclock attribution run"):
+        ask(small, engine)
+
+
+def test_a_model_that_the_version_lacks_is_refused(filled: SmallLake, engine: DuckDB) -> None:
+    with pytest.raises(Malformed) as refused:
+        ask(filled, engine, model="markov")
+    assert refused.value.faults[0].message.endswith("there are: last, linear.")
+
+
+def test_a_report_that_nobody_could_read_is_refused(
+    filled: SmallLake, engine: DuckDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporting, "ROWS_MAX", 3)
+    with pytest.raises(TooManyRows, match="fewer dimensions"):
+        ask(filled, engine)
+
+
+def test_a_version_whose_files_were_deleted_is_gone_and_not_broken(filled: SmallLake, engine: DuckDB) -> None:
+    for uri in filled.lake.uris(CREDITS):
+        Path(uri).unlink()
+    with pytest.raises(VersionGone):
+        ask(filled, engine)
+
+
+def test_json_csv_and_parquet_say_the_same(filled: SmallLake, engine: DuckDB) -> None:
+    told: dict[str, list[list[Any]]] = {}
+    for form in ("json", "csv", "parquet"):
+        report = ask(filled, engine, by="channel,day", format=form)
+        sink = io.BytesIO()
+        write(report, sink)
+        match form:
+            case "json":
+                rows = [list(row.values()) for row in json.loads(sink.getvalue())["rows"]]
+            case "csv":
+                header, *cells = csv.reader(io.StringIO(sink.getvalue().decode()))
+                assert header == ["channel", "day", "model", "currency", *map(str, Figure)]
+                rows = [[cell or None for cell in line] for line in cells]
+            case _:
+                table = pq.read_table(io.BytesIO(sink.getvalue()))
+                assert table.schema.field("day").type == "date32[day]"
+                rows = [list(row.values()) for row in table.to_pylist()]
+        told[form] = [[_number(value) for value in row] for row in rows]
+    assert told["json"] == told["csv"] == told["parquet"]
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, date):
+        return str(value)
+    try:
+        return value if value is None else Decimal(str(value)).normalize()
+    except ArithmeticError:
+        return value

@@ -1,0 +1,323 @@
+"""Questions of attribution over HTTP: answered in a process of its own, whatever becomes of that process."""
+
+import asyncio
+import csv
+import io
+import json
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow.parquet as pq
+import pytest
+from starlette.types import Message
+
+from clickclock.app.desk import open_desk
+from clickclock.attribution.api import asking, create_app, diff, order_proof, report, versions
+from clickclock.attribution.api.asking import Asker
+from clickclock.attribution.api.desk import Desk
+from clickclock.attribution.engines.duckdb import DuckDB
+from clickclock.attribution.lake import Lake
+from clickclock.attribution.models import BUILT_IN
+from clickclock.attribution.prover import NoOrder
+from clickclock.attribution.report import NoVersion
+from clickclock.foundation.config import Config
+from tests.house.tree import ROOT
+from tests.lakes import SmallLake, credited
+
+DEADLINE_S = 60
+"""To start a process, on a busy machine."""
+
+
+def die() -> None:
+    os._exit(3)
+
+
+def hang() -> None:
+    signal.pause()
+
+
+def fail() -> None:
+    raise RuntimeError("this is told to nobody")
+
+
+@pytest.fixture(autouse=True)
+def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It finds this file, from which some tests hand functions over."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return Config(data_dir=tmp_path)
+
+
+@pytest.fixture
+def small(config: Config) -> SmallLake:
+    return SmallLake(Path(config.lake))
+
+
+@pytest.fixture
+def desk(config: Config) -> Desk:
+    """What the process would answer from, here."""
+    return Desk(Lake(config.lake), DuckDB(memory_mb=256, threads=1, temp_dir=config.data_dir), BUILT_IN)
+
+
+@pytest.fixture
+async def stopping() -> AsyncIterator[asyncio.Event]:
+    """Set at the end, so that no process outlives its test."""
+    stopping = asyncio.Event()
+    yield stopping
+    stopping.set()
+    async with asyncio.timeout(DEADLINE_S):
+        while len(asyncio.all_tasks()) > 1:
+            await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
+
+
+@pytest.fixture
+def serve(tmp_path: Path, stopping: asyncio.Event) -> Callable[[Callable[[], Any]], httpx.AsyncClient]:
+    """The application over a desk."""
+
+    def client(desk: Callable[[], Any]) -> httpx.AsyncClient:
+        app = create_app(tmp_path / "journal", desk=desk, stopping=stopping)
+        transport = httpx.ASGITransport(app)
+        return httpx.AsyncClient(transport=transport, base_url="http://localhost/attribution/", timeout=DEADLINE_S)
+
+    return client
+
+
+@pytest.fixture
+async def http(
+    config: Config, serve: Callable[[Callable[[], Any]], httpx.AsyncClient]
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with serve(partial(open_desk, config)) as client:
+        yield client
+
+
+async def test_a_report_is_json_csv_or_parquet(http: httpx.AsyncClient, small: SmallLake) -> None:
+    small.fill()
+    query = "report?by=channel&model=linear&currency=EUR&figures=clicks,credit,roas"
+    answer = await http.get(query)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["cache-control"] == "no-store"
+    told = answer.json()["report"]
+    assert (answer.json()["status"], told["version"], told["models"]) == ("success", 1, ["linear"])
+    assert told["rows"][0] == {
+        "channel": "google",
+        "model": "linear",
+        "currency": "EUR",
+        "clicks": 3,
+        "credit": "25.00",
+        "roas": "4.0000",
+    }
+    as_csv = await http.get(f"{query}&format=csv")
+    assert as_csv.headers["content-type"].startswith("text/csv")
+    assert as_csv.headers["content-disposition"] == 'attachment; filename="report-1.csv"'
+    assert list(csv.reader(io.StringIO(as_csv.text)))[1] == ["google", "linear", "EUR", "3", "25.00", "4.0000"]
+    as_parquet = await http.get(f"{query}&format=parquet")
+    assert pq.read_table(io.BytesIO(as_parquet.content)).column("clicks").to_pylist() == [3, 2, 0]
+
+
+def test_before_the_first_run_a_report_says_what_to_run_and_there_are_no_versions(desk: Desk) -> None:
+    with pytest.raises(NoVersion, match="clickclock attribution run"):
+        report.answer(desk, report.read({}))
+    assert json.loads(versions.answer(desk, 10).body) == {"status": "success", "versions": []}
+
+
+def test_a_report_of_nothing_is_no_error(desk: Desk, small: SmallLake) -> None:
+    small.fill()
+    told = json.loads(report.answer(desk, report.read({"clientId": ["nobody"]})).body)["report"]
+    assert (told["rows"], len(told["notes"])) == ([], 1)
+
+
+def test_versions_are_told_latest_first(desk: Desk, small: SmallLake) -> None:
+    small.fill()
+    small.publish([])
+    told = json.loads(versions.answer(desk, versions.read({})).body)["versions"]
+    assert [each["version"] for each in told] == [2, 1]
+    assert told[1]["settings"]["policies"]["clients"]["shop"]["time_zone"] == "Europe/Berlin"
+    assert told[1]["createdAt"] == "2026-11-20T00:00:00.000Z"
+    latest = json.loads(versions.answer(desk, versions.read({"limit": ["1"]})).body)["versions"]
+    assert [each["version"] for each in latest] == [2]
+
+
+def test_a_proof_of_an_order_that_is_not_there_is_not_found(desk: Desk, small: SmallLake) -> None:
+    small.fill()
+    with pytest.raises(NoOrder):
+        order_proof.answer(desk, order_proof.read({"clientId": ["shop"], "orderId": ["Z"]}))
+
+
+async def test_what_differs_between_two_versions_is_told_with_its_causes(
+    http: httpx.AsyncClient, small: SmallLake
+) -> None:
+    small.fill()
+    small.publish([*credited("E", 300, "EUR", [(1, 300, 1.0, 300, 1.0)]), *credited("F", 100, "EUR", [])])
+    answer = await http.get("diff?from=1&to=2&clientId=shop&limit=1")
+    assert answer.status_code == 200, answer.text
+    told = answer.json()["diff"]
+    assert (told["from"], told["to"], told["differing"], told["new"], told["gone"]) == (1, 2, 2, 2, 0)
+    assert (told["models"], told["settings"]) == ({"added": [], "removed": []}, [])
+    assert told["causes"] == {"new_order": 1}
+    (order,) = told["orders"]
+    assert (order["orderId"], order["before"], order["causes"][0]["cause"]) == ("E", None, "new_order")
+    assert order["after"] == {
+        "month": "2026-11",
+        "currency": "EUR",
+        "amount": "3.00",
+        "refunded": "0.00",
+        "touchpoints": ["t-1"],
+        "credits": {"last": {"google": "3.00"}, "linear": {"google": "3.00"}},
+    }
+
+
+def test_a_difference_from_a_version_that_is_not_there_is_not_found(desk: Desk, small: SmallLake) -> None:
+    small.fill()
+    with pytest.raises(NoVersion):
+        diff.answer(desk, diff.read({"from": ["1"], "to": ["2"]}))
+
+
+@pytest.mark.parametrize(
+    ("question", "fields"),
+    [
+        ("report?by=colour&from=2026-11-03&to=2026-11-02&modell=last", {"by", "from", "modell"}),
+        ("report?format=xml&version=-1&figures=profit&currency=E", {"format", "version", "figures", "currency"}),
+        ("report?clientId=%ff", {""}),
+        ("versions?limit=0&from=1", {"limit", "from"}),
+        ("order?orderId=&version=x", {"clientId", "orderId", "version"}),
+        ("diff?to=0&limit=10001&clientId=", {"from", "to", "limit", "clientId"}),
+        ("diff?from=1&to=2&limit=000000000099999", {"limit"}),
+    ],
+)
+async def test_what_cannot_be_meant_is_refused_with_every_fault_before_anybody_is_asked(
+    serve: Callable[[Callable[[], Any]], httpx.AsyncClient], question: str, fields: set[str]
+) -> None:
+    async with serve(die) as http:
+        answer = await http.get(question)
+    assert (answer.status_code, answer.json()["code"]) == (400, "malformed")
+    assert {fault["field"] for fault in answer.json()["errors"]} == fields
+    assert all(fault["message"].endswith(".") for fault in answer.json()["errors"])
+
+
+async def test_an_error_comes_back_with_its_faults(http: httpx.AsyncClient, small: SmallLake) -> None:
+    small.fill()
+    answer = await http.get("report?model=markov")
+    assert answer.status_code == 400
+    assert answer.json()["errors"] == [
+        {"field": "model", "message": "There is no model in this version 'markov'; there are: last, linear."}
+    ]
+
+
+async def test_it_is_only_for_reading_and_a_head_asks_nobody(
+    serve: Callable[[Callable[[], Any]], httpx.AsyncClient],
+) -> None:
+    async with serve(die) as http:
+        assert (await http.post("report")).headers["allow"] == "GET, HEAD"
+        head = await http.head("report")
+        assert (head.status_code, head.content) == (200, b"")
+
+
+async def test_a_process_that_dies_is_a_503_and_another_one_answers(
+    config: Config, small: SmallLake, tmp_path: Path, serve: Callable[[Callable[[], Any]], httpx.AsyncClient]
+) -> None:
+    small.fill()
+    async with serve(partial(open_once_dead, config, tmp_path / "died")) as http:
+        answer = await http.get("versions")
+        assert (answer.status_code, answer.json()["code"]) == (503, "answererEnded")
+        assert answer.headers["retry-after"] == "1"
+        assert (await http.get("versions")).status_code == 200
+
+
+def open_once_dead(config: Config, mark: Path) -> Any:
+    if not mark.exists():
+        mark.touch()
+        die()
+    return open_desk(config)
+
+
+async def test_what_goes_wrong_inside_is_told_to_the_log_alone(
+    serve: Callable[[Callable[[], Any]], httpx.AsyncClient],
+) -> None:
+    async with serve(fail) as http:
+        answer = await http.get("versions")
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+    assert "nobody" not in answer.text
+
+
+async def test_a_question_that_takes_too_long_is_given_up(stopping: asyncio.Event) -> None:
+    asker = Asker(hang, stopping, limit_s=0.01)
+    with pytest.raises(asking.QuestionTooLong):
+        await asker.ask("versions", 1)
+
+
+async def test_so_many_may_wait_and_no_more(stopping: asyncio.Event) -> None:
+    asker = Asker(hang, stopping)
+    waiting = [asyncio.create_task(asker.ask("versions", 1)) for _ in range(asking.WAITING_MAX)]
+    await asyncio.wait(waiting, timeout=0)
+    with pytest.raises(asking.TooManyQuestions):
+        await asker.ask("versions", 1)
+    for each in waiting:
+        each.cancel()
+    await asyncio.wait(waiting, timeout=DEADLINE_S)
+    assert all(each.cancelled() for each in waiting)
+
+
+async def test_whoever_leaves_lets_the_next_one_be_answered(
+    config: Config, small: SmallLake, tmp_path: Path, stopping: asyncio.Event
+) -> None:
+    small.fill()
+    mark = tmp_path / "hung"
+    asker = Asker(partial(open_once_hung, config, mark), stopping)
+    first = asyncio.create_task(asker.ask("versions", 1))
+    second = asyncio.create_task(asker.ask("versions", 1))
+    async with asyncio.timeout(DEADLINE_S):
+        while not mark.exists():
+            await asyncio.to_thread(os.sched_yield)
+        first.cancel()
+        assert b"success" in (await second).pieces[0]
+
+
+def open_once_hung(config: Config, mark: Path) -> Any:
+    if not mark.exists():
+        mark.touch()
+        hang()
+    return open_desk(config)
+
+
+async def test_whoever_hangs_up_gets_no_answer(tmp_path: Path, stopping: asyncio.Event) -> None:
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    path = "/attribution/versions"
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [],
+    }
+    async with asyncio.timeout(DEADLINE_S):
+        await create_app(tmp_path, desk=hang, stopping=stopping)(scope, receive, send)
+    assert sent == []
+
+
+async def test_the_process_ends_when_the_service_stops(stopping: asyncio.Event) -> None:
+    asker = Asker(hang, stopping)
+    asked = asyncio.create_task(asker.ask("versions", 1))
+    async with asyncio.timeout(DEADLINE_S):
+        while asker._process is None:
+            await asyncio.to_thread(os.sched_yield)
+        process = asker._process
+        stopping.set()
+        with pytest.raises(asking.AnswererEnded):
+            await asked
+        assert await process.wait() == -signal.SIGKILL

@@ -1,0 +1,112 @@
+"""Orders credited by all models, from the lake to committed credits: `python -m tests.bench attribution`.
+
+The real command (`clickclock attribution run`), its start included, with the settings that it has by itself: DuckDB,
+two threads, 2 GB for the engine. First everything, and beside it the plain way with pandas; then one more day, of which
+one click in a hundred happened earlier; then everything again, whose rows have to be the same.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from clickclock.attribution.lake import CREDITS, IDENTITIES, UNCONVERTED, Lake
+from tests.bench.attribution_rows import World, fill
+from tests.bench.report import Goal, Report
+
+DAYS = 30
+ORDERS_PER_CLICK = 1 / 20
+TABLES = ("clicks", "orders")
+KEYS = {
+    CREDITS: ("order_month", "client_id", "order_id", "place"),
+    UNCONVERTED.name: ("month", "client_id", "person", "path"),
+    IDENTITIES.name: ("code",),
+}
+
+
+@dataclass(frozen=True)
+class Used:
+    """What a process used, and what it said."""
+
+    wall_s: float
+    cpu_s: float
+    peak_gb: float
+    said: dict[str, Any]
+
+
+def run(folder: Path, *, quick: bool) -> Report:
+    """Ten million clicks and 500,000 orders (--quick: a million and 50,000)."""
+    clicks = 1_000_000 if quick else 10_000_000
+    report = Report(f"attribution: {clicks:,} clicks and {int(clicks * ORDERS_PER_CLICK):,} orders, all models")
+    full = credit_all(report, folder / "all", clicks, Goal(most=60), Goal(most=100), Goal(most=3))
+    lake = Lake(folder / "all" / "lake")
+    _beside_pandas(report, folder / "all" / "lake", full)
+    day = World(clicks=clicks // DAYS, orders=int(clicks * ORDERS_PER_CLICK) // DAYS, days=1, first_day=DAYS)
+    fill(lake, day)
+    more = command("attribution", "run", "--data-dir", str(folder / "all"))
+    report.add("one more day: wall", "s", more.wall_s, Goal(most=12))
+    report.add("one more day: CPU ÷ that of all", "ratio", more.cpu_s / full.cpu_s, Goal(most=0.15))
+    report.add("one more day: peak memory", "GB", more.peak_gb)
+    again = command("attribution", "run", "--full", "--data-dir", str(folder / "all"))
+    kinds = more.said["result"]["kind"], again.said["result"]["kind"]
+    if kinds != ("incremental", "full"):
+        report.faults.append(f"the runs were {' and '.join(kinds)}")
+    versions = [f"{name}Version" for name in ("credits", "unconverted", "identities")]
+    for name, version in zip(KEYS, versions, strict=False):
+        rows = [_rows(lake, name, each.said["result"][version]) for each in (more, again)]
+        if not rows[0].equals(rows[1]):
+            report.faults.append(f"{name}: an incremental run and a full one differ")
+    report.notes.append(f"one more day: {day.clicks:,} clicks, {day.orders:,} orders; rows are those of a full run")
+    return report
+
+
+def credit_all(report: Report, folder: Path, clicks: int, wall: Goal, cpu: Goal, memory: Goal) -> Used:
+    """A lake with so many clicks, and the first run over it."""
+    fill(Lake(folder / "lake"), World(clicks=clicks, orders=int(clicks * ORDERS_PER_CLICK), days=DAYS))
+    used = command("attribution", "run", "--data-dir", str(folder))
+    result = used.said["result"]
+    report.add("all: wall", "s", used.wall_s, wall)
+    report.add("all: CPU", "s", used.cpu_s, cpu)
+    report.add("all: peak memory", "GB", used.peak_gb, memory)
+    report.notes.append(f"{result['credited']:,} orders are credited to {result['touchpoints']:,} touchpoints")
+    return used
+
+
+def command(*words: str) -> Used:
+    """Run `clickclock` with these words and `--json`."""
+    return _process([sys.executable, "-m", "clickclock.cli", *words, "--json"])
+
+
+def _process(words: list[str]) -> Used:
+    begun_s = time.perf_counter()
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    said = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(words)} ended with {process.returncode}")
+    cpu_s = usage.ru_utime + usage.ru_stime
+    return Used(time.perf_counter() - begun_s, cpu_s, usage.ru_maxrss * 1024 / 1e9, json.loads(said))
+
+
+def _rows(lake: Lake, name: str, version: int) -> pa.Table:
+    table = pa.Table.from_batches(lake.scan(name, version=version))
+    columns = sorted(table.column_names)
+    return table.select(columns).sort_by([(key, "ascending") for key in KEYS[name]]).combine_chunks()
+
+
+def _beside_pandas(report: Report, lake: Path, ours: Used) -> None:
+    theirs = _process([sys.executable, "-m", "tests.bench.peer_pandas", *(str(lake / name) for name in TABLES)])
+    report.add("all, beside pandas: wall", "s", ours.wall_s, Goal(factor=0.2, of="pandas"), {"pandas": theirs.wall_s})
+    report.add("all, beside pandas: CPU", "s", ours.cpu_s, None, {"pandas": theirs.cpu_s})
+    report.add("all, beside pandas: peak memory", "GB", ours.peak_gb, None, {"pandas": theirs.peak_gb})
+    report.notes.append(
+        f"pandas credits {theirs.said['orders']:,} orders by {theirs.said['rows']:,} rows, by six models"
+    )

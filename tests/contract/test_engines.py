@@ -1,0 +1,716 @@
+"""Engines give the same rows, and the right ones: every rule by hand, and a world made by chance."""
+
+import random
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from clickclock.attribution import identifier
+from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, ChannelRule
+from clickclock.attribution.engines import CHANGED, ORDERS, PERSONS, WALK, Engine, unbound
+from clickclock.attribution.engines.duckdb import DuckDB
+from clickclock.attribution.engines.spark import Spark
+from clickclock.attribution.errors import EngineFailing, EngineMissing
+from clickclock.attribution.lake import ADS, CLICKS, COSTS, TOUCHES, Lake
+from clickclock.attribution.policy import Policies, Policy
+from clickclock.attribution.traffic import FLOOD_MS
+from tests.bench.attribution_rows import World, clicks, fill
+from tests.house.tree import ROOT
+
+MOMENT = datetime(2026, 11, 20, 12, tzinfo=UTC)
+MOMENT_MS = int(MOMENT.timestamp() * 1000)
+KINDS = ("cli_ubid", "device_id", "gaid", "idfa")
+DEVICE = "38400000-8CF0-11BD-B23E-10B96E40000D"
+
+Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """One session for all tests: it takes seconds to begin."""
+    settings = {
+        "spark.executorEnv.PYTHONPATH": f"{ROOT}:{ROOT / 'src'}",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
+        "spark.sql.shuffle.partitions": "3",
+    }
+    engine = Spark("local[2]", scratch=tmp_path_factory.mktemp("scratch"), settings=settings)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(params=["duckdb", pytest.param("spark", marks=pytest.mark.needs("java"))])
+def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """Each member in turn, with batches so small that most persons are cut by one."""
+    if request.param == "spark":
+        member: Engine = request.getfixturevalue("spark")
+        return member
+    monkeypatch.setattr("clickclock.attribution.engines.duckdb.BATCH_ROWS", 7)
+    return _duckdb(tmp_path)
+
+
+def _duckdb(folder: Path, memory_mb: int = 500, **options: Any) -> DuckDB:
+    (folder / "spilled").mkdir(exist_ok=True)
+    return DuckDB(memory_mb=memory_mb, threads=2, temp_dir=folder / "spilled", **options)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A kernel that gives what it gets, and of each row how many of its person came with it."""
+
+    schema = WALK.append(pa.field("together", pa.int64()))
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        persons = Counter(rows["person"].to_pylist())
+        together = pa.array([persons[person] for person in rows["person"].to_pylist()], pa.int64())
+        return pa.RecordBatch.from_arrays([*rows.columns, together], schema=self.schema)
+
+
+def _click(number: int = 0, **columns: Any) -> Row:
+    """A raw click; its id tells its number."""
+    plain = {
+        "id": f"{number:032x}",
+        "received_at": MOMENT + timedelta(seconds=1),
+        "event_time": MOMENT,
+        "client_id": "shop",
+        "cli_ubid": "browser",
+    }
+    return plain | columns
+
+
+def _keep_clicks(folder: Path, rows: Sequence[Row]) -> list[str]:
+    """Files of clicks as the lake has them."""
+    path = folder / "clicks" / "received_day=2026-11-20" / "it's part 0.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.Table.from_batches([CLICKS.batch(list(rows))]), path)
+    return [str(path)]
+
+
+def _taken_in(engine: Engine, folder: Path, *rows: Row, rules: Policies | None = None) -> list[Row]:
+    """The touches of raw clicks, each with the columns of its ad."""
+    intake = engine.intake(_keep_clicks(folder, rows), rules or Policies())
+    assert intake.ads.schema == ADS.schema
+    ads = {ad["ad"]: ad for ad in intake.ads.to_pylist()}
+    assert len(ads) == intake.ads.num_rows
+    batches = list(intake.touches)
+    assert {batch.schema for batch in batches} <= {TOUCHES.schema}
+    touches = [row for batch in batches for row in batch.to_pylist()]
+    assert {touch["ad"] for touch in touches} == set(ads)
+    return sorted(({**ads[touch["ad"]], **touch} for touch in touches), key=lambda touch: touch["id"])
+
+
+def test_identifiers_become_the_codes_that_everybody_computes(engine: Engine, tmp_path: Path) -> None:
+    (touch,) = _taken_in(engine, tmp_path, _click(cli_ubid="Bröwser", device_id=DEVICE, gaid="g", idfa="I"))
+    values = {"cli_ubid": "Bröwser", "device_id": DEVICE, "gaid": "g", "idfa": "I"}
+    assert {kind: touch[kind] for kind in KINDS} == {
+        kind: identifier.code("shop", kind, value) for kind, value in values.items()
+    }
+
+
+def test_codes_are_of_one_client(engine: Engine, tmp_path: Path) -> None:
+    one, other = _taken_in(engine, tmp_path, _click(1), _click(2, client_id="other"))
+    assert one["cli_ubid"] != other["cli_ubid"] == identifier.code("other", "cli_ubid", "browser")
+
+
+def test_an_advertising_id_that_is_there_already_is_not_there_twice(engine: Engine, tmp_path: Path) -> None:
+    touches = _taken_in(
+        engine,
+        tmp_path,
+        _click(1, device_id=DEVICE, gaid=DEVICE.lower(), idfa=DEVICE),
+        _click(2, gaid=DEVICE, idfa=DEVICE),
+        _click(3, gaid="g", idfa=DEVICE),
+    )
+    assert [[touch[kind] is not None for kind in KINDS[1:]] for touch in touches] == [
+        [True, False, False],
+        [False, True, False],
+        [False, True, True],
+    ]
+
+
+def test_what_identifies_nobody_has_one_code_however_it_is_written(engine: Engine, tmp_path: Path) -> None:
+    rules = Policies(by_client={"own": Policy(shared_identifiers=("Kiosk",))})
+    rows = [_click(1, cli_ubid="ANY"), _click(2, cli_ubid="any"), _click(3, cli_ubid="KIOSK")]
+    rows += [_click(4, client_id="own", cli_ubid="KIOSK"), _click(5, client_id="own", cli_ubid="ANY")]
+    assert [touch["cli_ubid"] for touch in _taken_in(engine, tmp_path, *rows, rules=rules)] == [
+        identifier.code(client_id, "cli_ubid", value)
+        for client_id, value in (("shop", "any"), ("shop", "any"), ("shop", "KIOSK"), ("own", "kiosk"), ("own", "ANY"))
+    ]
+
+
+def test_times_are_exact_and_one_that_is_missing_is_that_of_receipt(engine: Engine, tmp_path: Path) -> None:
+    received = MOMENT + timedelta(microseconds=1)
+    long_ago, far_ahead = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), datetime(2099, 12, 31, 23, 59, 59, tzinfo=UTC)
+    times = [None, long_ago, far_ahead]
+    rows = [_click(number, received_at=received, event_time=time) for number, time in enumerate(times)]
+    touches = _taken_in(engine, tmp_path, *rows)
+    assert [touch["time_ms"] for touch in touches] == [MOMENT_MS, 1000, 4_102_444_799_000]
+    assert {touch["received_us"] for touch in touches} == {MOMENT_MS * 1000 + 1}
+
+
+def test_bots_are_known_by_their_user_agents(engine: Engine, tmp_path: Path) -> None:
+    agents = ["Mozilla/5.0 (compatible; Googlebot/2.1)", "Mozilla/5.0 (Linux; CUBOT_X18)", None]
+    touches = _taken_in(engine, tmp_path, *(_click(number, user_agent=name) for number, name in enumerate(agents)))
+    assert [touch["is_bot"] for touch in touches] == [True, False, False]
+
+
+def test_networks_are_told_apart_and_one_that_is_not_known_is_none(engine: Engine, tmp_path: Path) -> None:
+    rows = [_click(number, address=address) for number, address in enumerate(["a1", "b2", "a1", None])]
+    one, other, again, unknown = (touch["network"] for touch in _taken_in(engine, tmp_path, *rows))
+    assert one == again != other
+    assert unknown is None
+
+
+CHANNELS: list[tuple[Row, str]] = [
+    ({"source": "Google"}, "google"),
+    ({"utm_source": "GOOGLE", "fb_ad_id": "1"}, "google"),
+    ({"gad_source": "1", "utm_source": "newsletter"}, "google"),
+    ({"gbraid": "x"}, "google"),
+    ({"wbraid": "x"}, "google"),
+    ({"fb_ad_id": "1", "gclid": "x"}, "meta"),
+    ({"fb_adset_id": "1"}, "meta"),
+    ({"fb_campaign_id": "1"}, "meta"),
+    ({"fb_account_id": "1"}, "meta"),
+    ({"utm_source": "Instagram"}, "meta"),
+    ({"source": "fb", "uclid": "x"}, "meta"),
+    ({"gclid": "x", "uclid": "x"}, "google"),
+    ({"uclid": "x", "utm_source": "newsletter"}, "onsite"),
+    ({"utm_source": "Newsletter", "source": "ignored"}, "newsletter"),
+    ({"source": "Partner"}, "partner"),
+    ({}, "other"),
+]
+
+
+def test_channels_follow_the_built_in_rules(engine: Engine, tmp_path: Path) -> None:
+    rows = [_click(number, **columns) for number, (columns, _) in enumerate(CHANNELS)]
+    touches = _taken_in(engine, tmp_path, *rows)
+    assert [touch["channel"] for touch in touches] == [channel for _, channel in CHANNELS]
+
+
+def test_channels_follow_a_clients_own_rules_first(engine: Engine, tmp_path: Path) -> None:
+    tv = ChannelRule(channel="tv", parameter="spot")
+    radio = ChannelRule(channel="radio", parameter="utm_medium", values=("Air",))
+    own = Policy(channel_rules=(tv, radio, *DEFAULT_CHANNEL_RULES))
+    rules = Policies(by_client={"own": own, "same": own, "none": Policy(channel_rules=())})
+    given: list[tuple[str, Row, str]] = [
+        ("own", {"other": [("lang", "en"), ("spot", "7")], "source": "google"}, "tv"),
+        ("same", {"other": [("spot", "undefined")], "utm_medium": "AIR"}, "radio"),
+        ("same", {"other": [("lang", "en")], "source": "google"}, "google"),
+        ("none", {"source": "google"}, "google"),
+        ("none", {"gbraid": "x"}, "other"),
+        ("shop", {"other": [("spot", "7")]}, "other"),
+    ]
+    rows = [_click(number, client_id=client_id, **columns) for number, (client_id, columns, _) in enumerate(given)]
+    touches = _taken_in(engine, tmp_path, *rows, rules=rules)
+    assert [touch["channel"] for touch in touches] == [channel for *_, channel in given]
+
+
+def test_an_ad_has_the_names_that_its_network_gives_it(engine: Engine, tmp_path: Path) -> None:
+    of_meta = {"fb_campaign_id": "fc", "fb_adset_id": "fs", "fb_ad_id": "fa", "utm_campaign": "c", "utm_content": "t"}
+    of_another = {"utm_campaign": "c", "utm_content": "t", "seller_id": "s", "atag": "at", "asvt": "as"}
+    names = ("client_id", "channel", "seller_id", "campaign", "ad_set", "ad_id", "atag", "asvt")
+    touches = _taken_in(engine, tmp_path, _click(1, **of_meta), _click(2, **of_another), _click(3, **of_another))
+    assert [[touch[name] for name in names] for touch in touches] == [
+        ["shop", "meta", None, "fc", "fs", "fa", None, None],
+        *[["shop", "other", "s", "c", None, "t", "at", "as"]] * 2,
+    ]
+
+
+def test_a_value_in_another_column_makes_another_code(engine: Engine, tmp_path: Path) -> None:
+    rows = [_click(1, atag="x"), _click(2, asvt="x"), _click(3, utm_content="x"), _click(4, seller_id="x")]
+    touches = _taken_in(engine, tmp_path, *rows)
+    assert len({touch["ad"] for touch in touches}) == 4
+    assert len({touch["parameters"] for touch in touches}) == 4
+    assert len({touch["ad_key"] for touch in touches[:3]}) == 3
+
+
+def test_parameters_are_the_same_whatever_the_time_and_the_order(engine: Engine, tmp_path: Path) -> None:
+    later = {"event_time": MOMENT + timedelta(days=1), "address": "b2", "user_agent": "another", "flags": ["stale"]}
+    several = [("lang", "en"), ("a", "b")]
+    rows = [
+        _click(1, other=several),
+        _click(2, other=several[::-1], **later),
+        _click(3, other=several[:1]),
+        _click(4, other=[("lang", "a"), ("en", "b")]),
+        _click(5),
+        _click(6, device_model="x"),
+    ]
+    first, second, *others = (touch["parameters"] for touch in _taken_in(engine, tmp_path, *rows))
+    assert first == second
+    assert len({first, *others}) == 5
+
+
+def test_a_click_id_is_one_of_a_client_and_its_kind(engine: Engine, tmp_path: Path) -> None:
+    rows = [
+        _click(1, gclid="x"),
+        _click(2, gclid="x", uclid="y", atag="another"),
+        _click(3, gclid="x", client_id="other"),
+        _click(4, uclid="x"),
+        _click(5, uclid="x", atag="another"),
+    ]
+    touches = _taken_in(engine, tmp_path, *rows)
+    one, again, of_another, onsite, onsite_again = (touch["click_id"] for touch in touches)
+    assert one == again
+    assert onsite == onsite_again
+    assert len({one, of_another, onsite, None}) == 4
+    assert [touch["ad_key"] for touch in touches] == [touch["click_id"] for touch in touches]
+
+
+def test_without_a_click_id_clicks_on_one_ad_have_one_key(engine: Engine, tmp_path: Path) -> None:
+    ad = {"atag": "at", "asvt": "as", "utm_content": "t"}
+    rows = [_click(1, **ad), _click(2, **ad, utm_campaign="c"), _click(3, **ad | {"utm_content": "other"})]
+    one, again, other = _taken_in(engine, tmp_path, *rows)
+    assert one["click_id"] is None
+    assert one["ad_key"] == again["ad_key"] != other["ad_key"]
+
+
+def test_every_click_of_all_files_becomes_one_touch(engine: Engine, tmp_path: Path) -> None:
+    files, ids = [], []
+    for number, batch in enumerate(clicks(World(clicks=900, orders=1, days=3))):
+        files.append(str(tmp_path / f"{number}.parquet"))
+        pq.write_table(pa.Table.from_batches([batch]), files[-1])
+        ids += batch["id"].to_pylist()
+    touches = engine.intake(files, Policies()).touches
+    assert sorted(row for batch in touches for row in batch["id"].to_pylist()) == sorted(ids)
+
+
+def test_a_fingerprint_changes_with_the_rules_that_make_touches(engine: Engine) -> None:
+    plain = Policies()
+    assert engine.fingerprint(plain) == engine.fingerprint(Policies(by_client={"shop": Policy()}))
+    assert engine.fingerprint(plain) == engine.fingerprint(Policies(Policy(clicks_per_person_max=7)))
+    others = [Policy(channel_rules=()), Policy(shared_identifiers=("kiosk",))]
+    assert len({engine.fingerprint(rules) for rules in (plain, *map(Policies, others))}) == 3
+    assert engine.fingerprint(plain).startswith(engine.name)
+
+
+def test_no_click_makes_no_touch(engine: Engine) -> None:
+    intake = engine.intake([], Policies())
+    assert intake.ads.num_rows == 0
+    assert sum(batch.num_rows for batch in intake.touches) == 0
+    assert engine.links([], _orders()).shape == (0, 2)
+    assert _walked(engine, []) == []
+
+
+# Links and walks begin with touches: codes are small numbers here.
+
+
+def _touch(number: int, **columns: Any) -> Row:
+    """A touch of browser 1, on an ad of its own."""
+    plain = {
+        "id": f"{number:032x}",
+        "received_us": (MOMENT_MS + number) * 1000,
+        "time_ms": MOMENT_MS + number,
+        "cli_ubid": 1,
+        "ad": number,
+        "ad_key": number,
+        "parameters": number,
+        "is_bot": False,
+    }
+    return plain | columns
+
+
+def _keep_touches(folder: Path, rows: Sequence[Row]) -> list[str]:
+    """Two files of touches."""
+    paths = [folder / f"touches-{number}.parquet" for number in range(2)]
+    for number, path in enumerate(paths):
+        pq.write_table(pa.Table.from_pylist(list(rows[number::2]), TOUCHES.schema), path)
+    return list(map(str, paths))
+
+
+def _orders(*rows: Row) -> pa.Table:
+    return pa.Table.from_pylist(
+        [{"order_id": "beside", **row} for row in rows], ORDERS.append(pa.field("order_id", pa.string()))
+    )
+
+
+def _persons(persons: Mapping[int, int] | None = None, shared: Sequence[int] = ()) -> pa.Table:
+    rows = [{"code": code, "person": person, "is_shared": False} for code, person in (persons or {}).items()]
+    return pa.Table.from_pylist(rows + [{"code": code, "is_shared": True} for code in shared], PERSONS)
+
+
+def _walked(
+    engine: Engine,
+    touches: Sequence[str],
+    *,
+    orders: pa.Table | None = None,
+    persons: pa.Table | None = None,
+    ads: pa.Table | None = None,
+    rules: Policies | None = None,
+    of: Mapping[int, int] | None = None,
+) -> list[Row]:
+    """The rows that a kernel gets, person by person."""
+    changed = [{"person": person, "since_ms": since_ms} for person, since_ms in (of or {}).items()]
+    batches = engine.walk(
+        touches,
+        ADS.schema.empty_table() if ads is None else ads,
+        _orders() if orders is None else orders,
+        _persons() if persons is None else persons,
+        rules or Policies(),
+        Kept(),
+        None if of is None else pa.Table.from_pylist(changed, CHANGED),
+    )
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    count = Counter(row["person"] for row in rows)
+    assert all(row.pop("together") == count[row["person"]] for row in rows)
+    return sorted(rows, key=lambda row: row["person"])
+
+
+def test_links_are_every_two_codes_of_a_click_or_an_order_once(engine: Engine, tmp_path: Path) -> None:
+    touches = [
+        _touch(1, cli_ubid=5, device_id=-3),
+        _touch(2, cli_ubid=-3, device_id=5),
+        _touch(3, cli_ubid=None, device_id=1, gaid=2, idfa=3),
+        _touch(4, cli_ubid=7),
+        _touch(5, cli_ubid=8, device_id=8),
+    ]
+    orders = _orders({"placed_ms": 0, "cli_ubid": 9, "device_id": 4}, {"placed_ms": 0, "device_id": 6})
+    pairs = engine.links(_keep_touches(tmp_path, touches), orders)
+    assert sorted(pairs.tolist()) == [[-3, 5], [1, 2], [1, 3], [2, 3], [4, 9]]
+
+
+def test_a_click_belongs_to_the_person_of_its_strongest_identifier(engine: Engine, tmp_path: Path) -> None:
+    touches = [
+        _touch(1, cli_ubid=10, device_id=20),
+        _touch(2, cli_ubid=None, device_id=20),
+        _touch(3, cli_ubid=None, gaid=30, idfa=40),
+        _touch(4, cli_ubid=None, idfa=40),
+        _touch(5, cli_ubid=None),
+    ]
+    rows = _walked(engine, _keep_touches(tmp_path, touches), persons=_persons({20: 10, 40: -5}))
+    assert [(row["person"], row["ad"], row["strength"]) for row in rows] == [
+        (-5, 4, 0),
+        (10, 1, 3),
+        (10, 2, 2),
+        (30, 3, 1),
+    ]
+
+
+def test_what_is_shared_identifies_nobody(engine: Engine, tmp_path: Path) -> None:
+    touches = [
+        _touch(1, cli_ubid=10, device_id=20),
+        _touch(2, cli_ubid=10),
+        _touch(3, cli_ubid=10, device_id=11, gaid=12, idfa=40),
+    ]
+    orders = _orders({"placed_ms": 7, "cli_ubid": 10, "device_id": 20}, {"placed_ms": 7, "cli_ubid": 10})
+    persons = _persons({40: 4}, shared=(10, 11, 12))
+    rows = _walked(engine, _keep_touches(tmp_path, touches), orders=orders, persons=persons)
+    assert [(row["person"], row["ad"], row["number"], row["strength"]) for row in rows] == [
+        (4, 3, None, 0),
+        (20, None, 0, 2),
+        (20, 1, None, 2),
+    ]
+
+
+def test_rows_come_sorted_and_orders_after_the_clicks_of_their_moment(engine: Engine, tmp_path: Path) -> None:
+    touches = [
+        _touch(6, time_ms=5, received_us=2),
+        _touch(5, time_ms=5, received_us=2),
+        _touch(4, time_ms=5, received_us=3),
+        _touch(3, time_ms=5, received_us=9, cli_ubid=None, device_id=1),
+        _touch(2, time_ms=4, received_us=9),
+    ]
+    orders = _orders(*({"placed_ms": ms, "cli_ubid": 1} for ms in (5, 4, 5, 9)))
+    rows = _walked(engine, _keep_touches(tmp_path, touches), orders=orders)
+    assert [row["number"] if row["is_order"] else -row["ad"] for row in rows] == [-2, 1, -3, -5, -6, -4, 0, 2, 3]
+
+
+def test_a_row_says_all_that_the_kernel_needs(engine: Engine, tmp_path: Path) -> None:
+    touch = _touch(7, ad=71, ad_key=72, parameters=73, is_bot=True)
+    orders = _orders({"placed_ms": 2**41, "cli_ubid": 2}, {"placed_ms": 2**42, "device_id": 1})
+    click, order, _ = _walked(engine, _keep_touches(tmp_path, [touch]), orders=orders, persons=_persons({2: 1}))
+    told = {name: touch[name] for name in ("time_ms", "received_us", "id", "ad", "ad_key", "parameters")}
+    flags = {"is_spent": False, "is_flood": False}
+    assert click == told | flags | {"person": 1, "is_order": False, "strength": 3, "number": None, "is_bot": True}
+    nothing = dict.fromkeys(("id", "ad", "ad_key", "parameters"))
+    assert order == nothing | flags | {
+        "person": 1,
+        "time_ms": 2**41,
+        "is_order": True,
+        "strength": 3,
+        "received_us": 0,
+        "number": 0,
+        "is_bot": False,
+    }
+
+
+def test_a_click_id_counts_for_the_earliest_click_alone(engine: Engine, tmp_path: Path) -> None:
+    touches = [
+        _touch(1, click_id=100, time_ms=9, cli_ubid=2),
+        _touch(2, click_id=100, time_ms=8),
+        _touch(3, click_id=100, time_ms=8, received_us=1),
+        _touch(4, click_id=101, time_ms=8, received_us=1),
+        _touch(5, click_id=101, time_ms=8, received_us=1),
+        _touch(6, click_id=102),
+        _touch(7),
+        _touch(8),
+    ]
+    rows = _walked(engine, _keep_touches(tmp_path, touches))
+    assert sorted(row["ad"] for row in rows if row["is_spent"]) == [1, 2, 5]
+
+
+def test_a_click_of_nobody_spends_its_click_id_too(engine: Engine, tmp_path: Path) -> None:
+    touches = [_touch(1, click_id=100, cli_ubid=9), _touch(2, click_id=100)]
+    (row,) = _walked(engine, _keep_touches(tmp_path, touches), persons=_persons(shared=(9,)))
+    assert row["is_spent"]
+
+
+def _burst(count: int, first: int = 0, **columns: Any) -> list[Row]:
+    return [_touch(first + number, network=5, ad=6, **columns) for number in range(count)]
+
+
+def test_more_clicks_on_an_ad_from_a_network_than_are_let_pass_are_a_flood(engine: Engine, tmp_path: Path) -> None:
+    rules = Policies(Policy(clicks_per_network_and_ad_max=4))
+    touches = [
+        *_burst(4, time_ms=MOMENT_MS),
+        *_burst(2, 4, time_ms=MOMENT_MS + FLOOD_MS),
+        *_burst(3, 6, time_ms=MOMENT_MS + FLOOD_MS + 1),
+        *_burst(1, 9, time_ms=MOMENT_MS + 2 * FLOOD_MS + 1),
+        *(_touch(10 + number, network=number, ad=6, time_ms=MOMENT_MS) for number in range(7, 12)),
+        *(_touch(20 + number, network=5, ad=number, time_ms=MOMENT_MS) for number in range(7, 12)),
+        *(_touch(30 + number, network=None, ad=6, time_ms=MOMENT_MS) for number in range(7, 12)),
+    ]
+    rows = _walked(engine, _keep_touches(tmp_path, touches), rules=rules)
+    # The tenth minute counts to its end: 4 + 2 clicks at its last moment, and 2 + 3 a moment later.
+    assert sorted(int(row["id"], 16) for row in rows if row["is_flood"]) == [4, 5, 6, 7, 8]
+
+
+def test_a_flood_is_found_wherever_it_lies(engine: Engine, tmp_path: Path) -> None:
+    rules = Policies(Policy(clicks_per_network_and_ad_max=3))
+    start_ms = MOMENT_MS - MOMENT_MS % FLOOD_MS
+    touches = []
+    for number, begins_ms in enumerate(range(start_ms - FLOOD_MS, start_ms + FLOOD_MS, FLOOD_MS // 4)):
+        times_ms = [begins_ms, begins_ms, begins_ms + FLOOD_MS, begins_ms + FLOOD_MS]
+        first = 4 * number
+        touches += [_touch(first + place, network=number, ad=1, time_ms=ms) for place, ms in enumerate(times_ms)]
+    rows = _walked(engine, _keep_touches(tmp_path, touches), rules=rules)
+    floods = sorted(int(row["id"], 16) for row in rows if row["is_flood"])
+    assert floods == [number for number in range(32) if number % 4 >= 2]
+
+
+def test_each_client_says_what_a_flood_is(engine: Engine, tmp_path: Path) -> None:
+    rules = Policies(
+        Policy(clicks_per_network_and_ad_max=3),
+        {"large": Policy(clicks_per_network_and_ad_max=5), "small": Policy(clicks_per_network_and_ad_max=1)},
+    )
+    names = ["large", "small", "shop"]
+    ads = pa.Table.from_pylist([{"ad": number, "client_id": name} for number, name in enumerate(names)] * 2, ADS.schema)
+    touches = [_touch(10 * ad + number, network=1, ad=ad, time_ms=MOMENT_MS) for ad in range(3) for number in range(4)]
+    rows = _walked(engine, _keep_touches(tmp_path, touches), rules=rules, ads=ads)
+    assert len(rows) == 12
+    assert {names[row["ad"]] for row in rows if row["is_flood"]} == {"small", "shop"}
+
+
+def test_a_part_of_the_rows_is_as_it_was_in_all_of_them(engine: Engine, tmp_path: Path) -> None:
+    rules = Policies(Policy(clicks_per_network_and_ad_max=3))
+    touches = [
+        _touch(1, cli_ubid=9, click_id=100),
+        _touch(2, cli_ubid=1, click_id=100),
+        _touch(3, cli_ubid=None, device_id=20, time_ms=MOMENT_MS - 1, received_us=MOMENT_MS * 1000 - 1),
+        _touch(8, cli_ubid=None, device_id=20, time_ms=MOMENT_MS - 1, received_us=MOMENT_MS * 1000),
+        *_burst(3, 4, cli_ubid=9),
+        *_burst(1, 7, cli_ubid=None, device_id=20),
+    ]
+    orders = _orders(
+        *({"placed_ms": MOMENT_MS + ms, "cli_ubid": code} for ms, code in ((-1, 1), (0, 1), (1, 9), (2, 3)))
+    )
+    given = {"orders": orders, "persons": _persons({20: 1}), "rules": rules}
+    files = _keep_touches(tmp_path, touches)
+    every = _walked(engine, files, **given)
+    part = _walked(engine, files, **given, of={1: MOMENT_MS, 3: 0, 77: 0})
+    assert part == [
+        row
+        for row in every
+        if row["person"] == 3 or (row["person"] == 1 and (row["time_ms"] >= MOMENT_MS or row["ad"] == 8))
+    ]
+    assert [(row["is_spent"], row["is_flood"]) for row in part if row["ad"] in {2, 6}] == [(True, False), (False, True)]
+
+
+def _plainly(
+    touches: Sequence[Row], orders: pa.Table, persons: pa.Table, clients: Sequence[str], rules: Policies
+) -> list[Row]:
+    """The rows of a walk, computed in the plainest way: click by click."""
+    shared = {row["code"] for row in persons.to_pylist() if row["is_shared"]}
+    known: dict[int, int] = {row["code"]: row["person"] for row in persons.to_pylist() if not row["is_shared"]}
+    uses: dict[int, list[Row]] = defaultdict(list)
+    for touch in touches:
+        if touch.get("click_id") is not None:
+            uses[touch["click_id"]].append(touch)
+    first = {
+        key: min(rows, key=lambda row: (row["time_ms"], row["received_us"], row["id"])) for key, rows in uses.items()
+    }
+
+    def whose(row: Row) -> tuple[int, int] | None:
+        for kind in KINDS:
+            code: int | None = row.get(kind)
+            if code is not None and code not in shared:
+                return known.get(code, code), identifier.STRENGTHS[kind]
+        return None
+
+    def is_flood(touch: Row) -> bool:
+        same = [each for each in touches if (each["network"], each["ad"]) == (touch["network"], touch["ad"])]
+        within = [each for each in same if touch["time_ms"] - FLOOD_MS <= each["time_ms"] <= touch["time_ms"]]
+        limit = rules.find(clients[touch["ad"]]).clicks_per_network_and_ad_max
+        return touch["network"] is not None and len(within) > limit
+
+    rows = []
+    for touch in touches:
+        if (found := whose(touch)) is not None:
+            facts = {name: touch[name] for name in WALK.names if name in touch}
+            facts |= {"person": found[0], "strength": found[1], "is_order": False, "number": None}
+            is_spent = touch["click_id"] is not None and first[touch["click_id"]] is not touch
+            rows.append(facts | {"is_spent": is_spent, "is_flood": is_flood(touch)})
+    for number, order in enumerate(orders.to_pylist()):
+        if (found := whose(order)) is not None:
+            facts = dict.fromkeys(("id", "ad", "ad_key", "parameters"))
+            facts |= {"person": found[0], "strength": found[1], "is_order": True, "number": number, "received_us": 0}
+            rows.append(facts | {"time_ms": order["placed_ms"], "is_spent": False, "is_bot": False, "is_flood": False})
+    return sorted(
+        rows,
+        key=lambda row: (
+            *(row[name] for name in ("person", "time_ms", "is_order", "strength", "received_us")),
+            row["id"] or "",
+            row["number"] or 0,
+        ),
+    )
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_world_made_by_chance_is_walked_as_the_plainest_way_has_it(engine: Engine, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+
+    def some(count: int, share: float = 0.5) -> int | None:
+        return chance.randrange(-count, count) if chance.random() < share else None
+
+    touches = [
+        _touch(
+            number,
+            time_ms=MOMENT_MS + chance.randrange(40) * FLOOD_MS // 8,
+            received_us=(MOMENT_MS + chance.randrange(10) * 10**6) * 1000,
+            cli_ubid=some(30),
+            device_id=some(30),
+            gaid=some(30, 0.2),
+            idfa=some(30, 0.2),
+            ad=chance.randrange(4),
+            click_id=some(200),
+            network=some(3),
+            is_bot=chance.random() < 0.1,
+        )
+        for number in range(700)
+    ]
+    orders = _orders(
+        *(
+            {"placed_ms": MOMENT_MS + chance.randrange(10**7), "cli_ubid": some(30), "device_id": some(30)}
+            for _ in range(90)
+        )
+    )
+    persons = _persons({code: chance.randrange(-31, code, 2) for code in range(-20, 30, 2)}, shared=range(-27, 30, 7))
+    clients = ["a", "b", "c", "a"]
+    ads = pa.Table.from_pylist([{"ad": ad, "client_id": name} for ad, name in enumerate(clients)], ADS.schema)
+    rules = Policies(Policy(clicks_per_network_and_ad_max=6), {"b": Policy(clicks_per_network_and_ad_max=9)})
+    given = {"orders": orders, "persons": persons, "ads": ads, "rules": rules}
+    files = _keep_touches(tmp_path, touches)
+    expected = _plainly(touches, orders, persons, clients, rules)
+    assert {row["is_flood"] for row in expected} == {row["is_spent"] for row in expected} == {True, False}
+    assert _walked(engine, files, **given) == expected
+    some_persons = sorted({row["person"] for row in expected})[::3]
+    since = {person: MOMENT_MS + chance.randrange(10**7) for person in some_persons}
+    assert _walked(engine, files, **given, of=since) == [
+        row for row in expected if max(row["time_ms"], row["received_us"] // 1000) >= since.get(row["person"], 2**62)
+    ]
+
+
+def test_a_query_gives_whole_numbers_and_the_types_of_its_tables(engine: Engine, tmp_path: Path) -> None:
+    files = []
+    for day, month in ((20, "2026-11"), (21, "2026-12")):
+        path = tmp_path / "costs" / f"day=2026-11-{day}" / f"month={month}" / "part-0.parquet"
+        path.parent.mkdir(parents=True)
+        amounts = [2**60 + day, 2**60]
+        pq.write_table(pa.table({"client_id": ["a", "b"], "amount_minor": amounts}), path)
+        files.append(str(path))
+    schema = pa.schema(
+        [("client_id", pa.string()), ("amount_minor", pa.int64()), ("day", pa.date32()), ("month", pa.string())]
+    )
+    names = pa.table({"client_id": ["a", "b"], "name": ["A", "B"], "beside": [1.5, None]})
+    costs = unbound(schema, "costs")
+    joined = costs.join(unbound(names.schema, "names").drop("beside"), "client_id")
+    summed = joined.group_by(["name", "month"]).agg(amount=joined.amount_minor.sum(), day=joined.day.max())
+    batches = engine.query(summed.order_by(["name", "month"]), {"costs": files, "names": names})
+    assert [row for batch in batches for row in batch.to_pylist()] == [
+        {"name": name, "month": month, "amount": amount, "day": date(2026, 11, day)}
+        for name, month, amount, day in (
+            ("A", "2026-11", 2**60 + 20, 20),
+            ("A", "2026-12", 2**60 + 21, 21),
+            ("B", "2026-11", 2**60, 20),
+            ("B", "2026-12", 2**60, 21),
+        )
+    ]
+    assert list(engine.query(unbound(COSTS.whole, "costs"), {"costs": []})) in ([], [_nothing(COSTS.whole)])
+
+
+def _nothing(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def test_a_file_that_is_gone_is_said_in_one_line(engine: Engine, tmp_path: Path) -> None:
+    with pytest.raises(EngineFailing, match=r"gone\.parquet") as failed:
+        engine.links([str(tmp_path / "gone.parquet")], _orders())
+    assert "\n" not in str(failed.value)
+
+
+def test_without_spark_its_engine_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(EngineMissing, match=r"pip install 'clickclock\[spark\]'"):
+        Spark("local[1]", scratch=tmp_path)
+
+
+def test_what_is_not_read_to_its_end_leaves_nothing_behind(tmp_path: Path) -> None:
+    engine = _duckdb(tmp_path)
+    files = _keep_touches(tmp_path, [_touch(number) for number in range(100)])
+    rows = engine.query(unbound(TOUCHES.schema, "touches"), {"touches": files})
+    next(rows)
+    del rows
+    assert list((tmp_path / "spilled").iterdir()) == []
+
+
+def test_what_does_not_fit_into_memory_is_sorted_on_disk(tmp_path: Path) -> None:
+    count = 600_000
+    numbers = pa.array(range(count), pa.int64())
+    columns = {
+        field.name: pa.array([f"{number * 7919 % count:032x}" for number in range(count)])
+        if field.name == "id"
+        else pa.repeat(pa.scalar(False), count)
+        if field.name == "is_bot"
+        else numbers
+        for field in TOUCHES.schema
+    }
+    path = tmp_path / "touches.parquet"
+    pq.write_table(pa.table(columns, TOUCHES.schema), path)
+    touches = unbound(TOUCHES.schema, "touches")
+    for memory_mb, is_enough in ((60, True), (1, False)):
+        rows = _duckdb(tmp_path, memory_mb).query(touches.order_by("id"), {"touches": [str(path)]})
+        if is_enough:
+            assert sum(batch.num_rows for batch in rows) == count
+        else:
+            with pytest.raises(EngineFailing, match="memory"):
+                list(rows)
+
+
+def test_duckdb_reads_an_object_store_without_an_extension(
+    object_store_options: dict[str, str], tmp_path: Path
+) -> None:
+    lake = Lake(f"s3://clickclock-test/{tmp_path.name}", object_store_options)
+    fill(lake, World(clicks=300, orders=5, days=2))
+    table = lake.table("clicks")
+    assert table is not None
+    engine = _duckdb(tmp_path, storage_options=object_store_options)
+    files = sorted(table.file_uris())
+    assert sum(batch.num_rows for batch in engine.intake(files, Policies()).touches) == 300
+    days = unbound(CLICKS.whole, "clicks").select("received_day").distinct()
+    found = {row["received_day"] for batch in engine.query(days, {"clicks": files}) for row in batch.to_pylist()}
+    assert found == {date(2026, 9, 1), date(2026, 9, 2)}

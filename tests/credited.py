@@ -1,0 +1,102 @@
+r"""Small worlds for attribution: clicks and orders in a lake, attributed by the real engine, and what came of it.
+
+>>> click(1, START_MS)[:2]
+b'C\t'
+"""
+
+import asyncio
+import json
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from clickclock.attribution.attributor import Attributor, Ran, Settings
+from clickclock.attribution.engines.duckdb import DuckDB
+from clickclock.attribution.entry import EntryKind, connection, encode
+from clickclock.attribution.lake import CREDITS, IDENTITIES, UNCONVERTED, Lake
+from clickclock.attribution.policy import Policies
+from clickclock.attribution.result import Result
+from clickclock.foundation.clock import SystemClock
+
+START_MS = 1_793_440_800_000
+"""31 October 2026, 10:00 UTC."""
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+KEYS = {
+    CREDITS: ("client_id", "order_id", "place"),
+    IDENTITIES.name: ("code",),
+    UNCONVERTED.name: ("client_id", "month", "person"),
+}
+"""What tells the rows of each table apart."""
+MODELS = ("last", "linear", "markov", "shapley_rate")
+
+
+def click(
+    number: int, time_ms: int, *, received_ms: int | None = None, network: str = "n", agent: str = "phone", **said: str
+) -> bytes:
+    """The entry of a click; what is not said is usual, and what is said to be empty is left out."""
+    query = {"client_id": "shop", "seller_id": "s1", "asvt": "v", "atag": "t", "source": "google", **said}
+    raw = "&".join(f"{name}={value}" for name, value in {**query, "event_time": str(time_ms)}.items() if value)
+    origin = connection(network, agent.encode(), b"")
+    received_ms = time_ms + 1000 if received_ms is None else received_ms
+    return encode(EntryKind.CLICK, f"{number:032x}", received_ms, origin, b"observed", raw.encode())
+
+
+def order(number: int, order_id: str, placed_ms: int, *, received_ms: int | None = None, **said: Any) -> bytes:
+    """The entry of an order, or of its amendment."""
+    usual = {"client_id": "shop", "order_id": order_id, "event_time": placed_ms, "amount": "10.00", "currency": "EUR"}
+    received_ms = placed_ms + 1000 if received_ms is None else received_ms
+    raw = json.dumps({**usual, **said}).encode()
+    return encode(EntryKind.ORDER, f"{number:032x}", received_ms, connection("", b"", b""), b"", raw)
+
+
+def load(lake: Lake, *entries: bytes) -> None:
+    """Bring entries into the lake, as the compactor does."""
+    journal = uuid.uuid4().hex
+    loading = lake.load()
+    writer = lake.writer(f"part-{journal}", START_MS)
+    writer.add(journal, 1, [b"".join(entries)], loading.lacking(journal, 1))
+    loading.commit([writer.close()], {journal: [1]}, {})
+
+
+def erase(lake: Lake, table: str, ids: Iterable[str]) -> None:
+    """Take rows out of the lake."""
+    delta = lake.table(table)
+    if delta is not None and (wanted := ", ".join(f"'{each}'" for each in ids)):
+        delta.delete(f"id IN ({wanted})")
+
+
+def attributor(
+    lake: Lake, scratch: Path, settings: Settings | None = None, code_version: str = "1", history_days: float = 7.0
+) -> Attributor:
+    """An attributor on DuckDB, with some models of each kind."""
+    settings = settings or Settings(Policies(), {name: {} for name in MODELS})
+    engine, clock = DuckDB(memory_mb=256, threads=1, temp_dir=scratch), SystemClock()
+    return Attributor(
+        lake, engine, settings, clock, code_version=code_version, scratch=scratch, history_days=history_days
+    )
+
+
+def run(lake: Lake, scratch: Path, settings: Settings | None = None, *, full: bool = False) -> Ran:
+    """One run."""
+    return asyncio.run(attributor(lake, scratch, settings).step(full=full))
+
+
+def rows(lake: Lake, result: Result, table: str) -> pa.Table:
+    """The rows of a table in a version, all in one order."""
+    delta = lake.table(table, result.reads(table))
+    assert delta is not None
+    found = pa.Table.from_batches(lake.scan(table, version=delta.version()), pa.schema(delta.schema().to_arrow()))
+    return found.select(sorted(found.column_names)).sort_by([(name, "ascending") for name in KEYS[table]])
+
+
+def journeys(lake: Lake, result: Result) -> dict[str, list[str]]:
+    """The touchpoints of each order, by the numbers of the clicks; or why there is none."""
+    found: dict[str, list[str]] = {}
+    for row in rows(lake, result, CREDITS).to_pylist():
+        touchpoint = row["reason"] or f"{int(row['click_id'], 16)}"
+        found.setdefault(row["order_id"], []).append(touchpoint)
+    return found

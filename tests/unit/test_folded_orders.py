@@ -1,0 +1,86 @@
+"""Orders as columns are what `order.fold` makes of each order's amendments, whatever comes in which order."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clickclock.attribution import identifier
+from clickclock.attribution.amendment import Amendment, Item, Status
+from clickclock.attribution.attributor.orders import READ, SCHEMA, folded
+from clickclock.attribution.lake import ORDERS
+from clickclock.attribution.order import fold
+from clickclock.attribution.policy import Policies
+
+AMENDMENTS = pa.schema([ORDERS.schema.field(name) for name in READ])
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NOW_MS = 1_800_000_000_000
+ITEMS = st.lists(st.sampled_from([Item("k", "s1"), Item("k", "s2"), Item("k")]), max_size=2)
+AMENDMENT = st.builds(
+    Amendment,
+    client_id=st.sampled_from(["a", "b"]),
+    order_id=st.sampled_from(["1", "2", "10"]),
+    event_time_ms=st.sampled_from([NOW_MS, NOW_MS + 1, NOW_MS + 10**9]),
+    amount_minor=st.integers(100, 102),
+    currency=st.just("EUR"),
+    status=st.sampled_from(list(Status)),
+    refunded_minor=st.integers(0, 2),
+    cli_ubid=st.sampled_from([None, "u", "Any", "U"]),
+    device_id=st.sampled_from([None, "D", "TEST"]),
+    seller_id=st.sampled_from([None, "s1", "s3"]),
+    items=ITEMS.map(tuple),
+    received_ms=st.sampled_from([NOW_MS, NOW_MS + 5]),
+)
+
+
+def row(each: Amendment, number: int) -> dict[str, Any]:
+    """As the compactor writes it."""
+
+    def at(ms: int) -> datetime:
+        return EPOCH + timedelta(milliseconds=ms)
+
+    names = ("client_id", "order_id", "cli_ubid", "device_id", "seller_id", "amount_minor", "currency")
+    return {
+        **{name: getattr(each, name) for name in names},
+        "id": f"{number}",
+        "received_at": at(each.received_ms),
+        "event_time": at(each.effective_ms),
+        "event_time_sent": at(each.event_time_ms) if each.is_ahead else None,
+        "status": str(each.status),
+        "refunded_minor": each.refunded_minor,
+        "items": [{name: getattr(item, name) for name in item.__struct_fields__} for item in each.items] or None,
+    }
+
+
+def code(client_id: str, kind: str, value: str | None) -> int | None:
+    if value is None:
+        return None
+    return identifier.code(client_id, kind, value.lower() if value.lower() in {"any", "test"} else value)
+
+
+@given(st.lists(AMENDMENT, max_size=12))
+def test_orders_are_folded_as_they_are_defined(given_amendments: list[Amendment]) -> None:
+    told = [
+        Amendment(**{name: getattr(each, name) for name in each.__struct_fields__} | {"entry_id": f"{number}"})
+        for number, each in enumerate(given_amendments)
+    ]
+    rows = [row(each, number) for number, each in enumerate(told)]
+    found = folded(pa.Table.from_pylist(rows, AMENDMENTS), Policies())
+    expected = []
+    for key in sorted({(each.client_id, each.order_id) for each in told}):
+        order = fold(each for each in told if (each.client_id, each.order_id) == key)
+        fields = {name: getattr(order, name) for name in SCHEMA.names if name != "sellers"}
+        sellers = [order.seller_id, *(item.seller_id for item in order.items)]
+        fields |= {"status": str(order.status), "sellers": [each for each in sellers if each is not None]}
+        fields |= {kind: code(order.client_id, kind, getattr(order, kind)) for kind in ("cli_ubid", "device_id")}
+        expected.append(fields)
+    assert found.table.to_pylist() == expected
+    assert found.unjudgeable == 0
+
+
+def test_what_cannot_be_read_any_more_is_counted_and_no_order() -> None:
+    kept = {"id": "1", "received_at": EPOCH, "client_id": "a", "order_id": "1"}
+    found = folded(pa.Table.from_pylist([kept], AMENDMENTS), Policies())
+    assert (found.table.num_rows, found.unjudgeable) == (0, 1)
