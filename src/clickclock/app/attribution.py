@@ -25,7 +25,7 @@ from clickclock.app.turns import among_others
 from clickclock.attribution.attributor import Attributor, Ran, Settings
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.engines.duckdb import DuckDB
-from clickclock.attribution.models import BUILT_IN, NoModel
+from clickclock.attribution.models import BUILT_IN, NoModel, choose
 from clickclock.attribution.result import Result
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
@@ -60,25 +60,16 @@ def versions(config: Config) -> list[Result]:
 
 def settings_of(config: Config) -> Settings:
     """By which rules a configuration credits. Raises `ConfigurationError`, naming every model that there is not."""
-    asked = config.attribution_models or {name: {} for name in BUILT_IN}
-    known = known_models()
-    factories, models, faults = {}, {}, []
-    for name, given in asked.items():
-        settings = {key: value for key, value in given.items() if key != "model"}
-        of = given.get("model", name)
-        if of not in known:
-            sentence = f"There is no model {of}; there are {', '.join(sorted(known))}."
-            faults.append(Fault(f"attribution_models.{name}", sentence))
-            continue
+    models = config.attribution_models or {name: {} for name in BUILT_IN}
+    known, faults = known_models(), []
+    for name, given in models.items():
         try:
-            known[of](**settings)
+            choose(name, given, known)
         except (NoModel, TypeError, ValueError) as error:
-            faults.append(Fault(f"attribution_models.{name}", f"The model cannot be made so: {error}"))
-            continue
-        factories[name], models[name] = known[of], settings
+            faults.append(Fault(f"attribution_models.{name}", str(error)))
     if faults:
         raise ConfigurationError("The configuration is not usable; mend the named models.", faults)
-    return Settings(policies_of(config), models, factories)
+    return Settings(policies_of(config), models, known)
 
 
 def _engine(config: Config, folder: Path) -> Engine:

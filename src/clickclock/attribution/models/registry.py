@@ -53,14 +53,19 @@ def registry(further: Mapping[str, Factory]) -> dict[str, Factory]:
 
 
 def choose(name: str, settings: Mapping[str, Any], models: Mapping[str, Factory] = BUILT_IN) -> Model:
-    """The model of this name with these settings. Raises `NoModel`, and what the model refuses (`ValueError`)."""
-    factory = models.get(name)
+    """The model of this name with these settings, or the one that they name as their `model`.
+
+    Raises `NoModel`, and what the model refuses (`ValueError`).
+    """
+    given = dict(settings)
+    of = given.pop("model", name)
+    factory = models.get(of)
     if factory is None:
-        raise NoModel(f"There is no model {name}; there are {', '.join(sorted(models))}.")
+        raise NoModel(f"There is no model {of}; there are {', '.join(sorted(models))}.")
     try:
-        return factory(**settings)
+        return factory(**given)
     except TypeError as error:
-        raise NoModel(f"The model {name} cannot be made with {', '.join(sorted(settings))}: {error}.") from error
+        raise NoModel(f"The model {of} cannot be made with {', '.join(sorted(given))}: {error}.") from error
 
 
 def credit_table(model: Model, rows: Iterable[PathRow]) -> dict[str, Share]:
