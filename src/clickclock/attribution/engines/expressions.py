@@ -271,7 +271,8 @@ def _ad(clicks: Any, rules: Policies) -> dict[str, Any]:
 
 def _channel(clicks: Any, policy: Policy) -> Any:
     """What the first rule that matches says, else what the click says of itself."""
-    said = clicks.utm_source.coalesce(clicks.source).lower().coalesce(_OTHER_CHANNEL)
+    # Paths are channels joined by ` > `: what anybody can send must not be read as two of them.
+    said = clicks.utm_source.coalesce(clicks.source).lower().replace(">", "-").coalesce(_OTHER_CHANNEL)
     rules = (*policy.channel_rules, *FURTHER_CHANNEL_RULES)
     return ibis.cases(*((_matches(clicks, rule), rule.channel) for rule in rules), else_=said)
 
