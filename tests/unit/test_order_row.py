@@ -54,6 +54,17 @@ def test_a_row_is_the_order_that_its_json_would_be() -> None:
     assert (accepted(found).amount_minor, accepted(found).refunded_minor) == (1230, 230)
 
 
+def test_a_time_may_be_written_with_its_zone() -> None:
+    for said in ("2027-01-15T08:59:59+01:00", "2027-01-15 07:59:59Z"):
+        assert accepted(row(event_time=said)).event_time_ms == NOW - 1000
+        assert row(event_time=said).id == row().id
+    assert accepted(of_record(line(event_time="2027-01-15T07:59:59Z"))).event_time_ms == NOW - 1000
+
+
+def test_a_time_without_a_zone_is_refused() -> None:
+    assert [field for field, _ in faults(row(event_time="2027-01-15T08:59:59"))] == ["event_time"]
+
+
 def test_a_line_of_ndjson_stays_as_it_is() -> None:
     written = b'  {"client_id" : "acme", "order_id":"A-7"} \n'
     assert of_record(written).raw == written.strip()

@@ -13,8 +13,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
-import secrets
 import signal
 import socket
 import sys
@@ -23,7 +21,7 @@ from typing import Self
 
 import uvloop
 
-from clickclock.app.holding import listening, make_data_dir, sole, url_of, writing
+from clickclock.app.holding import kept_secret, listening, make_data_dir, sole, url_of
 from clickclock.foundation import log
 from clickclock.foundation.config import Config, environment
 
@@ -78,7 +76,8 @@ class Collectors:
         self.sentence = f"clicks are taken at {self.url}/aclick"
         self._sockets = sockets
         # All that a collector must know; it has neither our command line nor our environment to read it from.
-        self._orders = json.dumps({"config": config.model_dump(mode="json"), "salt": _salt(config)}).encode() + b"\n"
+        salt = kept_secret(config.data_dir, "address-salt")
+        self._orders = json.dumps({"config": config.model_dump(mode="json"), "salt": salt}).encode() + b"\n"
         self._stopping = asyncio.Event()
         self._ready = [asyncio.Event() for _ in sockets]
 
@@ -162,18 +161,3 @@ class Collectors:
         if ready:
             self._ready[slot].set()
         return ready
-
-
-def _salt(config: Config) -> str:
-    """What client addresses are salted with, made once for a data folder."""
-    file = config.data_dir / "address-salt"
-    with writing(config.data_dir):
-        if not file.exists():
-            fresh = file.with_suffix(".new")
-            fresh.touch(mode=0o600)
-            with fresh.open("w") as salted:
-                salted.write(secrets.token_hex(32) + "\n")
-                salted.flush()
-                os.fsync(salted.fileno())
-            fresh.rename(file)
-        return file.read_text().strip()

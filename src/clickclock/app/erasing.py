@@ -8,16 +8,13 @@ writes the lake or imports; what is interrupted is on the docket, and the next c
 """
 
 import asyncio
-import os
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from clickclock.app.accounts import policies_of
 from clickclock.app.exporting import folder_of
-from clickclock.app.holding import make_data_dir, writing
+from clickclock.app.holding import kept_secret, make_data_dir
 from clickclock.app.importing import SLOT
 from clickclock.app.lake import lake_of
 from clickclock.app.turns import alone
@@ -55,7 +52,7 @@ def erase(
             clock,
             _compactor(config).step,
             policies_of(config),
-            _secret(config.data_dir),
+            bytes.fromhex(kept_secret(config.data_dir, "receipt-secret")),
         )
         made = asyncio.run(_finish(eraser, config.segment_age_s))
         if asked is not None:
@@ -109,18 +106,3 @@ def _compactor(config: Config) -> Compactor:
     return Compactor(
         config.journal_dir, lake_of(config), SystemClock(), processes=1, history_days=config.lake_history_days
     )
-
-
-def _secret(data_dir: Path) -> bytes:
-    """What the digests of receipts are keyed with, made once for a data folder."""
-    file = data_dir / "receipt-secret"
-    with writing(data_dir):
-        if not file.exists():
-            fresh = file.with_suffix(".new")
-            fresh.touch(mode=0o600)
-            with fresh.open("w") as made:
-                made.write(secrets.token_hex(32) + "\n")
-                made.flush()
-                os.fsync(made.fileno())
-            fresh.rename(file)
-        return bytes.fromhex(file.read_text().strip())

@@ -9,6 +9,7 @@ Never starts anything. Invariants: a lock goes with the process, however it ends
 import contextlib
 import fcntl
 import os
+import secrets
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,21 @@ def writing(data_dir: Path) -> Iterator[None]:
     except OSError as error:
         sentence = f"{error.filename or data_dir}: {error.strerror}."
         raise ConfigurationError(faults=[Fault("data_dir", sentence)]) from error
+
+
+def kept_secret(data_dir: Path, name: str) -> str:
+    """A random text of 64 hex digits in the file `name` of the data folder: made once, for its owner alone."""
+    file = data_dir / name
+    with writing(data_dir):
+        if not file.exists():
+            fresh = file.with_suffix(".new")
+            fresh.touch(mode=0o600)
+            with fresh.open("w") as made:
+                made.write(secrets.token_hex(32) + "\n")
+                made.flush()
+                os.fsync(made.fileno())
+            fresh.rename(file)
+        return file.read_text().strip()
 
 
 @contextlib.contextmanager

@@ -15,7 +15,11 @@ from urllib.parse import quote
 
 _ENDING: Final = ".rest"
 _CLIENT_CHARS_MAX: Final = 80
-"""Of a longer one, a name has the beginning."""
+
+
+def client_name(client_id: str) -> str:
+    """A client in the names of its files, which may have 255 characters: of a longer one, the beginning."""
+    return quote(client_id, safe="")[:_CLIENT_CHARS_MAX]
 
 
 class ExportFiles:
@@ -26,7 +30,7 @@ class ExportFiles:
 
     def names(self, client_id: str) -> Iterator[str]:
         """The files about orders of a client, which their names say."""
-        client = re.escape(quote(client_id, safe="")[:_CLIENT_CHARS_MAX])
+        client = re.escape(client_name(client_id))
         name = re.compile(rf"\.?(google|meta)-{client}-\d+-[0-9a-f]+-\d+-\w+\.(csv|json)(\.new)?")
         for path in sorted(self._folder.iterdir()) if self._folder.is_dir() else ():
             if path.suffix == _ENDING:

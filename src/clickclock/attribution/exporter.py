@@ -22,12 +22,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickclock.attribution import google_upload, meta_upload, upload
+from clickclock.attribution.export_files import client_name
 from clickclock.attribution.google_upload import ROWS_MAX as GOOGLE_MAX
 from clickclock.attribution.lake import CLICKS, CREDITS, ORDER_MONTH, UPLOADS, Lake
 from clickclock.attribution.meta_upload import EVENTS_MAX as META_MAX
@@ -42,8 +42,6 @@ NOTE: Final = "export"
 MEMORY_DAYS: Final = 180
 """What was told longer ago is of clicks that no network takes any more."""
 CLICKS_AT_A_TIME: Final = 2**16
-CLIENT_CHARS_MAX: Final = 80
-"""Of a file's name, which may have 255."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
 _CREDIT_COLUMNS: Final = ("client_id", "order_id", "placed_at", "currency", "click_id", "click_at", "channel")
@@ -249,7 +247,7 @@ class _Export:
         write: Callable[[Sequence[Upload]], bytes],
     ) -> Iterator[tuple[File, bytes]]:
         """Files of so many uploads at most, each with what `write` makes of them."""
-        client = quote(client_id, safe="")[:CLIENT_CHARS_MAX]
+        client = client_name(client_id)
         for number, start in enumerate(range(0, len(uploads), count_max), start=1):
             part = uploads[start : start + count_max]
             yield File(f"{network}-{client}-{self.mark}-{number:04}-{ending}", network, client_id, part), write(part)

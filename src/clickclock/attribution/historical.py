@@ -180,8 +180,7 @@ def receipt_of(value: object) -> int:
             case date():
                 ms = _ms(value)
             case str() if not (value.isascii() and value.isdigit()):
-                at = datetime.fromisoformat(value)
-                ms = None if at.tzinfo is None else _ms(at)
+                ms = iso_ms(value)
             case int() | str() | float() | Decimal():
                 ms = int(value)
     except (ValueError, OverflowError):
@@ -190,6 +189,19 @@ def receipt_of(value: object) -> int:
         shown = str(value)[:40]
         raise Unusable(f"{RECEIVED_AT} is {shown}; give milliseconds since 1970 (13 digits), or ISO 8601 with a zone")
     return ms
+
+
+def iso_ms(text: str) -> int | None:
+    """Milliseconds since 1970 of an instant in ISO 8601 with a zone; None if it is none.
+
+    >>> iso_ms("2026-11-20T10:00:00+01:00")
+    1795165200000
+    """
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return None if at.tzinfo is None else _ms(at)
 
 
 def _ms(at: date) -> int:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from clickclock.attribution.amendment import Admit, Amendment, Kind, Rejection, everyone, judge_fields
 from clickclock.attribution.appsflyer import ITEM_PARAMETERS, items_of
-from clickclock.attribution.historical import RECEIVED_AT, believed, id_of, is_empty, receipt_of
+from clickclock.attribution.historical import RECEIVED_AT, believed, id_of, is_empty, iso_ms, receipt_of
 from clickclock.attribution.order_fields import (
     EVENT_TIME_MS_MAX,
     EVENT_TIME_MS_MIN,
@@ -28,6 +28,7 @@ from clickclock.attribution.table_row import as_json, fields
 
 ITEMS: Final = "items"
 """A column of JSON, or of lists; else the items may be in the columns of `/appsflyer`, with `|` between them."""
+EVENT_TIME: Final = "event_time"
 _LISTS: Final = tuple(ITEM_PARAMETERS.values())
 
 
@@ -46,7 +47,7 @@ class OrderRow:
     @property
     def said_ms(self) -> int:
         """When it happened, as the row itself says; 0 if it says no time."""
-        said = str(self.given.get("event_time"))
+        said = str(self.given.get(EVENT_TIME))
         ms = int(said) if said.isascii() and said.isdigit() and len(said) <= len(str(EVENT_TIME_MS_MAX)) else 0
         return ms if ms >= EVENT_TIME_MS_MIN else 0
 
@@ -79,7 +80,7 @@ def of_record(record: Mapping[str, object] | bytes) -> OrderRow:
     given = fields(record)
     told = given.pop(RECEIVED_AT, None)
     faults: list[Fault] = []
-    is_translated = _translate_items(given, faults) or told is not None
+    is_translated = any((_translate_items(given, faults), _translate_time(given), told is not None))
     raw = record.strip() if isinstance(record, bytes) and not is_translated else as_json(given)
     return OrderRow(given, raw, None if is_empty(told) else receipt_of(told), tuple(faults))
 
@@ -103,6 +104,15 @@ def _translate_items(given: dict[str, Any], faults: list[Fault]) -> bool:
     if items:
         given[ITEMS] = items
     return True
+
+
+def _translate_time(given: dict[str, Any]) -> bool:
+    """Make milliseconds of a time in ISO 8601 with a zone; False if it is none, which then is judged as it is."""
+    said = given.get(EVENT_TIME)
+    ms = None if not isinstance(said, str) or said.isdigit() else iso_ms(said)
+    if ms is not None:
+        given[EVENT_TIME] = str(ms)
+    return ms is not None
 
 
 def _canonical(value: Any) -> Any:

@@ -84,6 +84,21 @@ def version_of(text: str) -> int:
     return int(text)
 
 
+def number_of(least: int, most: int) -> Callable[[str], int]:
+    """What reads a whole number within bounds.
+
+    >>> number_of(1, 1000)("20")
+    20
+    """
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and least <= int(text) <= most):
+            raise ValueError(f"Give a number from {least} to {most}.")
+        return int(text)
+
+    return read
+
+
 def day_of(text: str) -> date:
     """A day."""
     try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clickclock.attribution.difference import LIMIT, LIMIT_MAX, document
-from clickclock.attribution.parameters import Parameters, text_of, version_of
+from clickclock.attribution.parameters import Parameters, number_of, text_of, version_of
 
 if TYPE_CHECKING:
     from clickclock.attribution.api.desk import Desk, Reply
@@ -33,7 +33,7 @@ def read(given: Mapping[str, Sequence[str]]) -> Wanted:
     before = parameters.one("from", version_of, required=True)
     after = parameters.one("to", version_of, required=True)
     client_id = parameters.one("clientId", text_of)
-    limit = parameters.one("limit", _limit_of)
+    limit = parameters.one("limit", number_of(1, LIMIT_MAX))
     parameters.finish()
     assert before is not None
     assert after is not None
@@ -48,9 +48,3 @@ def answer(desk: "Desk", wanted: Wanted) -> "Reply":
 
     found = Comparer(desk.lake).compare(wanted.before, wanted.after, wanted.client_id, wanted.limit)
     return reply({"status": "success", "diff": document(found)})
-
-
-def _limit_of(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(LIMIT_MAX)) and 0 < int(text) <= LIMIT_MAX):
-        raise ValueError(f"Give a number from 1 to {LIMIT_MAX}.")
-    return int(text)

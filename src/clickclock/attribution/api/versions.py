@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from pydantic.alias_generators import to_camel
 
-from clickclock.attribution.parameters import Parameters
+from clickclock.attribution.parameters import Parameters, number_of
 from clickclock.attribution.result import Result
 from clickclock.foundation.record import rfc3339
 
@@ -27,7 +27,7 @@ LIMIT_MAX: Final = 1000
 def read(given: Mapping[str, Sequence[str]]) -> int:
     """How many to tell. Raises `Malformed`."""
     parameters = Parameters(given)
-    limit = parameters.one("limit", _limit_of)
+    limit = parameters.one("limit", number_of(1, LIMIT_MAX))
     parameters.finish()
     return limit or LIMIT
 
@@ -45,9 +45,3 @@ def told(result: Result) -> dict[str, Any]:
     """A version as the interface writes it."""
     fields = {to_camel(name): value for name, value in msgspec.structs.asdict(result).items()}
     return fields | {"createdAt": rfc3339(result.created_at), "settings": json.loads(result.settings)}
-
-
-def _limit_of(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(LIMIT_MAX)) and 0 < int(text) <= LIMIT_MAX):
-        raise ValueError(f"Give a number from 1 to {LIMIT_MAX}.")
-    return int(text)
