@@ -27,8 +27,8 @@ install: $(call SET,dev) ## Set up .venv for development, and do nothing else
 run: $(call SET,run) ## Start the service with the examples applied; ARGS="--port 9000" adds options
 	PATH="$(CURDIR)/$(BIN):$$PATH" clickclock serve --examples examples $(ARGS)
 
-test: $(call SET,dev) ## Run the whole test suite; ARGS="tests/unit -x" runs a part
-	$(BIN)/python -m pytest $(ARGS)
+test: $(call SET,dev) ## Run the whole test suite; ARGS="tests/unit -x" runs a part, ARGS="-n 0 --pdb" in one process
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 lint: $(call SET,dev) ## Check style, formatting, types and the import law
 	$(BIN)/ruff check .
