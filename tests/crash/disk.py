@@ -53,6 +53,8 @@ class Disk:
         self._lock = threading.RLock()
         self._synced: dict[int, bytes] = {}
         self._names: dict[str, int] = {}
+        self._open: dict[int, int] = {}
+        """Every file that was seen, kept open: or a new one would get the inode, and so the past, of one deleted."""
         self._real = {name: getattr(os, name) for name in ("pwritev", "fdatasync", "fsync", "ftruncate")}
 
     def breaks(self, path: Path) -> None:
@@ -67,11 +69,18 @@ class Disk:
             patch.setattr(os, "ftruncate", self._ftruncate)
             patch.setattr(os, "fdatasync", lambda fd: self._sync("fdatasync", fd))
             patch.setattr(os, "fsync", lambda fd: self._sync("fsync", fd))
-            yield self
+            try:
+                yield self
+            finally:
+                for fd in self._open.values():
+                    os.close(fd)
+                self._open.clear()
 
     def _pwritev(self, fd: int, parts: Sequence[bytes], offset: int) -> int:
         with self._lock:
-            if self.broken.get(os.fstat(fd).st_ino):
+            if (inode := os.fstat(fd).st_ino) not in self._open:
+                self._open[inode] = os.dup(fd)
+            if self.broken.get(inode):
                 raise OSError(errno.EIO, "the file is broken, says the test")
             if self._fails():
                 # A failed write may have done a part of its work.
@@ -121,7 +130,8 @@ class Disk:
         blocks = []
         for start in range(0, size, BLOCK_BYTES):
             old, new = (each[start : start + BLOCK_BYTES].ljust(BLOCK_BYTES, b"\0") for each in (before, now))
-            blocks.append(self._luck.choice((old, new)))
+            # What was cut off is there as it was, until its being cut is durable, too.
+            blocks.append(self._luck.choice((old, new)) if start < len(now) else old)
         return b"".join(blocks)[:size]
 
     def _cut(self) -> Image:
