@@ -19,9 +19,12 @@ import pytest
 
 PARTS = {
     "cc": (("cc",), "a C compiler: apt-get install gcc libc6-dev"),
+    "busybox": (("/bin/busybox",), "what the containers' image is made of: apt-get install busybox-static"),
     "chromium": (("chromium", "chromium-browser", "google-chrome"), "a browser: apt-get install chromium"),
     "curl": (("curl",), "curl: apt-get install curl"),
     "java": (("java",), "Java for Spark: apt-get install openjdk-17-jre-headless"),
+    "podman": (("podman",), "a container engine: apt-get install podman runc catatonit"),
+    "runc": (("runc",), "what starts containers: apt-get install runc"),
 }
 """By name of a part: the commands of which one must be there, and what is missing without them."""
 
@@ -59,6 +62,15 @@ def _fail(report: pytest.TestReport | pytest.CollectReport) -> None:
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     report.outcome = "failed"
     report.longrepr = f"Nothing may be skipped here (CLICKCLOCK_TEST_NO_SKIPS=1), and this was: {reason}"
+
+
+@pytest.fixture(scope="session")
+def engine_for_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real container engine, started when the first test asks, which nobody kills."""
+    from tests.container_engine import container_engine  # noqa: PLC0415 - most runs do without
+
+    with container_engine(tmp_path_factory.mktemp("engine")) as engine:
+        yield engine
 
 
 @pytest.fixture(scope="session")

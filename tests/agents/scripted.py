@@ -18,7 +18,8 @@ from clickclock.scheduler.trigger import Exit, ExitKind
 class ScriptedExecutor:
     """One cluster. `begin` and `end` are the script; the rest is the door."""
 
-    def __init__(self, clock: Clock, node: str = "node-1", slots: int = 1000) -> None:
+    def __init__(self, clock: Clock, node: str = "node-1", slots: int = 1000, *, wants_image: bool = False) -> None:
+        self.wants_image = wants_image
         self._clock = clock
         self._node = node
         self._known: dict[str, Sighting] = {}
@@ -79,6 +80,8 @@ class ScriptedExecutor:
         return list(news.values())
 
     async def inventory(self) -> Mapping[str, Sighting]:
+        if not self.reachable:
+            raise ExecutorUnreachable
         return dict(self._known)
 
     async def stop(self, names: Sequence[str], grace_s: float) -> None:

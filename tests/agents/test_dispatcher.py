@@ -6,10 +6,12 @@ import pytest
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import ExecutorUnreachable
-from clickclock.scheduler.dispatcher import BLOCKED_LOOK_S, CLAIM_MAX, Dispatcher
+from clickclock.scheduler.dispatcher import BLOCKED_LOOK_S, CLAIM_MAX, UNREACHABLE_LOOK_S, Dispatcher
 from clickclock.scheduler.executors import Executor
+from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.trigger import State
+from clickclock.scheduler.vault import Vault
 from tests.agents.scripted import ScriptedExecutor
 from tests.stores import LEASE, NODE, NOW, add_job, at, claim, job, queue, states
 
@@ -177,3 +179,64 @@ async def test_each_cluster_gets_its_own(store: Store, clock: ManualClock, build
     here, there = await queue(store), await queue(store, "remote")
     await build(local=near, remote=far).step()
     assert (near.starts, far.starts) == ([f"{here}-1"], [f"{there}-1"])
+
+
+async def test_a_cluster_that_is_away_holds_up_no_other(
+    build: Build, store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    away = ScriptedExecutor(clock)
+    away.reachable = False
+    dispatcher = build(away=away, local=executor)
+    await add_job(store)
+    await add_job(store, "elsewhere", cluster="away")
+    here, elsewhere = await queue(store), await queue(store, "elsewhere")
+    assert await dispatcher.step() == UNREACHABLE_LOOK_S
+    assert (executor.starts, away.starts) == ([f"{here}-1"], [])
+    away.reachable = True
+    assert await dispatcher.step() is None
+    assert away.starts == [f"{elsewhere}-1"]
+
+
+async def test_where_attempts_run_in_images_a_command_gets_its_own(
+    build: Build, store: Store, clock: ManualClock
+) -> None:
+    boxes = ScriptedExecutor(clock, wants_image=True)
+    for prefix in ("python", "python -m etl"):
+        await store.image_mappings.create(ImageMapping(prefix=prefix, image=f"for:{len(prefix)}"), NOW)
+    await add_job(store, command="python -m etl load")
+    await add_job(store, "other", command="ruby x")
+    etl, other = await queue(store), await queue(store, "other")
+    await build(local=boxes).step()
+    assert boxes.launches[f"{etl}-1"].image == "for:13"
+    assert f"{other}-1" not in boxes.launches
+    failed = await store.triggers.get(other)
+    assert failed.state is State.FAILED
+    assert "no prefix fits `ruby`" in (failed.message or "")
+
+
+async def test_what_is_handed_over_again_gets_the_same_image(build: Build, store: Store, clock: ManualClock) -> None:
+    boxes = ScriptedExecutor(clock, wants_image=True)
+    await store.image_mappings.create(ImageMapping(prefix="true", image="for:true"), NOW)
+    await add_job(store)
+    await queue(store)
+    (launch,) = (await claim(store)).launches
+    await build(local=boxes).step()
+    assert boxes.launches[launch.name].image == "for:true"
+
+
+async def test_a_secret_is_read_at_the_start_and_a_missing_one_fails_the_attempt_alone(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    vault = Vault(None, {"KEY": "the key"})
+    dispatcher = Dispatcher(
+        store, clock, {"local": executor}, node=NODE, lease_id=LEASE, fraction=lambda: 0.5, vault=vault
+    )
+    await add_job(store, secretRefs=[{"name": "V", "environment": "KEY"}])
+    await add_job(store, "lacking", secretRefs=[{"name": "V", "environment": "NONE"}])
+    good, lacking = await queue(store), await queue(store, "lacking")
+    await dispatcher.step()
+    assert executor.launches[f"{good}-1"].secrets == {"V": "the key"}
+    assert f"{lacking}-1" not in executor.launches
+    failed = await store.triggers.get(lacking)
+    assert (failed.state, failed.attempt) == (State.FAILED, 1)
+    assert "no variable NONE for jobs" in (failed.message or "")

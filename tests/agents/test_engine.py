@@ -157,6 +157,26 @@ async def test_closing_with_the_jobs_does_not_wait_for_what_never_reached_the_ex
     assert await states(store) == [State.CANCELLED]
 
 
+async def test_closing_with_the_jobs_does_not_wait_for_a_cluster_that_is_away(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    away = ScriptedExecutor(clock)
+    engine = Engine(store, clock, {"local": executor, "away": away}, node=NODE, version="1")
+    await add_job(store)
+    await add_job(store, "elsewhere", cluster="away")
+    await engine.open()
+    await queue(store)
+    await queue(store, "elsewhere")
+    await engine.dispatcher.step()
+    away.reachable = False
+    async with asyncio.timeout(DEADLINE_S):
+        await engine.close(stop_jobs=True)
+    assert executor.running == []
+    assert len(away.running) == 1
+    (left,) = await store.queue.held(engine.replica_id)
+    assert left.stop_reason is StopReason.SHUTDOWN
+
+
 async def test_a_beat_renews_the_lease(engine: Engine, store: Store, clock: ManualClock) -> None:
     await engine.open()
     clock.advance(LEASE_S - 1)

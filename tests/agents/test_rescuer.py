@@ -196,3 +196,22 @@ async def test_our_own_lease_that_ran_out_while_we_slept_costs_us_nothing(
         await rescuer.step()
     assert await held(store) == [name]
     assert await states(store) == [State.RUNNING]
+
+
+async def test_a_cluster_that_is_away_at_the_start_is_adopted_when_it_answers(
+    rescuer: Rescuer, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    mine = await left(store, executor)
+    vanished = await left(store, executor)
+    executor.lose(vanished)
+    executor.begin("foreign-1")
+    executor.reachable = False
+    await rescuer.adopt()
+    await rescuer.step()
+    assert sorted(await held(store)) == sorted([mine, vanished])
+    assert executor.stops == []
+    executor.reachable = True
+    await rescuer.step()
+    assert await held(store) == [mine]
+    assert (executor.running, executor.forgotten) == ([mine], ["foreign-1"])

@@ -252,3 +252,27 @@ async def test_while_starts_wait_ends_do_but_not_for_long(
     clock.advance(YIELD_S_MAX)
     await watcher.step()
     assert await states(store) == [State.SUCCEEDED]
+
+
+async def test_a_wish_to_stop_waits_for_a_cluster_that_is_away_and_no_other_does(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
+) -> None:
+    away = ScriptedExecutor(clock)
+    watcher = Watcher(
+        store, clock, {"away": away, "local": executor}, lease_id=LEASE, fraction=lambda: 0.5, concluded=calls,
+        look_for_stops_s=LOOK_S, starts_wait=lambda: False,
+    )  # fmt: skip
+    await add_job(store)
+    await add_job(store, "elsewhere", cluster="away")
+    here = await started(store, executor)
+    there = await queue(store, "elsewhere")
+    await away.start((await claim(store, cluster="away")).launches)
+    away.reachable = False
+    for name in (here, f"{there}-1"):
+        await store.triggers.cancel(name.removesuffix("-1"), NOW)
+    await watcher.step()
+    assert [name for name, _ in executor.stops] == [here]
+    away.reachable = True
+    clock.advance(STOP_AGAIN_S)
+    await watcher.step()
+    assert [name for name, _ in away.stops] == [f"{there}-1"]

@@ -170,6 +170,8 @@ class World:
 class Connection:
     """One replica's executor on its node: it ends with the replica, what it started does not."""
 
+    wants_image = False
+
     def __init__(self, world: World, node: Node, faults: Faults) -> None:
         self.news: dict[str, None] = {}
         self._world = world

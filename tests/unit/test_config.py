@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from clickclock.app.clusters import clusters
 from clickclock.cli.check_config import check_config
+from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config, is_loopback, load
 from clickclock.foundation.errors import ConfigurationError
 
@@ -232,3 +234,33 @@ def test_a_setting_of_clicks_can_be_given_in_the_environment() -> None:
 def test_the_lake_is_in_the_data_folder_unless_it_is_elsewhere(tmp_path: Path) -> None:
     assert load(None, {}, {"data_dir": tmp_path}).lake == str(tmp_path / "lake")
     assert load(None, {}, {"lake_url": "gs://clicks"}).lake == "gs://clicks"
+
+
+def test_what_is_wrong_with_any_cluster_is_told_together(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text(
+        '[clusters.a]\nexecutor = "container"\nengine = "ftp://x"\nspeed = 3\n'
+        '[clusters.b]\nexecutor = "moon"\n[clusters.c]\n'
+    )
+    with pytest.raises(ConfigurationError) as caught:
+        clusters(load(file, {}, {}), "node", SystemClock(), {})
+    told = {fault.field: fault.message for fault in caught.value.faults}
+    assert told.keys() == {"clusters.a.engine", "clusters.a.speed", "clusters.b.executor", "clusters.c.executor"}
+    assert "container" in told["clusters.b.executor"]
+    result = CliRunner().invoke(check_config, ["--config", str(file)])
+    assert result.exit_code != 0
+    assert "clusters.a.engine" in result.output
+
+
+@pytest.mark.parametrize("name", ["local", "a/b", "-a", ""])
+def test_a_cluster_has_a_name_of_its_own(name: str) -> None:
+    assert faults_of(clusters={name: {"executor": "container"}}).keys() == {"clusters"}
+
+
+def test_only_marked_variables_are_for_jobs_and_our_own_settings_cannot_be_marked() -> None:
+    variables = {"JOB_SECRET_A": "1", "PATH": "/bin", "CLICKCLOCK_DATABASE_URL": "postgresql://u:p@h/n"}
+    assert load(None, variables, {}).secret_variables(variables) == {}
+    marked = load(None, variables, {"secret_environment_prefix": "JOB_SECRET_"})
+    assert marked.secret_variables(variables) == {"A": "1"}
+    for prefix in ("CLICKCLOCK_", "", "_", "P", "PATH"):
+        assert faults_of(secret_environment_prefix=prefix).keys() == {"secret_environment_prefix"}

@@ -16,13 +16,14 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
-from importlib.metadata import entry_points, version
+from importlib.metadata import version
 from pathlib import Path
 
 import uvicorn
 import uvloop
 from starlette.types import Receive, Scope, Send
 
+from clickclock.app.clusters import LOCAL, clusters
 from clickclock.app.collectors import Collectors, listen
 from clickclock.app.desk import open_desk
 from clickclock.app.holding import BACKLOG, listening, make_data_dir, sole, url_of
@@ -36,10 +37,9 @@ from clickclock.foundation.errors import ClickclockError
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler import api as scheduler_api
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.executors import Executor
 from clickclock.scheduler.store import Store
+from clickclock.scheduler.vault import Vault
 
-CLUSTER = "local"
 GRACEFUL_S = 5
 """Seconds that open answers get when the service stops; live logs are cut then, and can be resumed."""
 WHAT_TO_TRY = """
@@ -73,16 +73,17 @@ def serve(config: Config, file: Path | None = None) -> int:
 async def _serve(config: Config, file: Path | None, listener: socket.socket, for_clicks: list[socket.socket]) -> int:
     clock = SystemClock()
     node = _node(config.data_dir)
-    try:
-        store = await Store.open(config.store_url, CLUSTER)
-    except ClickclockError as error:
-        _log.error("%s", error)
-        return 1
     told = {"CLICKCLOCK_URL": url_of(listener)}
     if for_clicks:
         told["CLICKCLOCK_CLICK_URL"] = url_of(for_clicks[0])
-    executor = _executor(config, node, clock, told)
-    engine = Engine(store, clock, {CLUSTER: executor}, node=node, version=version("clickclock"))
+    executors = clusters(config, node, clock, told)
+    try:
+        store = await Store.open(config.store_url, LOCAL)
+    except ClickclockError as error:
+        _log.error("%s", error)
+        return 1
+    vault = Vault(config.secrets_dir, config.secret_variables(environment()))
+    engine = Engine(store, clock, executors, node=node, version=version("clickclock"), vault=vault)
     await engine.open()
     server = _server(config, engine)
     stopped = asyncio.Event()
@@ -175,22 +176,6 @@ class _Server(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
         self._stopping.set()
-
-
-def _executor(config: Config, node: str, clock: SystemClock, told: dict[str, str]) -> Executor:
-    """The member of the group `clickclock.executors` that runs the embedded cluster; jobs are `told` where we are."""
-    (entry,) = entry_points(group="clickclock.executors", name="process")
-    variables = environment()
-    executor: Executor = entry.load()(
-        name=CLUSTER,
-        data_dir=config.data_dir,
-        node=node,
-        slots=config.process_slots,
-        log_bytes_max=config.attempt_log_bytes_max,
-        base_environment={name: variables[name] for name in config.job_environment if name in variables} | told,
-        clock=clock,
-    )
-    return executor
 
 
 def _node(data_dir: Path) -> str:

@@ -22,11 +22,14 @@ from clickclock.foundation.errors import ConfigurationError
 @click.option("--json", "as_json", is_flag=True, help="Print the settings as JSON.")
 def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
     """Check the configuration and say what holds."""
-    from clickclock.foundation.config import PREFIX, environment, load  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.app.clusters import clusters  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.foundation.clock import SystemClock  # noqa: PLC0415 (as above)
+    from clickclock.foundation.config import PREFIX, environment, load  # noqa: PLC0415 (as above)
 
     variables, overrides = environment(), given(options)
     try:
         loaded = load(config, variables, overrides)
+        clusters(loaded, "", SystemClock(), {})
     except ConfigurationError as error:
         raise refuse(error) from error
 

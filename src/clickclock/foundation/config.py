@@ -121,6 +121,17 @@ class Config(BaseModel):
         ge=1024,
         description="Output kept of one attempt, in bytes; what is over is cut, and the log says so.",
     )
+    clusters: dict[str, dict[str, Any]] = Field(
+        {}, description="Further places that run attempts, by name: `executor`, and what that executor asks for."
+    )
+    secrets_dir: Path | None = Field(
+        None, description="Folder of the secrets that jobs may refer to, one folder in it for each application."
+    )
+    secret_environment_prefix: str | None = Field(
+        None,
+        pattern="^[A-Za-z][A-Za-z0-9_]{2,}_$",
+        description="Variables of the service that begin so are secrets that every job may refer to.",
+    )
     job_environment: tuple[str, ...] = Field(
         ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"),
         description="Variables of the service's own environment that jobs get; no other reaches them.",
@@ -221,6 +232,25 @@ class Config(BaseModel):
             raise ValueError(f"a client_id is given to one account only; these are given twice: {', '.join(twice)}")
         return accounts
 
+    @field_validator("clusters")
+    @classmethod
+    def _refuse_names_of_clusters(cls, clusters: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        wrong = [
+            name for name in clusters if name == "local" or not re.fullmatch("[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}", name)
+        ]
+        if wrong:
+            raise ValueError(
+                f"a cluster's name is letters, digits and ._-, and local is this machine; not: {', '.join(wrong)}"
+            )
+        return clusters
+
+    @field_validator("secret_environment_prefix")
+    @classmethod
+    def _refuse_our_own_settings(cls, prefix: str | None) -> str | None:
+        if prefix == PREFIX:
+            raise ValueError(f"variables that begin with {PREFIX} are settings of the service; give another prefix")
+        return prefix
+
     @field_validator("attribution_models")
     @classmethod
     def _refuse_names_that_are_no_columns(cls, models: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -245,6 +275,13 @@ class Config(BaseModel):
         if url is not None and url.partition(":")[0].partition("+")[0] not in DATABASE_SCHEMES:
             raise ValueError("give a URL that begins with sqlite:/// or postgresql://")
         return url
+
+    def secret_variables(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """The variables that jobs may refer to, by their names without the prefix; none unless there is one."""
+        prefix = self.secret_environment_prefix
+        if prefix is None:
+            return {}
+        return {name.removeprefix(prefix): value for name, value in variables.items() if name.startswith(prefix)}
 
     @property
     def journal_dir(self) -> Path:

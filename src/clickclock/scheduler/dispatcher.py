@@ -4,18 +4,22 @@ Never picks what starts (`slots.choose` does). Invariants: an attempt is claimed
 and perhaps not handed over is handed over again, under the same name, unless it could have run and been forgotten.
 """
 
+import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import ExecutorUnreachable
-from clickclock.scheduler.executors import Executor
+from clickclock.scheduler.executors import Executor, Launch
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.trigger import Exit, ExitKind, State
+from clickclock.scheduler.vault import Vault
 
 CLAIM_MAX = 100
 """Attempts in one transaction: few enough that the first run while the next are claimed."""
+UNREACHABLE_LOOK_S = 1.0
+"""While one of several clusters does not answer, it is looked for again this often, and the others go on."""
 BLOCKED_LOOK_S = 1.0
 """While triggers wait for a slot, look again this often, beside being woken when one gets free."""
 
@@ -37,6 +41,7 @@ class Dispatcher:
         lease_id: str,
         fraction: Callable[[], float],
         ahead_s: float = 0.0,
+        vault: Vault | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -45,6 +50,7 @@ class Dispatcher:
         self._node = node
         self._lease_id = lease_id
         self._fraction = fraction
+        self._vault = vault or Vault(None, {})
         # At the start everything: an earlier life may have died between claim and start.
         self._in_doubt = set(executors)
         self.waits_for_slots = False
@@ -52,10 +58,24 @@ class Dispatcher:
 
     async def step(self) -> float | None:
         """Claim and start; returns seconds until a queued trigger is ready."""
-        pauses_s = [await self._step_cluster(name, executor) for name, executor in self._executors.items()]
+        pauses_s: list[float | None] = []
+        unreachable: list[ExecutorUnreachable] = []
+        blocked, behind = False, False
+        for name, executor in self._executors.items():
+            try:
+                pauses_s.append(await self._step_cluster(name, executor))
+            except ExecutorUnreachable as error:
+                unreachable.append(error)
+            blocked, behind = blocked or self.waits_for_slots, behind or self.is_behind
+        self.waits_for_slots, self.is_behind = blocked, behind
+        if unreachable and not pauses_s:
+            raise unreachable[0]
+        if unreachable:
+            pauses_s.append(UNREACHABLE_LOOK_S)
         return min((pause_s for pause_s in pauses_s if pause_s is not None), default=None)
 
     async def _step_cluster(self, cluster: str, executor: Executor) -> float | None:
+        self.waits_for_slots = self.is_behind = False
         capacity = await executor.capacity()
         if not capacity.reachable:
             raise ExecutorUnreachable(capacity.message)
@@ -70,11 +90,11 @@ class Dispatcher:
             lease_id=self._lease_id,
             slots=capacity.total,
             limit=CLAIM_MAX,
+            wants_image=executor.wants_image,
         )
         self.waits_for_slots = claimed.blocked
         self.is_behind = len(claimed.launches) == CLAIM_MAX
-        await executor.start(claimed.launches)
-        await self._refuse(dict(claimed.unstartable))
+        await self._start(executor, claimed.launches, dict(claimed.unstartable))
         self._in_doubt.discard(cluster)
         if len(claimed.launches) + len(claimed.unstartable) == CLAIM_MAX:
             return 0.0
@@ -86,7 +106,8 @@ class Dispatcher:
     async def settle(self) -> None:
         """What was claimed and never reached its executor is started now; or ended, if somebody wants it stopped."""
         for cluster, executor in self._executors.items():
-            await self._settle(cluster, executor)
+            with contextlib.suppress(ExecutorUnreachable):  # it is settled when the cluster answers again
+                await self._settle(cluster, executor)
 
     async def _settle(self, cluster: str, executor: Executor) -> None:
         """Start what was claimed and never reached the executor.
@@ -102,17 +123,18 @@ class Dispatcher:
         ]
         if unsent:
             wanted = [each.name for each in unsent if each.stop_reason is None]
-            launches, unstartable = await self._store.queue.relaunch(wanted)
-            await executor.start(launches)
-            await self._refuse(unstartable)
+            launches, unstartable = await self._store.queue.relaunch(wanted, wants_image=executor.wants_image)
+            await self._start(executor, launches, unstartable)
             unwanted = {each.name: NEVER_STARTED for each in unsent if each.stop_reason is not None}
             await self._finish(ExitKind.STOPPED, unwanted)
             _log.info("%d claimed attempts on %s had not been started, one is %s", len(unsent), cluster, unsent[0].name)
 
-    async def _refuse(self, unstartable: Mapping[str, str]) -> None:
-        if unstartable:
-            await self._finish(ExitKind.NOT_STARTED, unstartable)
-            _log.warning("%d triggers no longer fit their jobs and have failed", len(unstartable))
+    async def _start(self, executor: Executor, launches: Sequence[Launch], unstartable: Mapping[str, str]) -> None:
+        ready, lacking = await self._vault.fill(launches)
+        await executor.start(ready)
+        if refused := {**unstartable, **lacking}:
+            await self._finish(ExitKind.NOT_STARTED, refused)
+            _log.warning("%d triggers do not fit their jobs, or lack a secret, and have failed", len(refused))
 
     async def _finish(self, kind: ExitKind, sentences: Mapping[str, str]) -> None:
         if sentences:

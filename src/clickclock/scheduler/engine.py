@@ -24,6 +24,7 @@ from clickclock.scheduler.planner import Planner
 from clickclock.scheduler.pruner import Pruner
 from clickclock.scheduler.rescuer import Rescuer
 from clickclock.scheduler.store import Heartbeat, Store
+from clickclock.scheduler.vault import Vault
 from clickclock.scheduler.watcher import Watcher
 
 LEASE_S = 15.0
@@ -48,6 +49,7 @@ class Engine:
         node: str,
         version: str,
         fraction: Callable[[], float] = random.random,
+        vault: Vault | None = None,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -56,6 +58,7 @@ class Engine:
         self.replica_id = new_id()
         self.node = node
         self.version = version
+        self.vault = vault or Vault(None, {})
         self.started_at = clock.now()
         self._faults: tuple[float, list[str]] | None = None
         idle_s = 30.0 if store.kind == "sqlite" else POLL_S
@@ -67,6 +70,7 @@ class Engine:
             lease_id=self.replica_id,
             fraction=fraction,
             ahead_s=PLAN_AHEAD_S,
+            vault=self.vault,
         )
         self.planner = Planner(
             store, clock, fired=self.wake_dispatcher, replaced=self.wake_watcher, ahead_s=PLAN_AHEAD_S
@@ -151,12 +155,17 @@ class Engine:
             await self.store.queue.stop_all(self.replica_id)
             await self.dispatcher.settle()
             self.watcher.look_for_stops()
-            while await self.store.queue.held(self.replica_id):
+            while await self._ends_are_awaited():
                 await self.watcher.step()
                 await self._changed()
         await self.store.replicas.leave(self.replica_id, self.clock.now())
         for executor in self.executors.values():
             await executor.close()
+
+    async def _ends_are_awaited(self) -> bool:
+        """Whether attempts of ours have not ended, on clusters that answer. The others' end at the next start."""
+        clusters = {each.cluster for each in await self.store.queue.held(self.replica_id)}
+        return any([(await self.executors[name].capacity()).reachable for name in clusters & self.executors.keys()])
 
     async def _changed(self) -> None:
         """Until an executor has news, or a moment has passed."""

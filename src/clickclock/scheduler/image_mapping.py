@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 
 from pydantic import Field, field_validator
 
-from clickclock.foundation.errors import Invalid
+from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler import command as commands
 
@@ -100,6 +100,17 @@ def closest(command_words: Sequence[str], mappings: Iterable[ImageMapping], n: i
         return -shared, -ratio, mapping.prefix
 
     return [mapping.prefix for mapping in sorted(mappings, key=likeness)[:n]]
+
+
+def none_fits(command_words: Sequence[str], mappings: Iterable[ImageMapping]) -> Invalid:
+    """The refusal of a command that has to run in an image and has none: it names the closest prefixes."""
+    near = " or ".join(f"`{prefix}`" for prefix in closest(command_words, mappings))
+    hint = f"the closest prefixes are {near}" if near else "the mapping is empty"
+    message = (
+        f"{choose(command_words, (), None).reason} Its cluster runs containers: give the job an image, or map a prefix "
+        f"of its command with PUT commandPrefixImageMapping; {hint}."
+    )
+    return Invalid(faults=[Fault("image", message)])
 
 
 def _words(prefix: str) -> tuple[str, ...]:

@@ -7,20 +7,23 @@ Invariants: a valid job has a command that can be split (`command.py`); four fie
 50
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
 from clickclock.foundation.errors import Invalid
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler import command as commands
 from clickclock.scheduler.retry import RetryRule
+from clickclock.scheduler.secret import SecretRef
 
 NAME_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9._/:@ -]{0,126}[A-Za-z0-9._-])?$"
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=128)]
 """Up to 128 letters, digits and `._/:@ -`, beginning with a letter or digit: safe in a URL, a label and a log."""
 
 Text = Annotated[str, StringConstraints(max_length=4096)]
+PullPolicy = Literal["always", "ifNotPresent", "never"]
+"""When an image is pulled from its registry."""
 MEMORY_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 MEMORY_PATTERN = r"^\d{1,15}(?:\.\d{1,3})?(?:K|M|G|Ki|Mi|Gi)?$"
 
@@ -39,7 +42,11 @@ class Resources(Record):
     """What one attempt may use."""
 
     cpu: float | None = Field(
-        None, gt=0, le=1024, description="Processor cores, rounded up to whole cores on one machine.", examples=[1]
+        None,
+        gt=0,
+        le=1024,
+        description="Processor cores; for processes of one machine rounded up to whole ones.",
+        examples=[1],
     )
     memory: str | None = Field(
         None, pattern=MEMORY_PATTERN, description="Memory, as Kubernetes writes it: `64Mi`, `1G`.", examples=["256Mi"]
@@ -79,9 +86,17 @@ class Job(Record):
     image: Text | None = Field(
         None, description="Container image; wins over the prefix mapping.", examples=["python:3.13"]
     )
+    pull_policy: PullPolicy | None = Field(
+        None, description="When its image is pulled; as the cluster says if not given.", examples=["ifNotPresent"]
+    )
     cluster: Name | None = Field(None, description="The cluster that runs it; the first one if not given.")
     environment: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")], str] = Field(
         default_factory=dict, max_length=256, description="Environment variables.", examples=[{"STAGE": "production"}]
+    )
+    secret_refs: Annotated[list[SecretRef], Field(max_length=256)] = Field(
+        default_factory=list,
+        description="Environment variables whose values are read at the start of each attempt, and kept nowhere.",
+        examples=[[{"name": "DB_PASSWORD", "file": "db_password"}]],
     )
     working_directory: Text | None = Field(
         None, pattern=r"^/", description="Absolute folder to run in; the attempt's own default if not given."
@@ -117,6 +132,17 @@ class Job(Record):
         faults = commands.parameter_name_faults(value)
         if faults:
             raise ValueError(" ".join(faults))
+        return value
+
+    @field_validator("secret_refs")
+    @classmethod
+    def _each_variable_once(cls, value: list[SecretRef], info: ValidationInfo) -> list[SecretRef]:
+        names = [ref.name for ref in value]
+        twice = sorted(
+            {name for name in names if names.count(name) > 1} | (set(names) & set(info.data.get("environment", ())))
+        )
+        if twice:
+            raise ValueError(f"give each variable once, here or in environment; given twice: {', '.join(twice)}")
         return value
 
     @model_validator(mode="after")

@@ -6,12 +6,14 @@ Never starts anything. Invariants: the same trigger and attempt make the same la
 10.0
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from clickclock.scheduler import command as commands
-from clickclock.scheduler.job import Job
+from clickclock.scheduler.image_mapping import ImageMapping, choose, none_fits
+from clickclock.scheduler.job import Job, PullPolicy
+from clickclock.scheduler.secret import SecretRef
 from clickclock.scheduler.trigger import attempt_name
 
 
@@ -24,9 +26,15 @@ class Launch:
 
     name: str
     argv: tuple[str, ...]
+    application: str = ""
+    job_name: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
+    secret_refs: tuple[SecretRef, ...] = ()
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What `secret_refs` name, read a moment before the start; the job's own environment goes over it."""
     working_directory: str | None = None
     image: str | None = None
+    pull_policy: PullPolicy | None = None
     cpu: float | None = None
     memory_bytes: int | None = None
     timeout_s: float | None = None
@@ -42,11 +50,22 @@ def launch_of(
     nominal_time: datetime,
     parameters: Mapping[str, str],
     not_before: datetime | None = None,
+    mappings: Sequence[ImageMapping] | None = None,
 ) -> Launch:
-    """One attempt of `job`; raises `Invalid` if the job has changed and no longer fits its trigger."""
+    """One attempt of `job`; raises `Invalid` if the job has changed and no longer fits its trigger.
+
+    `mappings` are given where attempts run in images: then it has to have one.
+    """
     command = commands.parse(job.command, shell=job.shell, parameter_names=frozenset(job.parameters))
+    image = job.image
+    if mappings is not None and image is None:
+        image = choose(command.words, mappings, None).image
+        if image is None:
+            raise none_fits(command.words, mappings)
     return Launch(
         name=attempt_name(trigger_id, attempt),
+        application=job.application,
+        job_name=job.job_name,
         argv=commands.resolve(
             command, trigger_id=trigger_id, attempt=attempt, nominal_time=nominal_time, parameters=parameters
         ),
@@ -60,8 +79,10 @@ def launch_of(
             nominal_time=nominal_time,
             parameters=parameters,
         ),
+        secret_refs=tuple(job.secret_refs),
         working_directory=job.working_directory,
-        image=job.image,
+        image=image,
+        pull_policy=job.pull_policy,
         cpu=job.resources.cpu,
         memory_bytes=job.resources.memory_bytes,
         timeout_s=job.timeout_seconds,

@@ -4,11 +4,13 @@ Never starts anything. Invariants: at the start all that this node left behind i
 later, an attempt of another node is lost only when that node's lease has run out and it did not come back meanwhile.
 """
 
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from clickclock.foundation.clock import Clock
+from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.scheduler.executors import Executor
 from clickclock.scheduler.store import Held, Store
 from clickclock.scheduler.trigger import Exit, ExitKind, State
@@ -40,6 +42,7 @@ class Rescuer:
         self._fraction = fraction
         self._concluded = concluded
         self._heard: dict[str, datetime | None] = {}
+        self._unanswered: set[str] = set()
 
     async def adopt(self) -> None:
         """Take over what this node left behind: before any loop runs, and after the executors are open."""
@@ -47,14 +50,30 @@ class Rescuer:
         await queue.take_over(await queue.left_behind(self._node, self._lease_id), self._lease_id)
         held = await queue.held(self._lease_id)
         for cluster, executor in self._executors.items():
+            await self._adopt(cluster, executor, [each for each in held if each.cluster == cluster])
+
+    async def _adopt(self, cluster: str, executor: Executor, held: list[Held]) -> None:
+        """Compare what is ours with what is there; a cluster that does not answer is asked again by each step."""
+        try:
             known = await executor.inventory()
-            mine = {each.name: each for each in held if each.cluster == cluster}
-            # Those that were claimed and never reached the executor are started by the dispatcher's first step.
-            lost = [each for name, each in mine.items() if name not in known and each.state is State.RUNNING]
-            await self._give_up(lost)
-            await self._let_go(executor, known.keys() - mine.keys())
-            if mine:
-                _log.info("adopted %d attempts on %s, %d of them lost", len(mine), cluster, len(lost))
+        except ExecutorUnreachable as error:
+            self._unanswered.add(cluster)
+            _log.warning("%s: %s Its %d attempts are adopted when it answers.", cluster, error, len(held))
+            return
+        mine = {each.name: each for each in held}
+        # Those that were claimed and never reached the executor are started by the dispatcher's first step.
+        lost = [each for name, each in mine.items() if name not in known and each.state is State.RUNNING]
+        await self._give_up(lost)
+        await self._let_go(executor, known.keys() - mine.keys())
+        if mine:
+            _log.info("adopted %d attempts on %s, %d of them lost", len(mine), cluster, len(lost))
+
+    async def _adopt_late(self, cluster: str, executor: Executor) -> None:
+        """A cluster answers that did not at the start. What it knew before we looked, and is not held, is not ours."""
+        known = await executor.inventory()
+        held = {each.name for each in await self._store.queue.held(self._lease_id)}
+        await self._let_go(executor, known.keys() - held)
+        self._unanswered.discard(cluster)
 
     async def step(self) -> float | None:
         """Look for attempts whose replica's lease has run out."""
@@ -66,7 +85,10 @@ class Rescuer:
         # as not its own, and, if we died in that moment, take them back and run them again.
         await self._give_up([each for each in abandoned if each.node != self._node])
         for cluster, executor in self._executors.items():
-            await self._give_up(await self._vanished(cluster, executor))
+            with contextlib.suppress(ExecutorUnreachable):  # its attempts stay as they are until it answers
+                if cluster in self._unanswered:
+                    await self._adopt_late(cluster, executor)
+                await self._give_up(await self._vanished(cluster, executor))
         return LOOK_EVERY_S
 
     async def _silent(self, expired: list[Held]) -> list[Held]:

@@ -4,10 +4,12 @@ Never judges an exit (`trigger.conclude` does). Invariants: an exit is forgotten
 conclusion is on disk; an attempt that is no longer ours is left alone.
 """
 
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 
 from clickclock.foundation.clock import Clock
+from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.scheduler.executors import Executor, Sighting
 from clickclock.scheduler.store import Held, Store
 from clickclock.scheduler.trigger import State
@@ -83,11 +85,12 @@ class Watcher:
         self._told &= {each.name for each in wanted}
         for cluster, executor in self._executors.items():
             untold = [each for each in wanted if each.cluster == cluster and each.name not in self._told]
-            known = await executor.inventory() if untold else {}
-            for each in untold:
-                if each.name in known:
-                    await executor.stop([each.name], each.grace_s)
-                    self._told.add(each.name)
+            with contextlib.suppress(ExecutorUnreachable):  # it is told when the cluster answers again
+                known = await executor.inventory() if untold else {}
+                for each in untold:
+                    if each.name in known:
+                        await executor.stop([each.name], each.grace_s)
+                        self._told.add(each.name)
         return all(each.name in self._told for each in wanted if each.cluster in self._executors)
 
     async def _conclude(self, cluster: str, executor: Executor) -> None:

@@ -3,13 +3,15 @@
 Parse, call, render. Never decides what a job may be (`job.py` of the nouns does).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import Field
 from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid
+from clickclock.scheduler import command as commands
+from clickclock.scheduler import image_mapping
 from clickclock.scheduler.api.operation import ANY_VERSION, Call, Operation, etag, success, success_with_many
 from clickclock.scheduler.api.paging import columns, key_in, page
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, set_by_service
@@ -58,17 +60,27 @@ BODY = Body(Job, whole="command", stand_ins={"application": "a", "jobName": "j",
 _SET_BY_SERVICE = set_by_service(StoredJob, Job)
 
 
-def check_cluster(engine: Engine, job: Job) -> None:
-    """Raises `Invalid` where no configured cluster has that name."""
-    if job.cluster is not None and job.cluster not in engine.executors:
-        known = ", ".join(engine.executors)
-        raise Invalid(faults=[Fault("cluster", f"There is no cluster {job.cluster!r} here; known are {known}.")])
+async def checks(engine: Engine) -> Callable[[Job], None]:
+    """What is checked of each job: that its cluster is known, and that it has an image where it needs one."""
+    runs_images = any(executor.wants_image for executor in engine.executors.values())
+    mappings = await engine.store.image_mappings.all() if runs_images else []
+
+    def check(job: Job) -> None:
+        if job.cluster is not None and job.cluster not in engine.executors:
+            known = ", ".join(engine.executors)
+            raise Invalid(faults=[Fault("cluster", f"There is no cluster {job.cluster!r} here; known are {known}.")])
+        if job.image is None and engine.executors[job.cluster or engine.default_cluster].wants_image:
+            words = commands.parse(job.command, shell=job.shell, parameter_names=frozenset(job.parameters)).words
+            if image_mapping.choose(words, mappings, None).image is None:
+                raise image_mapping.none_fits(words, mappings)
+
+    return check
 
 
 async def create(call: Call[Query]) -> Response:
     """POST: one job, or an array of them, all or none."""
     engine = call.engine
-    jobs, as_array = await BODY.read_several(call.body, lambda job: check_cluster(engine, job))
+    jobs, as_array = await BODY.read_several(call.body, await checks(engine))
     stored = await engine.store.jobs.create(jobs, engine.clock.now())
     if as_array:
         return await success_with_many(201, "jobs", stored)
@@ -88,7 +100,7 @@ async def find(call: Call[JobFilters]) -> Response:
 async def put(call: Call[Query]) -> Response:
     """PUT: the whole definition; what is left out has its default."""
     engine = call.engine
-    job: Job = BODY.read(call.body, lambda job: check_cluster(engine, job), leave_out=_SET_BY_SERVICE)
+    job: Job = BODY.read(call.body, await checks(engine), leave_out=_SET_BY_SERVICE)
     if call.if_match == ANY_VERSION:
         await engine.store.jobs.get(*job.key)
     stored, created = await engine.store.jobs.put(job, engine.clock.now(), call.if_version)

@@ -1,8 +1,8 @@
 """`/schedulerService/jobLog`: what an attempt wrote, as it stands or live.
 
-Parse, call, render. Invariants: an event's id is the byte offset after its text, so that who comes back with
-`Last-Event-ID` misses nothing and gets nothing twice; a file is looked at no more often than every `POLL_S`; the
-stream ends when the attempt has ended and all is told.
+Parse, call, render. Invariants: secrets are masked; an event's id is the byte offset after its text, so that who comes
+back with `Last-Event-ID` misses nothing and gets nothing twice; a file is looked at no more often than every `POLL_S`;
+the stream ends when the attempt has ended and all is told.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import LogNotFound, TriggerNotFound
 from clickclock.scheduler.executors import LogChunk
+from clickclock.scheduler.secret import mask, reach
 from clickclock.scheduler.trigger import FINISHED, LIVE, State, Trigger, attempt_name
 
 POLL_S = 0.2
@@ -80,7 +81,18 @@ async def _read(engine: Engine, trigger: Trigger, attempt: int, offset: int, lim
     executor = engine.executors.get(trigger.cluster or engine.default_cluster)
     if executor is None or attempt < 1:
         return None
-    return await executor.read_log(attempt_name(trigger.trigger_id, attempt), offset, limit)
+    name = attempt_name(trigger.trigger_id, attempt)
+    values = await engine.vault.masks(trigger.application)
+    if not values:
+        return await executor.read_log(name, offset, limit)
+    # With what stands around it: a secret must not show because a piece begins or ends within it.
+    before, after = min(offset, reach(values)), reach(values)
+    chunk = await executor.read_log(name, offset - before, before + limit + after)
+    if chunk is None:
+        return None
+    data, end = mask(chunk.data, before, limit, values, complete=chunk.complete)
+    next_offset = offset - before + end
+    return LogChunk(data, next_offset, chunk.complete and next_offset >= chunk.next_offset)
 
 
 async def _follow(engine: Engine, trigger: Trigger, attempt: int, offset: int) -> AsyncIterator[str]:
@@ -146,7 +158,8 @@ OPERATIONS = (
         description="Plain text: the bytes as they were written, from `offset`, with `X-Next-Offset` (where to go on) "
         "and `X-Log-Complete` (whether more can come). With `follow=true` server-sent events: `log` with `text` and "
         "`offset`, and at last `end` with the trigger's `state` and the attempt's `exitCode`. Each event's id is an "
-        "offset: a client that comes back with `Last-Event-ID` goes on there.",
+        "offset: a client that comes back with `Last-Event-ID` goes on there. Secrets that the application's jobs may "
+        "be given are masked as `***`; offsets count the bytes as they were written.",
         errors=(TriggerNotFound, LogNotFound, ExecutorUnreachable),
         media={"text/plain": "The output.", "text/event-stream": "The output as it comes, and its end."},
         headers={"Last-Event-ID": ("With `follow=true`: go on after this event, instead of at `offset`.", "4096")},

@@ -48,6 +48,9 @@ class LogChunk:
 class Executor(Protocol):
     """Runs attempts on one cluster."""
 
+    wants_image: bool
+    """Whether attempts run in images, so that a job needs one."""
+
     async def open(self, on_change: Callable[[], None]) -> None:
         """Connect, re-adopt what still runs; from now on call `on_change` whenever `observe` has news."""
         ...

@@ -24,9 +24,8 @@ from typing import Any, cast
 from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.scheduler import supervisor
-from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting
+from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting, log_file
 from clickclock.scheduler.supervisor.link import PROTOCOL, line_of, reach
-from clickclock.scheduler.supervisor.spawn import log_path
 from clickclock.scheduler.trigger import Exit, ExitKind
 
 _CONNECT_TRIES = 8
@@ -38,6 +37,8 @@ _ANSWER_S_MAX = 30.0
 
 class ProcessExecutor:
     """Runs attempts as processes on this host."""
+
+    wants_image = False
 
     def __init__(
         self,
@@ -130,22 +131,11 @@ class ProcessExecutor:
         """Output from the attempt's file; works without the supervisor, which then cannot tell that it is complete."""
         sighting = self._known.get(name)
         ended = self._line is not None if sighting is None else sighting.exit is not None
-        try:
-            path = log_path(str(self._logs), name)
-        except ValueError:
-            return None
-        return await asyncio.to_thread(_read, path, offset, limit, ended)
+        return await asyncio.to_thread(log_file.read, str(self._logs), name, offset, limit, ended=ended)
 
     async def remove_logs(self, names: Sequence[str]) -> None:
         """Delete output files, and folders that this leaves empty."""
-        await asyncio.to_thread(self._remove_logs, names)
-
-    def _remove_logs(self, names: Sequence[str]) -> None:
-        for name in names:
-            with contextlib.suppress(ValueError, OSError):
-                path = Path(log_path(str(self._logs), name))
-                path.unlink()
-                path.parent.rmdir()
+        await asyncio.to_thread(log_file.remove, str(self._logs), names)
 
     async def capacity(self) -> Capacity:
         """The configured slots, while the supervisor answers."""
@@ -377,7 +367,7 @@ def _render(launch: Launch, shift: timedelta) -> dict[str, Any]:
     return {
         "name": launch.name,
         "argv": launch.argv,
-        "environment": dict(launch.environment),
+        "environment": {**launch.secrets, **launch.environment},
         "working_directory": launch.working_directory,
         "cpu": launch.cpu,
         "memory_bytes": launch.memory_bytes,
@@ -385,13 +375,3 @@ def _render(launch: Launch, shift: timedelta) -> dict[str, Any]:
         "grace_s": launch.grace_s,
         "not_before": 0.0 if launch.not_before is None else (launch.not_before - shift).timestamp(),
     }
-
-
-def _read(path: str, offset: int, limit: int, ended: bool) -> LogChunk | None:
-    try:
-        with Path(path).open("rb") as file:
-            data = os.pread(file.fileno(), limit, offset)
-            size = os.fstat(file.fileno()).st_size
-    except FileNotFoundError:
-        return None
-    return LogChunk(data, offset + len(data), ended and offset + len(data) >= size)

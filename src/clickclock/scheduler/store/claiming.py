@@ -12,12 +12,21 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Invalid
+from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.launch import Launch, launch_of
 from clickclock.scheduler.slots import Candidate, Counts, choose
 from clickclock.scheduler.store.jobs import keyed
 from clickclock.scheduler.store.prepared import Prepared
-from clickclock.scheduler.store.rows import effective_job
-from clickclock.scheduler.store.schema import LIVE_ROWS, QUEUED_ROWS, job, job_group, job_trigger, schedule
+from clickclock.scheduler.store.rows import effective_job, stored_mapping
+from clickclock.scheduler.store.schema import (
+    LIVE_ROWS,
+    QUEUED_ROWS,
+    image_mapping,
+    job,
+    job_group,
+    job_trigger,
+    schedule,
+)
 from clickclock.scheduler.trigger import State, attempt_name
 
 BLOCKED_ROUNDS = 8
@@ -125,6 +134,7 @@ def claim(
     holder: Mapping[str, str],
     slots: int,
     limit: int,
+    wants_image: bool,
 ) -> Claimed:
     """Choose and take queued triggers that name one of these clusters; see `Queue.claim`."""
     here = {"cluster": named[0], "or_cluster": named[-1]}
@@ -160,7 +170,8 @@ def claim(
             excluded.append(sa.not_(sa.and_(_t.serial, _t.schedule_id.in_(sorted(outcome.blocked_schedules)))))
     # Fewer slots than wanted, and all taken: there may be more that wait for one.
     blocked = blocked or len(chosen) >= free < limit
-    launches, unstartable = _start(connection, chosen, holder)
+    mappings = mappings_of(connection) if wants_image and chosen else None
+    launches, unstartable = _start(connection, chosen, holder, mappings)
     next_ready = None
     if len(chosen) < limit:
         next_ready = _NEXT_READY.scalar(connection, now=now, **here)
@@ -168,14 +179,17 @@ def claim(
 
 
 def _start(
-    connection: sa.Connection, chosen: Sequence[Any], holder: Mapping[str, str]
+    connection: sa.Connection,
+    chosen: Sequence[Any],
+    holder: Mapping[str, str],
+    mappings: Sequence[ImageMapping] | None,
 ) -> tuple[tuple[Launch, ...], tuple[tuple[str, str], ...]]:
     launches: list[Launch] = []
     unstartable: list[tuple[str, str]] = []
     updates: list[dict[str, Any]] = []
     for row in chosen:
         update = {**holder, "b_id": row.trigger_id, "b_image": None, "b_command": None}
-        match launch_or_reason(row, row.attempt + 1):
+        match launch_or_reason(row, row.attempt + 1, mappings):
             case Launch() as launch:
                 update |= {"b_image": launch.image, "b_command": list(launch.argv)}
                 launches.append(launch)
@@ -194,7 +208,12 @@ def _as_candidate(row: Any) -> Candidate:
     )
 
 
-def launch_or_reason(row: Any, number: int) -> Launch | str:
+def mappings_of(connection: sa.Connection) -> list[ImageMapping]:
+    """The images that commands get."""
+    return [stored_mapping(row) for row in connection.execute(sa.select(image_mapping)).all()]
+
+
+def launch_or_reason(row: Any, number: int, mappings: Sequence[ImageMapping] | None) -> Launch | str:
     """The launch of a row of `with_jobs` as attempt `number`; or why it has none: its job changed under it."""
     try:
         return launch_of(
@@ -204,6 +223,7 @@ def launch_or_reason(row: Any, number: int) -> Launch | str:
             nominal_time=row.nominal_time or row.due_time,
             parameters=row.parameters,
             not_before=row.ready_at,
+            mappings=mappings,
         )
     except Invalid as invalid:
         return " ".join(fault.message for fault in invalid.faults) or str(invalid)

@@ -12,10 +12,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.launch import Launch
 from clickclock.scheduler.schedule import Decision
-from clickclock.scheduler.store.claiming import Claimed, claim, launch_or_reason, with_jobs
+from clickclock.scheduler.store.claiming import Claimed, claim, launch_or_reason, mappings_of, with_jobs
 from clickclock.scheduler.store.concluding import finish
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.planning import Due, Planned, plan
@@ -83,11 +84,12 @@ class Queue:
         lease_id: str,
         slots: int,
         limit: int,
+        wants_image: bool = False,
     ) -> Claimed:
-        """Move queued triggers that may start to `starting`, at most `limit`."""
+        """Move queued triggers that may start to `starting`, at most `limit`. `wants_image`: each needs one there."""
         named = [cluster, ANY_CLUSTER] if cluster == self._default_cluster else [cluster]
         holder = {"b_cluster": cluster, "b_node": node, "b_lease": lease_id}
-        return await self._database.write(lambda c: claim(c, now, named, holder, slots, limit))
+        return await self._database.write(lambda c: claim(c, now, named, holder, slots, limit, wants_image))
 
     async def mark_running(self, lease_id: str, started: Sequence[tuple[str, str, datetime]]) -> None:
         """Attempts (name, node, start) were seen running. Writes nothing for those that are no longer ours."""
@@ -146,7 +148,7 @@ class Queue:
         if rows:
             await self._database.write(lambda c: c.execute(statement, rows))
 
-    async def relaunch(self, names: Sequence[str]) -> tuple[list[Launch], dict[str, str]]:
+    async def relaunch(self, names: Sequence[str], *, wants_image: bool = False) -> tuple[list[Launch], dict[str, str]]:
         """Launches of attempts that were claimed already, made again: starting is idempotent by name.
 
         The second value names those that no longer fit their jobs, each with a sentence why.
@@ -155,8 +157,13 @@ class Queue:
         query = with_jobs().where(LIVE_ROWS, _t.trigger_id.in_(ids))
         launches: list[Launch] = []
         unstartable: dict[str, str] = {}
-        for row in await self._database.read(lambda c: c.execute(query).all()):
-            launch = launch_or_reason(row, row.attempt)
+
+        def rows(connection: sa.Connection) -> tuple[Sequence[Any], list[ImageMapping] | None]:
+            return connection.execute(query).all(), mappings_of(connection) if wants_image else None
+
+        found, mappings = await self._database.read(rows)
+        for row in found:
+            launch = launch_or_reason(row, row.attempt, mappings)
             if isinstance(launch, str):
                 unstartable[attempt_name(row.trigger_id, row.attempt)] = launch
             else:

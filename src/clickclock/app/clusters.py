@@ -1,0 +1,70 @@
+"""The clusters of one service: this machine's processes, and what the configuration names beside them.
+
+Never opens one. Invariants: `local` is there, and the first; what is wrong with any cluster's table is told together.
+
+>>> list(clusters(Config(), "host-1", SystemClock(), {}))
+['local']
+"""
+
+from importlib.metadata import entry_points
+
+from pydantic import ValidationError
+
+from clickclock.foundation.clock import SystemClock
+from clickclock.foundation.config import Config, environment
+from clickclock.foundation.errors import ConfigurationError, Fault
+from clickclock.scheduler.executors import Executor
+
+GROUP = "clickclock.executors"
+LOCAL = "local"
+_PROCESS = "process"
+
+
+def clusters(config: Config, node: str, clock: SystemClock, told: dict[str, str]) -> dict[str, Executor]:
+    """An executor for each cluster, by name; processes are `told` where we are. Raises `ConfigurationError`."""
+    made = {LOCAL: _processes(config, node, clock, told)}
+    faults: list[Fault] = []
+    for name, table in config.clusters.items():
+        options = {key: value for key, value in table.items() if key != "executor"}
+        kinds = {entry.name: entry for entry in entry_points(group=GROUP) if entry.name != _PROCESS}
+        kind = kinds.get(table.get("executor", ""))
+        if kind is None:
+            sentence = f"Say which executor it is; known are {', '.join(sorted(kinds))}."
+            faults.append(Fault(f"clusters.{name}.executor", sentence))
+            continue
+        try:
+            made[name] = kind.load()(
+                name=name,
+                data_dir=config.data_dir,
+                node=node,
+                log_bytes_max=config.attempt_log_bytes_max,
+                clock=clock,
+                options=options,
+            )
+        except ValidationError as error:
+            faults += [
+                Fault(
+                    ".".join(["clusters", name, *map(str, each["loc"])]),
+                    f"{each['msg'].removeprefix('Value error, ')}.",
+                )
+                for each in error.errors()
+            ]
+    if faults:
+        raise ConfigurationError("The configuration is not usable; mend the named settings.", faults)
+    return made
+
+
+def _processes(config: Config, node: str, clock: SystemClock, told: dict[str, str]) -> Executor:
+    """The member of the group that runs the embedded cluster."""
+    (entry,) = entry_points(group=GROUP, name=_PROCESS)
+    variables = environment()
+    executor: Executor = entry.load()(
+        name=LOCAL,
+        data_dir=config.data_dir,
+        node=node,
+        slots=config.process_slots,
+        log_bytes_max=config.attempt_log_bytes_max,
+        base_environment={name: variables[name] for name in config.job_environment if name in variables} | told,
+        clock=clock,
+    )
+    return executor

@@ -1,0 +1,189 @@
+"""The executor of one container engine: which attempts there are, and whether the engine answers.
+
+Never waits for a container in a call of the door: each attempt has a task of its own. Invariants: what an earlier life
+made and never started is removed, for its dispatcher starts it anew; nothing is told before everything of this node has
+been found again.
+
+>>> ContainerExecutor(name="boxes", data_dir=Path("/var/lib/clickclock"), node="host-1", log_bytes_max=10_000_000,
+...     clock=SystemClock(), options={"engine": "unix:///run/podman/podman.sock"}).name   # doctest: +SKIP
+'boxes'
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clickclock.foundation.clock import Clock
+from clickclock.foundation.errors import ExecutorUnreachable
+from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting, log_file
+from clickclock.scheduler.executors.container.attempt import ContainerAttempt, Surroundings
+from clickclock.scheduler.executors.container.engine import Engine, EngineUnreachable, Refused
+from clickclock.scheduler.executors.container.options import ContainerOptions
+from clickclock.scheduler.executors.container.request import ATTEMPT, CLUSTER, CREATED, NODE
+
+PING_EVERY_S = 5.0
+_PAUSE_S_MIN, _PAUSE_S_MAX = 0.1, 2.0
+_CLOSE_S_MAX = 5.0
+"""How long closing waits for containers that are being started or removed; the next start sees to the rest."""
+
+_log = logging.getLogger(__name__)
+
+
+class ContainerExecutor:
+    """Runs attempts as containers."""
+
+    wants_image = True
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        data_dir: Path,
+        node: str,
+        log_bytes_max: int,
+        clock: Clock,
+        options: Mapping[str, Any],
+    ) -> None:
+        """`options` is the cluster's own table. Raises pydantic's `ValidationError` with all that is wrong with it."""
+        self.name = name
+        self._node = node
+        self._options = ContainerOptions.model_validate(options)
+        self._engine = Engine(self._options)
+        self._logs = data_dir.absolute() / "logs"
+        self._around = Surroundings(
+            cluster=name,
+            node=node,
+            engine=self._engine,
+            options=self._options,
+            logs=self._logs,
+            marks=data_dir.absolute() / "stops" / name.replace("/", "%"),
+            log_bytes_max=log_bytes_max,
+            clock=clock,
+            tell=self._hear,
+        )
+        self._on_change: Callable[[], None] = lambda: None
+        self._attempts: dict[str, ContainerAttempt] = {}
+        self._news: dict[str, None] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._clearing: set[asyncio.Task[None]] = set()
+        self._keeper: asyncio.Task[None] | None = None
+        self._knows_all = False
+
+    async def open(self, on_change: Callable[[], None]) -> None:
+        """Find what still runs; an engine that does not answer is asked again until it does."""
+        self._on_change = on_change
+        self._logs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._around.marks.mkdir(parents=True, exist_ok=True, mode=0o700)
+        await self._look()
+        self._keeper = asyncio.create_task(self._keep_looking(), name=f"{self.name}: keep in touch with the engine")
+
+    async def start(self, launches: Sequence[Launch]) -> None:
+        if launches and not self._answers:
+            raise ExecutorUnreachable(self._trouble)
+        for launch in launches:
+            if launch.name not in self._attempts:
+                self._take_on(ContainerAttempt(launch.name, self._around, launch))
+
+    async def observe(self) -> Sequence[Sighting]:
+        news, self._news = self._news, {}
+        return [self._attempts[name].sighting for name in news if name in self._attempts]
+
+    async def inventory(self) -> Mapping[str, Sighting]:
+        if not self._knows_all:
+            raise ExecutorUnreachable(self._trouble)
+        return {name: attempt.sighting for name, attempt in self._attempts.items()}
+
+    async def stop(self, names: Sequence[str], grace_s: float) -> None:
+        for name in names:
+            if name in self._attempts:
+                self._attempts[name].stop(grace_s)
+
+    async def forget(self, names: Sequence[str]) -> None:
+        for name in names:
+            attempt = self._attempts.get(name)
+            if attempt is not None and attempt.sighting.exit is not None:
+                del self._attempts[name]
+                self._tasks.pop(name).cancel()
+                clearing = asyncio.create_task(attempt.clear_away(), name=f"{name}: remove its container")
+                self._clearing.add(clearing)
+                clearing.add_done_callback(self._clearing.discard)
+
+    async def read_log(self, name: str, offset: int, limit: int) -> LogChunk | None:
+        attempt = self._attempts.get(name)
+        ended = self._knows_all if attempt is None else attempt.sighting.exit is not None
+        return await asyncio.to_thread(log_file.read, str(self._logs), name, offset, limit, ended=ended)
+
+    async def remove_logs(self, names: Sequence[str]) -> None:
+        await asyncio.to_thread(log_file.remove, str(self._logs), names)
+
+    async def capacity(self) -> Capacity:
+        trouble = None if self._answers else self._trouble
+        return Capacity(self._options.capacity, self._answers, (self._node,), trouble)
+
+    async def close(self) -> None:
+        """Let go: containers run on, and are found again by their labels. What was accepted is handed over first."""
+        begun = [asyncio.create_task(attempt.begun.wait()) for attempt in self._attempts.values()]
+        if begun and self._answers:
+            await asyncio.wait(begun, timeout=_CLOSE_S_MAX)
+        tasks = [*begun, *self._tasks.values(), *([self._keeper] if self._keeper is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._tasks.clear()
+        if self._clearing:
+            await asyncio.wait(self._clearing, timeout=_CLOSE_S_MAX)
+        for task in self._clearing:
+            task.cancel()
+        await asyncio.gather(*self._clearing, return_exceptions=True)
+        await self._engine.close()
+
+    @property
+    def _answers(self) -> bool:
+        return self._knows_all and self._engine.trouble is None
+
+    @property
+    def _trouble(self) -> str:
+        return self._engine.trouble or "The engine has not told yet which containers it has."
+
+    async def _keep_looking(self) -> None:
+        pause_s = _PAUSE_S_MIN
+        while True:
+            await asyncio.sleep(PING_EVERY_S if self._answers else pause_s)
+            pause_s = _PAUSE_S_MIN if self._answers else min(2 * pause_s, _PAUSE_S_MAX)
+            await self._look()
+
+    async def _look(self) -> None:
+        """Whether it answers; and, when it does for the first time, what is there of ours."""
+        try:
+            await self._engine.ping()
+            if not self._knows_all:
+                await self._find_again()
+        except EngineUnreachable:
+            return
+        except Refused as refused:
+            self._engine.trouble = f"The container engine refused: {refused}"
+        except (ValueError, KeyError, TypeError) as error:
+            self._engine.trouble = f"What answers at {self._options.engine} is no container engine: {error!r}"
+
+    async def _find_again(self) -> None:
+        for there in await self._engine.list({NODE: self._node, CLUSTER: self.name}):
+            attempt = ContainerAttempt(there["Labels"][ATTEMPT], self._around, None)
+            if attempt.name in self._attempts:
+                continue
+            if there["State"] == CREATED:
+                await self._engine.remove(attempt.container)  # refused if it was being started: then look again
+            else:
+                self._take_on(attempt)
+        self._knows_all = True
+        if self._attempts:
+            _log.info("found %d containers of ours on %s", len(self._attempts), self.name)
+
+    def _take_on(self, attempt: ContainerAttempt) -> None:
+        self._attempts[attempt.name] = attempt
+        self._tasks[attempt.name] = asyncio.create_task(attempt.run(), name=attempt.name)
+
+    def _hear(self, sighting: Sighting) -> None:
+        self._news[sighting.name] = None
+        self._on_change()
