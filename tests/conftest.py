@@ -23,6 +23,7 @@ PARTS = {
     "chromium": (("chromium", "chromium-browser", "google-chrome"), "a browser: apt-get install chromium"),
     "curl": (("curl",), "curl: apt-get install curl"),
     "java": (("java",), "Java for Spark: apt-get install openjdk-17-jre-headless"),
+    "openssl": (("openssl",), "openssl: apt-get install openssl"),
     "podman": (("podman",), "a container engine: apt-get install podman runc catatonit"),
     "runc": (("runc",), "what starts containers: apt-get install runc"),
 }

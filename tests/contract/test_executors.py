@@ -9,7 +9,7 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,9 +19,11 @@ from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.executors import Executor, Launch, LogChunk, Sighting
 from clickclock.scheduler.executors.container import ContainerExecutor
+from clickclock.scheduler.executors.kubernetes import KubernetesExecutor
 from clickclock.scheduler.executors.process import ProcessExecutor
 from clickclock.scheduler.trigger import Exit, ExitKind
 from tests.container_engine import IMAGE, OPTIONS, ContainerEngine
+from tests.contract.kubernetes_double import KubernetesDouble
 
 DEADLINE_S = 20.0
 LOG_BYTES_MAX = 100_000
@@ -104,6 +106,30 @@ class ContainerMember(ProcessMember):
         assert self._engine.run("ps", "--quiet", "--filter", "status=running") == ""
 
 
+class KubernetesMember(ProcessMember):
+    """How the contract meets the executor of Kubernetes: a double of a cluster, whose pods are processes."""
+
+    image = "example.com/tools:1"
+    own_variables = frozenset({"HOSTNAME"})
+    many = 20
+    measures = False
+    makes_folders = True
+
+    def __init__(self, folder: Path, double: KubernetesDouble) -> None:
+        super().__init__(folder)
+        self._double = double
+
+    def build(self) -> Executor:
+        return KubernetesExecutor(
+            name="cluster",
+            data_dir=self._folder,
+            node="host-1",
+            log_bytes_max=LOG_BYTES_MAX,
+            clock=SystemClock(),
+            options={"kubeconfig": str(self._double.kubeconfig), "capacity": 4, "environment": BASE},
+        )
+
+
 class Place:
     """An open executor and all that was observed of it."""
 
@@ -184,12 +210,23 @@ class Place:
         await self.executor.close()
 
 
-@pytest.fixture(params=["process", pytest.param("container", marks=pytest.mark.needs("podman", "runc", "busybox"))])
+@pytest.fixture(
+    params=["process", "kubernetes", pytest.param("container", marks=pytest.mark.needs("podman", "runc", "busybox"))]
+)
 def member(request: pytest.FixtureRequest, tmp_path: Path) -> ProcessMember:
     """Each executor in turn."""
     if request.param == "container":
         return ContainerMember(tmp_path / "data", request.getfixturevalue("engine_for_all"))
+    if request.param == "kubernetes":
+        return KubernetesMember(tmp_path / "data", request.getfixturevalue("kubernetes"))
     return ProcessMember(tmp_path / "data")
+
+
+@pytest.fixture
+def kubernetes(tmp_path: Path) -> Iterator[KubernetesDouble]:
+    """A double of a cluster."""
+    with KubernetesDouble(tmp_path / "cluster") as double:
+        yield double
 
 
 @pytest.fixture
@@ -208,7 +245,7 @@ async def test_an_attempt_is_seen_running_and_then_ended_with_its_code(place: Pl
     assert (ending.kind, ending.code, ending.signal) == (ExitKind.CODE, 3, None)
     assert ending.started_at is not None
     assert before <= ending.started_at <= ending.finished_at <= SystemClock().now()
-    assert place.seen[name].node in (await place.executor.capacity()).nodes
+    assert (ending.node or place.seen[name].node) in (await place.executor.capacity()).nodes
 
 
 async def test_an_attempt_that_a_signal_ends_says_which(place: Place) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from clickclock.foundation.errors import IllegalTransition
 from clickclock.scheduler.retry import RetryRule
 from clickclock.scheduler.trigger import (
+    DISRUPTIONS_MAX,
     FINISHED,
     LIVE,
     TRANSITIONS,
@@ -175,3 +176,25 @@ def test_every_ending_is_legal_and_says_when_to_go_on(
 @given(st.text(min_size=1), st.integers(1, 10**6))
 def test_the_name_of_an_attempt_can_be_read_back(trigger_id: str, attempt: int) -> None:
     assert parse_attempt_name(attempt_name(trigger_id, attempt)) == (trigger_id, attempt)
+
+
+def test_what_the_cluster_takes_away_is_tried_again_later_each_time_and_uses_up_no_retry() -> None:
+    exit_ = Exit(ExitKind.DISRUPTED, TEN, message="Evicted.")
+    for count, seconds in ((0, 4), (1, 8), (2, 10)):
+        ended = conclude(
+            exit_, attempt=1, max_attempts=1, stop_reason=None, rule=RULE, fraction=0.5, preemption_count=count
+        )
+        assert ended == Conclusion(State.QUEUED, "Evicted.", TEN + timedelta(seconds=seconds), uses_up_retry=False)
+
+
+def test_what_the_cluster_takes_away_again_and_again_is_lost_in_the_end() -> None:
+    exit_ = Exit(ExitKind.DISRUPTED, TEN, message="Evicted.")
+    ended = conclude(
+        exit_, attempt=1, max_attempts=1, stop_reason=None, rule=RULE, fraction=0.5, preemption_count=DISRUPTIONS_MAX
+    )
+    assert ended == Conclusion(State.LOST, "Evicted.")
+
+
+def test_what_the_cluster_takes_away_while_it_is_to_stop_is_stopped() -> None:
+    assert concluded(ExitKind.DISRUPTED, stop_reason=StopReason.CANCELLED).state is State.CANCELLED
+    assert concluded(ExitKind.DISRUPTED, stop_reason=StopReason.PREEMPTED).state is State.QUEUED

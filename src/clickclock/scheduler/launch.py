@@ -40,6 +40,9 @@ class Launch:
     timeout_s: float | None = None
     grace_s: float = 10.0
     not_before: datetime | None = None
+    group_name: str | None = None
+    priority: int = 50
+    preemptible: bool = False
 
 
 def launch_of(
@@ -88,4 +91,7 @@ def launch_of(
         timeout_s=job.timeout_seconds,
         grace_s=job.grace_period_seconds,
         not_before=not_before,
+        group_name=job.group_name,
+        priority=job.priority,
+        preemptible=job.preemption,
     )

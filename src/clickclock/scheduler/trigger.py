@@ -95,6 +95,12 @@ class ExitKind(StrEnum):
     STOPPED = "stopped"
     LOST = "lost"
     NOT_STARTED = "notStarted"
+    DISRUPTED = "disrupted"
+
+
+DISRUPTIONS_MAX = 20
+"""How often a cluster may take an attempt's place away before that counts as a failure: some jobs are what their nodes
+run short of."""
 
 
 class StopReason(StrEnum):
@@ -133,6 +139,8 @@ class Exit:
     message: str | None = None
     cpu_seconds: float | None = None
     max_memory_bytes: int | None = None
+    node: str | None = None
+    """The machine that ran it, where that is not the one that watched over it."""
 
 
 def attempt_name(trigger_id: str, attempt: int) -> str:
@@ -164,12 +172,19 @@ def conclude(
     stop_reason: StopReason | None,
     rule: RetryRule,
     fraction: float,
+    preemption_count: int = 0,
 ) -> Conclusion:
     """Decide an ending: every attempt, however it ended, is judged here and nowhere else.
 
-    `attempt` counts from 1; `fraction` in [0, 1) spreads the back-off (full jitter).
+    `attempt` counts from 1, without those that used up no retry, which `preemption_count` counts; `fraction` in [0, 1)
+    spreads the back-off (full jitter).
     """
     state, message = _judge(exit_, stop_reason, rule)
+    if exit_.kind is ExitKind.DISRUPTED and stop_reason is None and preemption_count < DISRUPTIONS_MAX:
+        # Later each time: what the cluster had no room for a moment ago, it has not now.
+        delay_s = rule.delay_s(preemption_count + 1, fraction)
+        retry_at = exit_.finished_at + timedelta(seconds=delay_s)
+        return Conclusion(State.QUEUED, message, retry_at=retry_at, uses_up_retry=False)
     if state is State.QUEUED:
         return Conclusion(state, message, retry_at=exit_.finished_at, uses_up_retry=False)
     wanted_over = stop_reason not in {None, StopReason.PREEMPTED}
@@ -189,13 +204,15 @@ def _judge(exit_: Exit, stop_reason: StopReason | None, rule: RetryRule) -> tupl
             return State.FAILED, exit_.message or f"The command ended with exit code {exit_.code}."
         case ExitKind.TIMEOUT:
             return State.TIMED_OUT, exit_.message or "The command ran longer than timeoutSeconds and was stopped."
-        case ExitKind.STOPPED if stop_reason is StopReason.PREEMPTED:
+        case ExitKind.DISRUPTED if stop_reason is None:
+            return State.LOST, exit_.message or "The cluster took the attempt's place away."
+        case ExitKind.STOPPED | ExitKind.DISRUPTED if stop_reason is StopReason.PREEMPTED:
             return State.QUEUED, "Preempted to make room for a trigger of higher priority."
-        case ExitKind.STOPPED if stop_reason is StopReason.REPLACED:
+        case ExitKind.STOPPED | ExitKind.DISRUPTED if stop_reason is StopReason.REPLACED:
             return State.CANCELLED, "Replaced by the schedule's next time."
-        case ExitKind.STOPPED if stop_reason is StopReason.SHUTDOWN:
+        case ExitKind.STOPPED | ExitKind.DISRUPTED if stop_reason is StopReason.SHUTDOWN:
             return State.CANCELLED, "Stopped with the service (--stop-jobs)."
-        case ExitKind.STOPPED:
+        case ExitKind.STOPPED | ExitKind.DISRUPTED:
             return State.CANCELLED, exit_.message or "Cancelled."
         case ExitKind.SIGNAL:
             return State.FAILED, exit_.message or f"The command was ended by signal {exit_.signal}."
@@ -258,7 +275,9 @@ class Trigger(Record):
     parameters: dict[str, str] = Field(default_factory=dict, description="Values of its parameters.")
     cpu_seconds: float | None = Field(None, description="Processor time of all attempts.", examples=[0.25])
     max_memory_bytes: int | None = Field(None, description="Most memory that an attempt used.", examples=[12_582_912])
-    preemption_count: int = Field(0, description="How often it was preempted.", examples=[0])
+    preemption_count: int = Field(
+        0, description="How often it was preempted, or its cluster took its place away.", examples=[0]
+    )
     preempted_by: str | None = Field(None, description="The trigger that took its place last.")
     requested_by: str | None = Field(None, description="Who asked for it.", examples=["api"])
     reason: str | None = Field(None, description="Why it was asked for.", examples=["rerun after a fix"])

@@ -47,7 +47,7 @@ _ENDED = Prepared(
 )
 _CHANGED = (
     "state", "started_at", "finished_at", "ready_at", "lag_ms", "lease_id", "exit_code", "signal", "message",
-    "stop_reason", "cpu_seconds", "max_memory_bytes", "preemption_count",
+    "stop_reason", "cpu_seconds", "max_memory_bytes", "preemption_count", "node",
 )  # fmt: skip
 _CONCLUDE = Prepared(
     sa.update(job_trigger)
@@ -90,6 +90,7 @@ def _conclude_row(row: Any, exit_: Exit, fraction: float) -> Conclusion:
         stop_reason=row.stop_reason and StopReason(row.stop_reason),
         rule=its_job.retry_rule if its_job is not None else RetryRule(),
         fraction=fraction,
+        preemption_count=row.preemption_count,
     )
 
 
@@ -116,6 +117,7 @@ def _concluded(row: Any, exit_: Exit, conclusion: Conclusion) -> dict[str, Any]:
         "b_cpu_seconds": sum(cpu) if cpu else None,
         "b_max_memory_bytes": max(memory, default=None),
         "b_preemption_count": row.preemption_count + (not conclusion.uses_up_retry),
+        "b_node": exit_.node or row.node,
     }
 
 
@@ -130,7 +132,7 @@ def _attempt_row(row: Any, exit_: Exit, conclusion: Conclusion, update: Mapping[
         "signal": exit_.signal,
         "message": conclusion.message,
         "cluster": row.cluster,
-        "node": row.node,
+        "node": update["b_node"],
         "cpu_seconds": exit_.cpu_seconds,
         "max_memory_bytes": exit_.max_memory_bytes,
     }

@@ -1,0 +1,301 @@
+"""The executor of Kubernetes: every attempt is a `batch/v1` Job of its own in one namespace of one cluster.
+
+Never keeps anything that the cluster does not have: after a restart all is read again from the Jobs, and the output
+goes on where our copy ends. Invariants: what is told is of this service's own Jobs, by their labels; a Job is deleted
+only when its attempt's exit was recorded; a cluster that does not answer is told as unreachable and holds up no other.
+
+>>> executor = KubernetesExecutor(name="prod", options={"namespace": "batch"}, **place)   # doctest: +SKIP
+>>> await executor.open(wake)                                                             # doctest: +SKIP
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clickclock.foundation.clock import Clock
+from clickclock.foundation.config import environment
+from clickclock.foundation.errors import ExecutorUnreachable
+from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting, log_file
+from clickclock.scheduler.executors.kubernetes import verdict
+from clickclock.scheduler.executors.kubernetes.access import Access
+from clickclock.scheduler.executors.kubernetes.api import Api, Gone, Object, Refused, Unreachable
+from clickclock.scheduler.executors.kubernetes.attempt import Attempt, Surroundings
+from clickclock.scheduler.executors.kubernetes.manifest import selector
+from clickclock.scheduler.executors.kubernetes.mirror import Mirror
+from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
+from clickclock.scheduler.executors.kubernetes.output import Turns
+from clickclock.scheduler.supervisor.spawn import log_path
+
+OPEN_S_MAX = 5.0
+"""How long `open` waits for the cluster; after that it is unreachable, and goes on being tried."""
+PROBE_EVERY_S = 5.0
+NODES_EVERY_S = 60.0
+PAUSE_S_MIN, PAUSE_S_MAX = 0.2, 10.0
+REQUESTS_MAX = 16
+"""Changes in flight: the API server shares itself out fairly, and who asks for more at once waits there."""
+CLOSE_S_MAX = 5.0
+NOT_OPEN = "The executor is not open."
+
+_log = logging.getLogger(__name__)
+
+
+class KubernetesExecutor:
+    """Runs attempts as Jobs in one namespace."""
+
+    wants_image = True
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        data_dir: Path,
+        node: str,
+        log_bytes_max: int,
+        clock: Clock,
+        options: Mapping[str, Any],
+    ) -> None:
+        """`options` are the cluster's table. Raises pydantic's `ValidationError` with every fault of them."""
+        self.name = name
+        self._options = KubernetesOptions.model_validate(dict(options))
+        self._node = node
+        self._log_bytes_max = log_bytes_max
+        self._clock = clock
+        self._logs = data_dir.absolute() / "logs"
+        self._on_change: Callable[[], None] = lambda: None
+        self._attempts: dict[str, Attempt] = {}
+        self._news: dict[str, None] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._upkeep: set[asyncio.Task[None]] = set()
+        self._removing: dict[str, asyncio.Task[None]] = {}
+        self._forgotten: set[str] = set()
+        """Attempts whose Jobs the cluster may still tell of, since it is told of removals later."""
+        self._api: Api | None = None
+        self._around: Surroundings | None = None
+        self._is_learnt = False
+        self._mirrors: tuple[Mirror, ...] = ()
+        self._trouble: str | None = NOT_OPEN
+        self._nodes: tuple[str, ...] = ()
+
+    async def open(self, on_change: Callable[[], None]) -> None:
+        """Connect, and learn what is there. If that does not work now, it goes on, and `capacity` says why."""
+        self._on_change = on_change
+        self._logs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        opened = asyncio.Event()
+        self._keep(self._connect(opened), "connect")
+        try:
+            async with asyncio.timeout(OPEN_S_MAX):
+                await opened.wait()
+        except TimeoutError:
+            _log.warning("cluster %s: %s", self.name, self._trouble)
+
+    async def start(self, launches: Sequence[Launch]) -> None:
+        """Have Jobs made; each is tried until the API server has taken or refused it. See `Executor.start`."""
+        around = self._surroundings()
+        for launch in launches:
+            there = self._attempts.get(launch.name)
+            if there is not None:
+                there.offer(launch)
+            else:
+                self._forgotten.discard(launch.name)
+                self._add(Attempt(launch.name, around, self._log(launch.name), launch))
+
+    async def observe(self) -> Sequence[Sighting]:
+        """What changed since the last call."""
+        news, self._news = self._news, {}
+        return [self._attempts[name].sighting for name in news if name in self._attempts]
+
+    async def inventory(self) -> Mapping[str, Sighting]:
+        """All attempts; raises `ExecutorUnreachable` while it was not learnt yet what there is."""
+        self._surroundings()
+        return {name: attempt.sighting for name, attempt in self._attempts.items() if attempt.is_ready}
+
+    async def stop(self, names: Sequence[str], grace_s: float) -> None:
+        """Have pods deleted, with a grace period of whole seconds and at least one; see `Executor.stop`."""
+        for name in names:
+            if name in self._attempts:
+                self._attempts[name].stop(grace_s)
+
+    async def forget(self, names: Sequence[str]) -> None:
+        """Remove Jobs whose exits are recorded for good, and with each its pod; that is tried until it is done."""
+        for name in names:
+            attempt = self._attempts.get(name)
+            if attempt is None or attempt.sighting.exit is None:
+                continue
+            del self._attempts[name]
+            if attempt.job is not None and not attempt.is_gone:
+                self._forgotten.add(name)
+                self._remove(name, attempt.job)
+
+    async def read_log(self, name: str, offset: int, limit: int) -> LogChunk | None:
+        """Output from our copy; works without the cluster."""
+        attempt = self._attempts.get(name)
+        ended = self._is_learnt if attempt is None else attempt.sighting.exit is not None
+        return await asyncio.to_thread(log_file.read, str(self._logs), name, offset, limit, ended=ended)
+
+    async def remove_logs(self, names: Sequence[str]) -> None:
+        """Delete our copies."""
+        await asyncio.to_thread(log_file.remove, str(self._logs), names)
+
+    async def capacity(self) -> Capacity:
+        """The configured number, while the cluster answers; and its nodes, if we may see them."""
+        trouble = next((each.trouble for each in self._mirrors if each.trouble is not None), None) or self._trouble
+        return Capacity(self._options.capacity, trouble is None, self._nodes, trouble)
+
+    async def close(self) -> None:
+        """Let go. What was accepted is handed to the cluster before, and what is to be removed is, if it answers."""
+        making = [asyncio.create_task(each.made.wait()) for each in self._attempts.values() if self._is_learnt]
+        if pending := [*making, *self._removing.values()]:
+            await asyncio.wait(pending, timeout=CLOSE_S_MAX)
+        tasks = [*making, *self._tasks.values(), *self._removing.values(), *self._upkeep]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._api is not None:
+            await self._api.close()
+        self._api = self._around = None
+        self._mirrors, self._trouble, self._is_learnt = (), NOT_OPEN, False
+
+    # Keeping up.
+
+    async def _connect(self, opened: asyncio.Event) -> None:
+        """Get access, list what is there, and keep watching."""
+        pause_s = PAUSE_S_MIN
+        while self._api is None:
+            try:
+                self._api = Api(await Access.open(self._options, environment()))
+            except ExecutorUnreachable as error:
+                self._trouble = str(error)
+                opened.set()
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, PAUSE_S_MAX)
+        self._trouble = "The API server has not answered yet."
+        chosen = selector(self._node)
+        jobs = Mirror(self._api, "jobs", chosen, self._hear_job, opened.set)
+        pods = Mirror(self._api, "pods", chosen, self._hear_pod, opened.set)
+        self._mirrors = (jobs, pods)
+        self._around = self._make_surroundings(self._api)
+        # Jobs first: a pod without a known Job is nobody's.
+        self._keep(jobs.run(), "watch jobs")
+        self._keep(self._probe(self._api), "probe")
+        await jobs.listed.wait()
+        self._keep(pods.run(), "watch pods")
+        await pods.listed.wait()
+        self._is_learnt, self._trouble = True, None
+        for attempt in self._attempts.values():
+            self._run(attempt)
+        opened.set()
+
+    async def _probe(self, api: Api) -> None:
+        """Ask now and then: a watch that is silent does not tell whether anybody is there."""
+        nodes_at_s = float("-inf")
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                if loop.time() >= nodes_at_s:
+                    self._nodes = await self._find_nodes(api)
+                    nodes_at_s = loop.time() + NODES_EVERY_S
+                await api.answers()
+                if self._is_learnt:
+                    self._trouble = None
+            except (Unreachable, Refused) as error:
+                if self._trouble != str(error):
+                    _log.warning("cluster %s: %s", self.name, error)
+                self._trouble = str(error)
+            await asyncio.sleep(PROBE_EVERY_S)
+
+    async def _find_nodes(self, api: Api) -> tuple[str, ...]:
+        """The cluster's nodes; none, where we may not see them."""
+        try:
+            return tuple(sorted(await api.nodes()))
+        except Refused:
+            return ()
+
+    def _hear_job(self, job: Object, removed: bool) -> None:
+        name = verdict.attempt_of(job)
+        if name is None:
+            return
+        attempt = self._attempts.get(name)
+        if name in self._forgotten:
+            if removed:
+                self._forgotten.discard(name)
+        elif attempt is not None:
+            attempt.hear_job(job, removed=removed)
+        elif not removed and self._around is not None:
+            attempt = Attempt(name, self._around, self._log(name))
+            attempt.hear_job(job, removed=False)
+            self._add(attempt)
+
+    def _hear_pod(self, pod: Object, removed: bool) -> None:
+        attempt = self._attempts.get(verdict.attempt_of(pod) or "")
+        if attempt is not None:
+            attempt.hear_pod(pod, removed=removed)
+
+    def _add(self, attempt: Attempt) -> None:
+        self._attempts[attempt.name] = attempt
+        if self._is_learnt:
+            self._run(attempt)
+
+    def _run(self, attempt: Attempt) -> None:
+        task = asyncio.create_task(attempt.run(), name=f"{self.name}: {attempt.name}")
+        self._tasks[attempt.name] = task
+        task.add_done_callback(lambda ended: self._ran(attempt, ended))
+
+    def _ran(self, attempt: Attempt, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(attempt.name, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Nothing is concluded from a fault of ours: it is looked at again, from what the cluster says.
+            _log.error("attempt %s: %s", attempt.name, error, exc_info=error)
+            asyncio.get_running_loop().call_later(PAUSE_S_MAX, self._run_again, attempt)
+
+    def _run_again(self, attempt: Attempt) -> None:
+        if self._is_learnt and self._attempts.get(attempt.name) is attempt:
+            self._run(attempt)
+
+    def _remove(self, name: str, job: Object) -> None:
+        task = asyncio.create_task(self._delete(job["metadata"]), name=f"{self.name}: remove {name}")
+        self._removing[name] = task
+        task.add_done_callback(lambda _: self._removing.pop(name, None))
+
+    async def _delete(self, meta: Mapping[str, Any]) -> None:
+        around, pause_s = self._surroundings(), PAUSE_S_MIN
+        while True:
+            try:
+                async with around.requests:
+                    await around.api.delete("jobs", meta["name"], uid=meta["uid"], propagationPolicy="Background")
+                return
+            except (Unreachable, Refused, Gone) as error:
+                _log.warning("cluster %s: %s", self.name, error)
+                await asyncio.sleep(pause_s * (0.5 + random.random()))
+                pause_s = min(2 * pause_s, PAUSE_S_MAX)
+
+    def _tell(self, sighting: Sighting) -> None:
+        self._news[sighting.name] = None
+        self._on_change()
+
+    def _keep(self, work: Coroutine[Any, Any, None], what: str) -> None:
+        task = asyncio.create_task(work, name=f"{self.name}: {what}")
+        self._upkeep.add(task)
+        task.add_done_callback(self._upkeep.discard)
+
+    def _make_surroundings(self, api: Api) -> Surroundings:
+        return Surroundings(
+            api=api,
+            options=self._options,
+            clock=self._clock,
+            node=self._node,
+            log_bytes_max=self._log_bytes_max,
+            requests=asyncio.Semaphore(REQUESTS_MAX),
+            turns=Turns(),
+            tell=self._tell,
+        )
+
+    def _surroundings(self) -> Surroundings:
+        if self._around is None or not self._is_learnt:
+            raise ExecutorUnreachable(self._trouble)
+        return self._around
+
+    def _log(self, name: str) -> Path:
+        return Path(log_path(str(self._logs), name))

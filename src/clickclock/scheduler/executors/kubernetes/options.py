@@ -1,0 +1,108 @@
+"""What a cluster's table says: the options of `[clusters.NAME]` with `executor = "kubernetes"`.
+
+Never reads a file and never asks the cluster whether a name is known there. Invariants: all faults of the table are
+told together, each by its place; what the executor relies on cannot be overridden by `pod_template`.
+
+>>> KubernetesOptions(namespace="batch").capacity
+100
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+
+from clickclock.scheduler.job import PullPolicy
+
+DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+ATTEMPT_CONTAINER = "main"
+"""The container that runs the command."""
+RELIED_ON = {
+    "spec": ("restartPolicy", "activeDeadlineSeconds", "terminationGracePeriodSeconds"),
+    ATTEMPT_CONTAINER: ("command", "args"),
+}
+"""What a template may not say: by these an attempt runs once, and ends when it should."""
+
+
+class Toleration(BaseModel):
+    """A taint that pods may be placed in spite of, as in `v1.Toleration`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    key: str | None = None
+    operator: Literal["Exists", "Equal"] | None = None
+    value: str | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    toleration_seconds: int | None = Field(None, alias="tolerationSeconds")
+
+
+class PriorityClass(BaseModel):
+    """The `PriorityClass` of jobs whose priority is at least `priority_min`, and whose `preemption` is as said."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1, description="The class, which must be there in the cluster.")
+    priority_min: int = Field(0, ge=0, le=100, description="Jobs of at least this priority.")
+    preemption: bool | None = Field(None, description="Only jobs that may be preempted, or may not; all if not given.")
+
+
+class KubernetesOptions(BaseModel):
+    """One namespace of one cluster, as a place to run attempts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    namespace: DnsLabel | None = Field(None, description="The namespace; that of the context or the pod if not given.")
+    kubeconfig: Path | None = Field(None, description="A kubeconfig file; the pod's own service account if not given.")
+    context: str | None = Field(
+        None, min_length=1, description="The context of the file; its current one if not given."
+    )
+    capacity: int = Field(100, ge=1, le=100_000, description="Attempts that run there at once.")
+    environment: dict[str, str] = Field({}, description="Variables of every attempt; the job's own win.")
+    service_account: DnsLabel | None = Field(None, description="The service account of pods.")
+    service_account_token: bool = Field(False, description="Whether pods get that account's token.")
+    image_pull_secrets: tuple[str, ...] = Field((), description="Secrets with credentials of registries.")
+    pull_policy: PullPolicy | None = Field(
+        None, description="When images are pulled; as Kubernetes decides if neither job nor cluster says it."
+    )
+    node_selector: dict[str, str] = Field({}, description="Labels that a node must have.")
+    tolerations: tuple[Toleration, ...] = Field((), description="Taints that pods tolerate.")
+    preemptible_node_selector: dict[str, str] = Field(
+        {}, description="Labels that a node must have besides, for jobs that may be preempted."
+    )
+    preemptible_tolerations: tuple[Toleration, ...] = Field(
+        (), description="Taints that the pods of jobs that may be preempted tolerate besides."
+    )
+    priority_classes: tuple[PriorityClass, ...] = Field(
+        (), description="Which class a job's priority becomes; none if not given."
+    )
+    pod_template: dict[str, Any] = Field({}, description="Laid over the pod template that is made of a job.")
+    start_deadline_s: float = Field(
+        45.0,
+        gt=0,
+        le=86_400,
+        description="Seconds that a pod may be unschedulable, or its image or configuration amiss.",
+    )
+    node_lost_after_s: float = Field(
+        300.0, gt=0, le=86_400, description="Seconds after which a pod on a node that does not answer is given up."
+    )
+    keep_finished_s: int = Field(
+        604_800, ge=3600, description="Net: seconds after which Kubernetes removes an ended Job that we did not."
+    )
+
+    @field_validator("pod_template")
+    @classmethod
+    def _refuse_what_is_relied_on(cls, template: dict[str, Any]) -> dict[str, Any]:
+        if unknown := sorted(template.keys() - {"metadata", "spec"}):
+            raise ValueError(f"a pod template has metadata and spec, not {', '.join(unknown)}")
+        spec = template.get("spec", {})
+        containers = spec.get("containers", []) if isinstance(spec, dict) else None
+        if not isinstance(containers, list) or not isinstance(template.get("metadata", {}), dict):
+            raise ValueError("metadata and spec are tables, and spec.containers is an array of tables")
+        main: dict[str, Any] = next((c for c in containers if c.get("name") == ATTEMPT_CONTAINER), {})
+        said = [name for name in RELIED_ON["spec"] if name in spec]
+        said += [f"containers.{ATTEMPT_CONTAINER}.{name}" for name in RELIED_ON[ATTEMPT_CONTAINER] if name in main]
+        if said:
+            raise ValueError(f"{', '.join(said)} cannot be overridden: the job decides it")
+        if nameless := sum("name" not in container for container in containers):
+            raise ValueError(f"{nameless} of its containers have no name; `{ATTEMPT_CONTAINER}` is the job's own")
+        return template

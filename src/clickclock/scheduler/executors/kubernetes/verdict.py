@@ -1,0 +1,324 @@
+"""What a Job and its pod say of an attempt: that it runs, why it does not begin, or how it ended.
+
+Never talks to a cluster, and reads no clock. Invariants: an exit is one only when no pod of the Job can run any more;
+what we ended ourselves (`Ending`) is told apart from what the cluster took away, and that from what somebody deleted.
+
+>>> standing({"metadata": {}, "spec": {}, "status": {}}, None).exit is None
+True
+"""
+
+import json
+import signal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from clickclock.foundation.record import rfc3339
+from clickclock.scheduler.executors.kubernetes.manifest import (
+    ATTEMPT,
+    CREATED_AT,
+    ENDING,
+    NODE,
+    TIMEOUT_S,
+    node_label,
+)
+from clickclock.scheduler.executors.kubernetes.options import ATTEMPT_CONTAINER
+from clickclock.scheduler.trigger import Exit, ExitKind
+
+Object = dict[str, Any]
+
+DISRUPTIONS = {
+    "PreemptionByScheduler": "The scheduler of Kubernetes preempted the pod for one of a higher priority",
+    "DeletionByTaintManager": "The node {node} was lost, or tainted so that the pod could not stay",
+    "EvictionByEvictionAPI": "The pod was evicted, as when a node is drained",
+    "TerminationByKubelet": "The node {node} ended the pod: it ran short of something, shuts down, or preempted it",
+    "DeletionByPodGC": "The node {node} is gone, and its pod with it",
+}
+"""The reasons of the condition `DisruptionTarget`: what the cluster did, as Kubernetes documents them."""
+HOPELESS = frozenset({"InvalidImageName", "ErrImageNeverPull"})
+AMISS = HOPELESS | {
+    "ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed",
+    "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CreatePodSandboxError",
+}  # fmt: skip
+"""Reasons for which a container waits and will go on waiting, unless somebody mends something."""
+NEVER_RAN = frozenset({"StartError", "ContainerCannotRun"})
+"""Reasons of a container that ended without ever having run: its command could not be executed."""
+_SIGNAL_CODES = 128
+_SECOND = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """We ended the attempt: as what, when, and what there is to say. Kept on the Job, so that a restart knows."""
+
+    kind: ExitKind
+    at: datetime
+    message: str | None = None
+
+    def render(self) -> str:
+        return json.dumps({"kind": self.kind, "at": rfc3339(self.at), "message": self.message})
+
+    @staticmethod
+    def of(job: Object) -> "Ending | None":
+        text = _annotations(job).get(ENDING)
+        if text is None:
+            return None
+        said = json.loads(text)
+        return Ending(ExitKind(said["kind"]), datetime.fromisoformat(said["at"]), said["message"])
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a pod does not begin, in the cluster's own words; `is_hopeless` when waiting cannot help."""
+
+    message: str
+    is_hopeless: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where an attempt stands. Times are the cluster's, in whole seconds."""
+
+    node: str = ""
+    started_at: datetime | None = None
+    exit: Exit | None = None
+    trouble: Trouble | None = None
+
+
+def attempt_of(thing: Object) -> str | None:
+    """The attempt that a Job or a pod belongs to."""
+    return _annotations(thing).get(ATTEMPT)
+
+
+def is_of(job: Object, node: str) -> bool:
+    """Whether a Job belongs to the service of that node."""
+    return (job["metadata"].get("labels") or {}).get(NODE) == node_label(node)
+
+
+def created_at(job: Object) -> datetime:
+    """When we made the Job, to the millisecond, by our clock."""
+    return datetime.fromisoformat(_annotations(job)[CREATED_AT])
+
+
+def timeout_s(job: Object) -> float | None:
+    """How long its command may run."""
+    said = _annotations(job).get(TIMEOUT_S)
+    return None if said is None else float(said)
+
+
+def generation(job: Object) -> int:
+    """Of two versions of a Job, the one of the later generation has the later spec."""
+    return int(job["metadata"].get("generation") or 0)
+
+
+def finer(moment: datetime, seen_at: datetime, earliest: datetime) -> datetime:
+    """Kubernetes tells times in whole seconds: within that second, the moment we heard of it is nearest the truth."""
+    if moment <= seen_at < moment + 2 * _SECOND:
+        moment = min(seen_at, moment + _SECOND - timedelta(milliseconds=1))
+    return max(moment, earliest)
+
+
+def standing(job: Object, pod: Object | None, *, pod_gone: bool = False) -> Standing:
+    """Judge a Job and its pod; with `pod_gone`, `pod` is what was last known of one that was removed."""
+    ending = Ending.of(job)
+    if pod is None:
+        return Standing(exit=_without_pod(job, ending, None), trouble=_trouble_of_job(job))
+    node = pod["spec"].get("nodeName") or ""
+    status = pod.get("status") or {}
+    state = _container(status).get("state") or {}
+    finished = state.get("terminated")
+    started_at = _started_at(state)
+    if finished is not None or status.get("phase") in {"Failed", "Succeeded"}:
+        exit_ = _ended(pod, finished or {}, ending, node, started_at)
+        return Standing(node, started_at, exit_)
+    if pod_gone:
+        return Standing(node, started_at, _without_pod(job, ending, pod))
+    return Standing(node, started_at, None, _trouble_of_pod(pod, state))
+
+
+def ending_since(pod: Object) -> datetime | None:
+    """When a pod that is being deleted should have ended; None if it is not."""
+    return _moment(pod["metadata"].get("deletionTimestamp"))
+
+
+def given_up(job: Object, pod: Object, now: datetime) -> Exit:
+    """The exit of an attempt whose node does not answer any more, so that nobody says how it ended."""
+    node = pod["spec"].get("nodeName") or "its node"
+    unheard = f"{node} did not say how the attempt ended, and was not waited for any longer."
+    ending, taken = Ending.of(job), disruption(pod)
+    if ending is not None:
+        return Exit(ending.kind, now, message=" ".join(filter(None, (ending.message, unheard))))
+    if taken is not None:
+        return Exit(ExitKind.DISRUPTED, now, message=f"{taken}; {unheard}")
+    return Exit(ExitKind.LOST, now, message=f"The pod was deleted by somebody else; {unheard}")
+
+
+def disruption(pod: Object) -> str | None:
+    """What the cluster did to a pod, in a sentence without its stop; None if it did nothing."""
+    for condition in (pod.get("status") or {}).get("conditions") or []:
+        if condition["type"] == "DisruptionTarget" and condition["status"] == "True":
+            node = pod["spec"].get("nodeName") or "its node"
+            reason, words = condition.get("reason") or "DisruptionTarget", condition.get("message")
+            sentence = DISRUPTIONS.get(reason, "The cluster took the pod away").format(node=node)
+            return f"{sentence} ({reason}{f': {words}' if words else ''})"
+    return None
+
+
+def vanished(job: Object, pod: Object | None, now: datetime) -> Exit:
+    """The exit of an attempt whose Job somebody deleted; `pod` is what was last seen of it."""
+    ending = Ending.of(job)
+    last = None if pod is None else standing(job, pod)
+    if last is not None and last.exit is not None:
+        return last.exit
+    if ending is not None:
+        return _ended_by_us(ending, {}, None)
+    words = None if pod is None else disruption(pod)
+    if words is not None:
+        return Exit(ExitKind.DISRUPTED, now, message=f"{words}.")
+    name = job["metadata"]["name"]
+    return Exit(ExitKind.LOST, now, message=f"The Job {name} was deleted by somebody else; how it ended is unknown.")
+
+
+def last_words(events: Iterable[Object]) -> str | None:
+    """The message of the newest warning among events."""
+    warnings = [each for each in events if each.get("type") == "Warning" and each.get("message")]
+    newest = max(warnings, key=lambda each: each.get("lastTimestamp") or each.get("eventTime") or "", default=None)
+    return None if newest is None else f"{newest.get('reason')}: {newest['message']}"
+
+
+def _without_pod(job: Object, ending: Ending | None, last: Object | None) -> Exit | None:
+    status = job.get("status") or {}
+    if status.get("active") or status.get("terminating"):
+        return None
+    met = {each["type"]: each for each in status.get("conditions") or [] if each["status"] == "True"}
+    over = met.get("Complete") or met.get("Failed")
+    if ending is not None:
+        # Suspended says that the controller has seen our wish: it makes no pod any more.
+        return _ended_by_us(ending, {}, None) if over or "Suspended" in met else None
+    if over is None:
+        return None
+    at = datetime.fromisoformat(over["lastTransitionTime"])
+    if over["type"] == "Complete":
+        return Exit(ExitKind.CODE, at, code=0, message="Its pod was removed before its output was read.")
+    reason, words = over.get("reason"), over.get("message") or ""
+    if reason == "DeadlineExceeded":
+        return Exit(ExitKind.TIMEOUT, at, message=f"Kubernetes ended it: {words}.")
+    taken = None if last is None else disruption(last)
+    if taken is not None or reason == "PodFailurePolicy":
+        return Exit(ExitKind.DISRUPTED, at, message=f"{taken or f'The cluster took the pod away: {words}'}.")
+    return Exit(ExitKind.LOST, at, message=f"Its pod was removed before it told its exit ({reason}: {words}).")
+
+
+def _ended(
+    pod: Object, finished: Mapping[str, Any], ending: Ending | None, node: str, started_at: datetime | None
+) -> Exit | None:
+    status = pod["status"]
+    at = _moment(finished.get("finishedAt")) or _moment(pod["metadata"].get("deletionTimestamp"))
+    at = at or _last_change(pod)
+    if ending is not None:
+        return _ended_by_us(ending, finished, started_at, at)
+    code = finished.get("exitCode")
+    if status.get("phase") == "Succeeded" or code == 0:
+        return Exit(ExitKind.CODE, at, started_at, code=0)
+    taken = disruption(pod)
+    if taken is not None:
+        return Exit(ExitKind.DISRUPTED, at, started_at, message=f"{taken}.")
+    if finished.get("reason") == "ContainerStatusUnknown":
+        return Exit(
+            ExitKind.LOST, at, started_at, message=f"{node} does not know how it ended: {finished.get('message')}"
+        )
+    if finished.get("reason") in NEVER_RAN or (code == _SIGNAL_CODES and started_at is None):
+        return Exit(ExitKind.NOT_STARTED, at, message=_why_not_started(str(finished.get("message") or "")))
+    if status.get("reason") == "DeadlineExceeded":
+        return Exit(ExitKind.TIMEOUT, at, started_at, message=f"Kubernetes ended it: {status.get('message')}.")
+    if code is None:
+        words = " ".join(str(status[name]) for name in ("reason", "message") if status.get(name))
+        kind = ExitKind.NOT_STARTED if started_at is None else ExitKind.LOST
+        return Exit(kind, at, started_at, message=f"The pod failed on {node}: {words or 'no reason given'}.")
+    if pod["metadata"].get("deletionTimestamp"):
+        message = f"The pod was deleted by somebody else, and ended with exit code {code}."
+        return Exit(ExitKind.LOST, at, started_at, message=message)
+    if finished.get("reason") == "OOMKilled":
+        message = "The command used more memory than its limit and was killed (OOMKilled)."
+        return Exit(ExitKind.SIGNAL, at, started_at, signal=signal.SIGKILL, message=message)
+    return _by_itself(finished, at, started_at)
+
+
+def _by_itself(finished: Mapping[str, Any], at: datetime, started_at: datetime | None) -> Exit:
+    number = _signal_in(finished)
+    if number is not None:
+        return Exit(ExitKind.SIGNAL, at, started_at, signal=number)
+    return Exit(ExitKind.CODE, at, started_at, code=finished["exitCode"])
+
+
+def _ended_by_us(
+    ending: Ending, finished: Mapping[str, Any], started_at: datetime | None, at: datetime | None = None
+) -> Exit:
+    number = _signal_in(finished)
+    code = None if number is not None else finished.get("exitCode")
+    if ending.kind is ExitKind.NOT_STARTED or finished.get("reason") in NEVER_RAN:
+        number = code = None
+    return Exit(ending.kind, at or ending.at, started_at, code=code, signal=number, message=ending.message)
+
+
+def _signal_in(finished: Mapping[str, Any]) -> int | None:
+    """The signal that ended a container. A shell says it as an exit code over 128, and so do container engines."""
+    number = finished.get("signal") or (finished.get("exitCode") or 0) - _SIGNAL_CODES
+    return number if number in {each.value for each in signal.Signals} else None
+
+
+def _why_not_started(words: str) -> str:
+    if "permission denied" in words:
+        return f"The command is not executable: {words}"
+    return f"The command could not be started: {words or 'no reason given'}"
+
+
+def _trouble_of_pod(pod: Object, state: Mapping[str, Any]) -> Trouble | None:
+    if pod["metadata"].get("deletionTimestamp"):
+        return None
+    waiting = state.get("waiting") or {}
+    if (reason := waiting.get("reason")) in AMISS:
+        words = f": {waiting['message']}" if waiting.get("message") else ""
+        return Trouble(f"{reason}{words}", reason in HOPELESS)
+    for condition in (pod.get("status") or {}).get("conditions") or []:
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return Trouble(f"{condition.get('reason')}: {condition.get('message')}")
+    return None
+
+
+def _trouble_of_job(job: Object) -> Trouble | None:
+    """No pod yet: for a moment that is as it should be, and the caller waits longer than that."""
+    status = job.get("status") or {}
+    over = any(each["status"] == "True" for each in status.get("conditions") or [])
+    return None if over or status.get("active") or Ending.of(job) else Trouble("Kubernetes has made no pod for the Job")
+
+
+def _started_at(state: Mapping[str, Any]) -> datetime | None:
+    known: Mapping[str, Any] = state.get("running") or state.get("terminated") or {}
+    if known.get("reason") in NEVER_RAN:
+        return None
+    return _moment(known.get("startedAt"))
+
+
+def _moment(text: str | None) -> datetime | None:
+    """An instant; container engines say 1970 for one that there was not."""
+    moment = None if text is None else datetime.fromisoformat(text)
+    return None if moment is None or moment.timestamp() <= timedelta(days=1).total_seconds() else moment
+
+
+def _last_change(pod: Object) -> datetime:
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    times = [moment for each in conditions if (moment := _moment(each.get("lastTransitionTime")))]
+    return max(times, default=datetime.fromisoformat(pod["metadata"]["creationTimestamp"]))
+
+
+def _container(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    for each in status.get("containerStatuses") or []:
+        if each["name"] == ATTEMPT_CONTAINER:
+            return dict(each)
+    return {}
+
+
+def _annotations(thing: Object) -> Mapping[str, str]:
+    return thing["metadata"].get("annotations") or {}

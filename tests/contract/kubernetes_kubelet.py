@@ -1,0 +1,299 @@
+"""The kubelets of the double: pods as processes of this machine, with the statuses that containerd is known to give.
+
+Never tells a status that a real kubelet would not: times in whole seconds, an exit as a code, a command that cannot be
+executed as `StartError` with runc's words. Invariant: what a pod started ends with it.
+
+>>> Kubelet(double, folder)   # doctest: +SKIP
+"""
+
+import asyncio
+import base64
+import contextlib
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.contract.kubernetes_double import KubernetesDouble
+
+Object = dict[str, Any]
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+IMAGE = re.compile(r"[a-z0-9./:@_-]+")
+_REFERENCE = re.compile(r"\$(?:\$|\(([^()]*)\))")
+_UNITS = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+
+
+def _stamp(moment: datetime | None = None) -> str:
+    return (moment or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def expand(text: str, variables: dict[str, str]) -> str:
+    """`$(NAME)` and `$$`, as Kubernetes documents them for commands, arguments and variables."""
+    return _REFERENCE.sub(lambda found: "$" if found[1] is None else variables.get(found[1], found[0]), text)
+
+
+@dataclass
+class Running:
+    """A pod's process."""
+
+    process: "subprocess.Popen[bytes]"
+    watch: int
+    started: str
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Kubelet:
+    """Runs the pods of all nodes."""
+
+    def __init__(self, double: "KubernetesDouble", folder: Path) -> None:
+        self._double = double
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._running: dict[str, Running] = {}
+        self._silent: set[str] = set()
+        self.starts: list[str] = []
+        """The attempts of pods that were run, in order."""
+        self.history: dict[str, dict[str, Object]] = {}
+
+    def close(self) -> None:
+        """End all pods."""
+        for name, running in list(self._running.items()):
+            self._end(name, running)
+
+    # A pod's way.
+
+    def place(self, pod: Object) -> None:
+        """Schedule it, or not; then run it."""
+        if self._double.unschedulable is not None:
+            self._condition(pod, "PodScheduled", "False", "Unschedulable", self._double.unschedulable)
+            self._put(pod)
+            return
+        pod["spec"]["nodeName"] = self._double.next_node()
+        self._condition(pod, "PodScheduled", "True", None, None)
+        self._put(pod)
+        asyncio.get_running_loop().call_soon(self.try_to_run, pod["metadata"]["name"])
+
+    def try_to_run(self, name: str) -> None:
+        """Pull the image, make the container, start it."""
+        pod = self._double.things["pods"].get(name)
+        if pod is None or name in self._running or pod["metadata"].get("deletionTimestamp"):
+            return
+        container = pod["spec"]["containers"][0]
+        fault = self._double.image_faults.get(container["image"])
+        if IMAGE.fullmatch(container["image"]) is None:
+            fault = ("InvalidImageName", f'couldn\'t parse image name "{container["image"]}": invalid reference format')
+        try:
+            variables = self._variables(container)
+        except KeyError as missing:
+            fault = ("CreateContainerConfigError", f"secret {missing.args[0]} not found")
+        if fault is not None:
+            self._wait(pod, *fault)
+            asyncio.get_running_loop().call_later(0.05, self.try_to_run, name)
+            return
+        self._start(pod, container, variables)
+
+    def _variables(self, container: Object) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for each in container.get("env", ()):
+            if "valueFrom" in each:
+                said = each["valueFrom"]["secretKeyRef"]
+                secret = self._double.things["secrets"].get(said["name"])
+                if secret is None:
+                    raise KeyError(f'"{said["name"]}"')
+                found[each["name"]] = base64.b64decode(secret["data"][said["key"]]).decode()
+            else:
+                found[each["name"]] = expand(each.get("value", ""), found)
+        return found
+
+    def _start(self, pod: Object, container: Object, variables: dict[str, str]) -> None:
+        name = pod["metadata"]["name"]
+        environment = {"PATH": DEFAULT_PATH, "HOSTNAME": name, **variables}
+        argv = [expand(word, environment) for word in container["command"]]
+        program = argv[0] if "/" in argv[0] else shutil.which(argv[0], path=environment["PATH"])
+        if program is None or not Path(program).exists():
+            words = (
+                "executable file not found in $PATH"
+                if program is None
+                else f"stat {program}: no such file or directory"
+            )
+            self._start_error(pod, f'exec: "{argv[0]}": {words}')
+            return
+        if not os.access(program, os.X_OK):
+            self._start_error(pod, f'exec: "{argv[0]}": permission denied')
+            return
+        self.starts.append(pod["metadata"]["annotations"]["clickclock/attempt-name"])
+        limits = container.get("resources", {}).get("limits", {})
+        with (self._folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                argv, executable=program, env=environment, cwd=self._directory(name, container.get("workingDir", "/")),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+                preexec_fn=_limit(limits),  # noqa: PLW1509 - it sets limits and takes no lock
+            )  # fmt: skip
+        running = Running(process, os.pidfd_open(process.pid), _stamp())
+        self._running[name] = running
+        asyncio.get_running_loop().add_reader(running.watch, self._ended, name)
+        pod["status"] |= {"phase": "Running", "startTime": running.started}
+        self._state(pod, {"running": {"startedAt": running.started}})
+
+    def _directory(self, name: str, wanted: str) -> Path:
+        """A working directory that is not there is made, in the container's own files."""
+        there = Path(wanted)
+        if there.is_dir():
+            return there
+        made = self._folder / f"{name}.files" / wanted.lstrip("/")
+        made.mkdir(parents=True)
+        return made
+
+    def _start_error(self, pod: Object, words: str) -> None:
+        self.starts.append(pod["metadata"]["annotations"]["clickclock/attempt-name"])
+        message = (
+            "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create "
+            f"failed: unable to start container process: error during container init: {words}"
+        )
+        pod["status"]["phase"] = "Failed"
+        self._state(pod, {"terminated": {"exitCode": 128, "reason": "StartError", "message": message,
+                                         "startedAt": "1970-01-01T00:00:00Z", "finishedAt": _stamp()}})  # fmt: skip
+
+    def _wait(self, pod: Object, reason: str, message: str) -> None:
+        self._state(pod, {"waiting": {"reason": reason, "message": message}})
+
+    def _ended(self, name: str) -> None:
+        running = self._running.pop(name)
+        asyncio.get_running_loop().remove_reader(running.watch)
+        os.close(running.watch)
+        self._kill_group(running)
+        code = running.process.wait()
+        running.changed.set()
+        pod = self._double.things["pods"].get(name)
+        if pod is None or name in self._silent:
+            return
+        code = code if code >= 0 else 128 - code
+        pod["status"]["phase"] = "Failed" if code else "Succeeded"
+        finished = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": running.started,
+                    "finishedAt": _stamp(), "containerID": f"containerd://{name}"}  # fmt: skip
+        self._state(pod, {"terminated": finished})
+        if pod["metadata"].get("deletionTimestamp"):
+            self._remove(name)
+
+    def delete(self, pod: Object, grace_s: int | None) -> None:
+        """SIGTERM to its first process, and SIGKILL to all when the grace period is over."""
+        name = pod["metadata"]["name"]
+        seconds = pod["spec"]["terminationGracePeriodSeconds"] if grace_s is None else grace_s
+        before = pod["metadata"].get("deletionGracePeriodSeconds")
+        if before is None or seconds < before:
+            pod["metadata"]["deletionGracePeriodSeconds"] = seconds
+            pod["metadata"]["deletionTimestamp"] = _stamp(datetime.now(UTC) + timedelta(seconds=seconds))
+            self._put(pod)
+        running = self._running.get(name)
+        if name in self._silent:
+            return
+        if running is None:
+            self._remove(name)
+            return
+        if before is None:
+            running.process.send_signal(signal.SIGTERM)
+        asyncio.get_running_loop().call_later(seconds, self._kill_group, running)
+
+    def _remove(self, name: str) -> None:
+        pod = self._double.things["pods"].get(name)
+        if pod is not None:
+            self._double.put("pods", pod, "DELETED")
+            self._double.sync_job(pod["metadata"]["ownerReferences"][0]["name"])
+
+    # What the cluster does to pods.
+
+    def disrupt(self, name: str, reason: str, message: str) -> None:
+        """The condition `DisruptionTarget`, and then the end."""
+        pod = self._double.things["pods"][name]
+        self._condition(pod, "DisruptionTarget", "True", reason, message)
+        self._put(pod)
+        running = self._running.get(name)
+        if reason == "TerminationByKubelet" and running is not None:
+            running.process.send_signal(signal.SIGTERM)
+        else:
+            self.delete(pod, 1)
+
+    def lose(self, name: str) -> None:
+        """Its node says nothing any more."""
+        self._silent.add(name)
+        self.disrupt(name, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
+
+    def collect(self, name: str) -> None:
+        """The node object was removed: the collector of garbage fails its pods and removes them."""
+        pod = self._double.things["pods"][name]
+        pod["status"]["phase"] = "Failed"
+        self._put(pod)
+        self._remove(name)
+
+    # Logs.
+
+    def has_log(self, name: str) -> bool:
+        """Whether its container has ever run."""
+        return (self._folder / f"{name}.log").exists()
+
+    async def read_log(self, name: str, *, follow: bool) -> AsyncIterator[bytes]:
+        """Its output from the first byte; with `follow` until its end."""
+        with (self._folder / f"{name}.log").open("rb") as file:
+            while True:
+                running = self._running.get(name)
+                while piece := file.read(65_536):
+                    yield piece
+                if not follow or running is None:
+                    return
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(running.changed.wait(), 0.01)
+
+    # Statuses.
+
+    def _state(self, pod: Object, state: Object) -> None:
+        container = pod["spec"]["containers"][0]
+        pod["status"]["containerStatuses"] = [
+            {"name": container["name"], "image": container["image"], "imageID": "", "restartCount": 0,
+             "ready": "running" in state, "state": state}
+        ]  # fmt: skip
+        self._put(pod)
+
+    def _condition(self, pod: Object, kind: str, status: str, reason: str | None, message: str | None) -> None:
+        others = [each for each in pod["status"].get("conditions", ()) if each["type"] != kind]
+        said = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": _stamp()}
+        pod["status"]["conditions"] = [*others, {key: value for key, value in said.items() if value is not None}]
+
+    def _put(self, pod: Object) -> None:
+        self._double.put("pods", pod)
+        self._double.sync_job(pod["metadata"]["ownerReferences"][0]["name"])
+
+    def _end(self, name: str, running: Running) -> None:
+        self._kill_group(running)
+        running.process.wait()
+        asyncio.get_running_loop().remove_reader(running.watch)
+        os.close(running.watch)
+        del self._running[name]
+
+    @staticmethod
+    def _kill_group(running: Running) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(running.process.pid, signal.SIGKILL)
+
+
+def _limit(limits: dict[str, str]) -> Callable[[], None]:
+    """What holds the process to its limits: of processor time by whole cores, of memory by what it may write."""
+    memory, cpu = limits.get("memory"), limits.get("cpu")
+
+    def apply() -> None:
+        if memory is not None:
+            unit = memory.lstrip("0123456789")
+            size = int(memory.removesuffix(unit)) * _UNITS[unit]
+            resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+        if cpu is not None:
+            cores = -(-int(cpu.removesuffix("m")) // 1000)
+            os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+
+    return apply

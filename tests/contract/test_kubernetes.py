@@ -1,0 +1,445 @@
+"""What only a cluster does to attempts, and what the executor of Kubernetes makes of it: on the double of a cluster."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from clickclock.foundation.clock import SystemClock
+from clickclock.foundation.errors import ExecutorUnreachable
+from clickclock.foundation.ids import new_id
+from clickclock.scheduler.executors import Launch, Sighting
+from clickclock.scheduler.executors.kubernetes import KubernetesExecutor
+from clickclock.scheduler.executors.kubernetes.manifest import job_of
+from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
+from clickclock.scheduler.trigger import Exit, ExitKind
+from tests.contract.kubernetes_double import NAMESPACE, ROOT, Answered, KubernetesDouble
+
+DEADLINE_S = 20.0
+IMAGE = "example.com/tools:1"
+
+
+class Place:
+    """An executor on a double, and what it told."""
+
+    def __init__(self, double: KubernetesDouble, folder: Path, **options: Any) -> None:
+        self.double = double
+        self._folder = folder
+        self._options = options
+        self._changed = asyncio.Event()
+        self.seen: dict[str, Sighting] = {}
+        self.executor = self._build()
+
+    def _build(self) -> KubernetesExecutor:
+        return KubernetesExecutor(
+            name="cluster",
+            data_dir=self._folder,
+            node="host-1",
+            log_bytes_max=100_000,
+            clock=SystemClock(),
+            options={"kubeconfig": str(self.double.kubeconfig), **self._options},
+        )
+
+    async def open(self) -> None:
+        await self.executor.open(self._changed.set)
+
+    async def reopen(self) -> None:
+        await self.executor.close()
+        self.executor = self._build()
+        self.seen.clear()
+        await self.open()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                self._changed.clear()
+                self.seen.update({each.name: each for each in await self.executor.observe()})
+                if condition():
+                    return
+                try:
+                    await asyncio.wait_for(self._changed.wait(), 0.02)
+                except TimeoutError:
+                    continue
+
+    async def start(self, script: str, **fields: Any) -> str:
+        launch = Launch(
+            f"{new_id()}-1",
+            ("/bin/sh", "-c", script),
+            **{"image": IMAGE, "application": "shop", "job_name": "x", **fields},
+        )
+        await self.executor.start([launch])
+        return launch.name
+
+    async def running(self, script: str, **fields: Any) -> tuple[str, str]:
+        """An attempt that runs: its name, and its pod's."""
+        name = await self.start(script, **fields)
+        await self.until(lambda: name in self.seen and self.seen[name].started_at is not None)
+        return name, self.pod_of(name)
+
+    def pod_of(self, name: str) -> str:
+        (pod,) = [
+            each for each in self.double.pods() if each["metadata"]["annotations"]["clickclock/attempt-name"] == name
+        ]
+        return str(pod["metadata"]["name"])
+
+    async def end(self, name: str) -> Exit:
+        await self.until(lambda: name in self.seen and self.seen[name].exit is not None)
+        ending = self.seen[name].exit
+        assert ending is not None
+        return ending
+
+    async def output(self, name: str) -> bytes:
+        chunk = await self.executor.read_log(name, 0, 1_000_000)
+        assert chunk is not None
+        return chunk.data
+
+    async def printed(self, name: str, text: bytes) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                chunk = await self.executor.read_log(name, 0, 1_000_000)
+                if chunk is not None and text in chunk.data:
+                    return
+                await self.until(lambda: True)
+                try:
+                    await asyncio.wait_for(asyncio.Event().wait(), 0.01)
+                except TimeoutError:
+                    continue
+
+
+@pytest.fixture
+def double(tmp_path: Path) -> Iterator[KubernetesDouble]:
+    with KubernetesDouble(tmp_path / "cluster") as double:
+        yield double
+
+
+@pytest.fixture
+async def place(double: KubernetesDouble, tmp_path: Path) -> AsyncIterator[Place]:
+    place = Place(double, tmp_path / "data")
+    await place.open()
+    yield place
+    await place.executor.close()
+
+
+@pytest.fixture
+async def impatient(double: KubernetesDouble, tmp_path: Path) -> AsyncIterator[Place]:
+    """One that soon gives up what does not begin."""
+    place = Place(double, tmp_path / "data", start_deadline_s=0.3)
+    await place.open()
+    yield place
+    await place.executor.close()
+
+
+DISRUPTIONS = ("PreemptionByScheduler", "EvictionByEvictionAPI", "TerminationByKubelet", "DeletionByTaintManager")
+
+
+@pytest.mark.parametrize("reason", DISRUPTIONS)
+async def test_what_the_cluster_takes_away_is_told_as_that_with_its_reason(place: Place, reason: str) -> None:
+    name, pod = await place.running("sleep 60")
+    place.double.disrupt(pod, reason, "make room")
+    ending = await place.end(name)
+    assert ending.kind is ExitKind.DISRUPTED
+    assert reason in (ending.message or "")
+    assert "make room" in (ending.message or "")
+    assert place.double.kubelet.starts == [name]
+
+
+async def test_a_pod_that_somebody_deletes_is_lost_and_no_second_one_follows(place: Place) -> None:
+    name, pod = await place.running("sleep 60")
+    place.double.delete_pod(pod)
+    ending = await place.end(name)
+    assert ending.kind is ExitKind.LOST
+    assert "deleted by somebody else" in (ending.message or "")
+    assert place.double.kubelet.starts == [name]
+
+
+async def test_a_job_that_somebody_deletes_is_lost(place: Place) -> None:
+    name, _ = await place.running("sleep 60", grace_s=1)
+    (job,) = place.double.jobs()
+    place.double.delete_job(job["metadata"]["name"])
+    assert (await place.end(name)).kind is ExitKind.LOST
+
+
+async def test_an_attempt_on_a_node_that_is_lost_is_given_up_in_the_end(
+    double: KubernetesDouble, tmp_path: Path
+) -> None:
+    place = Place(double, tmp_path / "data", node_lost_after_s=0.2)
+    await place.open()
+    name, pod = await place.running("sleep 60")
+    double.lose_node_of(pod)
+    ending = await place.end(name)
+    assert ending.kind is ExitKind.DISRUPTED
+    assert "DeletionByTaintManager" in (ending.message or "")
+    await place.executor.close()
+
+
+async def test_an_attempt_on_a_node_that_was_removed_is_given_up_with_it(place: Place) -> None:
+    name, pod = await place.running("sleep 60")
+    place.double.lose_node_of(pod)
+    place.double.call(place.double.kubelet.collect, pod)
+    assert (await place.end(name)).kind is ExitKind.DISRUPTED
+    assert place.double.kubelet.starts == [name]
+
+
+async def test_a_program_that_finishes_while_it_is_evicted_has_succeeded(place: Place) -> None:
+    name = await place.start("trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done")
+    await place.printed(name, b"ready")
+    place.double.disrupt(place.pod_of(name), "EvictionByEvictionAPI")
+    assert ((await place.end(name)).kind, (await place.end(name)).code) == (ExitKind.CODE, 0)
+
+
+@pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError"])
+async def test_an_image_that_cannot_be_had_is_told_in_the_clusters_own_words(impatient: Place, reason: str) -> None:
+    impatient.double.image_faults["example.com/none:1"] = (reason, "manifest unknown")
+    name = await impatient.start("true", image="example.com/none:1")
+    ending = await impatient.end(name)
+    assert ending.kind is ExitKind.NOT_STARTED
+    assert ending.message == f"{reason}: manifest unknown"
+    assert impatient.double.kubelet.starts == []
+
+
+async def test_an_image_that_comes_late_but_in_time_runs(double: KubernetesDouble, tmp_path: Path) -> None:
+    place = Place(double, tmp_path / "data", start_deadline_s=15)
+    await place.open()
+    double.image_faults[IMAGE] = ("ErrImagePull", "503 from the registry")
+    name = await place.start("true")
+    await place.until(lambda: any(p["status"].get("containerStatuses") for p in double.pods()))
+    del double.image_faults[IMAGE]
+    assert (await place.end(name)).code == 0
+    await place.executor.close()
+
+
+async def test_an_image_name_that_is_none_ends_the_attempt_at_once(double: KubernetesDouble, tmp_path: Path) -> None:
+    place = Place(double, tmp_path / "data", start_deadline_s=3600)
+    await place.open()
+    ending = await place.end(await place.start("true", image="Not An Image"))
+    assert ending.kind is ExitKind.NOT_STARTED
+    assert "InvalidImageName" in (ending.message or "")
+    await place.executor.close()
+
+
+async def test_a_pod_that_fits_on_no_node_ends_with_the_schedulers_sentence(impatient: Place) -> None:
+    impatient.double.unschedulable = "0/2 nodes are available: 2 Insufficient cpu."
+    ending = await impatient.end(await impatient.start("true", cpu=512))
+    assert (ending.kind, ending.message) == (ExitKind.NOT_STARTED, f"Unschedulable: {impatient.double.unschedulable}")
+
+
+async def test_a_quota_that_leaves_no_room_for_a_pod_ends_the_attempt_with_its_words(impatient: Place) -> None:
+    impatient.double.quota = "pods is forbidden: exceeded quota"
+    ending = await impatient.end(await impatient.start("true"))
+    assert ending.kind is ExitKind.NOT_STARTED
+    assert "exceeded quota" in (ending.message or "")
+    impatient.double.quota = None
+    assert impatient.double.kubelet.starts == []
+
+
+FAULTS = [
+    [Answered(429, "slow down", retry_after_s=0)],
+    [Answered(500, "etcd leader changed"), Answered(503, "starting")],
+    ["lost"],
+    ["lost", Answered(429, "slow down", retry_after_s=0), "lost"],
+]
+
+
+@pytest.mark.parametrize("faults", FAULTS)
+async def test_whatever_happens_to_a_create_it_runs_once(place: Place, faults: list[Answered | str]) -> None:
+    place.double.answers += faults
+    name = await place.start("echo ran")
+    assert (await place.end(name)).code == 0
+    assert place.double.kubelet.starts == [name]
+    assert await place.output(name) == b"ran\n"
+
+
+async def test_who_is_stopped_while_nobody_knows_whether_it_was_made_is_stopped(place: Place) -> None:
+    place.double.fall_silent()
+    name = await place.start("sleep 60")
+    await place.executor.stop([name], 1.0)
+    place.double.answer()
+    assert (await place.end(name)).kind is ExitKind.STOPPED
+    assert place.double.kubelet.starts == []
+
+
+async def test_a_job_of_that_name_that_is_not_ours_is_left_alone_and_is_an_error(place: Place) -> None:
+    name = f"{new_id()}-1"
+    thing = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"clickclock-{name}", "uid": "u"},
+             "spec": {"suspend": True}, "status": {}}  # fmt: skip
+    place.double.call(place.double.put, "jobs", thing, "ADDED")
+    await place.executor.start([Launch(name, ("true",), image=IMAGE)])
+    ending = await place.end(name)
+    assert ending.kind is ExitKind.NOT_STARTED
+    assert "not of this service" in (ending.message or "")
+    await place.executor.forget([name])
+    assert len(place.double.jobs()) == 1
+
+
+async def test_a_launch_that_the_cluster_calls_invalid_is_not_started(double: KubernetesDouble, tmp_path: Path) -> None:
+    place = Place(double, tmp_path / "data", pod_template={"spec": {"nodeNaem": "x"}})
+    await place.open()
+    ending = await place.end(await place.start("true"))
+    assert ending.kind is ExitKind.NOT_STARTED
+    assert "nodeNaem" in (ending.message or "")
+    await place.executor.close()
+
+
+async def test_watches_that_break_and_versions_that_are_too_old_lose_nothing(place: Place) -> None:
+    names = []
+    for _ in range(4):
+        names.append(await place.start("echo begun; sleep 0.2; echo done"))
+        place.double.close_watches()
+        names.append(await place.start("exit 3"))
+        place.double.compact()
+        place.double.close_watches()
+    codes = [(await place.end(name)).code for name in names]
+    assert codes == [0, 3] * 4
+    assert await place.output(names[0]) == b"begun\ndone\n"
+    assert sorted(place.double.kubelet.starts) == sorted(names)
+
+
+async def test_a_cluster_that_is_away_for_a_while_is_told_so_and_its_attempts_run_on(place: Place) -> None:
+    name, _ = await place.running("echo before; sleep 0.3; echo after; exit 5")
+    await place.printed(name, b"before")
+    place.double.fall_silent()
+    await _until_reachable(place, wanted=False)
+    assert (await place.executor.capacity()).message is not None
+    place.double.answer()
+    ending = await place.end(name)
+    assert (ending.kind, ending.code) == (ExitKind.CODE, 5)
+    assert await place.output(name) == b"before\nafter\n"
+    await _until_reachable(place, wanted=True)
+
+
+async def test_a_cluster_that_does_not_answer_at_first_is_learnt_later(
+    double: KubernetesDouble, tmp_path: Path
+) -> None:
+    double.fall_silent()
+    place = Place(double, tmp_path / "data")
+    await place.open()
+    with pytest.raises(ExecutorUnreachable):
+        await place.executor.inventory()
+    double.answer()
+    await _until_reachable(place, wanted=True)
+    assert (await place.end(await place.start("true"))).code == 0
+    await place.executor.close()
+
+
+async def test_a_namespace_that_is_forbidden_says_so_in_the_clusters_words(
+    double: KubernetesDouble, tmp_path: Path
+) -> None:
+    place = Place(double, tmp_path / "data", namespace="kube-system")
+    await place.open()
+    capacity = await place.executor.capacity()
+    assert not capacity.reachable
+    assert 'cannot list resource "jobs"' in (capacity.message or "")
+    await place.executor.close()
+
+
+async def _until_reachable(place: Place, *, wanted: bool) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while (await place.executor.capacity()).reachable is not wanted:
+            try:
+                await asyncio.wait_for(asyncio.Event().wait(), 0.01)
+            except TimeoutError:
+                continue
+
+
+async def test_a_stop_is_known_after_a_restart_though_its_end_was_not_seen(place: Place) -> None:
+    name, _ = await place.running("sleep 60")
+    await place.executor.stop([name], 1.0)
+    await place.until(lambda: any("clickclock/ending" in j["metadata"]["annotations"] for j in place.double.jobs()))
+    await place.reopen()
+    assert (await place.end(name)).kind is ExitKind.STOPPED
+
+
+async def test_output_goes_on_where_our_copy_ends_after_a_restart(place: Place) -> None:
+    name, _ = await place.running("echo one; sleep 0.3; echo two; sleep 0.3; echo three")
+    await place.printed(name, b"one")
+    await place.reopen()
+    assert (await place.end(name)).code == 0
+    assert await place.output(name) == b"one\ntwo\nthree\n"
+
+
+async def test_what_is_forgotten_leaves_nothing_in_the_cluster(place: Place) -> None:
+    name = await place.start("true", secrets={"PASSWORD": "of the shop"})
+    await place.end(name)
+    await place.executor.forget([name])
+    await place.executor.close()
+    assert (place.double.jobs(), place.double.pods(), place.double.things["secrets"]) == ([], [], {})
+
+
+async def test_a_secret_reaches_the_command_by_a_secret_of_its_own_and_stands_in_no_other_object(place: Place) -> None:
+    name, _ = await place.running(
+        "echo $PASSWORD $NAME; sleep 60", secrets={"PASSWORD": "a$(b)c"}, environment={"NAME": "$(x)$$"}
+    )
+    await place.printed(name, b"\n")
+    assert await place.output(name) == b"a$(b)c $(x)$$\n"
+    assert "a$(b)c" not in json.dumps([place.double.jobs(), place.double.pods()])
+    (secret,) = place.double.things["secrets"].values()
+    assert secret["metadata"]["ownerReferences"][0]["uid"] == place.double.jobs()[0]["metadata"]["uid"]
+
+
+async def test_a_job_that_was_made_and_not_completed_is_completed_when_it_is_handed_over_again(place: Place) -> None:
+    name = f"{new_id()}-1"
+    launch = Launch(name, ("/bin/sh", "-c", "echo $A"), image=IMAGE, secrets={"A": "b"})
+    made = job_of(launch, KubernetesOptions(), node="host-1", now=SystemClock().now())
+    place.double.call(place.double.create, "jobs", made)
+    await place.reopen()
+    assert await place.executor.inventory() == {}
+    await place.executor.start([launch])
+    assert (await place.end(name)).code == 0
+    assert await place.output(name) == b"b\n"
+
+
+async def test_a_job_that_nobody_completes_ends_without_having_run(impatient: Place) -> None:
+    name = f"{new_id()}-1"
+    launch = Launch(name, ("true",), image=IMAGE, secrets={"A": "b"})
+    made = job_of(launch, KubernetesOptions(), node="host-1", now=SystemClock().now())
+    impatient.double.call(impatient.double.create, "jobs", made)
+    assert (await impatient.end(name)).kind is ExitKind.NOT_STARTED
+    assert impatient.double.kubelet.starts == []
+
+
+async def test_no_more_is_asked_of_a_cluster_than_the_manifest_allows_and_all_of_that(impatient: Place) -> None:
+    name, _ = await impatient.running("sleep 60", secrets={"A": "b"})
+    await impatient.executor.stop([name], 1.0)
+    other = f"{new_id()}-1"
+    foreign = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"clickclock-{other}", "uid": "u"},
+               "spec": {"suspend": True}, "status": {}}  # fmt: skip
+    impatient.double.call(impatient.double.put, "jobs", foreign, "ADDED")
+    await impatient.executor.start([Launch(other, ("true",), image=IMAGE)])
+    await impatient.end(other)
+    impatient.double.quota = "no room"
+    third = await impatient.start("true")
+    for each in (name, third):
+        await impatient.end(each)
+    await impatient.executor.forget([name, other, third])
+    await impatient.executor.close()
+    assert impatient.double.asked == impatient.double.allowed
+
+
+async def test_two_clusters_and_two_services_do_not_meet(double: KubernetesDouble, tmp_path: Path) -> None:
+    first = Place(double, tmp_path / "one")
+    await first.open()
+    second = KubernetesExecutor(
+        name="cluster",
+        data_dir=tmp_path / "two",
+        node="host-2",
+        log_bytes_max=100_000,
+        clock=SystemClock(),
+        options={"kubeconfig": str(double.kubeconfig)},
+    )
+    await first.running("sleep 60")
+    await second.open(lambda: None)
+    assert await second.inventory() == {}
+    await second.close()
+    await first.executor.close()
+
+
+def test_the_manifest_of_rights_is_what_kubernetes_knows() -> None:
+    import kubernetes_validate  # type: ignore[import-untyped]  # noqa: PLC0415 - it takes its time
+
+    for thing in yaml.safe_load_all((ROOT / "deploy/kubernetes/rbac.yaml").read_text(encoding="utf-8")):
+        kubernetes_validate.validate(thing, "1.36", strict=True)
+        assert thing["metadata"].get("namespace", NAMESPACE) == NAMESPACE

@@ -1,0 +1,211 @@
+"""What a launch becomes as a Job, and what the options of a cluster may say: values in, values out."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from clickclock.scheduler.executors.kubernetes import verdict
+from clickclock.scheduler.executors.kubernetes.manifest import as_written, grace_seconds, job_of, label_value, overlay
+from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
+from clickclock.scheduler.launch import Launch
+from clickclock.scheduler.trigger import ExitKind
+
+NOW = datetime(2026, 11, 20, 10, tzinfo=UTC)
+NAME = "01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11-2"
+
+
+def job(options: dict[str, Any] | None = None, **fields: Any) -> Any:
+    launch = Launch(NAME, ("true",), **{"image": "i", "application": "web shop", "job_name": "a/b", **fields})
+    return job_of(launch, KubernetesOptions.model_validate(options or {}), node="host-1", now=NOW)
+
+
+def pod_spec(options: dict[str, Any] | None = None, **fields: Any) -> Any:
+    return job(options, **fields)["spec"]["template"]["spec"]
+
+
+def test_a_job_says_whose_it_is_in_labels_and_annotations() -> None:
+    labels, annotations = job()["metadata"]["labels"], job()["metadata"]["annotations"]
+    assert labels["clickclock/application"] == "web-shop"
+    assert labels["clickclock/trigger"] == NAME.rpartition("-")[0]
+    assert (labels["clickclock/attempt"], labels["clickclock/node"]) == ("2", "host-1")
+    assert annotations["clickclock/application"] == "web shop"
+    assert annotations["clickclock/attempt-name"] == NAME
+    assert "clickclock/group" not in labels
+
+
+def test_a_job_never_starts_a_second_pod() -> None:
+    spec = job()["spec"]
+    assert (spec["parallelism"], spec["completions"], spec["backoffLimit"]) == (1, 1, 0)
+    assert spec["podReplacementPolicy"] == "Failed"
+    assert spec["template"]["spec"]["restartPolicy"] == "Never"
+
+
+def test_kubernetes_own_deadline_is_far_behind_ours() -> None:
+    assert job(timeout_s=60.5, grace_s=10)["spec"]["activeDeadlineSeconds"] > 3600
+    assert "activeDeadlineSeconds" not in job()["spec"]
+
+
+@given(st.text())
+def test_any_text_becomes_a_label_that_kubernetes_takes(text: str) -> None:
+    value = label_value(text)
+    assert len(value) <= 63
+    assert not value or (value[0].isalnum() and value[-1].isalnum())
+
+
+@pytest.mark.parametrize(("grace_s", "seconds"), [(0, 1), (0.1, 1), (1.5, 2), (30, 30)])
+def test_a_grace_period_is_whole_seconds_and_never_none(grace_s: float, seconds: int) -> None:
+    assert grace_seconds(grace_s) == seconds
+
+
+def test_no_value_is_expanded_by_kubernetes() -> None:
+    assert as_written("$(HOME) $$ $x") == "$$(HOME) $$$$ $$x"
+
+
+def test_what_a_job_may_use_is_asked_for_and_its_limit() -> None:
+    resources = pod_spec(cpu=0.25, memory_bytes=64 << 20)["containers"][0]["resources"]
+    assert resources == {
+        "requests": {"cpu": "250m", "memory": "67108864"},
+        "limits": {"cpu": "250m", "memory": "67108864"},
+    }
+
+
+CLASSES = {
+    "priority_classes": [
+        {"name": "low"},
+        {"name": "spot", "preemption": True},
+        {"name": "high", "priority_min": 80},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("priority", "preemptible", "name"),
+    [(50, False, "low"), (50, True, "spot"), (80, False, "high"), (100, True, "high")],
+)
+def test_priority_and_preemption_become_a_priority_class(priority: int, preemptible: bool, name: str) -> None:
+    assert pod_spec(CLASSES, priority=priority, preemptible=preemptible)["priorityClassName"] == name
+
+
+def test_a_job_that_may_be_preempted_tolerates_and_selects_more() -> None:
+    options = {
+        "node_selector": {"arch": "arm64"},
+        "tolerations": [{"key": "batch", "operator": "Exists"}],
+        "preemptible_node_selector": {"pool": "spot"},
+        "preemptible_tolerations": [{"key": "spot", "operator": "Exists", "tolerationSeconds": 60}],
+    }
+    plain, spot = pod_spec(options), pod_spec(options, preemptible=True)
+    assert (plain["nodeSelector"], len(plain["tolerations"])) == ({"arch": "arm64"}, 1)
+    assert spot["nodeSelector"] == {"arch": "arm64", "pool": "spot"}
+    assert spot["tolerations"][1] == {"key": "spot", "operator": "Exists", "tolerationSeconds": 60}
+
+
+def test_a_template_is_laid_over_and_ours_stays_ours() -> None:
+    template = {
+        "metadata": {"labels": {"team": "orders", "clickclock/node": "another"}},
+        "spec": {
+            "securityContext": {"runAsNonRoot": True},
+            "containers": [
+                {"name": "main", "volumeMounts": [{"name": "v", "mountPath": "/v"}]},
+                {"name": "proxy", "image": "p"},
+            ],
+        },
+    }
+    spec = job({"pod_template": template})["spec"]["template"]
+    assert spec["metadata"]["labels"]["team"] == "orders"
+    assert spec["metadata"]["labels"]["clickclock/node"] == "host-1"
+    main, proxy = spec["spec"]["containers"]
+    assert (main["command"], main["volumeMounts"][0]["name"], proxy["name"]) == (["true"], "v", "proxy")
+    assert spec["spec"]["securityContext"] == {"runAsNonRoot": True}
+
+
+def test_arrays_without_names_are_replaced() -> None:
+    assert overlay({"a": [1, 2]}, {"a": [3]}) == {"a": [3]}
+
+
+def test_all_faults_of_a_table_are_told_together() -> None:
+    table = {
+        "namespace": "No Namespace",
+        "capacity": 0,
+        "nodeselector": {},
+        "pod_template": {"spec": {"restartPolicy": "Always", "containers": [{"name": "main", "command": ["x"]}]}},
+    }
+    with pytest.raises(ValidationError) as caught:
+        KubernetesOptions.model_validate(table)
+    faults = {".".join(map(str, each["loc"])): each["msg"] for each in caught.value.errors()}
+    assert faults.keys() == table.keys()
+    assert "restartPolicy, containers.main.command cannot be overridden" in faults["pod_template"]
+
+
+@pytest.mark.parametrize(
+    "template", [{"specs": {}}, {"spec": []}, {"spec": {"containers": {}}}, {"spec": {"containers": [{"image": "x"}]}}]
+)
+def test_a_template_that_is_none_is_refused(template: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        KubernetesOptions(pod_template=template)
+
+
+def condition(kind: str, reason: str) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "status": "True",
+        "reason": reason,
+        "message": "m",
+        "lastTransitionTime": "2026-11-20T10:00:00Z",
+    }
+
+
+@pytest.mark.parametrize(
+    ("met", "kind"),
+    [
+        (condition("Complete", "CompletionsReached"), ExitKind.CODE),
+        (condition("Failed", "DeadlineExceeded"), ExitKind.TIMEOUT),
+        (condition("Failed", "PodFailurePolicy"), ExitKind.DISRUPTED),
+        (condition("Failed", "BackoffLimitExceeded"), ExitKind.LOST),
+    ],
+)
+def test_of_a_job_whose_pod_is_gone_its_own_conditions_tell_the_end(met: dict[str, Any], kind: ExitKind) -> None:
+    ended = {**job(), "status": {"conditions": [met]}}
+    exit_ = verdict.standing(ended, None).exit
+    assert exit_ is not None
+    assert (exit_.kind, exit_.finished_at) == (kind, NOW)
+    assert verdict.standing({**ended, "status": {"conditions": [met], "active": 1}}, None).exit is None
+
+
+def pod(**status: Any) -> dict[str, Any]:
+    meta = {"name": "p", "creationTimestamp": "2026-11-20T10:00:00Z"}
+    return {"metadata": meta, "spec": {"nodeName": "n"}, "status": status}
+
+
+def terminated(**state: Any) -> dict[str, Any]:
+    said = {"startedAt": "2026-11-20T09:00:00Z", "finishedAt": "2026-11-20T10:00:00Z", **state}
+    return pod(phase="Failed", containerStatuses=[{"name": "main", "state": {"terminated": said}}])
+
+
+@pytest.mark.parametrize(
+    ("seen", "kind", "words"),
+    [
+        (terminated(exitCode=1, reason="Error"), ExitKind.CODE, None),
+        (terminated(exitCode=143, reason="Error"), ExitKind.SIGNAL, None),
+        (terminated(exitCode=137, reason="OOMKilled"), ExitKind.SIGNAL, "OOMKilled"),
+        (
+            terminated(exitCode=128, reason="StartError", startedAt="1970-01-01T00:00:00Z"),
+            ExitKind.NOT_STARTED,
+            "no reason",
+        ),
+        (
+            pod(phase="Failed", reason="OutOfcpu", message="Node has no cpu"),
+            ExitKind.NOT_STARTED,
+            "OutOfcpu Node has no cpu",
+        ),
+        (pod(phase="Failed", reason="DeadlineExceeded", message="too long"), ExitKind.TIMEOUT, "too long"),
+    ],
+)
+def test_a_pod_that_has_failed_says_how(seen: dict[str, Any], kind: ExitKind, words: str | None) -> None:
+    exit_ = verdict.standing({**job(), "status": {}}, seen).exit
+    assert exit_ is not None
+    assert exit_.kind is kind
+    assert (words or "") in (exit_.message or "")
