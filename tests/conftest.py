@@ -22,10 +22,12 @@ PARTS = {
     "busybox": (("/bin/busybox",), "what the containers' image is made of: apt-get install busybox-static"),
     "chromium": (("chromium", "chromium-browser", "google-chrome"), "a browser: apt-get install chromium"),
     "curl": (("curl",), "curl: apt-get install curl"),
+    "helm": (("helm",), "Helm: .ci/helm FOLDER brings it; put FOLDER into the PATH"),
     "java": (("java",), "Java for Spark: apt-get install openjdk-17-jre-headless"),
     "openssl": (("openssl",), "openssl: apt-get install openssl"),
     "podman": (("podman",), "a container engine: apt-get install podman runc catatonit"),
     "runc": (("runc",), "what starts containers: apt-get install runc"),
+    "systemd-analyze": (("systemd-analyze",), "what reads units: apt-get install systemd"),
 }
 """By name of a part: the commands of which one must be there, and what is missing without them."""
 

@@ -1,0 +1,169 @@
+{{- define "clickclock.labels" -}}
+app.kubernetes.io/name: clickclock
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- define "clickclock.selector" -}}
+app.kubernetes.io/name: clickclock
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- define "clickclock.fullname" -}}
+{{- if contains "clickclock" .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{ else }}{{ printf "%s-clickclock" .Release.Name | trunc 50 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{- /* The configuration file of a component, as TOML: what is given, below what the chart knows better. */ -}}
+{{- define "clickclock.config" -}}
+{{- $own := dict
+  "data_dir" "/var/lib/clickclock"
+  "host" "0.0.0.0"
+  "port" 8080
+  "click_host" "0.0.0.0"
+  "click_port" 8081
+  "insecure_no_authentication" true
+  "log_format" "json"
+  "clicks" (eq .component "collector") -}}
+{{- $config := mergeOverwrite (deepCopy .root.Values.config) $own -}}
+{{- if .root.Values.jobs.enabled -}}
+{{- $kubernetes := mergeOverwrite (deepCopy .root.Values.jobs.options) (dict "executor" "kubernetes" "namespace" .root.Release.Namespace "capacity" (int .root.Values.jobs.capacity)) -}}
+{{- $clusters := mergeOverwrite (deepCopy (default dict .root.Values.config.clusters)) (dict "kubernetes" $kubernetes) -}}
+{{- $_ := set $config "clusters" $clusters -}}
+{{- end -}}
+{{- toToml $config -}}
+{{- end }}
+
+{{- /* A replica's own volume. It stays when the chart goes: it may hold what is nowhere else yet. */ -}}
+{{- define "clickclock.volume" -}}
+persistentVolumeClaimRetentionPolicy:
+  whenDeleted: Retain
+  whenScaled: Retain
+volumeClaimTemplates:
+  - metadata:
+      name: data
+    spec:
+      accessModes: [ReadWriteOnce]
+      {{- with .storageClassName }}
+      storageClassName: {{ . }}
+      {{- end }}
+      resources:
+        requests:
+          storage: {{ .size }}
+{{- end }}
+
+{{- /* The pod of a component: scheduler replicas and collectors are one program with one setting apart. */ -}}
+{{- define "clickclock.pod" -}}
+{{- $values := .values -}}
+metadata:
+  labels:
+    {{- include "clickclock.selector" . | nindent 4 }}
+  annotations:
+    checksum/config: {{ include "clickclock.config" . | sha256sum }}
+spec:
+  serviceAccountName: {{ include "clickclock.fullname" .root }}
+  automountServiceAccountToken: {{ .root.Values.jobs.enabled }}
+  {{- with .root.Values.image.pullSecrets }}
+  imagePullSecrets:
+    {{- range . }}
+    - name: {{ . }}
+    {{- end }}
+  {{- end }}
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 10001
+    runAsGroup: 10001
+    fsGroup: 10001
+    fsGroupChangePolicy: OnRootMismatch
+    seccompProfile:
+      type: RuntimeDefault
+  # Attempts on the pod's own processes end with it; those on a cluster go on.
+  terminationGracePeriodSeconds: 60
+  containers:
+    - name: clickclock
+      image: "{{ .root.Values.image.repository }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}"
+      imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+      args: [serve, --config, /etc/clickclock/clickclock.toml]
+      env:
+        - name: CLICKCLOCK_DATABASE_URL
+          valueFrom:
+            secretKeyRef:
+              name: {{ .root.Values.database.secretName }}
+              key: {{ .root.Values.database.secretKey }}
+      {{- with .root.Values.environmentFrom }}
+      envFrom:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      ports:
+        - name: http
+          containerPort: 8080
+        {{- if eq .component "collector" }}
+        - name: clicks
+          containerPort: 8081
+        {{- end }}
+      # Until it is up: migrations of a large database may take a while.
+      startupProbe:
+        tcpSocket:
+          port: http
+        periodSeconds: 2
+        failureThreshold: 150
+      # A store that is away for a while is no reason to be restarted, so only the port is asked for.
+      livenessProbe:
+        tcpSocket:
+          port: http
+        periodSeconds: 10
+        failureThreshold: 6
+      readinessProbe:
+        httpGet:
+          {{- if eq .component "collector" }}
+          path: /healthz
+          port: clicks
+          {{- else }}
+          path: /schedulerService/jobTrigger
+          port: http
+          {{- end }}
+        periodSeconds: 5
+        timeoutSeconds: 5
+      resources:
+        {{- toYaml $values.resources | nindent 8 }}
+      securityContext:
+        allowPrivilegeEscalation: false
+        readOnlyRootFilesystem: true
+        capabilities:
+          drop: [ALL]
+      volumeMounts:
+        - name: data
+          mountPath: /var/lib/clickclock
+        - name: config
+          mountPath: /etc/clickclock
+          readOnly: true
+        - name: tmp
+          mountPath: /tmp
+  volumes:
+    - name: config
+      configMap:
+        name: {{ include "clickclock.fullname" .root }}-{{ .component }}
+    - name: tmp
+      emptyDir: {}
+  {{- with $values.nodeSelector }}
+  nodeSelector:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $values.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $values.affinity }}
+  affinity:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  topologySpreadConstraints:
+    - maxSkew: 1
+      topologyKey: kubernetes.io/hostname
+      whenUnsatisfiable: ScheduleAnyway
+      labelSelector:
+        matchLabels:
+          {{- include "clickclock.selector" . | nindent 10 }}
+{{- end }}

@@ -1,0 +1,172 @@
+"""What is in `deploy/`: the chart as Helm renders it, the manifests, the unit and the compose file."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate  # type: ignore[import-untyped]
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from clickclock.foundation.config import NOT_SETTINGS, PREFIX, Config, load
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+CHART = DEPLOY / "helm" / "clickclock"
+KUBERNETES = "1.36"
+TRUSTED = "insecureNoAuthentication=true"
+COLLECTORS = ("collectors.enabled=true", "config.lake_url=s3://bucket/clickclock")
+
+helm = pytest.mark.needs("helm")
+
+
+def rendered(*settings: str) -> list[dict[str, Any]]:
+    done = template(*settings)
+    assert done.returncode == 0, done.stderr
+    return [each for each in yaml.safe_load_all(done.stdout) if each]
+
+
+def template(*settings: str) -> subprocess.CompletedProcess[str]:
+    words = ["helm", "template", "shop", str(CHART), "--namespace", "jobs"]
+    for setting in settings:
+        words += ["--set", setting]
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+def named(objects: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
+    (found,) = (each for each in objects if (each["kind"], each["metadata"]["name"]) == (kind, name))
+    return found
+
+
+def manifests(file: Path) -> list[dict[str, Any]]:
+    return [each for each in yaml.safe_load_all(file.read_text()) if each]
+
+
+@helm
+@pytest.mark.parametrize("settings", [(TRUSTED,), (TRUSTED, "jobs.enabled=false"), (TRUSTED, *COLLECTORS)])
+def test_all_that_the_chart_makes_is_what_kubernetes_takes(settings: tuple[str, ...]) -> None:
+    objects = rendered(*settings)
+    assert {"StatefulSet", "PodDisruptionBudget", "NetworkPolicy"} <= {each["kind"] for each in objects}
+    for each in objects:
+        kubernetes_validate.validate(each, KUBERNETES, strict=True)
+
+
+@helm
+@pytest.mark.parametrize("component", ["scheduler", "collector"])
+def test_every_replica_has_a_volume_of_its_own_that_stays(component: str) -> None:
+    replicas = named(rendered(TRUSTED, *COLLECTORS), "StatefulSet", f"shop-clickclock-{component}")["spec"]
+    assert [claim["metadata"]["name"] for claim in replicas["volumeClaimTemplates"]] == ["data"]
+    assert set(replicas["persistentVolumeClaimRetentionPolicy"].values()) == {"Retain"}
+    assert "data" not in [volume["name"] for volume in replicas["template"]["spec"]["volumes"]]
+
+
+@helm
+def test_the_configuration_of_the_chart_is_one_that_the_service_takes(tmp_path: Path) -> None:
+    settings = (*COLLECTORS, "config.process_slots=50", "config.clusters.other.executor=kubernetes")
+    objects = rendered(TRUSTED, *settings)
+    for component, clicks in (("scheduler", False), ("collector", True)):
+        file = tmp_path / f"{component}.toml"
+        file.write_text(named(objects, "ConfigMap", f"shop-clickclock-{component}")["data"]["clickclock.toml"])
+        config = load(file, {}, {})
+        assert (config.clicks, config.process_slots, config.lake_url) == (clicks, 50, "s3://bucket/clickclock")
+        assert set(config.clusters) == {"kubernetes", "other"}
+        assert config.clusters["kubernetes"]["namespace"] == "jobs"
+
+
+@helm
+def test_a_change_of_the_configuration_replaces_the_pods() -> None:
+    def checksum(*settings: str) -> str:
+        pod = named(rendered(TRUSTED, *settings), "StatefulSet", "shop-clickclock-scheduler")["spec"]["template"]
+        return str(pod["metadata"]["annotations"]["checksum/config"])
+
+    assert checksum() == checksum()
+    assert checksum() != checksum("config.process_slots=7")
+
+
+@helm
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ((), "There is no authentication"),
+        ((TRUSTED, "collectors.enabled=true"), "set config.lake_url to an object store"),
+        ((TRUSTED, "scheduler.replicas=0"), "/scheduler/replicas"),
+        ((TRUSTED, "schedular.replicas=3"), "schedular"),
+        ((TRUSTED, "image.pullPolicy=Sometimes"), "/image/pullPolicy"),
+    ],
+)
+def test_values_that_cannot_work_are_refused_with_what_to_do(settings: tuple[str, ...], says: str) -> None:
+    done = template(*settings)
+    assert done.returncode != 0
+    assert says in done.stderr
+
+
+@helm
+def test_the_chart_grants_what_the_manifest_grants_and_nothing_else() -> None:
+    chart, manifest = rendered(TRUSTED), manifests(DEPLOY / "kubernetes" / "rbac.yaml")
+    for kind in ("Role", "ClusterRole"):
+        (ours,) = (each["rules"] for each in chart if each["kind"] == kind)
+        (theirs,) = (each["rules"] for each in manifest if each["kind"] == kind)
+        assert ours == theirs
+
+
+@helm
+def test_without_jobs_on_kubernetes_the_pods_hold_no_token() -> None:
+    objects = rendered(TRUSTED, "jobs.enabled=false")
+    assert not [each for each in objects if "Role" in each["kind"]]
+    pod = named(objects, "StatefulSet", "shop-clickclock-scheduler")["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+
+
+@pytest.mark.parametrize("file", sorted((DEPLOY / "kubernetes").glob("*.yaml")), ids=lambda file: file.name)
+def test_every_manifest_is_what_kubernetes_takes(file: Path) -> None:
+    for each in manifests(file):
+        kubernetes_validate.validate(each, KUBERNETES, strict=True)
+
+
+@pytest.mark.needs("systemd-analyze")
+def test_systemd_understands_the_unit_and_leaves_jobs_alone(tmp_path: Path) -> None:
+    text = (DEPLOY / "systemd" / "clickclock.service").read_text()
+    assert "\nKillMode=process\n" in text
+    program = shutil.which("clickclock", path=str(Path(sys.executable).parent))
+    unit = tmp_path / "clickclock.service"
+    unit.write_text(text.replace("/opt/clickclock/bin/clickclock", str(program)))
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_compose_file_names_settings_and_files_that_there_are() -> None:
+    compose = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())
+    for name, service in compose["services"].items():
+        given = {key: value for key, value in service.get("environment", {}).items() if key.startswith(PREFIX)}
+        assert load(None, given, {}).insecure_no_authentication or not given, name
+        for volume in service["volumes"]:
+            assert volume.partition(":")[0] in compose["volumes"]
+        # What is published is this machine's own, as long as there is no authentication.
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+        if build := service.get("build"):
+            context = (DEPLOY / "compose" / build["context"]).resolve()
+            assert (context / build["dockerfile"]).is_file()
+
+
+def test_the_image_is_made_of_files_that_there_are_and_settings_that_there_are() -> None:
+    text = (DEPLOY / "Containerfile").read_text()
+    for words in re.findall(r"^COPY (?!--from)(.+)$", text, re.MULTILINE):
+        for source in words.split()[:-1]:
+            assert (ROOT / source).exists(), source
+    for variable in re.findall(rf"{PREFIX}\w+", text):
+        assert variable in NOT_SETTINGS or variable.removeprefix(PREFIX).lower() in Config.model_fields, variable
+
+
+def test_the_schema_of_the_values_knows_each_of_them() -> None:
+    """A value that the schema does not know would be refused, and one that only it knows does nothing."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert set(values) == set(schema["properties"]) - {"global"}
+    for name, value in values.items():
+        known = schema["properties"][name].get("properties")
+        if known is not None:
+            assert set(value) == set(known), name
