@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate  # type: ignore[import-untyped]
+import kubernetes_validate
 import pytest
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from clickclock.foundation.config import NOT_SETTINGS, PREFIX, Config, load
 

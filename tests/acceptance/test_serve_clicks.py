@@ -46,7 +46,7 @@ def options_of(job: Payload) -> dict[str, str]:
 
 def until_finished(client: Client, trigger_id: str) -> Payload:
     def trigger() -> Payload:
-        (found,) = client.trigger(trigger_id)["triggers"]
+        (found,) = client.get_trigger(trigger_id)["triggers"]
         return dict(found)
 
     until(lambda: trigger()["state"] in FINISHED, "the compaction ended")

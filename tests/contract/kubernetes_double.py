@@ -25,9 +25,9 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-import kubernetes_validate  # type: ignore[import-untyped]
-import yaml  # type: ignore[import-untyped]
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+import kubernetes_validate
+import yaml
+from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
 from tests.contract.kubernetes_kubelet import Kubelet, Object

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.errors import ExecutorUnreachable
@@ -438,7 +438,7 @@ async def test_two_clusters_and_two_services_do_not_meet(double: KubernetesDoubl
 
 
 def test_the_manifest_of_rights_is_what_kubernetes_knows() -> None:
-    import kubernetes_validate  # type: ignore[import-untyped]  # noqa: PLC0415 - it takes its time
+    import kubernetes_validate  # noqa: PLC0415 - it takes its time
 
     for thing in yaml.safe_load_all((ROOT / "deploy/kubernetes/rbac.yaml").read_text(encoding="utf-8")):
         kubernetes_validate.validate(thing, "1.36", strict=True)

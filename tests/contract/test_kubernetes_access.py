@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.scheduler.executors.kubernetes.access import Access

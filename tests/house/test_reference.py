@@ -1,11 +1,13 @@
 """The reference says what the code does: every setting, and every state and transition."""
 
+import json
 import re
 
 from clickclock.attribution.click import Flag
 from clickclock.attribution.counters import FAMILIES
 from clickclock.attribution.query import Reason
 from clickclock.foundation.config import Config
+from clickclock.scheduler.declaration_schema import declaration_schema
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
 from clickclock.scheduler.trigger import TRANSITIONS
 from tests.house.tree import ROOT
@@ -52,3 +54,8 @@ def test_the_state_diagram_is_printed_from_the_table() -> None:
     lines = ["```mermaid", "stateDiagram-v2", "    [*] --> queued"]
     lines += [f"    {state} --> {after}" for state, allowed in TRANSITIONS.items() for after in sorted(allowed)]
     assert shown.group(1) == "\n".join([*lines, "```", ""])
+
+
+def test_the_schema_of_files_in_the_reference_is_the_one_that_the_program_prints() -> None:
+    kept = json.loads((ROOT / "docs/reference/clickclock.schema.json").read_text(encoding="utf-8"))
+    assert kept == declaration_schema()

@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.client import AttemptEnd, Client, LogText, Refused, Unreachable
+from clickclock.client import (
+    AttemptEnd,
+    Client,
+    Conflict,
+    Invalid,
+    LogText,
+    NotFound,
+    Refused,
+    Unavailable,
+    Unfinished,
+    Unreachable,
+)
 from clickclock.client.connection import Connection
 from clickclock.client.event_stream import Event, EventParser
 
@@ -186,3 +197,122 @@ def test_a_log_is_read_to_its_end_in_pieces() -> None:
 
     assert b"".join(answering(answer).log("t")) == output
     assert b"".join(answering(answer).log("t", offset=6)) == output[6:]
+
+
+def _breaking(times: int, sent: list[httpx.Request], error: type[httpx.TransportError], answer: object) -> Client:
+    """A client whose connection breaks so many times, and then answers."""
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        if len(sent) <= times:
+            raise error("broken", request=request)
+        return httpx.Response(200, json=answer)
+
+    return answering(respond)
+
+
+def test_what_can_be_repeated_is_sent_again_when_its_connection_breaks() -> None:
+    sent: list[httpx.Request] = []
+    trigger = {"triggerId": "t", "state": "queued"}
+    client = _breaking(2, sent, httpx.ReadError, {"status": "success", "trigger": trigger})
+    assert client.trigger("shop", "export") == trigger
+    keys = {json.loads(request.content)["idempotencyKey"] for request in sent}
+    assert (len(sent), len(keys)) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "times"), [(httpx.ReadError, 1), (httpx.RemoteProtocolError, 1), (httpx.ConnectError, 3)]
+)
+def test_what_could_be_done_twice_is_sent_again_only_if_it_never_arrived(
+    error: type[httpx.TransportError], times: int
+) -> None:
+    sent: list[httpx.Request] = []
+    client = _breaking(9, sent, error, {"status": "success"})
+    with pytest.raises(Unreachable):
+        client.delete_schedule("s")
+    assert len(sent) == times
+
+
+def test_an_answer_that_takes_too_long_is_not_asked_for_again() -> None:
+    sent: list[httpx.Request] = []
+    with pytest.raises(Unreachable):
+        _breaking(9, sent, httpx.ReadTimeout, {}).list_jobs()
+    assert len(sent) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(400, Invalid), (422, Invalid), (404, NotFound), (409, Conflict), (503, Unavailable), (403, Refused)],
+)
+def test_a_refusal_is_of_the_kind_that_its_status_says(status: int, kind: type[Refused]) -> None:
+    body = {"status": "error", "code": "c", "message": "No.", "errors": [], "requestId": "r"}
+    with pytest.raises(Refused) as caught:
+        answering(lambda _: httpx.Response(status, json=body)).cluster()
+    assert type(caught.value) is kind
+
+
+def test_waiting_ends_when_the_trigger_has_finished() -> None:
+    states = iter(["queued", "running", "failed"])
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json={"status": "success", "triggers": [{"state": next(states)}]})
+
+    assert answering(answer).wait("t") == {"state": "failed"}
+
+
+def test_waiting_too_long_says_so_and_has_the_trigger() -> None:
+    body = {"status": "success", "triggers": [{"state": "running"}]}
+    with pytest.raises(Unfinished) as caught:
+        answering(lambda _: httpx.Response(200, json=body)).wait("t", timeout_s=0.01)
+    assert caught.value.trigger == {"state": "running"}
+
+
+def test_a_list_is_read_page_after_page_and_only_as_far_as_it_is_wanted() -> None:
+    asked: list[str | None] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        cursor = request.url.params.get("cursor")
+        asked.append(cursor)
+        number = int(cursor or 0)
+        following = str(number + 1) if number < 2 else None
+        return httpx.Response(
+            200, json={"status": "success", "jobs": [{"n": number}, {"n": number}], "nextCursor": following}
+        )
+
+    client = answering(answer)
+    assert next(client.jobs(application="shop")) == {"n": 0}
+    assert asked == [None]
+    assert [job["n"] for job in client.jobs()] == [0, 0, 1, 1, 2, 2]
+
+
+def test_an_export_is_one_declaration_whatever_its_pages_share() -> None:
+    pages = {
+        None: ({"groups": [{"groupName": "g"}], "jobs": [{"jobName": "a"}]}, "1"),
+        "1": ({"groups": [{"groupName": "g"}, {"groupName": "h"}], "jobs": [{"jobName": "b"}]}, None),
+    }
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        declaration, following = pages[request.url.params.get("cursor")]
+        return httpx.Response(200, json={"status": "success", "declaration": declaration, "nextCursor": following})
+
+    assert answering(answer).export("shop") == {
+        "groups": [{"groupName": "g"}, {"groupName": "h"}],
+        "jobs": [{"jobName": "a"}, {"jobName": "b"}],
+    }
+
+
+def test_clicks_and_orders_go_to_the_collector() -> None:
+    sent: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        if request.url.path == "/aclick":
+            return httpx.Response(204)
+        return httpx.Response(202, json={"status": "success", "accepted": 1, "rejected": 0, "orders": []})
+
+    client = Client(click_url="http://clicks.test/", transport=httpx.MockTransport(answer))
+    client.register_click(client_id="shop-1", atag="a b")
+    assert client.send_orders([{"order_id": "A-1"}], token="secret")["accepted"] == 1
+    assert str(sent[0].url) == "http://clicks.test/aclick?client_id=shop-1&atag=a+b"
+    assert str(sent[1].url) == "http://clicks.test/orders"
+    assert sent[1].headers["Authorization"] == "Bearer secret"

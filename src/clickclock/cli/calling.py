@@ -93,7 +93,7 @@ def _complete(ctx: click.Context, field: str, incomplete: str, **filters: object
     from clickclock.client import Client  # noqa: PLC0415 (as above: loaded when it is used)
 
     try:
-        with Client(ctx.find_root().params["url"], timeout_s=COMPLETION_TIMEOUT_S) as client:
+        with Client(ctx.find_root().params["url"], timeout_s=COMPLETION_TIMEOUT_S, retries=0) as client:
             jobs = client.list_jobs(limit=1000, **filters)["jobs"]
     except ClickclockError:
         return []

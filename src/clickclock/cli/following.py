@@ -50,7 +50,7 @@ def see_through(client: "Client", trigger_id: str, *, cancel_on_interrupt: bool,
             shown.all_of(client.follow_trigger(trigger_id, shown.attempt, shown.offset))
         except KeyboardInterrupt:
             _let_go(trigger_id)
-    payload = client.trigger(trigger_id)
+    payload = client.get_trigger(trigger_id)
     click.echo(_ending(payload["triggers"][0]), err=True)
     return payload
 

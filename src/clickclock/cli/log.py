@@ -37,7 +37,7 @@ def log(ctx: click.Context, trigger_id: str, attempt: int | None, offset: int, f
         if attempt is not None:
             output = client.follow_log(trigger_id, attempt, offset)
         else:
-            last = client.trigger(trigger_id)["triggers"][0]["attempt"]
+            last = client.get_trigger(trigger_id)["triggers"][0]["attempt"]
             output = client.follow_trigger(trigger_id, max(last, 1), offset)
         try:
             if as_json:

@@ -49,7 +49,7 @@ def list_triggers(client: "Client", **filters: Any) -> "Payload":
 @calls(sections(record("triggers.0"), table("triggers.0.attempts", *ATTEMPTS, empty="No attempt yet.")))
 def show(client: "Client", trigger_id: str) -> "Payload":
     """Show one trigger and its attempts."""
-    return client.trigger(trigger_id)
+    return client.get_trigger(trigger_id)
 
 
 @triggers.command()

@@ -1,12 +1,14 @@
 """The Python client of both services: one method per call, over HTTP like any other user.
 
-Never imports the service, and never tries a call again by itself, except to go on reading a stream that broke.
-Invariants: a method returns the body of the answer as the reference shows it; whatever goes wrong is a `Refused`, which
-says what the service said, or an `Unreachable`; a stream that broke goes on where it stopped, nothing lost or doubled.
+Synchronous, on purpose: who wants a job run wants to write one line, and a program with a loop of its own has threads
+for it. Never imports the service. Invariants: a method returns the body of the answer as the reference shows it, except
+where it says otherwise; whatever goes wrong is a `Refused`, which says what the service said, or an `Unreachable`; a
+call is tried again only where that cannot do it twice; a stream that broke goes on where it stopped, nothing lost or
+doubled.
 
->>> with Client("http://127.0.0.1:8080") as client:
-...     client.trigger_job("shop", "nightly-export", parameters={"day": "2026-11-20"})["trigger"]["state"]
-'queued'
+>>> with Client("http://127.0.0.1:8080") as client:                                   # doctest: +SKIP
+...     client.trigger("shop", "nightly-export", wait=True, parameters={"day": "2026-11-20"})["state"]
+'succeeded'
 """
 
 import json
@@ -17,21 +19,44 @@ from typing import Self
 
 import httpx
 
-from clickclock.client.connection import OPENED, Connection, Payload, Refused, Unreachable
+from clickclock.client.attributing import Attributing
+from clickclock.client.connection import (
+    OPENED,
+    RETRIES,
+    Conflict,
+    Connection,
+    Invalid,
+    NotFound,
+    Payload,
+    Refused,
+    Unavailable,
+    Unreachable,
+)
+from clickclock.client.declaring import Declaring
+from clickclock.client.listing import Listing
+from clickclock.foundation.errors import Transient
+from clickclock.foundation.ids import new_id
 
 __all__ = [
+    "DEFAULT_CLICK_URL",
     "DEFAULT_URL",
     "FINISHED",
     "AttemptEnd",
     "Client",
+    "Conflict",
+    "Invalid",
     "LogText",
+    "NotFound",
     "Payload",
     "Refused",
     "Sighting",
+    "Unavailable",
+    "Unfinished",
     "Unreachable",
 ]
 
 DEFAULT_URL = "http://127.0.0.1:8080"
+DEFAULT_CLICK_URL = "http://127.0.0.1:8081"
 RECONNECT_MAX_S = 15.0
 """How long a broken stream is tried again: enough for the service to be restarted."""
 PAUSE_FIRST_S = 0.05
@@ -70,23 +95,46 @@ class Sighting:
     position: str | None
 
 
-class Client:
+class Unfinished(Transient):
+    """The trigger has not finished in that time; it goes on, and can be waited for again."""
+
+    code = "unfinished"
+
+    def __init__(self, trigger: Payload) -> None:
+        super().__init__()
+        self.trigger = trigger
+
+
+class Client(Attributing, Declaring, Listing):
     """A connection to one scheduler service.
 
-    `base_url` may end in `/schedulerService` or not. Every method raises `Refused` or `Unreachable`. Filters and
-    fields have the names of the API (`jobName`, `nextFireAt`); those that are None are not sent.
+    `base_url` may end in `/schedulerService` or not; `click_url` is the collector's, for clicks and orders. `retries`
+    is how often a call is tried again whose connection broke, if it cannot do its work twice. Every method raises
+    `Refused` or `Unreachable`. Filters and fields have the names of the API (`jobName`, `nextFireAt`); those that are
+    None are not sent.
     """
 
     def __init__(
-        self, base_url: str = DEFAULT_URL, *, timeout_s: float = 30.0, transport: httpx.BaseTransport | None = None
+        self,
+        base_url: str = DEFAULT_URL,
+        *,
+        click_url: str = DEFAULT_CLICK_URL,
+        timeout_s: float = 30.0,
+        retries: int = RETRIES,
+        transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._connection = Connection(base_url, timeout_s, transport)
+        self._connection = Connection(base_url, timeout_s, transport, retries)
+        self._click_url = click_url.rstrip("/")
         self._call = self._connection.call
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connection; leaving its `with` does the same."""
         self._connection.close()
 
     # Triggers
@@ -95,13 +143,41 @@ class Client:
         """Triggers, newest first; with `triggerId` that one, its attempts included. Also the health check."""
         return self._call("GET", "jobTrigger", query=filters)
 
-    def trigger(self, trigger_id: str) -> Payload:
+    def trigger(
+        self, application: str, job_name: str, *, wait: bool = False, timeout_s: float | None = None, **fields: object
+    ) -> Payload:
+        """Run a job; the trigger itself, with `wait` when it has finished for good, whatever its end.
+
+        `fields` as of `trigger_job`. Raises `Unfinished` where it takes longer than `timeout_s`.
+        """
+        trigger: Payload = self.trigger_job(application, job_name, **fields)["trigger"]
+        return self.wait(trigger["triggerId"], timeout_s) if wait else trigger
+
+    def wait(self, trigger_id: str, timeout_s: float | None = None) -> Payload:
+        """The trigger itself, when it has finished for good. Raises `Unfinished` after `timeout_s`; it goes on then."""
+        until_s = None if timeout_s is None else time.monotonic() + timeout_s
+        pause_s = PAUSE_FIRST_S
+        while True:
+            trigger: Payload = self.get_trigger(trigger_id)["triggers"][0]
+            if trigger["state"] in FINISHED:
+                return trigger
+            left_s = pause_s if until_s is None else until_s - time.monotonic()
+            if left_s <= 0:
+                raise Unfinished(trigger)
+            time.sleep(min(pause_s, left_s))
+            pause_s = min(pause_s * 2, PAUSE_MAX_S)
+
+    def get_trigger(self, trigger_id: str) -> Payload:
         """One trigger with its attempts, as the only one of `triggers`; refused if there is none."""
         return _only("triggers", self.list_triggers(triggerId=trigger_id), "triggerNotFound", trigger_id)
 
     def trigger_job(self, application: str, job_name: str, **fields: object) -> Payload:
-        """Run a job now, or at `runAt`. Further fields: `parameters`, `priority`, `idempotencyKey`, `reason`."""
-        return self._call("POST", "jobTrigger", {"application": application, "jobName": job_name, **_given(fields)})
+        """Run a job now, or at `runAt`. Further fields: `parameters`, `priority`, `idempotencyKey`, `reason`.
+
+        Without a key it makes one, so that it may try again and still runs the job once.
+        """
+        body = {"application": application, "jobName": job_name, "idempotencyKey": new_id(), **_given(fields)}
+        return self._call("POST", "jobTrigger", body, is_repeatable=True)
 
     def cancel_trigger(self, trigger_id: str) -> Payload:
         """Ask a trigger to end."""
@@ -252,21 +328,6 @@ class Client:
             yield from self.follow_log(trigger_id, attempt, offset)
             attempt, offset = attempt + 1, 0
 
-    # Attribution
-
-    def report(self, **query: object) -> Payload:
-        """What clicks brought; the query is that of `GET /attribution/report` (`from` as `**{"from": …}`)."""
-        return self._call("GET", f"{self._connection.root_url}/attribution/report", query=query)
-
-    def proof(self, client_id: str, order_id: str, version: int | None = None) -> Payload:
-        """Why an order is credited as it is, in a result version or the latest."""
-        query = {"clientId": client_id, "orderId": order_id, "version": version}
-        return self._call("GET", f"{self._connection.root_url}/attribution/order", query=query)
-
-    def versions(self, limit: int | None = None) -> Payload:
-        """The result versions, latest first."""
-        return self._call("GET", f"{self._connection.root_url}/attribution/versions", query={"limit": limit})
-
     # Clicks
 
     def follow_clicks(self, *, after: str | None = None, **filters: object) -> Iterator[Sighting]:
@@ -297,7 +358,7 @@ class Client:
         """Wait for an attempt; False when the trigger finished without it. For the first the service itself waits."""
         pause_s = PAUSE_FIRST_S
         while attempt > 1:
-            trigger = self.trigger(trigger_id)["triggers"][0]
+            trigger = self.get_trigger(trigger_id)["triggers"][0]
             if trigger["attempt"] >= attempt:
                 break
             if trigger["state"] in FINISHED:
@@ -313,5 +374,5 @@ def _given(fields: Mapping[str, object]) -> Payload:
 
 def _only(key: str, payload: Payload, code: str, name: str) -> Payload:
     if not payload[key]:
-        raise Refused(httpx.codes.NOT_FOUND, code, f"There is no {key.removesuffix('s')} {name}; check the name.")
+        raise NotFound(httpx.codes.NOT_FOUND, code, f"There is no {key.removesuffix('s')} {name}; check the name.")
     return payload

@@ -1,12 +1,14 @@
 """HTTP as the service speaks it: answers as dictionaries, refusals and silence as errors.
 
-Never tries a call again. Invariant: whatever goes wrong is a `Refused`, which carries all that the service said, or an
-`Unreachable`.
+Tries again only what cannot be done twice by it: what never arrived, and what may be repeated as it is. Never waits
+longer than `RETRY_PAUSES_S` between. Invariant: whatever goes wrong is a `Refused`, which carries all that the service
+said, or an `Unreachable`.
 
 >>> Connection("http://127.0.0.1:8080/").base_url
 'http://127.0.0.1:8080/schedulerService'
 """
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +23,9 @@ STREAM_SILENCE_MAX_S = 60.0
 """A stream that says nothing for this long is opened anew: the connection may have died unseen."""
 OPENED = "open"
 """The event that says, as a browser's EventSource does, that the connection stands."""
+RETRIES = 2
+RETRY_PAUSES_S = (0.1, 0.5)
+"""Long enough for a connection that was just being closed; a service that is down is not waited for."""
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 Payload = dict[str, Any]
@@ -38,6 +43,33 @@ class Refused(ClickclockError):
         self.request_id = request_id
 
 
+class NotFound(Refused):
+    """What was named is not there (404)."""
+
+
+class Conflict(Refused):
+    """It does not fit what is there now (409): it exists, is in use, or has changed since it was read."""
+
+
+class Invalid(Refused):
+    """The request is wrong (400, 413, 415, 422); `faults` name every place."""
+
+
+class Unavailable(Refused):
+    """The service cannot do it now (503), and may later."""
+
+
+_KINDS: Mapping[int, type[Refused]] = {
+    400: Invalid,
+    404: NotFound,
+    409: Conflict,
+    413: Invalid,
+    415: Invalid,
+    422: Invalid,
+    503: Unavailable,
+}
+
+
 class Unreachable(Transient):
     """The service does not answer; check its address, or start it with: clickclock serve."""
 
@@ -47,10 +79,17 @@ class Unreachable(Transient):
 class Connection:
     """A connection to the service at `base_url`, which may end in `/schedulerService` or not."""
 
-    def __init__(self, base_url: str, timeout_s: float = 30.0, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        timeout_s: float = 30.0,
+        transport: httpx.BaseTransport | None = None,
+        retries: int = RETRIES,
+    ) -> None:
         root = base_url.rstrip("/").removesuffix(BASE_PATH)
         self.root_url = root
         self.base_url = root + BASE_PATH
+        self._pauses_s = tuple(RETRY_PAUSES_S[min(each, len(RETRY_PAUSES_S) - 1)] for each in range(retries))
         self._http = httpx.Client(
             base_url=self.base_url,
             timeout=timeout_s,
@@ -67,13 +106,25 @@ class Connection:
         self,
         method: str,
         path: str,
-        body: Payload | None = None,
+        body: Payload | list[Any] | None = None,
         *,
         query: Mapping[str, object] | None = None,
         if_match: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        is_repeatable: bool = False,
+        timeout_s: float | None = None,
     ) -> Payload:
         """The body of the answer; `query` without what is None; `if_match` is a version."""
-        response = self.send(method, path, body, query=query, if_match=if_match)
+        response = self.send(
+            method,
+            path,
+            body,
+            query=query,
+            if_match=if_match,
+            headers=headers,
+            is_repeatable=is_repeatable,
+            timeout_s=timeout_s,
+        )
         payload = _payload(response)
         if payload is None:
             raise _not_ours(response)
@@ -83,17 +134,34 @@ class Connection:
         self,
         method: str,
         path: str,
-        body: Payload | None = None,
+        body: Payload | list[Any] | None = None,
         *,
         query: Mapping[str, object] | None = None,
         if_match: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        is_repeatable: bool = False,
+        timeout_s: float | None = None,
     ) -> httpx.Response:
-        """The answer itself, once it is a success."""
-        headers = {} if if_match is None else {"If-Match": f'"{if_match}"'}
-        try:
-            response = self._http.request(method, path, json=body, params=_query(query), headers=headers)
-        except httpx.TransportError as error:
-            raise self._unreachable(error) from error
+        """The answer itself, once it is a success.
+
+        A call that may be repeated (a GET, a PUT without a version, or what says so) is, if its connection breaks.
+        """
+        sent = {**(headers or {}), **({} if if_match is None else {"If-Match": f'"{if_match}"'})}
+        repeatable = is_repeatable or method == "GET" or (method == "PUT" and if_match is None)
+        for pause_s in (*self._pauses_s, None):
+            try:
+                timeout = self._http.timeout if timeout_s is None else httpx.Timeout(timeout_s)
+                response = self._http.request(
+                    method, path, json=body, params=_query(query), headers=sent, timeout=timeout
+                )
+            except httpx.TransportError as error:
+                never_arrived = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+                broke = repeatable and not isinstance(error, httpx.TimeoutException)
+                if pause_s is None or not (never_arrived or broke):
+                    raise self._unreachable(error) from error
+                time.sleep(pause_s)
+            else:
+                break
         if not response.is_success:
             raise _refusal(response)
         return response
@@ -144,7 +212,7 @@ def _refusal(response: httpx.Response) -> Refused:
     payload = _payload(response)
     if payload is None:
         return _not_ours(response)
-    return Refused(
+    return _KINDS.get(response.status_code, Refused)(
         response.status_code,
         payload.get("code", "unknown"),
         payload.get("message", f"The service answered with status {response.status_code}."),

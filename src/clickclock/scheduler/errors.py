@@ -90,6 +90,18 @@ class StaleVersion(Conflict):
     code = "staleVersion"
 
 
+class HeldElsewhere(Conflict):
+    """Another set of files holds it; take it out there, or apply with adopt=true to take it over."""
+
+    code = "heldElsewhere"
+
+
+class WouldEmpty(Conflict):
+    """Pruning would take the last job of an application; look at the files, or say so with allowEmpty=true."""
+
+    code = "wouldEmpty"
+
+
 class TriggerIsFinished(Conflict):
     """The trigger has finished; there is nothing to cancel."""
 

@@ -33,8 +33,11 @@ class Group(Record):
     )
     paused: bool = Field(False, description="While paused, due times are skipped and queued triggers wait.")
     pause_reason: Text | None = Field(None, description="Why it is paused.", examples=["Database maintenance."])
-
     defaults: JobDefaults = Field(default_factory=JobDefaults, description="Defaults for the group's jobs.")
+
+    managed_by: Name | None = Field(
+        None, description="The set of files that it is applied from; set by `PUT declaration`.", examples=["shop-repo"]
+    )
 
     def apply_to(self, job: Job) -> Job:
         """`job` with this group's defaults in the fields that it does not set itself."""

@@ -17,6 +17,7 @@ from pydantic import Field, field_validator
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler import command as commands
+from clickclock.scheduler.job import Name
 
 _COMPARED_CHARS_MAX = 200
 """Similarity costs the product of two lengths, and the beginning tells enough."""
@@ -39,6 +40,9 @@ class ImageMapping(Record):
     )
     description: str | None = Field(
         None, max_length=4096, description="What the image is for.", examples=["The ETL tools with their drivers."]
+    )
+    managed_by: Name | None = Field(
+        None, description="The set of files that it is applied from; set by `PUT declaration`.", examples=["shop-repo"]
     )
     created_at: Instant | None = Field(
         None, description="When it was created; set by the service.", examples=["2026-11-20T10:00:00.000Z"]

@@ -126,6 +126,10 @@ class Job(Record):
     )
     retention_days: float = Field(30, gt=0, le=3650, description="How long finished triggers and logs are kept.")
 
+    managed_by: Name | None = Field(
+        None, description="The set of files that it is applied from; set by `PUT declaration`.", examples=["shop-repo"]
+    )
+
     @field_validator("parameters")
     @classmethod
     def _names_of_parameters(cls, value: dict[str, str | None]) -> dict[str, str | None]:

@@ -106,6 +106,10 @@ class Schedule(Record):
     paused: bool = Field(False, description="While paused, due times are skipped.")
     pause_reason: Text | None = Field(None, description="Why it is paused.")
 
+    managed_by: Name | None = Field(
+        None, description="The set of files that it is applied from; set by `PUT declaration`.", examples=["shop-repo"]
+    )
+
     def timetable(self, anchor: datetime) -> Timetable:
         """Its times; `anchor` is when it was created. Raises `Invalid` naming every fault."""
         return timetable(

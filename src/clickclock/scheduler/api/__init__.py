@@ -19,6 +19,7 @@ from clickclock.foundation.gate import Gate
 from clickclock.foundation.problem import UnknownPath
 from clickclock.scheduler.api import (
     cluster,
+    declaration,
     group,
     image_mapping,
     job,
@@ -45,6 +46,7 @@ TABLE: Mapping[str, Sequence[Operation[Any]]] = {
     f"{BASE}/group": group.OPERATIONS,
     f"{BASE}/cluster": cluster.OPERATIONS,
     f"{BASE}/commandPrefixImageMapping": image_mapping.OPERATIONS,
+    f"{BASE}/declaration": declaration.OPERATIONS,
     f"{BASE}/schedulePreview": schedule_preview.OPERATIONS,
 }
 """Every path with its operations; the one that is called most stands first."""

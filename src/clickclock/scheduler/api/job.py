@@ -3,7 +3,7 @@
 Parse, call, render. Never decides what a job may be (`job.py` of the nouns does).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -17,6 +17,7 @@ from clickclock.scheduler.api.paging import columns, key_in, page
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, set_by_service
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import JobExists, JobIsRunning, JobNotFound, StaleVersion
+from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job, StoredJob
 
 
@@ -60,10 +61,13 @@ BODY = Body(Job, whole="command", stand_ins={"application": "a", "jobName": "j",
 _SET_BY_SERVICE = set_by_service(StoredJob, Job)
 
 
-async def checks(engine: Engine) -> Callable[[Job], None]:
-    """What is checked of each job: that its cluster is known, and that it has an image where it needs one."""
+async def checks(engine: Engine, more: Sequence[ImageMapping] = ()) -> Callable[[Job], None]:
+    """What is checked of each job: that its cluster is known, and that it has an image where it needs one.
+
+    `more` are mappings that come with the jobs.
+    """
     runs_images = any(executor.wants_image for executor in engine.executors.values())
-    mappings = await engine.store.image_mappings.all() if runs_images else []
+    mappings = [*more, *(await engine.store.image_mappings.all())] if runs_images else []
 
     def check(job: Job) -> None:
         if job.cluster is not None and job.cluster not in engine.executors:

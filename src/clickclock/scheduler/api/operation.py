@@ -93,6 +93,8 @@ class Operation(Generic[F]):
     """The body may leave out every field."""
     target_in_body: bool = False
     """What the filters name may stand in the body as well."""
+    bodies: int = 1
+    """Its body may be so many times as large as the usual ones."""
     versioned: bool = False
     """It answers with an ETag, and takes If-Match where it changes something."""
     errors: Sequence[type[ClickclockError]] = ()
@@ -124,7 +126,7 @@ class Resource:
         query: bytes = scope["query_string"]
         body = b""
         if operation.method != "GET":
-            body = await read_body(receive, headers, self._body_bytes_max)
+            body = await read_body(receive, headers, self._body_bytes_max * operation.bodies)
         if operation.target_in_body:
             filters = read_target(operation.filters, query, body)
         else:

@@ -215,17 +215,26 @@ class Body:
 
     async def read_several(self, raw: bytes, check: Callable[[Any], object] = bool) -> tuple[list[Any], bool]:
         """Records, and whether they came as an array. Raises as `read`, each fault with its item's place."""
-        given = _loaded(raw)
+        given = read_value(raw)
         if not isinstance(given, list):
             return [self.validate(given, check)], False
         if not 0 < len(given) <= ITEMS_MAX:
             raise Invalid(faults=[Fault("", f"Give between 1 and {ITEMS_MAX} entries in one array.")])
+        records, faults = await self.read_items(given, [f"[{place}]" for place in range(len(given))], check)
+        if faults:
+            raise Invalid(faults=faults)
+        return records, True
+
+    async def read_items(
+        self, items: Sequence[Any], places: Sequence[str], check: Callable[[Any], object] = bool
+    ) -> tuple[list[Any], list[Fault]]:
+        """Records from the values of their JSON, and every fault (or the first hundred) by the items' places."""
         records: list[Any] = []
         faults: list[Fault] = []
-        for start in range(0, len(given), CHUNK):
+        for start in range(0, len(items), CHUNK):
             if start:
                 await asyncio.sleep(0)
-            chunk = given[start : start + CHUNK]
+            chunk = items[start : start + CHUNK]
             try:
                 # All at once when all is well; one by one when the faults are wanted.
                 valid = self._list.validate_python(chunk, by_alias=True, by_name=False)
@@ -233,29 +242,26 @@ class Body:
                     check(record)
                 records += valid
             except (ValidationError, Invalid):
-                faults += self._faults_in(chunk, start, check)
+                faults += self._faults_in(chunk, places[start:], check)
                 if len(faults) > FAULTS_MAX:
                     break
-        if faults:
-            raise Invalid(faults=faults)
-        return records, True
+        return records, faults
 
-    def _faults_in(self, items: Sequence[Any], start: int, check: Callable[[Any], object]) -> list[Fault]:
+    def _faults_in(self, items: Sequence[Any], places: Sequence[str], check: Callable[[Any], object]) -> list[Fault]:
         faults: list[Fault] = []
-        for place, item in enumerate(items, start):
+        for item, place in zip(items, places, strict=False):
             try:
                 self.validate(item, check)
             except Invalid as invalid:
                 faults += [
-                    Fault(f"[{place}].{each.field}" if each.field else f"[{place}]", each.message)
-                    for each in invalid.faults
+                    Fault(f"{place}.{each.field}" if each.field else place, each.message) for each in invalid.faults
                 ]
         return faults
 
 
 def read_object(raw: bytes, leave_out: frozenset[str] = frozenset()) -> dict[str, Any]:
     """The JSON object that a body is, without the fields in `leave_out`. Raises `Malformed`, `Invalid`."""
-    given = _loaded(raw)
+    given = read_value(raw)
     if not isinstance(given, dict):
         raise Invalid(faults=[Fault("", "Give a JSON object.")])
     return {name: value for name, value in given.items() if name not in leave_out}
@@ -266,7 +272,8 @@ def set_by_service(stored: type[BaseModel], own: type[BaseModel]) -> frozenset[s
     return frozenset(wire_names(stored)) - frozenset(wire_names(own))
 
 
-def _loaded(raw: bytes) -> Any:
+def read_value(raw: bytes) -> Any:
+    """The JSON that a body is. Raises `Malformed`, `Invalid`."""
     if not raw.strip():
         raise Malformed("There is no body; send a JSON object.")
     given = load_json(raw)

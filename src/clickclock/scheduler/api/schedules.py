@@ -63,7 +63,7 @@ async def create(call: Call[Query]) -> Response:
 
     def plan(schedule: Schedule) -> None:
         schedule_id = schedule.schedule_id or new_id()
-        new.append(NewSchedule(schedule, schedule_id, _first_time(schedule, schedule_id, now, now)))
+        new.append(NewSchedule(schedule, schedule_id, first_time(schedule, schedule_id, now, now)))
 
     _, as_array = await BODY.read_several(call.body, plan)
     stored = await engine.store.schedules.create(new, now)
@@ -136,15 +136,20 @@ def _merged(old: StoredSchedule, given: dict[str, Any], now: datetime) -> NewSch
 
     def check(schedule: Schedule) -> None:
         schedule.timetable(old.created_at)
-        if any(getattr(schedule, name) != getattr(old, name) for name in _TIMES):
-            _first_time(schedule, old.schedule_id, old.created_at, now)
+        if has_other_times(schedule, old):
+            first_time(schedule, old.schedule_id, old.created_at, now)
 
     merged = {name: value for name, value in {**own, **given}.items() if value is not None}
     new: Schedule = BODY.validate({**merged, "scheduleId": old.schedule_id}, check)
     return NewSchedule(new, old.schedule_id, upcoming(new, old.schedule_id, new.timetable(old.created_at), now))
 
 
-def _first_time(schedule: Schedule, schedule_id: str, anchor: datetime, now: datetime) -> Upcoming:
+def has_other_times(new: Schedule, old: Schedule) -> bool:
+    """Whether a change is one of the times at which it is due."""
+    return any(getattr(new, name) != getattr(old, name) for name in _TIMES)
+
+
+def first_time(schedule: Schedule, schedule_id: str, anchor: datetime, now: datetime) -> Upcoming:
     """What it waits for first. Raises `Invalid` where nothing would ever be due."""
     first = upcoming(schedule, schedule_id, schedule.timetable(anchor), now)
     if first is None:

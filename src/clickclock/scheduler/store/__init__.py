@@ -15,6 +15,7 @@ from typing import Self
 from clickclock.foundation.clock import Clock
 from clickclock.scheduler.store.claiming import Claimed
 from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.declared import Declared
 from clickclock.scheduler.store.groups import Groups, ImageMappings
 from clickclock.scheduler.store.jobs import Jobs
 from clickclock.scheduler.store.migrate import migrate
@@ -39,6 +40,7 @@ class Store:
         self.groups = Groups(database)
         self.image_mappings = ImageMappings(database)
         self.schedules = Schedules(database)
+        self.declared = Declared(database)
         self.triggers = Triggers(database)
         self.queue = Queue(database, default_cluster)
         self.statistics = Statistics(database)

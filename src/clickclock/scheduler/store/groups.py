@@ -52,14 +52,7 @@ class Groups:
     async def _put(
         self, new: Group, now: datetime, if_version: int | None, *, replace: bool
     ) -> tuple[StoredGroup, bool]:
-        row: dict[str, Any] = {
-            "group_name": new.group_name,
-            "definition": definition_of(new),
-            "paused": new.paused,
-            "resumed_at": None,
-            "max_concurrent": new.max_concurrent_triggers,
-            "updated_at": now,
-        }
+        row = group_row(new, now)
 
         def work(connection: sa.Connection) -> tuple[StoredGroup, bool]:
             mine = job_group.c.group_name == new.group_name
@@ -141,7 +134,7 @@ class ImageMappings:
 
     async def create(self, new: ImageMapping, now: datetime) -> ImageMapping:
         """Raises `MappingExists`."""
-        row = {**_mapping_row(new, now), "version": 1, "created_at": now}
+        row = {**mapping_row(new, now), "version": 1, "created_at": now}
 
         def work(connection: sa.Connection) -> ImageMapping:
             inserted = connection.execute(
@@ -155,7 +148,7 @@ class ImageMappings:
 
     async def put(self, new: ImageMapping, now: datetime) -> tuple[ImageMapping, bool]:
         """Create or replace; the second value says whether it was created."""
-        row = _mapping_row(new, now)
+        row = mapping_row(new, now)
 
         def work(connection: sa.Connection) -> tuple[ImageMapping, bool]:
             written = connection.execute(
@@ -178,5 +171,18 @@ class ImageMappings:
         await self._database.write(work)
 
 
-def _mapping_row(new: ImageMapping, now: datetime) -> dict[str, Any]:
+def group_row(new: Group, now: datetime) -> dict[str, Any]:
+    """A group's columns, as of one that was never paused."""
+    return {
+        "group_name": new.group_name,
+        "definition": definition_of(new),
+        "paused": new.paused,
+        "resumed_at": None,
+        "max_concurrent": new.max_concurrent_triggers,
+        "updated_at": now,
+    }
+
+
+def mapping_row(new: ImageMapping, now: datetime) -> dict[str, Any]:
+    """A mapping's columns."""
     return {"prefix": new.prefix, "definition": definition_of(new), "updated_at": now}

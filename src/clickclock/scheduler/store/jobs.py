@@ -38,8 +38,8 @@ class Jobs:
 
         def work(connection: sa.Connection) -> list[StoredJob]:
             _refuse_existing(connection, jobs)
-            _refuse_unknown_groups(connection, jobs)
-            rows = [{**_row(each, now), "version": 1, "created_at": now} for each in jobs]
+            refuse_unknown_groups(connection, jobs)
+            rows = [{**job_row(each, now), "version": 1, "created_at": now} for each in jobs]
             connection.execute(sa.insert(job), rows)
             return [StoredJob.trusted(**vars(each), version=1, created_at=now, updated_at=now) for each in jobs]
 
@@ -49,18 +49,18 @@ class Jobs:
         """Create or replace; the second value says whether it was created. Raises `StaleVersion`, `Invalid`."""
 
         def work(connection: sa.Connection) -> tuple[StoredJob, bool]:
-            _refuse_unknown_groups(connection, [new])
+            refuse_unknown_groups(connection, [new])
             old = connection.execute(sa.select(job).where(*keyed([new.key])).with_for_update()).one_or_none()
             if if_version is not None and (old is None or old.version != if_version):
                 raise StaleVersion
-            row = _row(new if old is None else new.leaving_unsaid(stored_job(old)), now)
+            row = job_row(new if old is None else new.leaving_unsaid(stored_job(old)), now)
             if old is None:
                 connection.execute(sa.insert(job).values(**row, version=1, created_at=now))
             else:
                 # Re-enabled: what was due while it was disabled stays skipped.
                 row["enabled_since"] = now if new.enabled and not old.enabled else old.enabled_since
                 connection.execute(sa.update(job).where(*keyed([new.key])).values(**row, version=old.version + 1))
-                _regroup(connection, new)
+                regroup(connection, new)
             return stored_job(connection.execute(sa.select(job).where(*keyed([new.key]))).one()), old is None
 
         return await self._database.write(work)
@@ -106,7 +106,8 @@ class Jobs:
         await self._database.write(work)
 
 
-def _row(new: Job, now: datetime) -> dict[str, Any]:
+def job_row(new: Job, now: datetime) -> dict[str, Any]:
+    """A job's columns, as of one that was never disabled."""
     return {
         "application": new.application,
         "job_name": new.job_name,
@@ -119,7 +120,7 @@ def _row(new: Job, now: datetime) -> dict[str, Any]:
     }
 
 
-def _regroup(connection: sa.Connection, new: Job) -> None:
+def regroup(connection: sa.Connection, new: Job) -> None:
     """Queued triggers follow their job into its new group, whose cap counts them."""
     connection.execute(
         sa.update(job_trigger).where(*keyed([new.key], job_trigger), UNFINISHED_ROWS).values(group_name=new.group_name)
@@ -140,7 +141,8 @@ def _refuse_existing(connection: sa.Connection, jobs: Sequence[Job]) -> None:
         raise JobExists(faults=faults)
 
 
-def _refuse_unknown_groups(connection: sa.Connection, jobs: Sequence[Job]) -> None:
+def refuse_unknown_groups(connection: sa.Connection, jobs: Sequence[Job]) -> None:
+    """Raises `Invalid` where a job names a group that does not exist."""
     wanted = {each.group_name for each in jobs if each.group_name is not None}
     if not wanted:
         return

@@ -45,17 +45,17 @@ class Schedules:
 
         def work(connection: sa.Connection) -> list[StoredSchedule]:
             made = {"high_water": now, "version": 1, "created_at": now, "updated_at": now}
-            _refuse_misfits(connection, [each.schedule for each in new])
+            refuse_misfits(connection, [each.schedule for each in new])
             stored: list[StoredSchedule] = []
             try:
                 with connection.begin_nested():
                     for start in range(0, len(new), ROWS_PER_INSERT):
                         chunk = new[start : start + ROWS_PER_INSERT]
-                        rows = [_row(each) | made for each in chunk]
+                        rows = [schedule_row(each) | made for each in chunk]
                         connection.execute(sa.insert(schedule), rows)
                         stored += [_as_created(each, row) for each, row in zip(chunk, rows, strict=True)]
             except IntegrityError as error:
-                raise ScheduleExists(faults=_existing(connection, [_row(each) for each in new])) from error
+                raise ScheduleExists(faults=_existing(connection, [schedule_row(each) for each in new])) from error
             return stored
 
         return await self._database.write(work)
@@ -70,8 +70,9 @@ class Schedules:
                 raise ScheduleNotFound
             if if_version is not None and old.version != if_version:
                 raise StaleVersion
-            _refuse_misfits(connection, [new.schedule])
-            row = {**_row(new), "version": old.version + 1, "updated_at": now, "high_water": max(old.high_water, now)}
+            refuse_misfits(connection, [new.schedule])
+            row = {**schedule_row(new), "version": old.version + 1, "updated_at": now}
+            row["high_water"] = max(old.high_water, now)
             try:
                 with connection.begin_nested():
                     connection.execute(sa.update(schedule).where(mine).values(row))
@@ -114,7 +115,8 @@ class Schedules:
         await self._database.write(work)
 
 
-def _row(new: NewSchedule) -> dict[str, Any]:
+def schedule_row(new: NewSchedule) -> dict[str, Any]:
+    """A schedule's columns, without its versions and its high-water mark."""
     return {
         "schedule_id": new.schedule_id,
         "application": new.schedule.application,
@@ -130,7 +132,7 @@ def _as_created(new: NewSchedule, row: Mapping[str, Any]) -> StoredSchedule:
     return StoredSchedule.trusted(**vars(new.schedule) | own, next_fire_at=row["next_due"], last_fire_at=None)
 
 
-def _refuse_misfits(connection: sa.Connection, schedules: Sequence[Schedule]) -> None:
+def refuse_misfits(connection: sa.Connection, schedules: Sequence[Schedule]) -> None:
     """Every schedule has its job, and gives it just the parameters that it takes."""
     jobs: dict[tuple[str, str], Job] = {}
     for condition in keyed(sorted({(each.application, each.job_name) for each in schedules})):

@@ -230,11 +230,8 @@ async def _from_kubeconfig(file: Path, options: KubernetesOptions, environment: 
 
 
 def _parsed(file: Path) -> dict[str, Any]:
-    try:
-        # Only who has a kubeconfig needs it; and it ships no types.
-        import yaml  # type: ignore[import-untyped]  # noqa: PLC0415
-    except ImportError as error:
-        raise ValueError("reading it needs PyYAML; install clickclock[kubernetes]") from error
+    import yaml  # noqa: PLC0415 (only who has a kubeconfig needs it)
+
     try:
         config = yaml.safe_load(file.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:

@@ -1,0 +1,52 @@
+"""`clickclock import-crontab`: the lines of a crontab as jobs with schedules.
+
+Never runs cron, and never changes the crontab. Invariants: a crontab is imported as a whole or not at all; importing
+it again changes nothing.
+
+>>> import_crontab.name
+'import-crontab'
+"""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clickclock.cli.declaring import bring_about, terms, unreadable
+
+ZONES = "zoneinfo/"
+
+
+@click.command("import-crontab")
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--application", default="cron", show_default=True, help="The application of the jobs.")
+@click.option("--system", is_flag=True, help="A user stands before each command, as in /etc/crontab and /etc/cron.d.")
+@click.option("--time-zone", help="Where cron runs, such as Europe/Berlin; this machine's zone if not given.")
+@click.option("--output", is_flag=True, help="Print it as YAML for apply, and change nothing.")
+@terms
+def import_crontab(
+    path: Path, application: str, system: bool, time_zone: str | None, output: bool, **asked: Any
+) -> None:
+    """Make jobs and schedules of a crontab; `-` is standard input (crontab -l | clickclock import-crontab -)."""
+    from clickclock.files import STANDARD_INPUT, Unreadable, read_crontab, text_of, written  # noqa: PLC0415 (loaded when it is used)
+
+    name = "standard input" if path == STANDARD_INPUT else str(path)
+    try:
+        crontab = read_crontab(
+            text_of(path), name, application=application, system=system, time_zone=time_zone or _zone_here()
+        )
+    except Unreadable as error:
+        raise unreadable(error) from error
+    for note in crontab.notes:
+        click.echo(f"Note: {note}", err=True)
+    if output:
+        click.echo(written([crontab.declaration]), nl=False)
+        return
+    asked["allowEmpty"] = asked.pop("allow_empty")
+    bring_about([crontab.declaration], crontab.located, **asked)
+
+
+def _zone_here() -> str | None:
+    """The zone of this machine, as cron has it; None (UTC) where /etc/localtime does not say it."""
+    _, found, zone = str(Path("/etc/localtime").resolve()).partition(ZONES)
+    return zone if found and zone not in {"UTC", "Etc/UTC", "UCT", "Universal", "Zulu"} else None

@@ -1,0 +1,50 @@
+"""The part of the client that is about attribution: clicks and orders sent, and what is asked of the results.
+
+Never judges a click or an order. Invariant: what was acknowledged is on the collector's disk; sending the same again is
+safe, for it is taken for what it is.
+
+>>> with Client(click_url="http://127.0.0.1:8081") as client:                         # doctest: +SKIP
+...     client.register_click(client_id="shop-1", seller_id="12", atag="a", asvt="s", cli_ubid="u", event_time=now_ms)
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clickclock.client.connection import Connection, Payload
+
+
+class Attributing:
+    """What a client can do with clicks, orders and results."""
+
+    _connection: Connection
+    _click_url: str
+
+    def register_click(self, **parameters: object) -> None:
+        """Register one click, with the parameters as they were received; returns when it is on disk."""
+        self._connection.send("GET", f"{self._click_url}/aclick", query=parameters)
+
+    def send_orders(self, orders: Sequence[Mapping[str, Any]], *, token: str | None = None) -> Payload:
+        """Send orders; the answer has one result for each, and how many were `rejected`."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return self._connection.call(
+            "POST", f"{self._click_url}/orders", list(orders), headers=headers, is_repeatable=True
+        )
+
+    def report(self, **query: object) -> Payload:
+        """What clicks brought; the query is that of `GET /attribution/report` (`from` as `**{"from": …}`)."""
+        return self._ask("report", query)
+
+    def proof(self, client_id: str, order_id: str, version: int | None = None) -> Payload:
+        """Why an order is credited as it is, in a result version or the latest."""
+        return self._ask("order", {"clientId": client_id, "orderId": order_id, "version": version})
+
+    def difference(self, before: int, after: int, client_id: str | None = None, limit: int | None = None) -> Payload:
+        """What differs between two result versions, and why; it is told of at most `limit` orders."""
+        return self._ask("diff", {"from": before, "to": after, "clientId": client_id, "limit": limit})
+
+    def versions(self, limit: int | None = None) -> Payload:
+        """The result versions, latest first."""
+        return self._ask("versions", {"limit": limit})
+
+    def _ask(self, question: str, query: Mapping[str, object]) -> Payload:
+        return self._connection.call("GET", f"{self._connection.root_url}/attribution/{question}", query=query)

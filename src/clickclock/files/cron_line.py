@@ -1,0 +1,96 @@
+"""One line of a crontab: what cron would refuse in its times, and what its command is called.
+
+Never reads a whole crontab (`crontab.py`). Invariants: what is not refused means the same to Debian's cron and to a
+schedule; a name depends on the command alone.
+
+>>> expression_fault("0 24 * * *")
+'The hour is 24; give 0-23.'
+>>> job_name("cd /srv/shop && /usr/bin/python3 jobs/export_orders.py --all")
+'export_orders'
+"""
+
+import re
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
+    ("minute", 0, 59, {}),
+    ("hour", 0, 23, {}),
+    ("day of month", 1, 31, {}),
+    ("month", 1, 12, {name: number for number, name in enumerate(_MONTHS, 1)}),
+    ("day of week", 0, 7, {name: number for number, name in enumerate(_WEEKDAYS)}),
+)
+_NICKNAMES = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
+_PART = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>\w+))?", re.ASCII)
+
+_PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./ \t=-]+")
+_BUILT_INS = re.compile(
+    r"[.:]|alias|break|case|cd|command|continue|eval|exec|exit|export|for|hash|if|local|read|readonly|return|set|shift|"
+    r"source|time|times|trap|type|ulimit|umask|unset|until|wait|while"
+)
+
+_PREPARATION = re.compile(r"\s*(?:cd\s+\S+\s*(?:&&|;)|(?:test|\[)\s[^&|;]*(?:&&|\|\|))\s*\(?\s*")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_OPTION = re.compile(r"-.*|\d+[smhd]?")
+_WRAPPERS = re.compile("chronic|chrt|env|exec|flock|ionice|nice|nohup|setsid|sudo|time|timeout")
+_INTERPRETER = re.compile(r"(?:ba|da|z|k)?sh|python[\d.]*|perl|php[\d.]*|ruby|node|run-parts")
+_SCRIPT_ENDING = re.compile(r"\.(?:sh|bash|py|pl|php|rb|js)$")
+_UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def expression_fault(expression: str) -> str | None:
+    """What cron would say against five fields or a nickname; None if nothing."""
+    if expression.startswith("@"):
+        known = ", ".join(sorted(_NICKNAMES))
+        return None if expression in _NICKNAMES else f"cron knows no {expression}; use one of {known}, or five fields."
+    for text, (title, low, high, names) in zip(expression.split(), _FIELDS, strict=True):
+        for part in text.split(","):
+            if fault := _part_fault(part, title, low, high, names):
+                return fault
+    return None
+
+
+def _part_fault(part: str, title: str, low: int, high: int, names: dict[str, int]) -> str | None:
+    allowed = f"{low}-{high}" + (" or a name such as " + next(iter(names)) if names else "")
+    found = _PART.fullmatch(part)
+    if found is None or (found["first"] == "*" and found["last"]):
+        return f"The {title} is {part or 'empty'}; give *, {allowed}, a range such as 1-5, or several with commas."
+    if found["step"] is not None:
+        if not found["step"].isdecimal() or int(found["step"]) == 0:
+            return f"The step of the {title} is {found['step']}; give a number of at least 1."
+        if found["first"] != "*" and found["last"] is None:
+            return f"The {title} is {part}, of which cron takes no step; give {found['first']}-{high}/{found['step']}."
+    values = []
+    for word in filter(None, (found["first"].replace("*", ""), found["last"])):
+        value = int(word) if word.isdecimal() else names.get(word.lower())
+        if value is None or not low <= value <= high:
+            return f"The {title} is {word}; give {allowed}."
+        values.append(value)
+    if values != sorted(values):
+        return f"The {title} is {part}, which ends before it begins; turn it round, or give two ranges."
+    return None
+
+
+def needs_shell(script: str) -> bool:
+    """Whether a shell makes more of it than words."""
+    words = script.split()
+    return not words or not _PLAIN.fullmatch(script) or "=" in words[0] or _BUILT_INS.fullmatch(words[0]) is not None
+
+
+def job_name(command: str) -> str:
+    """What a command is called: its program or, of an interpreter, its script."""
+    rest = re.split(r"(?<!\\)%", command)[0]
+    while prepared := _PREPARATION.match(rest):
+        rest = rest[prepared.end() :]
+    words = rest.split()
+    while len(words) > 1 and (_ASSIGNMENT.match(words[0]) or _WRAPPERS.fullmatch(words[0].rpartition("/")[2])):
+        wrapper = words.pop(0).rpartition("/")[2]
+        while len(words) > 1 and (_OPTION.fullmatch(words[0]) or _ASSIGNMENT.match(words[0])):
+            words.pop(0)
+        if wrapper == "flock" and len(words) > 1:
+            words.pop(0)
+    program = words[0].rpartition("/")[2] if words else ""
+    if _INTERPRETER.fullmatch(program):
+        program = next((word for word in words[1:] if not word.startswith("-")), program)
+    name = _UNFIT.sub("-", _SCRIPT_ENDING.sub("", program.rstrip("/").rpartition("/")[2])).strip("-._")
+    return name or "job"

@@ -1,0 +1,95 @@
+"""Files of declarations: read from the disk, sent as one array, and found again when the service names a place.
+
+Never writes. Invariants: a folder's files are read in the order of their paths, hidden ones left out; every file that
+cannot be read is told, together with the others.
+
+>>> Sources.read([Path("jobs/")]).documents                                           # doctest: +SKIP
+[{'application': 'shop', 'jobs': [{'jobName': 'nightly', 'command': 'python export.py'}]}]
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from clickclock.files.documents import Unreadable, documents, place_in
+from clickclock.foundation.errors import Fault
+
+STANDARD_INPUT = Path("-")
+ENDINGS = frozenset({".yaml", ".yml"})
+"""Of the files in a folder; a file that is named by itself may be called anything, and JSON is YAML."""
+_NUMBERED = re.compile(r"\[(\d+)\]\.?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    name: str
+    text: str
+    first: int
+    count: int
+
+
+@dataclass(slots=True)
+class Sources:
+    """The documents of several files, in their order."""
+
+    documents: list[Any] = field(default_factory=list)
+    _sources: list[_Source] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, paths: Sequence[Path]) -> Self:
+        """All documents of these files and folders; `-` is standard input. Raises `Unreadable` naming every fault."""
+        sources = cls()
+        faults: list[Fault] = []
+        for path in dict.fromkeys(file for given in paths for file in _files(given)):
+            try:
+                sources.add("standard input" if path == STANDARD_INPUT else str(path), text_of(path))
+            except Unreadable as unreadable:
+                faults += unreadable.faults
+        if faults:
+            raise Unreadable(faults=faults)
+        return sources
+
+    def add(self, name: str, text: str) -> None:
+        """The documents of one more text. Raises `Unreadable`."""
+        found = documents(text, name)
+        self._sources.append(_Source(name, text, len(self.documents), len(found)))
+        self.documents += found
+
+    def located(self, fault: Fault) -> Fault:
+        """A fault that the service named by its place in the array, with its file, line and column instead."""
+        named = _NUMBERED.match(fault.field)
+        for source in self._sources if named else ():
+            assert named is not None
+            number = int(named[1]) - source.first
+            if 0 <= number < source.count:
+                path = fault.field[named.end() :]
+                line, column = place_in(source.text, number, path)
+                name = path.rpartition(".")[2]
+                return Fault(f"{source.name}:{line}:{column}", f"{name}: {fault.message}" if name else fault.message)
+        return fault
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path == STANDARD_INPUT or not path.is_dir():
+        yield path
+        return
+    for found in sorted(path.rglob("*")):
+        is_hidden = any(part.startswith(".") for part in found.relative_to(path).parts)
+        if found.suffix in ENDINGS and found.is_file() and not is_hidden:
+            yield found
+
+
+def text_of(path: Path) -> str:
+    """The text of a file or, for `-`, of standard input. Raises `Unreadable`."""
+    try:
+        raw = sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
+    except OSError as error:
+        raise Unreadable(faults=[Fault(str(path), f"It cannot be read: {error.strerror}.")]) from error
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise Unreadable(faults=[Fault(f"{path}:{line}:1", "This is not UTF-8; save the file as such.")]) from error

@@ -1,0 +1,309 @@
+"""Declared things in the store: read what a declaration is about, and write all that has to change at once.
+
+Never decides what has to change (`declaration.py`). Invariants: one transaction, all or nothing; every row is as it
+was when the plan was made, or nothing is written; nothing that is past fires.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from clickclock.foundation.errors import Fault, Invalid
+from clickclock.scheduler.declaration import KINDS, Declarable, Kept, Key, Kind, Step
+from clickclock.scheduler.errors import GroupInUse, JobIsRunning, StaleVersion
+from clickclock.scheduler.group import Group
+from clickclock.scheduler.job import Job
+from clickclock.scheduler.schedule import Schedule, upcoming
+from clickclock.scheduler.store import groups, jobs, schedules
+from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.rows import among, page
+from clickclock.scheduler.store.schema import UNFINISHED_ROWS, image_mapping, job, job_group, job_trigger, schedule
+from clickclock.scheduler.store.triggers import cancel_rows
+
+GROUPS_TOLD = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Where one kind is kept: its key's columns, columns that are no part of the definition, how a row is made."""
+
+    table: sa.Table
+    key: tuple[str, ...]
+    row: Callable[[Any, Any, datetime], dict[str, Any]]
+    own: Mapping[str, str]
+    """Wire names of fields whose values are columns."""
+
+
+def _job_row(new: Job, old: Any, now: datetime) -> dict[str, Any]:
+    row = jobs.job_row(new, now)
+    if old is not None:
+        # Re-enabled: what was due while it was disabled stays skipped.
+        row["enabled_since"] = now if new.enabled and not old.enabled else old.enabled_since
+    return row
+
+
+def _group_row(new: Group, old: Any, now: datetime) -> dict[str, Any]:
+    row = groups.group_row(new, now)
+    if old is not None:
+        row["resumed_at"] = now if old.paused and not new.paused else old.resumed_at
+    return row
+
+
+def _schedule_row(new: Schedule, old: Any, now: datetime) -> dict[str, Any]:
+    assert new.schedule_id is not None
+    first = upcoming(new, new.schedule_id, new.timetable(now if old is None else old.created_at), now)
+    row = schedules.schedule_row(schedules.NewSchedule(new, new.schedule_id, first))
+    return {**row, "updated_at": now, "high_water": now if old is None else max(old.high_water, now)}
+
+
+_TABLES: Mapping[str, _Table] = {
+    "group": _Table(job_group, ("group_name",), _group_row, {}),
+    "commandPrefixImageMapping": _Table(
+        image_mapping, ("prefix",), lambda new, _, now: groups.mapping_row(new, now), {}
+    ),
+    "job": _Table(job, ("application", "job_name"), _job_row, {}),
+    "schedule": _Table(
+        schedule,
+        ("application", "job_name", "schedule_name"),
+        _schedule_row,
+        {"scheduleId": "schedule_id", "scheduleName": "schedule_name"},
+    ),
+}
+"""Where each of `KINDS` is kept."""
+
+
+class _TakenBack(Exception):
+    """The transaction of a dry run, which leaves nothing behind."""
+
+
+class Declared:
+    """Everything that can be declared."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def read(self, keys: Collection[Key], set_name: str | None) -> dict[Key, Kept]:
+        """What is kept under these keys, and everything that the set holds, if one is named."""
+
+        def work(connection: sa.Connection) -> dict[Key, Kept]:
+            kept: dict[Key, Kept] = {}
+            for kind in KINDS.values():
+                if set_name is not None:
+                    of_set = _kept(kind, connection.execute(_of_set(kind, set_name)))
+                    kept |= {key: each for key, each in of_set if each.definition.get("managedBy") == set_name}
+                wanted = [key for key in keys if key[0] == kind.name and key not in kept]
+                if wanted:
+                    query, values = _of_keys(connection, kind, wanted)
+                    kept |= _kept(kind, connection.execute(query, values))
+            return kept
+
+        return await self._database.read(work)
+
+    async def write(self, steps: Sequence[Step], now: datetime, *, force: bool, dry_run: bool) -> None:
+        """Take all steps, in their order, or none. Raises `StaleVersion`, `Invalid`, `JobIsRunning`, `GroupInUse`.
+
+        With `dry_run` all is done and taken back, so that it is refused exactly when it would be.
+        """
+
+        def work(connection: sa.Connection) -> None:
+            for kind in KINDS.values():
+                mine = [step for step in steps if step.kind is kind and step.new is not None]
+                _refuse_what_does_not_fit(connection, kind, mine)
+                _write(connection, kind, mine, now)
+            going = [step for step in steps if step.new is None]
+            _refuse_what_is_in_use(connection, going, force=force)
+            for kind in reversed(list(KINDS.values())):
+                _delete(connection, kind, [step for step in going if step.kind is kind], now)
+            if dry_run:
+                raise _TakenBack
+
+        try:
+            await self._database.write(work)
+        except _TakenBack:
+            return
+
+    async def find(
+        self, kind: Kind, application: str | None, after: Sequence[str] | None, limit: int
+    ) -> list[Declarable]:
+        """Things of a kind by their key; of one application, where the kind has one."""
+        table = _TABLES[kind.name]
+        columns = [table.table.c[name] for name in table.key]
+        query = sa.select(table.table)
+        if application is not None and "application" in table.key:
+            query = query.where(table.table.c.application == application)
+        query = page(query, columns, after, limit)
+        return [_record(kind, row) for row in await self._database.read(lambda c: c.execute(query).all())]
+
+    async def schedules_of(self, keys: Sequence[tuple[str, str]]) -> list[Schedule]:
+        """The schedules of these jobs, by name."""
+        query = [
+            sa.select(schedule).where(condition).order_by(*(schedule.c[name] for name in _TABLES["schedule"].key))
+            for condition in jobs.keyed(keys, schedule)
+        ]
+        rows = await self._database.read(lambda c: [row for each in query for row in c.execute(each)])
+        return [record for row in rows if isinstance(record := _record(KINDS["schedule"], row), Schedule)]
+
+
+def _of_keys(connection: sa.Connection, kind: Kind, keys: Sequence[Key]) -> tuple[sa.Select[Any], dict[str, Any]]:
+    """The rows of these keys: one look into the index for each, however many there are; and the query's values."""
+    table = _TABLES[kind.name]
+    if connection.dialect.name == "sqlite":
+        listed = sa.func.json_each(sa.bindparam("keys", type_=sa.JSON)).table_valued("value")
+        parts: list[sa.ColumnElement[Any]] = [
+            sa.func.json_extract(listed.c.value, f"$[{place}]") for place in range(len(table.key))
+        ]
+        values: dict[str, Any] = {"keys": [key[1:] for key in keys]}
+    else:
+        names = [f"key_{place}" for place in range(len(table.key))]
+        arrays = [sa.bindparam(name, type_=postgresql.ARRAY(sa.Text)) for name in names]
+        unnested = sa.func.unnest(*arrays).table_valued(*names).render_derived()
+        parts = [unnested.c[name] for name in names]
+        values = {name: [key[1 + place] for key in keys] for place, name in enumerate(names)}
+    matching = [table.table.c[name] == part for name, part in zip(table.key, parts, strict=True)]
+    return sa.select(*table.table.c).where(*matching), values
+
+
+def _of_set(kind: Kind, set_name: str) -> sa.Select[Any]:
+    """The rows of a set, and perhaps others, whose definition has the same words elsewhere."""
+    table = _TABLES[kind.name].table
+    words = f'"managedBy":{json.dumps(set_name)}'
+    return sa.select(*table.c).where(table.c.definition.contains(words, autoescape=True))
+
+
+def _kept(kind: Kind, rows: Iterable[Any]) -> Iterator[tuple[Key, Kept]]:
+    columns = _TABLES[kind.name].key
+    for row in rows:
+        key = (kind.name, *(getattr(row, column) for column in columns))
+        yield key, Kept(kind, _definition(kind, row), row.version, row.created_at)
+
+
+def _definition(kind: Kind, row: Any) -> dict[str, Any]:
+    own = {name: getattr(row, column) for name, column in _TABLES[kind.name].own.items()}
+    return {**json.loads(row.definition), **own}
+
+
+def _record(kind: Kind, row: Any) -> Declarable:
+    return kind.model.model_validate(_definition(kind, row))
+
+
+def _locked(connection: sa.Connection, kind: Kind, steps: Sequence[Step]) -> dict[Key, Any]:
+    """The rows that the steps are about, held until the end. Raises `StaleVersion` if one is not as it was."""
+    table = _TABLES[kind.name]
+    query, values = _of_keys(connection, kind, [step.key for step in steps])
+    found = connection.execute(query.with_for_update(of=table.table), values)
+    rows = {(kind.name, *(getattr(row, name) for name in table.key)): row for row in found}
+    for step in steps:
+        row = rows.get(step.key)
+        if (row and row.version) != (step.old and step.old.version):
+            raise StaleVersion
+    return rows
+
+
+def _write(connection: sa.Connection, kind: Kind, steps: Sequence[Step], now: datetime) -> None:
+    if not steps:
+        return
+    table = _TABLES[kind.name]
+    old = _locked(connection, kind, steps)
+    made = [table.row(step.new, None, now) for step in steps if step.old is None]
+    if made:
+        connection.execute(sa.insert(table.table), [{**row, "version": 1, "created_at": now} for row in made])
+    changed = [
+        {**table.row(step.new, old[step.key], now), "version": old[step.key].version + 1}
+        for step in steps
+        if step.old is not None
+    ]
+    if changed:
+        mine = [table.table.c[name] == sa.bindparam(f"key_{name}") for name in table.key]
+        columns: Any = {name: sa.bindparam(f"new_{name}") for name in changed[0] if name not in table.key}
+        values = [
+            {f"key_{name}" if name in table.key else f"new_{name}": value for name, value in row.items()}
+            for row in changed
+        ]
+        connection.execute(sa.update(table.table).where(*mine).values(columns), values)
+    for step in steps:
+        was = step.old and step.old.record
+        if isinstance(step.new, Job) and isinstance(was, Job) and was.group_name != step.new.group_name:
+            jobs.regroup(connection, step.new)
+
+
+def _delete(connection: sa.Connection, kind: Kind, steps: Sequence[Step], now: datetime) -> None:
+    if not steps:
+        return
+    table = _TABLES[kind.name]
+    _locked(connection, kind, steps)
+    for step in steps:
+        if kind.name == "job":
+            key = [(step.key[1], step.key[2])]
+            connection.execute(sa.delete(schedule).where(*jobs.keyed(key, schedule)))
+            unfinished = sa.and_(*jobs.keyed(key, job_trigger), UNFINISHED_ROWS)
+            cancel_rows(connection, unfinished, now, "The job was deleted.")
+        mine = [table.table.c[name] == value for name, value in zip(table.key, step.key[1:], strict=True)]
+        connection.execute(sa.delete(table.table).where(*mine))
+
+
+def _refuse_what_does_not_fit(connection: sa.Connection, kind: Kind, steps: Sequence[Step]) -> None:
+    """Jobs name groups that there are; schedules fit their jobs, which are written by now, and their ids are theirs."""
+    if kind.name == "job":
+        _at_their_places(steps, lambda new: jobs.refuse_unknown_groups(connection, new))
+    if kind.name == "schedule" and steps:
+        _at_their_places(steps, lambda new: schedules.refuse_misfits(connection, new))
+    taken: list[Fault] = []
+    ids = {each.new.schedule_id: each for each in steps if isinstance(each.new, Schedule) and each.new.schedule_id}
+    if kind.name == "schedule" and ids:
+        query = sa.select(schedule).where(among(connection.dialect.name, schedule.c.schedule_id, "ids"))
+        for row in connection.execute(query, {"ids": list(ids)}):
+            step = ids[row.schedule_id]
+            if step.key[1:] != (row.application, row.job_name, row.schedule_name):
+                holder = f"{row.application}/{row.job_name}/{row.schedule_name}"
+                taken.append(Fault(f"{step.place}.scheduleId", f"The id {row.schedule_id!r} is that of {holder}."))
+    for step in steps:
+        old, new = step.old and step.old.record, step.new
+        if isinstance(old, Schedule) and isinstance(new, Schedule) and old.schedule_id != new.schedule_id:
+            sentence = f"The schedule has the id {old.schedule_id!r}, which stays; leave this out."
+            taken.append(Fault(f"{step.place}.scheduleId", sentence))
+    if taken:
+        raise Invalid(faults=taken)
+
+
+def _at_their_places(steps: Sequence[Step], check: Callable[[list[Any]], None]) -> None:
+    """Run a check over records; its faults, which name records by number, name their places instead."""
+    try:
+        check([step.new for step in steps])
+    except Invalid as invalid:
+        faults = []
+        for fault in invalid.faults:
+            number, _, name = fault.field.removeprefix("[").partition("].")
+            place, rest = (steps[int(number)].place, name) if name else (steps[0].place, fault.field)
+            faults.append(Fault(f"{place}.{rest}", fault.message))
+        raise Invalid(f"{invalid}", faults) from invalid
+
+
+def _refuse_what_is_in_use(connection: sa.Connection, going: Sequence[Step], *, force: bool) -> None:
+    """Jobs that are to go have neither unfinished triggers nor schedules of others; groups have no jobs left."""
+    leaving = {step.key for step in going}
+    keys = [(step.key[1], step.key[2]) for step in going if step.kind.name == "job"]
+    faults: list[Fault] = []
+    for condition in [] if force else jobs.keyed(keys, job_trigger):
+        busy = sa.select(job_trigger.c.application, job_trigger.c.job_name).where(condition, UNFINISHED_ROWS).distinct()
+        faults += [Fault("force", f"{row[0]}/{row[1]} has unfinished triggers.") for row in connection.execute(busy)]
+    for condition in [] if force else jobs.keyed(keys, schedule):
+        named = sa.select(schedule.c.application, schedule.c.job_name, schedule.c.schedule_name).where(condition)
+        faults += [
+            Fault("force", f"{row[0]}/{row[1]} has the schedule {row[2]!r}, which this set did not make.")
+            for row in connection.execute(named)
+            if ("schedule", *row) not in leaving
+        ]
+    if faults:
+        raise JobIsRunning("A job that would go is still in use; wait, or say force=true.", faults)
+    names = [step.key[1] for step in going if step.kind.name == "group"]
+    members = sa.select(job.c.application, job.c.job_name, job.c.group_name).where(job.c.group_name.in_(names))
+    used = [row for row in connection.execute(members) if ("job", row[0], row[1]) not in leaving] if names else []
+    if used:
+        raise GroupInUse(
+            faults=[Fault("prune", f"{row[0]}/{row[1]} is in the group {row[2]!r}.") for row in used[:GROUPS_TOLD]]
+        )

@@ -1,0 +1,290 @@
+"""Declarations over HTTP: all that files say, in one call, all or nothing."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from clickclock.foundation.clock import ManualClock
+
+FILE: dict[str, Any] = {
+    "application": "shop",
+    "groups": [{"groupName": "exports", "maxConcurrentTriggers": 2}],
+    "commandPrefixImageMappings": [{"prefix": "python -m etl", "image": "registry.example.com/etl:1.4"}],
+    "jobs": [
+        {
+            "jobName": "export",
+            "command": "python export.py",
+            "groupName": "exports",
+            "schedules": [{"expression": "30 2 * * *", "timeZone": "Europe/Berlin"}],
+        },
+        {"jobName": "report", "command": "python report.py"},
+    ],
+    "schedules": [{"jobName": "report", "scheduleName": "noon", "expression": "0 12 * * *"}],
+}
+
+
+async def put(http: httpx.AsyncClient, body: Any, status: int = 200, **terms: Any) -> Any:
+    answer = await http.put("declaration", json=body, params=terms)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def told(http: httpx.AsyncClient, **filters: Any) -> Any:
+    return (await http.get("declaration", params=filters)).json()["declaration"]
+
+
+def actions(answer: Any) -> list[tuple[str, str, str]]:
+    return [(each["action"], each["kind"], each["name"]) for each in answer["alterations"]]
+
+
+ALL = [
+    ("create", "group", "exports"),
+    ("create", "commandPrefixImageMapping", "python -m etl"),
+    ("create", "job", "shop/export"),
+    ("create", "job", "shop/report"),
+    ("create", "schedule", "shop/export/default"),
+    ("create", "schedule", "shop/report/noon"),
+]
+
+
+async def test_a_declaration_makes_everything_and_then_nothing(http: httpx.AsyncClient) -> None:
+    assert actions(await put(http, FILE)) == ALL
+    again = await put(http, FILE)
+    assert (again["alterations"], again["unchanged"]) == ([], 6)
+    schedules = (await http.get("schedules", params={"application": "shop"})).json()["schedules"]
+    assert {each["scheduleName"]: each["nextFireAt"] for each in schedules} == {
+        "default": "2026-11-21T01:30:00.000Z",
+        "noon": "2026-11-20T12:00:00.000Z",
+    }
+
+
+async def test_a_dry_run_tells_the_same_and_leaves_nothing(http: httpx.AsyncClient) -> None:
+    assert actions(await put(http, [FILE], dryRun=True)) == ALL
+    assert await told(http) == {}
+
+
+async def test_what_is_told_can_be_sent_back_and_changes_nothing(http: httpx.AsyncClient) -> None:
+    await put(http, FILE, set="repo")
+    whole = await told(http)
+    assert whole["jobs"] == [
+        {**job, "application": "shop"} | ({} if job["jobName"] == "export" else {"schedules": [NOON]})
+        for job in FILE["jobs"]
+    ]
+    answer = await put(http, whole, set="repo", prune=True)
+    assert (answer["alterations"], answer["unchanged"]) == ([], 6)
+
+
+NOON = {"scheduleName": "noon", "expression": "0 12 * * *"}
+
+
+async def test_a_page_of_one_application_has_its_jobs_and_their_groups(http: httpx.AsyncClient) -> None:
+    await put(http, [FILE, {"application": "other", "jobs": [{"jobName": "a", "command": "true"}]}])
+    await put(http, {"groups": [{"groupName": "unused"}]})
+    answer = (await http.get("declaration", params={"application": "shop", "limit": 1})).json()
+    assert [each["jobName"] for each in answer["declaration"]["jobs"]] == ["export"]
+    assert [each["groupName"] for each in answer["declaration"]["groups"]] == ["exports"]
+    rest = (
+        await http.get("declaration", params={"application": "shop", "limit": 1, "cursor": answer["nextCursor"]})
+    ).json()
+    assert rest["declaration"].keys() == {"jobs"}
+    assert rest["nextCursor"] is None
+
+
+async def test_an_update_says_what_was_and_what_will_be(http: httpx.AsyncClient) -> None:
+    await put(http, FILE)
+    changed = {"application": "shop", "jobs": [{"jobName": "report", "command": "python report.py", "priority": 70}]}
+    (told_,) = (await put(http, changed))["alterations"]
+    assert told_["before"] == {"application": "shop", "jobName": "report", "command": "python report.py"}
+    assert told_["after"] == {**told_["before"], "priority": 70}
+    job = (await http.get("job", params={"application": "shop", "jobName": "report"})).json()["jobs"][0]
+    assert (job["priority"], job["version"]) == (70, 2)
+
+
+async def test_a_switch_turned_by_hand_stays_where_the_files_do_not_say_it(http: httpx.AsyncClient) -> None:
+    await put(http, FILE)
+    schedule = (await http.get("schedules", params={"scheduleName": "noon"})).json()["schedules"][0]
+    await http.put("schedules", json={"scheduleId": schedule["scheduleId"], "paused": True, "pauseReason": "Stock."})
+    assert (await put(http, FILE))["alterations"] == []
+    moved = {**FILE, "schedules": [{**FILE["schedules"][0], "expression": "0 13 * * *"}]}
+    assert actions(await put(http, moved)) == [("update", "schedule", "shop/report/noon")]
+    schedule = (await http.get("schedules", params={"scheduleName": "noon"})).json()["schedules"][0]
+    assert (schedule["paused"], schedule["pauseReason"]) == (True, "Stock.")
+    said = {**moved, "schedules": [{**moved["schedules"][0], "paused": False}]}
+    await put(http, said)
+    schedule = (await http.get("schedules", params={"scheduleName": "noon"})).json()["schedules"][0]
+    assert schedule["paused"] is False
+
+
+async def test_nothing_that_is_past_fires_when_times_change(http: httpx.AsyncClient, clock: ManualClock) -> None:
+    await put(http, FILE)
+    clock.advance(3600 * 5)
+    await put(http, {**FILE, "schedules": [{**FILE["schedules"][0], "expression": "0 11 * * *"}]})
+    schedule = (await http.get("schedules", params={"scheduleName": "noon"})).json()["schedules"][0]
+    assert schedule["nextFireAt"] == "2026-11-21T11:00:00.000Z"
+
+
+async def test_pruning_takes_what_the_set_made_and_nothing_else(http: httpx.AsyncClient) -> None:
+    await http.post("job", json={"application": "shop", "jobName": "by-hand", "command": "true"})
+    await put(http, FILE, set="repo")
+    await put(http, {"application": "shop", "jobs": [{"jobName": "theirs", "command": "true"}]}, set="other")
+    less = {"application": "shop", "jobs": [FILE["jobs"][1]]}
+    answer = await put(http, less, set="repo", prune=True)
+    assert actions(answer) == [
+        ("delete", "schedule", "shop/export/default"),
+        ("delete", "schedule", "shop/report/noon"),
+        ("delete", "job", "shop/export"),
+        ("delete", "commandPrefixImageMapping", "python -m etl"),
+        ("delete", "group", "exports"),
+    ]
+    jobs = (await http.get("job")).json()["jobs"]
+    assert [each["jobName"] for each in jobs] == ["by-hand", "report", "theirs"]
+    assert (await put(http, less, set="repo", prune=True))["alterations"] == []
+
+
+async def test_an_application_is_not_emptied_unless_that_is_said(http: httpx.AsyncClient) -> None:
+    await put(http, FILE, set="repo")
+    answer = await put(http, [], 409, set="repo", prune=True)
+    assert answer["code"] == "wouldEmpty"
+    assert answer["errors"][0]["message"].startswith("All 2 jobs of 'shop' in this set would go")
+    assert len((await put(http, [], set="repo", prune=True, allowEmpty=True))["alterations"]) == 6
+    assert await told(http) == {}
+
+
+async def test_pruning_without_a_set_is_refused(http: httpx.AsyncClient) -> None:
+    answer = await put(http, FILE, 400, prune=True)
+    assert [each["field"] for each in answer["errors"]] == ["set"]
+
+
+async def test_what_another_set_holds_is_taken_over_only_when_that_is_said(http: httpx.AsyncClient) -> None:
+    await put(http, FILE, set="repo")
+    answer = await put(http, FILE, 409, set="other")
+    assert answer["code"] == "heldElsewhere"
+    assert answer["errors"][2] == {"field": "jobs[0]", "message": "The set 'repo' holds the job shop/export."}
+    assert len((await put(http, FILE, set="other", adopt=True))["alterations"]) == 6
+    # Without a set, what is there is changed and stays whose it is.
+    assert (await put(http, FILE))["alterations"] == []
+
+
+async def test_a_job_in_use_is_not_pruned_unless_forced(http: httpx.AsyncClient) -> None:
+    await put(http, FILE, set="repo")
+    await http.post("jobTrigger", json={"application": "shop", "jobName": "report"})
+    await http.post("schedules", json={"application": "shop", "jobName": "export", "expression": "* * * * *"})
+    less = {"groups": FILE["groups"]}
+    answer = await put(http, less, 409, set="repo", prune=True, allowEmpty=True)
+    assert answer["code"] == "jobIsRunning"
+    assert len(answer["errors"]) == 2
+    await put(http, less, set="repo", prune=True, allowEmpty=True, force=True)
+    assert (await http.get("job")).json()["jobs"] == []
+
+
+async def test_all_faults_are_told_together_by_their_places_and_nothing_is_applied(http: httpx.AsyncClient) -> None:
+    wrong: dict[str, Any] = {
+        "application": "shop",
+        "job": [],
+        "groups": [{"groupName": "imports", "maxConcurrentTriggers": 0}],
+        "jobs": [
+            {"jobName": "fine", "command": "true"},
+            {"jobName": "wrong", "comand": "true", "command": 1},
+            {"jobName": "other", "command": "true", "managedBy": "me", "schedules": [{"expression": "61 * * * *"}]},
+            "export",
+            {"jobName": "a", "command": "true", "schedules": [{"expression": "* * * * *"}, {"expression": "@daily"}]},
+        ],
+        "schedules": {"expression": "@daily"},
+    }
+    answer = await put(http, [FILE, wrong], 422)
+    told_ = {each["field"]: each["message"] for each in answer["errors"]}
+    assert told_.pop("[1].jobs[2].schedules[0].expression").startswith('The minute field "61"')
+    assert told_ == {
+        "[1].job": "There is no such field; did you mean jobs?",
+        "[1].groups[0].maxConcurrentTriggers": "Give a number of at least 1.",
+        "[1].jobs[1].comand": "There is no such field; did you mean command?",
+        "[1].jobs[1].command": "Give text, in quotes.",
+        "[1].jobs[2].managedBy": "The service sets this; leave it out.",
+        "[1].jobs[3]": "Give an object.",
+        "[1].schedules": "Give an array.",
+        **{
+            f"[1].jobs[4].schedules[{number}]": "The schedule shop/a/default is given 2 times; give it once."
+            for number in (0, 1)
+        },
+    }
+    assert await told(http) == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "part"),
+    [
+        (
+            {"jobs": [{"application": "a", "jobName": "j", "command": "true", "groupName": "g"}]},
+            "jobs[0].groupName",
+            "g",
+        ),
+        (
+            [{}, {"schedules": [{"application": "a", "jobName": "j", "expression": "@daily"}]}],
+            "[1].schedules[0].jobName",
+            "There is no job a/j",
+        ),
+        (
+            {
+                "application": "a",
+                "jobs": [
+                    {
+                        "jobName": "j",
+                        "command": "true",
+                        "schedules": [{"kind": "once", "expression": "2020-01-01T00:00:00Z"}],
+                    }
+                ],
+            },
+            "jobs[0].schedules[0].expression",
+            "never due",
+        ),
+        (
+            {
+                "application": "a",
+                "jobs": [
+                    {
+                        "jobName": "j",
+                        "command": "true",
+                        "schedules": [{"expression": "@daily", "parameters": {"day": "x"}}],
+                    }
+                ],
+            },
+            "jobs[0].schedules[0].parameters.day",
+            "day",
+        ),
+    ],
+)
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_what_fits_nothing_that_is_there_is_refused_at_its_place(
+    http: httpx.AsyncClient, body: Any, field: str, part: str, dry_run: bool
+) -> None:
+    answer = await put(http, body, 422, dryRun=dry_run)
+    assert [each["field"] for each in answer["errors"]] == [field]
+    assert part in answer["errors"][0]["message"]
+    assert await told(http) == {}
+
+
+async def test_a_chosen_id_stays_with_its_schedule(http: httpx.AsyncClient) -> None:
+    body: dict[str, Any] = {
+        "application": "a",
+        "jobs": [{"jobName": "j", "command": "true", "schedules": [{"scheduleId": "s", "expression": "@daily"}]}],
+    }
+    await put(http, body)
+    assert await told(http) == {"jobs": [{"application": "a", **body["jobs"][0]}]}
+    assert (await put(http, body))["alterations"] == []
+    body["jobs"][0]["schedules"][0]["scheduleId"] = "t"
+    answer = await put(http, body, 422)
+    assert [each["field"] for each in answer["errors"]] == ["jobs[0].schedules[0].scheduleId"]
+    body["jobs"][0]["schedules"][0] |= {"scheduleId": "s", "scheduleName": "other"}
+    answer = await put(http, body, 422)
+    assert "a/j/default" in answer["errors"][0]["message"]
+
+
+async def test_defaults_spelled_out_count_only_where_they_win_over_a_groups(http: httpx.AsyncClient) -> None:
+    plain = {"application": "a", "jobName": "j", "command": "true"}
+    await put(http, {"groups": [{"groupName": "g", "defaults": {"priority": 70}}], "jobs": [plain]})
+    assert (await put(http, {"jobs": [plain | {"priority": 50, "maxRetries": 0}]}))["alterations"] == []
+    grouped = plain | {"groupName": "g"}
+    assert len((await put(http, {"jobs": [grouped]}))["alterations"]) == 1
+    assert len((await put(http, {"jobs": [grouped | {"priority": 50}]}))["alterations"]) == 1
+    assert (await told(http))["jobs"] == [grouped | {"priority": 50}]

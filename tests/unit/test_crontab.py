@@ -1,0 +1,228 @@
+"""Crontabs: what their lines mean is what cron would do; what cannot be is told with its line."""
+
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+import pytest
+from cronsim import CronSim
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clickclock.files import Unreadable, read_crontab
+from clickclock.files.cron_line import expression_fault, job_name, needs_shell
+from clickclock.foundation.errors import Fault
+from clickclock.scheduler.command import parse
+from clickclock.scheduler.schedule import Schedule
+
+NOW = datetime(2026, 11, 20, 10, tzinfo=UTC)
+TIMES = 4
+
+
+def jobs(text: str, **options: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = read_crontab(text, "c", application="a", **options).declaration["jobs"]
+    return found
+
+
+def notes(text: str, **options: Any) -> list[str]:
+    return read_crontab(text, "c", application="a", **options).notes
+
+
+def faults(text: str, **options: Any) -> list[str]:
+    with pytest.raises(Unreadable) as caught:
+        jobs(text, **options)
+    return [fault.field for fault in caught.value.faults]
+
+
+def _field(low: int, high: int, *names: str) -> st.SearchStrategy[str]:
+    numbers = st.integers(low, high)
+    ranges = st.tuples(numbers, numbers).map(sorted)
+    part = st.one_of(
+        st.just("*"),
+        numbers.map(str),
+        ranges.map(lambda pair: f"{pair[0]}-{pair[1]}"),
+        st.integers(1, high).map(lambda step: f"*/{step}"),
+        st.tuples(ranges, st.integers(1, high)).map(lambda both: f"{both[0][0]}-{both[0][1]}/{both[1]}"),
+        *([st.sampled_from(names)] if names else []),
+    )
+    return st.lists(part, min_size=1, max_size=3).map(",".join)
+
+
+LINES = st.tuples(
+    _field(0, 59),
+    _field(0, 23),
+    _field(1, 28),
+    _field(1, 12, "jan", "Feb", "DEC"),
+    _field(0, 7, "sun", "Mon", "SAT"),
+).map(" ".join)
+
+
+@settings(deadline=None)
+@given(LINES)
+def test_an_imported_line_is_due_when_debians_cron_would_run_it(line: str) -> None:
+    (job,) = jobs(f"{line} true\n")
+    schedule = Schedule(application="a", job_name="j", expression=job["schedules"][0]["expression"])
+    times, at = [], NOW
+    table = schedule.timetable(NOW)
+    for _ in range(TIMES):
+        found = table.after(at)
+        assert found is not None
+        at = found.at
+        times.append(at)
+    assert times == list(islice(CronSim(line, NOW), TIMES))
+
+
+@pytest.mark.parametrize("line", ["0 0 13 * 5", "0 0 */2 * 1", "0 0 1-7 * 7", "0 0 * * 0", "0 12 1 JAN *"])
+def test_day_of_month_or_day_of_week_as_in_debians_cron(line: str) -> None:
+    schedule = Schedule(application="a", job_name="j", expression=jobs(f"{line} true")[0]["schedules"][0]["expression"])
+    found = schedule.timetable(NOW).after(NOW)
+    assert found is not None
+    assert found.at == next(CronSim(line, NOW))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "60 * * * *",
+        "* 24 * * *",
+        "* * 0 * *",
+        "* * * 13 *",
+        "* * * * 8",
+        "5-1 * * * *",
+        "*/0 * * * *",
+        "5/15 * * * *",
+        "1,,2 * * * *",
+        "* * L * *",
+        "* * * foo *",
+        "*-5 * * * *",
+        "-1 * * * *",
+        "@fortnightly",
+    ],
+)
+def test_what_cron_refuses_is_refused_with_a_sentence(expression: str) -> None:
+    sentence = expression_fault(expression)
+    assert sentence is not None
+    assert sentence.endswith(".")
+
+
+def test_every_line_that_cron_would_refuse_is_told_with_its_number_and_nothing_else_is_done() -> None:
+    text = "61 * * * * a\n0 0 * * * fine\n* * * *\n\n# comment\njust words\n@never x\n"
+    assert faults(text) == ["c:1", "c:3", "c:6", "c:7"]
+
+
+def test_a_system_crontab_needs_a_user() -> None:
+    assert faults("* * * * * root\n", system=True) == ["c:1"]
+    (job,) = jobs("* * * * * www-data true\n", system=True)
+    assert job["labels"] == {"cronUser": "www-data"}
+    assert "not as www-data" in notes("* * * * * www-data true\n", system=True)[0]
+
+
+def test_variables_hold_for_the_lines_below_them() -> None:
+    text = "* * * * * first\nSTAGE = production\n QUOTED=' a b '\n* * * * * second\nSTAGE=\"x y\"\n* * * * * third\n"
+    first, second, third = jobs(text)
+    assert "environment" not in first
+    assert second["environment"] == {"STAGE": "production", "QUOTED": " a b "}
+    assert third["environment"] == {"STAGE": "x y", "QUOTED": " a b "}
+
+
+def test_mailto_is_kept_as_a_label_and_said_once() -> None:
+    text = "MAILTO=ops@example.com\n* * * * * a\n* * * * * b\nMAILTO=\n* * * * * c\n"
+    assert [job.get("labels") for job in jobs(text)] == [{"mailto": "ops@example.com"}] * 2 + [None]
+    assert len(notes(text)) == 1
+    assert "notifications" in notes(text)[0]
+
+
+def test_cron_tz_moves_the_times_and_tz_does_not() -> None:
+    text = "0 0 * * * a\nCRON_TZ=Asia/Tokyo\nTZ=Europe/Paris\n0 0 * * * b\n"
+    first, second = jobs(text, time_zone="Europe/Berlin")
+    assert first["schedules"] == [{"expression": "0 0 * * *", "timeZone": "Europe/Berlin"}]
+    assert second["schedules"] == [{"expression": "0 0 * * *", "timeZone": "Asia/Tokyo"}]
+    assert second["environment"] == {"TZ": "Europe/Paris"}
+    assert notes(text)[0].startswith("c:3: TZ")
+
+
+def test_what_runs_at_boot_is_left_out_and_said() -> None:
+    text = "@reboot start\n@daily run\n"
+    assert [job["jobName"] for job in jobs(text)] == ["run"]
+    assert notes(text)[0].startswith("c:1: @reboot is left out")
+
+
+def test_a_percent_sign_begins_standard_input() -> None:
+    (job,) = jobs(r"0 0 * * * date +\%F; cat%one%two")
+    assert job["command"] == "printf %s 'one\ntwo\n' | /bin/sh -c 'date +%F; cat'"
+    assert job["shell"] is True
+
+
+def test_another_shell_is_started_by_name() -> None:
+    (job,) = jobs("SHELL=/bin/bash\n0 0 * * * [[ -e x ]] && y\n")
+    assert job["command"] == "/bin/bash -c '[[ -e x ]] && y'"
+    assert "shell" not in job
+
+
+def test_home_is_also_where_commands_run() -> None:
+    (job,) = jobs("HOME=/srv/shop\n0 0 * * * ./run\n")
+    assert (job["workingDirectory"], job["environment"]) == ("/srv/shop", {"HOME": "/srv/shop"})
+
+
+def test_braces_that_are_no_template_reach_the_command_as_they_are() -> None:
+    (job,) = jobs("0 0 * * * docker ps --format '{{.Names}}'\n")
+    assert job["environment"] == {"CRON_COMMAND": "docker ps --format '{{.Names}}'"}
+    parse(job["command"], shell=job["shell"])
+
+
+def test_a_comment_above_a_line_describes_it() -> None:
+    text = "# About cron.\n\n# Makes the report.\n# Slow.\n0 0 * * * report\n0 1 * * * other\n"
+    assert [job.get("description") for job in jobs(text)] == ["Makes the report. Slow.", None]
+
+
+def test_a_command_in_several_lines_is_one_job_with_several_schedules() -> None:
+    text = "0 0 * * * report\n0,30 12 * * 1 report\n0 0 * * * report\n@daily report\n"
+    (job,) = jobs(text)
+    assert [each.get("scheduleName") for each in job["schedules"]] == [None, "0.30 12 x x 1", "daily"]
+    Schedule.model_validate({"application": "a", "jobName": "j", **job["schedules"][1]})
+
+
+def test_names_are_unique_and_do_not_change_when_lines_are_added() -> None:
+    text = "0 0 * * * /opt/backup --all\n0 1 * * * /opt/backup --most\n"
+    before = [job["jobName"] for job in jobs(text)]
+    assert before[0] == "backup"
+    assert len(set(before)) == 2
+    assert [job["jobName"] for job in jobs(text + "0 2 * * * /opt/backup --some\n")][:2] == before
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("/usr/local/bin/backup --all", "backup"),
+        ("cd /srv/shop && ./bin/run.sh", "run"),
+        ("python3 -u /srv/etl.py load", "etl"),
+        ("python -m etl.load", "etl.load"),
+        ("/usr/bin/flock -n /run/lock nice -n 10 /opt/sync", "sync"),
+        ("STAGE=production timeout 60s /opt/sync", "sync"),
+        ("test -x /usr/sbin/anacron || ( cd / && run-parts --report /etc/cron.daily )", "cron.daily"),
+        ("[ -d /var ] && tidy", "tidy"),
+        (":", "job"),
+        ("/opt/ünïcode", "n-code"),
+    ],
+)
+def test_a_job_is_called_after_its_program(command: str, name: str) -> None:
+    assert job_name(command) == name
+
+
+@pytest.mark.parametrize(
+    "script", ["a | b", "a > b", "A=1 b", "cd /srv", "echo $HOME", "ls *", "echo 'a'", "a;b", "~/x"]
+)
+def test_what_a_shell_makes_more_of_needs_one(script: str) -> None:
+    assert needs_shell(script)
+
+
+@pytest.mark.parametrize("script", ["/opt/backup --all", "python -m etl load --day=2026-11-20", "curl http://a/b,c"])
+def test_what_is_only_words_needs_no_shell(script: str) -> None:
+    assert not needs_shell(script)
+
+
+def test_a_fault_that_the_service_finds_is_told_with_its_line() -> None:
+    crontab = read_crontab("\n0 0 * * * a\n0 0 30 2 * b\n1 1 30 2 * b\n", "c", application="a")
+    assert crontab.located(Fault("[0].jobs[1].schedules[1].expression", "Never.")) == Fault("c:4", "Never.")
+    assert crontab.located(Fault("[0].jobs[0].command", "No.")) == Fault("c:2", "No.")
+    assert crontab.located(Fault("set", "No.")) == Fault("set", "No.")
