@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint bench format lock clean
+.PHONY: help install run test chaos lint bench format lock clean
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,9 @@ run: $(call SET,run) ## Start the service with the examples applied; ARGS="--por
 
 test: $(call SET,dev) ## Run the whole test suite; ARGS="tests/unit -x" runs a part, ARGS="-n 0 --pdb" in one process
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+
+chaos: $(call SET,dev) ## Kill, freeze and cut off replicas for minutes, then count; ARGS="--seconds 60 --seed 7"
+	$(BIN)/python -m tests.chaos $(ARGS)
 
 lint: $(call SET,dev) ## Check style, formatting, types and the import law
 	$(BIN)/ruff check .

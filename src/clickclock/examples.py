@@ -65,5 +65,5 @@ async def apply_examples(folder: Path, engine: Engine) -> None:
         due = upcoming(schedule, schedule_id, schedule.timetable(now), now)
         with suppress(ScheduleExists):
             await engine.store.schedules.create([NewSchedule(schedule, schedule_id, due)], now)
-    engine.wake_planner()
+    engine.change_schedules()
     engine.wake_dispatcher()

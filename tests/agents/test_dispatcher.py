@@ -1,19 +1,20 @@
 """The dispatcher: queued triggers become started attempts, and what was claimed is never forgotten."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import ExecutorUnreachable
-from clickclock.scheduler.dispatcher import BLOCKED_LOOK_S, CLAIM_MAX, UNREACHABLE_LOOK_S, Dispatcher
+from clickclock.scheduler.dispatcher import BLOCKED_LOOK_S, CLAIM_MAX, Dispatcher
 from clickclock.scheduler.executors import Executor
 from clickclock.scheduler.image_mapping import ImageMapping
-from clickclock.scheduler.store import Store
-from clickclock.scheduler.trigger import State
+from clickclock.scheduler.store import Claimed, Store
+from clickclock.scheduler.trigger import ExitKind, State
 from clickclock.scheduler.vault import Vault
 from tests.agents.scripted import ScriptedExecutor
-from tests.stores import LEASE, NODE, NOW, add_job, at, claim, job, queue, states
+from tests.stores import LEASE, NODE, NOW, add_job, at, claim, ended, finish, job, queue, states
 
 Build = Callable[..., Dispatcher]
 
@@ -181,6 +182,48 @@ async def test_each_cluster_gets_its_own(store: Store, clock: ManualClock, build
     assert (near.starts, far.starts) == ([f"{here}-1"], [f"{there}-1"])
 
 
+async def test_a_cluster_that_fails_holds_up_no_other_and_rests_longer_each_time(
+    store: Store, clock: ManualClock, build: Build
+) -> None:
+    away, near = ScriptedExecutor(clock), ScriptedExecutor(clock)
+    away.reachable = False
+    dispatcher = build(away=away, near=near)
+    await add_job(store, cluster="near")
+    pauses_s = []
+    for number in range(3):
+        await queue(store)
+        pauses_s.append(await dispatcher.step())
+        assert len(near.starts) == number + 1
+        clock.advance(pauses_s[-1] or 0.0)
+    assert pauses_s == [0.1, 0.2, 0.4]
+    assert dispatcher.clusters.trouble("away") == "It is away."
+    away.reachable = True
+    await dispatcher.step()
+    assert dispatcher.clusters.trouble("away") is None
+
+
+async def test_a_claim_that_took_too_long_is_looked_up_again_before_it_is_started(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dispatcher = build(local=executor)
+    await dispatcher.step()
+    await add_job(store, max_retries=1, retry_backoff={"initial_seconds": 0})
+    trigger_id = await queue(store)
+    claim_it = store.queue.claim
+
+    async def stand_still(*arguments: Any, **named: Any) -> Claimed:
+        claimed = await claim_it(*arguments, **named)
+        clock.advance(120)
+        await finish(store, f"{trigger_id}-1", ended(kind=ExitKind.LOST))  # as another replica does it
+        return claimed
+
+    monkeypatch.setattr(store.queue, "claim", stand_still)
+    assert await dispatcher.step() == 0.0
+    monkeypatch.setattr(store.queue, "claim", claim_it)
+    await dispatcher.step()
+    assert executor.starts == [f"{trigger_id}-2"]
+
+
 async def test_a_cluster_that_is_away_holds_up_no_other(
     build: Build, store: Store, clock: ManualClock, executor: ScriptedExecutor
 ) -> None:
@@ -190,9 +233,11 @@ async def test_a_cluster_that_is_away_holds_up_no_other(
     await add_job(store)
     await add_job(store, "elsewhere", cluster="away")
     here, elsewhere = await queue(store), await queue(store, "elsewhere")
-    assert await dispatcher.step() == UNREACHABLE_LOOK_S
+    rests_s = await dispatcher.step()
+    assert rests_s == 0.1
     assert (executor.starts, away.starts) == ([f"{here}-1"], [])
     away.reachable = True
+    clock.advance(rests_s)
     assert await dispatcher.step() is None
     assert away.starts == [f"{elsewhere}-1"]
 

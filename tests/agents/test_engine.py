@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.scheduler.engine import FAULTS_KEPT_S, LEASE_S, Engine
+from clickclock.scheduler.executors import Capacity
 from clickclock.scheduler.store import Store, database
 from clickclock.scheduler.trigger import State, StopReason
 from tests.agents.scripted import ScriptedExecutor
@@ -55,7 +56,7 @@ async def test_a_due_time_goes_all_the_way_without_a_pause(
     stopped = asyncio.Event()
     running = asyncio.create_task(engine.run(stopped))
     clock.advance(60)
-    engine.wake_planner()
+    engine.change_schedules()
 
     async def starts(count: int) -> bool:
         await store.triggers.find({}, None, 1)
@@ -95,7 +96,7 @@ async def test_a_call_and_its_cancelling_need_no_pause_either(
 
     await until(started)
     await store.triggers.cancel(trigger_id, NOW)
-    engine.wake_watcher()
+    engine.stop_attempts()
     await until(cancelled)
     stopped.set()
     await running
@@ -234,3 +235,36 @@ async def test_an_engine_whose_store_does_not_answer_is_not_healthy(
     clock.advance(FAULTS_KEPT_S + 0.1)
     assert await engine.faults() == []
     await store.close()
+
+
+async def test_a_cluster_that_cannot_say_what_it_holds_costs_no_heartbeat(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(ScriptedExecutor):
+        async def capacity(self) -> Capacity:
+            raise OSError("no route")
+
+    class Hanging(ScriptedExecutor):
+        async def capacity(self) -> Capacity:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    monkeypatch.setattr("clickclock.scheduler.engine.CAPACITY_S_MAX", 0.01)
+    clusters = {"local": executor, "broken": Broken(clock), "hanging": Hanging(clock)}
+    engine = Engine(store, clock, clusters, node=NODE, version="1")
+    await engine.beat()
+    (replica,) = await store.replicas.living(NOW)
+    told = {each["cluster"]: (each["reachable"], each["message"]) for each in replica.clusters}
+    assert told["local"] == (True, None)
+    assert told["broken"] == (False, "OSError: no route")
+    assert told["hanging"] == (False, "The cluster did not answer within 0 s.")
+
+
+async def test_whoever_fell_silent_with_attempts_is_told_of(store: Store) -> None:
+    await add_job(store)
+    await store.replicas.beat(heartbeat("other", node="node-2"))
+    await queue(store)
+    await claim(store, lease="other", node="node-2")
+    assert await store.replicas.silent(at(1)) == []
+    ((silent, held),) = await store.replicas.silent(at(16))
+    assert (silent.node, held) == ("node-2", 1)

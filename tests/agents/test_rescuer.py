@@ -1,12 +1,15 @@
 """The rescuer: what a replica left behind is adopted, or lost; what is foreign is ended."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.ids import new_id
+from clickclock.scheduler.executors import Sighting
 from clickclock.scheduler.rescuer import LOOK_EVERY_S, Rescuer
 from clickclock.scheduler.store import Store
-from clickclock.scheduler.trigger import State
+from clickclock.scheduler.trigger import ExitKind, State
 from tests.agents.conftest import Calls
 from tests.agents.scripted import ScriptedExecutor
 from tests.stores import LEASE, NODE, NOW, add_job, at, claim, ended, finish, heartbeat, job, queue, states
@@ -196,6 +199,65 @@ async def test_our_own_lease_that_ran_out_while_we_slept_costs_us_nothing(
         await rescuer.step()
     assert await held(store) == [name]
     assert await states(store) == [State.RUNNING]
+
+
+async def test_a_replica_that_stood_still_ends_what_others_gave_up_meanwhile(
+    rescuer: Rescuer, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store, max_retries=1)
+    await store.replicas.beat(heartbeat())
+    name, kept = await left(store, executor, lease=LEASE), await left(store, executor, lease=LEASE)
+    await finish(store, name, ended(kind=ExitKind.LOST))  # as another replica does it
+    await rescuer.step()
+    assert executor.stops == [(name, 0.0)]
+    assert executor.running == [kept]
+    assert executor.forgotten == [name]
+
+
+async def test_what_runs_here_and_another_lease_holds_is_left_alone(
+    rescuer: Rescuer, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    await store.replicas.beat(heartbeat("other", node="node-2"))
+    name = await left(store, executor, lease="other", node="node-2")
+    await rescuer.adopt()
+    await rescuer.step()
+    assert (executor.stops, executor.running) == ([], [name])
+
+
+async def test_a_store_that_was_away_costs_nobody_an_attempt(
+    rescuer: Rescuer, store: Store, clock: ManualClock
+) -> None:
+    await add_job(store)
+    await store.replicas.beat(heartbeat("other", node="node-2"))
+    await left(store, None, lease="other", node="node-2")
+    clock.advance(16)
+    await rescuer.step()
+    clock.advance(60)  # and in all this time nobody could look or beat
+    await rescuer.step()
+    assert await states(store) == [State.STARTING]
+    await store.replicas.beat(heartbeat("other", clock.now(), node="node-2"))
+    clock.advance(LOOK_EVERY_S)
+    await rescuer.step()
+    assert await states(store) == [State.STARTING]
+
+
+async def test_a_cluster_that_fails_keeps_no_other_from_its_rescue(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
+) -> None:
+    class Broken(ScriptedExecutor):
+        async def inventory(self) -> Mapping[str, Sighting]:
+            raise OSError("no route")
+
+    both = {"broken": Broken(clock), "local": executor}
+    rescuer = Rescuer(store, clock, both, node=NODE, lease_id=LEASE, fraction=lambda: 0.5, concluded=calls)
+    await add_job(store)
+    name = await left(store, executor, lease=LEASE)
+    await rescuer.adopt()
+    executor.lose(name)
+    await rescuer.step()
+    assert await states(store) == [State.LOST]
+    assert rescuer.clusters.trouble("broken") == "OSError: no route"
 
 
 async def test_a_cluster_that_is_away_at_the_start_is_adopted_when_it_answers(

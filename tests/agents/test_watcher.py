@@ -1,12 +1,13 @@
 """The watcher: exits become conclusions, and wishes to stop reach the executor."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 import sqlalchemy as sa
 
 from clickclock.foundation.clock import ManualClock
-from clickclock.foundation.errors import StoreUnreachable
+from clickclock.foundation.errors import ExecutorUnreachable, StoreUnreachable
+from clickclock.scheduler.executors import Sighting
 from clickclock.scheduler.store import Store, database
 from clickclock.scheduler.trigger import ExitKind, State
 from clickclock.scheduler.watcher import FINISH_MAX, SEEN_RUNNING_AFTER_S, STOP_AGAIN_S, YIELD_S, YIELD_S_MAX, Watcher
@@ -252,6 +253,24 @@ async def test_while_starts_wait_ends_do_but_not_for_long(
     clock.advance(YIELD_S_MAX)
     await watcher.step()
     assert await states(store) == [State.SUCCEEDED]
+
+
+async def test_a_cluster_that_fails_holds_up_no_other(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
+) -> None:
+    class Broken(ScriptedExecutor):
+        async def observe(self) -> Sequence[Sighting]:
+            raise ExecutorUnreachable("The watch is closed.")
+
+    watcher = Watcher(
+        store, clock, {"broken": Broken(clock), "local": executor}, lease_id=LEASE, fraction=lambda: 0.5,
+        concluded=calls, look_for_stops_s=LOOK_S, starts_wait=lambda: False,
+    )  # fmt: skip
+    await add_job(store)
+    executor.end(await started(store, executor))
+    assert await watcher.step() == 0.1
+    assert await states(store) == [State.SUCCEEDED]
+    assert watcher.clusters.trouble("broken") == "The watch is closed."
 
 
 async def test_a_wish_to_stop_waits_for_a_cluster_that_is_away_and_no_other_does(

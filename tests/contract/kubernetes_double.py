@@ -27,7 +27,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import kubernetes_validate
 import yaml
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from referencing import Registry, Resource
 
 from tests.contract.kubernetes_kubelet import Kubelet, Object

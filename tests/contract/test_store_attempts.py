@@ -214,10 +214,10 @@ async def test_a_claimed_attempt_can_be_launched_again_under_its_name(store: Sto
     await add_job(store, parameters={"day": "x"}, command="run {{ parameters.day }}")
     await queue(store)
     (launch,) = (await claim(store)).launches
-    assert await store.queue.relaunch([launch.name]) == ([launch], {})
+    assert await store.queue.relaunch("lease-1", [launch.name]) == ([launch], {})
     await finish(store, launch.name, ended())
-    assert await store.queue.relaunch([launch.name]) == ([], {})
-    assert await store.queue.relaunch([]) == ([], {})
+    assert await store.queue.relaunch("lease-1", [launch.name]) == ([], {})
+    assert await store.queue.relaunch("lease-1", []) == ([], {})
 
 
 async def test_what_no_longer_fits_its_job_is_not_launched_again_and_says_why(store: Store) -> None:
@@ -225,7 +225,7 @@ async def test_what_no_longer_fits_its_job_is_not_launched_again_and_says_why(st
     await queue(store)
     (launch,) = (await claim(store)).launches
     await store.jobs.put(job(command="run {{ parameters.hour }}", parameters={"hour": None}), NOW)
-    launches, unstartable = await store.queue.relaunch([launch.name])
+    launches, unstartable = await store.queue.relaunch("lease-1", [launch.name])
     assert launches == []
     assert "hour" in unstartable[launch.name]
 
@@ -239,3 +239,26 @@ async def test_the_ends_of_one_hour_are_one_rollup(store: Store) -> None:
     summary = summarise(rollup for _, rollup in rollups)
     assert (summary.succeeded, summary.failed) == (1, 3)
     assert len(await triggers(store)) == 4
+
+
+async def test_what_another_holds_by_now_is_not_made_again(store: Store) -> None:
+    await add_job(store, max_retries=1, retry_backoff={"initial_seconds": 0})
+    await queue(store)
+    (first,) = (await claim(store, lease="lease-1")).launches
+    await finish(store, first.name, ended(kind=ExitKind.LOST), lease="lease-1")
+    (second,) = (await claim(store, at(1), lease="lease-2")).launches
+    assert second.name == first.name[:-1] + "2"
+    for lease in ("lease-1", "lease-2"):
+        assert await store.queue.relaunch(lease, [first.name]) == ([], {})
+    assert await store.queue.relaunch("lease-1", [second.name]) == ([], {})
+
+
+async def test_live_attempts_are_told_from_what_was_given_up(store: Store) -> None:
+    await add_job(store, max_retries=1, retry_backoff={"initial_seconds": 0})
+    await queue(store)
+    (first,) = (await claim(store, lease="lease-1")).launches
+    assert await store.queue.live_among([first.name, "nothing-1"]) == {first.name}
+    await finish(store, first.name, ended(kind=ExitKind.LOST), lease="lease-1")
+    (second,) = (await claim(store, at(1), lease="lease-2")).launches
+    assert await store.queue.live_among([first.name, second.name]) == {second.name}
+    assert await store.queue.live_among([]) == set()

@@ -206,3 +206,31 @@ async def test_a_retry_finds_a_slot_taken_and_waits_for_it(store: Store) -> None
     assert [each.name for each in taken.launches] == [attempt_name(other, 1)]
     await finish(store, attempt_name(other, 1), ended(at(4)))
     assert [each.name for each in (await claim(store, at(5))).launches] == [first[:-1] + "2"]
+
+
+async def test_a_retry_that_waits_is_not_overtaken_by_the_next_time_of_its_schedule(store: Store) -> None:
+    await add_job(store, max_retries=1, retry_backoff={"initial_seconds": 100, "multiplier": 1})
+    await add_schedule(store, overlap_policy="queue")
+    await plan(store, at(60))
+    (first,) = (await claim(store, at(60))).launches
+    retry = await finish(store, first.name, ended(at(61), code=1), fraction=1.0)
+    assert retry is not None
+    assert retry.retry_at is not None
+    await plan(store, at(120))
+    assert (await claim(store, at(120))).launches == ()
+    again = await claim(store, retry.retry_at)
+    assert [each.name for each in again.launches] == [first.name[:-1] + "2"]
+    assert again.blocked  # behind it there is one more: it is looked for again soon
+    assert (await claim(store, at(1000))).launches == ()
+    await finish(store, again.launches[0].name, ended(at(1000)))
+    assert len((await claim(store, at(1000))).launches) == 1
+
+
+async def test_a_job_that_is_bound_to_a_node_starts_nowhere_else(store: Store) -> None:
+    await add_job(store, node="node-2", max_retries=1, retry_backoff={"initial_seconds": 0})
+    await queue(store)
+    assert (await claim(store, node="node-1")).launches == ()
+    (launch,) = (await claim(store, node="node-2")).launches
+    await finish(store, launch.name, ended(at(1), code=1))
+    assert (await claim(store, at(2), node="node-1")).launches == ()
+    assert len((await claim(store, at(2), node="node-2")).launches) == 1

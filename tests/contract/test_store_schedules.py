@@ -136,9 +136,44 @@ async def test_schedules_are_paged_by_id_and_filtered(store: Store) -> None:
 async def test_an_edit_never_fires_the_past(store: Store) -> None:
     await add_job(store)
     await add_schedule(store, catch_up={"policy": "all"})
-    await store.schedules.put(new_schedule("s", at(600), catch_up={"policy": "all"}), at(600))
+    await store.schedules.put(new_schedule("s", at(610), catch_up={"policy": "all"}), at(610))
     await plan(store, at(660))
-    assert [each.nominal_time for each in await triggers(store)] == [at(660)]
+    assert [each.nominal_time for each in await triggers(store) if each.state is State.QUEUED] == [at(660)]
+    skipped = [each for each in await triggers(store) if each.state is State.SKIPPED]
+    assert [each.nominal_time for each in skipped] == [at(60 * minute) for minute in range(1, 11)]
+    assert {each.message for each in skipped} == {"The schedule was changed before this time was planned."}
+
+
+async def test_an_edit_takes_no_time_away_that_waits_out_its_jitter(store: Store) -> None:
+    await add_job(store)
+    await add_schedule(store, jitter_seconds=50)
+    (before,) = await store.schedules.find({}, None, 10)
+    assert before.next_fire_at is not None
+    assert at(60) < before.next_fire_at
+    edited = await store.schedules.put(new_schedule("s", at(60), jitter_seconds=50, description="d"), at(60))
+    assert edited.next_fire_at == before.next_fire_at
+    await plan(store, before.next_fire_at)
+    (trigger,) = await triggers(store)
+    assert (trigger.state, trigger.nominal_time) == (State.QUEUED, at(60))
+
+
+async def test_other_times_leave_a_row_of_what_waited_out_its_jitter(store: Store) -> None:
+    await add_job(store)
+    await add_schedule(store, jitter_seconds=50)
+    await store.schedules.put(new_schedule("s", at(60), jitter_seconds=0), at(60))
+    await plan(store, at(120))
+    assert [(each.state, each.nominal_time) for each in await triggers(store)] == [
+        (State.SKIPPED, at(60)),
+        (State.QUEUED, at(120)),
+    ]
+
+
+async def test_an_edit_in_the_moment_that_a_time_comes_does_not_take_it_away(store: Store) -> None:
+    await add_job(store)
+    await add_schedule(store)
+    await store.schedules.put(new_schedule("s", at(60.5), description="d"), at(60.5))
+    await plan(store, at(61))
+    assert [(each.state, each.nominal_time) for each in await triggers(store)] == [(State.QUEUED, at(60))]
 
 
 async def test_the_high_water_mark_stays_when_the_clock_steps_back(store: Store) -> None:

@@ -286,9 +286,7 @@ class Drama:
         self._tell(f"{schedule_id} becomes {change}")
 
     async def _put_schedule(self, schedule_id: str, schedule: Schedule, now: datetime) -> None:
-        stored = await self.store.schedules.get(schedule_id)
-        first = upcoming(schedule, schedule_id, schedule.timetable(stored.created_at), now)
-        await self.store.schedules.put(NewSchedule(schedule, schedule_id, first), now)
+        await self.store.schedules.put(NewSchedule(schedule, schedule_id), now)
         self.schedules[schedule_id] = schedule
         self._bar(schedule_id)
 

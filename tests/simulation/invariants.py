@@ -18,9 +18,9 @@ from tests.simulation.world import SLOTS, World
 
 _t = job_trigger.c
 _TRIGGERS = sa.select(
-    _t.trigger_id, _t.kind, _t.job_name, _t.schedule_id, _t.group_name, _t.nominal_time, _t.state, _t.attempt,
-    _t.lease_id, _t.serial, _t.skipped_count, _t.exit_code, _t.finished_at, _t.stop_reason, _t.node, _t.message,
-    _t.counted,
+    _t.trigger_id, _t.kind, _t.job_name, _t.schedule_id, _t.group_name, _t.nominal_time, _t.due_time, _t.state,
+    _t.attempt, _t.lease_id, _t.serial, _t.skipped_count, _t.exit_code, _t.finished_at, _t.stop_reason, _t.node,
+    _t.message, _t.counted,
 )  # fmt: skip
 _SCHEDULES = sa.select(schedule.c.schedule_id, schedule.c.high_water)
 _ATTEMPTS = sa.select(attempt.c.trigger_id, attempt.c.attempt, attempt.c.state, attempt.c.exit_code, attempt.c.node)
@@ -49,7 +49,7 @@ class Promises:
     caps: dict[str, int]
     group_caps: dict[str, int]
     barriers: dict[str, datetime] = field(default_factory=dict)
-    """By schedule: nothing at or before this fires any more."""
+    """By schedule: nothing that was due at or before this fires any more."""
     cancelled: dict[str, int] = field(default_factory=dict)
     """By trigger: the attempt at which it was cancelled; there is no further one."""
     by_key: dict[str, str] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class Invariants:
             row = now.triggers[trigger_id]
             barrier = self._promises.barriers.get(row.schedule_id or "")
             if barrier is not None and row.state != State.SKIPPED:
-                assert row.nominal_time > barrier, f"{row.schedule_id} fires {row.nominal_time}, past at {barrier}"
+                assert row.due_time > barrier, f"{row.schedule_id} fires {row.due_time}, past at {barrier}"
 
     def _the_truth_is_told(self, before: Snapshot, now: Snapshot) -> None:
         for name in now.attempts.keys() - before.attempts.keys():

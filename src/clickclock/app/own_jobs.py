@@ -1,8 +1,9 @@
 """Attribution's own recurring work, as jobs on the scheduler: created over HTTP, as any user's jobs are.
 
 Never changes what a user changed: limits, times and the rest stay as they were left; who wants a job to rest pauses its
-schedule, as what is missing is created again. Invariants: only a job's command is kept up to date, because it names
-this installation's program and data folder; safe to repeat, and to be cut off anywhere.
+schedule, as what is missing is created again. Invariants: only a job's command and node are kept up to date, because
+they name this installation's program, data folder and replica; a job of a living replica is left to it; safe to repeat,
+and to be cut off anywhere.
 
 >>> [job["jobName"] for job, _ in own_jobs(Config(), None)]
 ['compaction', 'run', 'exports', 'retention']
@@ -14,11 +15,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from clickclock.client import Client, Payload
+from clickclock.client import Client, Payload, Refused
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ClickclockError
 
 APPLICATION = "attribution"
+EXISTS = "jobExists"
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +35,8 @@ class OwnJob:
     schedule: Payload
     timeout_s: int
     retention_days: int
+    of_the_lake: bool = True
+    """Whether it works on the lake, rather than on the journals of one data folder."""
 
 
 OWN_JOBS = (
@@ -48,6 +52,7 @@ OWN_JOBS = (
         },
         timeout_s=3600,
         retention_days=3,
+        of_the_lake=False,
     ),
     OwnJob(
         "run",
@@ -81,18 +86,32 @@ OWN_JOBS = (
 )
 
 
-def own_jobs(config: Config, file: Path | None) -> list[tuple[Payload, Payload]]:
-    """Each job with its schedule, as they are first created. `file` is the configuration's, if it came from one."""
+def own_jobs(config: Config, file: Path | None, node: str | None = None) -> list[tuple[Payload, Payload]]:
+    """Each job with its schedule, as they are first created. `file` is the configuration's, if it came from one.
+
+    On a database that several replicas share each job is bound to `node`, whose folders its command names: each replica
+    has its own journals, and so its own compaction. The rest is the lake's: one for all on a lake that has an address,
+    and each replica's own where each has its own lake.
+    """
     settings = ["--data-dir", str(config.data_dir.absolute())]
     if file is not None:
         settings += ["--config", str(file.absolute())]
     if config.lake_url is not None:
         settings += ["--lake-url", config.lake_url]
-    return [_payloads(job, settings) for job in OWN_JOBS]
+    bound_to = node if config.shares_database else None
+    return [_payloads(job, settings, bound_to, is_shared=_is_shared(job, config)) for job in OWN_JOBS]
 
 
-def _payloads(job: OwnJob, settings: list[str]) -> tuple[Payload, Payload]:
-    whose = {"application": APPLICATION, "jobName": job.name}
+def _is_shared(job: OwnJob, config: Config) -> bool:
+    return job.of_the_lake and config.lake_url is not None
+
+
+def _payloads(job: OwnJob, settings: list[str], node: str | None, *, is_shared: bool) -> tuple[Payload, Payload]:
+    name, schedule_id = job.name, f"{APPLICATION}.{job.name}"
+    if node is not None and not is_shared:
+        # A node's name ends in what no other has; its whole name can be too long for an id.
+        name, schedule_id = f"{name}-{node}", f"{schedule_id}-{node.rpartition('-')[2]}"
+    whose = {"application": APPLICATION, "jobName": name}
     made = {
         **whose,
         "description": job.description,
@@ -102,24 +121,33 @@ def _payloads(job: OwnJob, settings: list[str]) -> tuple[Payload, Payload]:
         "timeoutSeconds": job.timeout_s,
         "retentionDays": job.retention_days,
     }
-    return made, {**whose, "scheduleId": f"{APPLICATION}.{job.name}", **job.schedule}
+    if node is not None:
+        made["node"] = node
+    return made, {**whose, "scheduleId": schedule_id, **job.schedule}
 
 
-def ensure_own_jobs(url: str, config: Config, file: Path | None) -> None:
-    """Create what is not there, on the scheduler at `url`."""
+def ensure_own_jobs(url: str, config: Config, file: Path | None, node: str | None = None) -> None:
+    """Create what is not there, on the scheduler at `url`; a job of a replica that is gone becomes ours."""
     try:
         with Client(url) as client:
-            for job, schedule in own_jobs(config, file):
-                _ensure(client, job, schedule)
+            living = {each["node"] for each in client.cluster()["cluster"]["replicas"]}
+            for job, schedule in own_jobs(config, file, node):
+                _ensure(client, job, schedule, living)
     except ClickclockError as error:
         _log.error("the jobs of attribution could not be set up, and are at the next start: %s", error)
 
 
-def _ensure(client: Client, job: Payload, schedule: Payload) -> None:
+def _ensure(client: Client, job: Payload, schedule: Payload, living: set[str]) -> None:
     there = client.list_jobs(application=APPLICATION, jobName=job["jobName"])["jobs"]
+    ours: Payload = {name: job[name] for name in ("command", "node") if name in job}
     if not there:
-        client.create_job(job)
-    elif there[0]["command"] != job["command"]:
-        client.change_job(APPLICATION, job["jobName"], {"command": job["command"]})
+        try:
+            client.create_job(job)
+        except Refused as refused:
+            if refused.code != EXISTS:
+                raise
+            return  # another replica starts at the same time, and was first
+    elif there[0].get("node") not in living - {job.get("node")} and {n: there[0].get(n) for n in ours} != ours:
+        client.change_job(APPLICATION, job["jobName"], ours)
     if not client.list_schedules(scheduleId=schedule["scheduleId"])["schedules"]:
         client.create_schedule(schedule)

@@ -27,6 +27,7 @@ from clickclock.app.clusters import LOCAL, clusters
 from clickclock.app.collectors import Collectors, listen
 from clickclock.app.desk import open_desk
 from clickclock.app.holding import BACKLOG, listening, make_data_dir, sole, url_of
+from clickclock.app.membership import node_name, open_store
 from clickclock.app.own_jobs import ensure_own_jobs
 from clickclock.attribution import api as attribution_api
 from clickclock.examples import apply_examples
@@ -34,10 +35,8 @@ from clickclock.foundation import log
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config, environment
 from clickclock.foundation.errors import ClickclockError
-from clickclock.foundation.ids import new_id
 from clickclock.scheduler import api as scheduler_api
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.store import Store
 from clickclock.scheduler.vault import Vault
 
 GRACEFUL_S = 5
@@ -72,13 +71,13 @@ def serve(config: Config, file: Path | None = None) -> int:
 
 async def _serve(config: Config, file: Path | None, listener: socket.socket, for_clicks: list[socket.socket]) -> int:
     clock = SystemClock()
-    node = _node(config.data_dir)
+    node = node_name(config.data_dir)
     told = {"CLICKCLOCK_URL": url_of(listener)}
     if for_clicks:
         told["CLICKCLOCK_CLICK_URL"] = url_of(for_clicks[0])
     executors = clusters(config, node, clock, told)
     try:
-        store = await Store.open(config.store_url, LOCAL)
+        store = await open_store(config, LOCAL)
     except ClickclockError as error:
         _log.error("%s", error)
         return 1
@@ -97,7 +96,7 @@ async def _serve(config: Config, file: Path | None, listener: socket.socket, for
     url = url_of(listener)
     async with contextlib.AsyncExitStack() as running:
         if for_clicks:
-            await running.enter_async_context(_clicks(config, file, url, for_clicks))
+            await running.enter_async_context(_clicks(config, file, url, node, for_clicks))
         # What is here now stays: the collector need not walk through it again in the middle of a busy moment.
         gc.collect()
         gc.freeze()
@@ -116,12 +115,14 @@ async def _serve(config: Config, file: Path | None, listener: socket.socket, for
 
 
 @contextlib.asynccontextmanager
-async def _clicks(config: Config, file: Path | None, url: str, sockets: list[socket.socket]) -> AsyncIterator[None]:
+async def _clicks(
+    config: Config, file: Path | None, url: str, node: str, sockets: list[socket.socket]
+) -> AsyncIterator[None]:
     """The collectors, and attribution's own jobs on the scheduler at `url`."""
     async with Collectors.started(config, sockets) as collectors:
         announcing = asyncio.create_task(collectors.announce())
         # It waits for the port to answer, which is as soon as the rest is ready.
-        asking = asyncio.create_task(asyncio.to_thread(ensure_own_jobs, url, config, file))
+        asking = asyncio.create_task(asyncio.to_thread(ensure_own_jobs, url, config, file, node))
         try:
             yield
         finally:
@@ -176,16 +177,6 @@ class _Server(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
         self._stopping.set()
-
-
-def _node(data_dir: Path) -> str:
-    """This data folder's name among others, made once: attempts are found again by it."""
-    file = data_dir / "node"
-    if not file.exists():
-        fresh = file.with_suffix(".new")
-        fresh.write_text(f"{socket.gethostname()}-{new_id()[-12:]}\n")
-        fresh.rename(file)
-    return file.read_text().strip()
 
 
 def _announce(url: str, config: Config) -> None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
             ("version", "version"),
             ("started", "startedAt", when),
             ("heartbeat", "heartbeatAt", when),
+            ("clock off by, ms", "clockSkewMs"),
             title="Replicas",
         ),
         record("cluster.store", title="Store"),

@@ -28,6 +28,7 @@ OPTIONS = (
     flag("shell", help="Run the command with /bin/sh -c."),
     field("--image", help="Container image."),
     field("--cluster", help="Where it runs."),
+    field("--node", help="The replica that alone may run it."),
     field("--env", "environment", type=Pair(), help="An environment variable; can be given many times."),
     field("--working-directory", help="Folder to run in."),
     field(

@@ -294,6 +294,11 @@ class Config(BaseModel):
         return self.lake_url or str(self.data_dir.absolute() / "lake")
 
     @property
+    def shares_database(self) -> bool:
+        """Whether other replicas may be on the same store."""
+        return self.database_url is not None and not self.database_url.startswith("sqlite")
+
+    @property
     def store_url(self) -> str:
         """Where the store is."""
         return self.database_url or f"sqlite:///{self.data_dir.absolute() / 'clickclock.db'}"

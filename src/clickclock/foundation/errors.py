@@ -45,6 +45,12 @@ class StoreUnreachable(Transient):
     code = "storeUnreachable"
 
 
+class StoreReplaced(StoreUnreachable):
+    """The database is not the one that this service knows; bring that one back, or see the guide on many replicas."""
+
+    code = "storeReplaced"
+
+
 class ExecutorUnreachable(Transient):
     """The cluster does not answer; what was asked of it will be tried again."""
 

@@ -12,10 +12,10 @@ True
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from clickclock.foundation.errors import Transient
+from clickclock.foundation.errors import StoreUnreachable, Transient
 
 IDLE_MAX_S = 30.0
 BACK_OFF_FIRST_S = 0.1
@@ -39,11 +39,80 @@ class LoopHealth:
         return self.overdue_s > STALLED_AFTER_S
 
 
+@dataclass(slots=True)
+class _Trouble:
+    """A part that fails: how often by now, why, and until when it rests, on the monotonic clock."""
+
+    failures: int
+    error: Exception
+    rests_until_s: float
+
+
+class Parts:
+    """One step for each of several parts, so that one that fails holds up no other: it rests, longer each time.
+
+    What is wrong with the store is wrong with all, and is raised; so is what is wrong with every part there is.
+    """
+
+    def __init__(self, monotonic_s: Callable[[], float]) -> None:
+        self._monotonic_s = monotonic_s
+        self._troubles: dict[str, _Trouble] = {}
+
+    async def step(self, names: Iterable[str], step: Callable[[str], Awaitable[float | None]]) -> float | None:
+        """The least of the pauses that the parts ask for."""
+        pauses_s: list[float | None] = []
+        standing = 0
+        for name in (names := list(names)):
+            trouble = self._troubles.get(name)
+            if trouble is not None and len(names) > 1 and trouble.rests_until_s > self._monotonic_s():
+                pauses_s.append(trouble.rests_until_s - self._monotonic_s())
+                continue
+            try:
+                pauses_s.append(await step(name))
+            except StoreUnreachable:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is belongs to this part alone
+                pauses_s.append(self._failed(name, error))
+                continue
+            standing += 1
+            if self._troubles.pop(name, None) is not None:
+                _log.info("%s works again", name)
+        if names and not standing:
+            raise self._troubles[names[0]].error
+        return min((pause_s for pause_s in pauses_s if pause_s is not None), default=None)
+
+    def _failed(self, name: str, error: Exception) -> float:
+        before = self._troubles.get(name)
+        failures = 1 if before is None else before.failures + 1
+        if before is None:
+            _log.warning("%s: %s", name, error, exc_info=None if isinstance(error, Transient) else error)
+        pause_s = min(BACK_OFF_FIRST_S * 2.0 ** min(failures - 1, 10), BACK_OFF_MAX_S)
+        self._troubles[name] = _Trouble(failures, error, self._monotonic_s() + pause_s)
+        return pause_s
+
+    def trouble(self, name: str) -> str | None:
+        """What is wrong with a part now, a sentence."""
+        trouble = self._troubles.get(name)
+        return None if trouble is None else sentence_of(trouble.error)
+
+
+def sentence_of(error: Exception) -> str:
+    """What an error says, with its kind where nobody chose its words."""
+    return str(error) if isinstance(error, Transient) else f"{type(error).__name__}: {error}"
+
+
 class Loop:
     """Runs `step` again and again. A step returns how many seconds it needs not run; None: until it is woken."""
 
-    def __init__(self, name: str, step: Callable[[], Awaitable[float | None]], idle_max_s: float = IDLE_MAX_S) -> None:
+    def __init__(
+        self,
+        name: str,
+        step: Callable[[], Awaitable[float | None]],
+        idle_max_s: float = IDLE_MAX_S,
+        back_off_max_s: float = BACK_OFF_MAX_S,
+    ) -> None:
         self.name = name
+        self._back_off_max_s = back_off_max_s
         self._step = step
         self._idle_max_s = idle_max_s
         self._wake = asyncio.Event()
@@ -83,21 +152,21 @@ class Loop:
         try:
             wanted_s = await self._step()
         except Transient as error:
-            return self._failed(error, f"{error}")
+            return self._failed(error)
         except Exception as error:  # noqa: BLE001 - a loop outlives every step; what failed is logged and tried again
             _log.exception("loop %s failed", self.name)
-            return self._failed(error, f"{type(error).__name__}: {error}")
+            return self._failed(error)
         if self._failures:
             _log.info("loop %s works again", self.name)
         self._failures, self._error = 0, None
         return self._idle_max_s if wanted_s is None else max(0.0, min(wanted_s, self._idle_max_s))
 
-    def _failed(self, error: Exception, sentence: str) -> float:
+    def _failed(self, error: Exception) -> float:
         self._failures += 1
-        self._error = sentence
+        self._error = sentence_of(error)
         if self._failures == 1:
             _log.warning("loop %s: %s", self.name, error)
-        return min(BACK_OFF_FIRST_S * 2.0 ** min(self._failures - 1, 10), BACK_OFF_MAX_S)
+        return min(BACK_OFF_FIRST_S * 2.0 ** min(self._failures - 1, 10), self._back_off_max_s)
 
     async def woken(self, seconds: float) -> None:
         """Until somebody calls `wake`, or `seconds` have passed."""

@@ -1,7 +1,8 @@
 """Queued triggers → started attempts: steps 5 and 6 of the journey.
 
 Never picks what starts (`slots.choose` does). Invariants: an attempt is claimed before it is started; what was claimed
-and perhaps not handed over is handed over again, under the same name, unless it could have run and been forgotten.
+and perhaps not handed over is handed over again, under the same name, unless it could have run and been forgotten; a
+cluster that fails holds up no other.
 """
 
 import contextlib
@@ -11,6 +12,7 @@ from datetime import timedelta
 
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import ExecutorUnreachable
+from clickclock.foundation.lifecycle import Parts
 from clickclock.scheduler.executors import Executor, Launch
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.trigger import Exit, ExitKind, State
@@ -18,10 +20,11 @@ from clickclock.scheduler.vault import Vault
 
 CLAIM_MAX = 100
 """Attempts in one transaction: few enough that the first run while the next are claimed."""
-UNREACHABLE_LOOK_S = 1.0
-"""While one of several clusters does not answer, it is looked for again this often, and the others go on."""
 BLOCKED_LOOK_S = 1.0
 """While triggers wait for a slot, look again this often, beside being woken when one gets free."""
+HAND_OVER_S_MAX = 3.0
+"""A claim whose answer took longer is looked up again before anything of it is started: whoever stood still for so long
+may have lost its lease, and another may run the next attempt already."""
 
 NEVER_STARTED = "Stopped before it was started."
 
@@ -53,29 +56,28 @@ class Dispatcher:
         self._vault = vault or Vault(None, {})
         # At the start everything: an earlier life may have died between claim and start.
         self._in_doubt = set(executors)
-        self.waits_for_slots = False
-        self.is_behind = False
+        self.clusters = Parts(clock.monotonic_s)
+        self._blocked: set[str] = set()
+        self._behind: set[str] = set()
+
+    @property
+    def waits_for_slots(self) -> bool:
+        """Whether triggers were ready and could not start, on some cluster."""
+        return bool(self._blocked)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there may be more that can start at once, on some cluster."""
+        return bool(self._behind)
 
     async def step(self) -> float | None:
         """Claim and start; returns seconds until a queued trigger is ready."""
-        pauses_s: list[float | None] = []
-        unreachable: list[ExecutorUnreachable] = []
-        blocked, behind = False, False
-        for name, executor in self._executors.items():
-            try:
-                pauses_s.append(await self._step_cluster(name, executor))
-            except ExecutorUnreachable as error:
-                unreachable.append(error)
-            blocked, behind = blocked or self.waits_for_slots, behind or self.is_behind
-        self.waits_for_slots, self.is_behind = blocked, behind
-        if unreachable and not pauses_s:
-            raise unreachable[0]
-        if unreachable:
-            pauses_s.append(UNREACHABLE_LOOK_S)
-        return min((pause_s for pause_s in pauses_s if pause_s is not None), default=None)
+        return await self.clusters.step(self._executors, self._step_cluster)
 
-    async def _step_cluster(self, cluster: str, executor: Executor) -> float | None:
-        self.waits_for_slots = self.is_behind = False
+    async def _step_cluster(self, cluster: str) -> float | None:
+        executor = self._executors[cluster]
+        self._blocked.discard(cluster)
+        self._behind.discard(cluster)
         capacity = await executor.capacity()
         if not capacity.reachable:
             raise ExecutorUnreachable(capacity.message)
@@ -83,6 +85,7 @@ class Dispatcher:
             await self._settle(cluster, executor)
         # Whatever fails from here on may have claimed or even started: a lost answer says nothing.
         self._in_doubt.add(cluster)
+        asked_s = self._clock.monotonic_s()
         claimed = await self._store.queue.claim(
             self._clock.now() + self._ahead,
             cluster=cluster,
@@ -92,8 +95,12 @@ class Dispatcher:
             limit=CLAIM_MAX,
             wants_image=executor.wants_image,
         )
-        self.waits_for_slots = claimed.blocked
-        self.is_behind = len(claimed.launches) == CLAIM_MAX
+        if claimed.blocked:
+            self._blocked.add(cluster)
+        if len(claimed.launches) == CLAIM_MAX:
+            self._behind.add(cluster)
+        if claimed.launches and self._clock.monotonic_s() - asked_s > HAND_OVER_S_MAX:
+            return 0.0
         await self._start(executor, claimed.launches, dict(claimed.unstartable))
         self._in_doubt.discard(cluster)
         if len(claimed.launches) + len(claimed.unstartable) == CLAIM_MAX:
@@ -123,7 +130,9 @@ class Dispatcher:
         ]
         if unsent:
             wanted = [each.name for each in unsent if each.stop_reason is None]
-            launches, unstartable = await self._store.queue.relaunch(wanted, wants_image=executor.wants_image)
+            launches, unstartable = await self._store.queue.relaunch(
+                self._lease_id, wanted, wants_image=executor.wants_image
+            )
             await self._start(executor, launches, unstartable)
             unwanted = {each.name: NEVER_STARTED for each in unsent if each.stop_reason is not None}
             await self._finish(ExitKind.STOPPED, unwanted)

@@ -8,33 +8,42 @@ leaves jobs running, unless they are to be stopped too.
 """
 
 import asyncio
+import logging
 import random
 import socket
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from typing import Any
 
 from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.errors import StoreUnreachable
 from clickclock.foundation.ids import new_id
-from clickclock.foundation.lifecycle import Loop, LoopHealth, run_all
+from clickclock.foundation.lifecycle import Loop, LoopHealth, run_all, sentence_of
 from clickclock.scheduler.counter import Counter
 from clickclock.scheduler.dispatcher import Dispatcher
-from clickclock.scheduler.executors import Executor
+from clickclock.scheduler.executors import Capacity, Executor
 from clickclock.scheduler.planner import Planner
 from clickclock.scheduler.pruner import Pruner
 from clickclock.scheduler.rescuer import Rescuer
-from clickclock.scheduler.store import Heartbeat, Store
+from clickclock.scheduler.store import Heartbeat, Hint, Store
 from clickclock.scheduler.vault import Vault
 from clickclock.scheduler.watcher import Watcher
 
 LEASE_S = 15.0
 HEARTBEAT_EVERY_S = 3.0
+HEARTBEAT_RETRY_S_MAX = 1.0
 POLL_S = 1.0
 """How often a replica looks for what others wrote, where others may write."""
 FAULTS_KEPT_S = 1.0
+CAPACITY_S_MAX = 2.0
+"""A cluster that does not say within this time what it holds is not waited for: the heartbeat must not be late."""
+SKEW_TOLD_S = 1.0
+"""A machine whose clock is off by more than this is told of in the log, when it is noticed."""
 PLAN_AHEAD_S = 0.005
 """How long before its time a trigger is planned and claimed, so that only its start is left to do then: about what
 planning one takes on a slow disk. A pause or an edit that comes later than that comes too late for this time."""
+
+_log = logging.getLogger(__name__)
 
 
 class Engine:
@@ -61,6 +70,7 @@ class Engine:
         self.vault = vault or Vault(None, {})
         self.started_at = clock.now()
         self._faults: tuple[float, list[str]] | None = None
+        self._is_news = False
         idle_s = 30.0 if store.kind == "sqlite" else POLL_S
         self.dispatcher = Dispatcher(
             store,
@@ -73,7 +83,7 @@ class Engine:
             vault=self.vault,
         )
         self.planner = Planner(
-            store, clock, fired=self.wake_dispatcher, replaced=self.wake_watcher, ahead_s=PLAN_AHEAD_S
+            store, clock, fired=self.wake_dispatcher, replaced=self.stop_attempts, ahead_s=PLAN_AHEAD_S
         )
         self.watcher = Watcher(
             store,
@@ -97,10 +107,11 @@ class Engine:
         self.counter = Counter(store)
         self.pruner = Pruner(store, clock, executors)
         self._planner_loop = Loop("planner", self.planner.step, idle_s)
-        self._dispatcher_loop = Loop("dispatcher", self.dispatcher.step, idle_s)
+        self._dispatcher_loop = Loop("dispatcher", self._dispatch, idle_s)
         self._watcher_loop = Loop("watcher", self.watcher.step, idle_s)
         self._rescuer_loop = Loop("rescuer", self.rescuer.step)
-        self._heartbeat_loop = Loop("heartbeat", self.beat)
+        # After an outage the others wait for it: two looks of theirs, and what runs here would be given up.
+        self._heartbeat_loop = Loop("heartbeat", self.beat, back_off_max_s=HEARTBEAT_RETRY_S_MAX)
         self._counter_loop = Loop("counter", self.counter.step)
         self._pruner_loop = Loop("pruner", self.pruner.step, idle_max_s=3600.0)
 
@@ -116,9 +127,10 @@ class Engine:
             self._pruner_loop,
         ]
 
-    def wake_planner(self) -> None:
-        """A schedule changed."""
+    def change_schedules(self) -> None:
+        """Schedules changed, or what they depend on: here, and so for every replica."""
         self._planner_loop.wake()
+        self.store.hints.tell(Hint.SCHEDULES)
 
     def expect_trigger(self) -> None:
         """A trigger is about to be written: where writes happen in their order, its claim can share its commit."""
@@ -127,12 +139,32 @@ class Engine:
 
     def wake_dispatcher(self) -> None:
         """A trigger is queued, or may start where it could not before."""
+        self._is_news = True
         self._dispatcher_loop.wake()
 
-    def wake_watcher(self) -> None:
-        """Somebody wants an attempt stopped."""
+    async def _dispatch(self) -> float | None:
+        news, self._is_news = self._is_news, False
+        pause_s = await self.dispatcher.step()
+        if news and self.dispatcher.waits_for_slots:
+            self.store.hints.tell(Hint.TRIGGERS)  # others may have room; those that have none tell nobody again
+        return pause_s
+
+    def stop_attempts(self) -> None:
+        """Somebody wants attempts stopped, of whichever replica."""
+        self._look_for_stops()
+        self.store.hints.tell(Hint.STOPS)
+
+    def _look_for_stops(self) -> None:
         self.watcher.look_for_stops()
         self._watcher_loop.wake()
+
+    def _heard(self, hints: set[Hint]) -> None:
+        if Hint.SCHEDULES in hints:
+            self._planner_loop.wake()
+        if Hint.TRIGGERS in hints:
+            self._dispatcher_loop.wake()
+        if Hint.STOPS in hints:
+            self._look_for_stops()
 
     def _concluded(self, queued_again: bool) -> None:
         if queued_again or self.dispatcher.waits_for_slots:
@@ -140,10 +172,13 @@ class Engine:
 
     async def open(self) -> None:
         """Say that we are here, connect to the clusters, and adopt what this node left behind."""
+        await self._set_clock()
+        self.started_at = self.clock.now()
         await self.beat()
         for executor in self.executors.values():
             await executor.open(self._watcher_loop.wake)
         await self.rescuer.adopt()
+        self.store.hints.listen(self._heard)
 
     async def run(self, until: asyncio.Event) -> None:
         """Work until `until` is set. Call `open` first, `close` afterwards."""
@@ -171,23 +206,49 @@ class Engine:
         """Until an executor has news, or a moment has passed."""
         await self._watcher_loop.woken(0.05)
 
-    async def beat(self) -> float:
-        """Renew the lease, and take the database's clock where several replicas share it."""
+    async def _set_clock(self) -> None:
+        """Take the database's clock where several replicas share it."""
         if isinstance(self.clock, SystemClock) and self.store.kind != "sqlite":
+            before = self.clock.offset
             self.clock.offset += await self.store.clock_skew(self.clock)
-        now = self.clock.now()
-        clusters = []
+            if abs(self.clock.offset - before) > timedelta(seconds=SKEW_TOLD_S):
+                off_s = self.clock.offset.total_seconds()
+                _log.warning("the database's clock is %+.3f s from this machine's, and is the one that counts", off_s)
+
+    @property
+    def clock_skew_ms(self) -> float:
+        """How far the clock that counts is ahead of this machine's."""
+        return self.clock.offset / timedelta(milliseconds=1) if isinstance(self.clock, SystemClock) else 0.0
+
+    async def capacities(self) -> list[dict[str, Any]]:
+        """What each cluster holds, and what is wrong with it."""
+        told = []
         for name, executor in self.executors.items():
-            capacity = await executor.capacity()
-            clusters.append(
+            try:
+                async with asyncio.timeout(CAPACITY_S_MAX):
+                    capacity = await executor.capacity()
+            except TimeoutError:
+                capacity = Capacity(0, False, (), f"The cluster did not answer within {CAPACITY_S_MAX:.0f} s.")
+            except Exception as error:  # noqa: BLE001 - what is wrong with one cluster must not cost the heartbeat
+                capacity = Capacity(0, False, (), sentence_of(error))
+            agents = (self.dispatcher, self.watcher, self.rescuer)
+            trouble = next(filter(None, (each.clusters.trouble(name) for each in agents)), None)
+            told.append(
                 {
                     "cluster": name,
                     "total": capacity.total,
-                    "reachable": capacity.reachable,
+                    "reachable": capacity.reachable and trouble is None,
                     "nodes": list(capacity.nodes),
-                    "message": capacity.message,
+                    "message": capacity.message or trouble,
                 }
             )
+        return told
+
+    async def beat(self) -> float:
+        """Renew the lease."""
+        await self._set_clock()
+        clusters = await self.capacities()
+        now = self.clock.now()
         await self.store.replicas.beat(
             Heartbeat(
                 replica_id=self.replica_id,
@@ -199,6 +260,7 @@ class Engine:
                 lease_until=now + timedelta(seconds=LEASE_S),
                 clusters=clusters,
                 loops=[{"name": each.name, "stalled": each.is_stalled, "error": each.error} for each in self.loops()],
+                clock_skew_ms=self.clock_skew_ms,
             )
         )
         return HEARTBEAT_EVERY_S

@@ -90,6 +90,11 @@ class Job(Record):
         None, description="When its image is pulled; as the cluster says if not given.", examples=["ifNotPresent"]
     )
     cluster: Name | None = Field(None, description="The cluster that runs it; the first one if not given.")
+    node: Name | None = Field(
+        None,
+        description="The replica that alone may run it, by its `node` in `GET cluster`; any if not given.",
+        examples=["web-1-5f0c6c1d9a11"],
+    )
     environment: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")], str] = Field(
         default_factory=dict, max_length=256, description="Environment variables.", examples=[{"STAGE": "production"}]
     )

@@ -189,6 +189,15 @@ class Decision:
     replace: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Amendment:
+    """From where a schedule that was changed goes on, and what becomes of the times before."""
+
+    high_water: datetime
+    upcoming: Upcoming | None
+    skips: tuple[Skip, ...]
+
+
 def due_at(schedule_id: str, nominal: datetime, jitter_seconds: float) -> datetime:
     """`nominal` plus the schedule's jitter, which depends on nothing but the schedule and the nominal time."""
     if not jitter_seconds:
@@ -263,6 +272,45 @@ def _due(
         due.append(each)
         instant = occurrence.at
     return due, None
+
+
+TIMES = (
+    "kind", "expression", "time_zone", "start_at", "end_at", "exclude_dates", "jitter_seconds", "dst_gap_policy",
+    "dst_fold_policy",
+)  # fmt: skip
+"""The fields that say when."""
+_FATE = ("paused", "catch_up")
+
+
+def amend(
+    schedule_id: str, old: Schedule, new: Schedule, anchor: datetime, high_water: datetime, now: datetime
+) -> Amendment:
+    """What a change means for the times up to `now`.
+
+    What was due and is not planned yet is past, and is skipped; if the change is not about time, the last seconds are
+    not. What waits out its jitter is not past: it comes as it would have, unless the times themselves are others now.
+    """
+
+    def differ(names: tuple[str, ...]) -> bool:
+        return any(getattr(old, name) != getattr(new, name) for name in names)
+
+    times = old.timetable(anchor)
+    is_about_time = differ((*TIMES, *_FATE))
+    past_at = now if is_about_time else now - timedelta(seconds=ON_TIME_S)
+    past, following = _due(schedule_id, old, times, high_water, past_at)
+    reason = SkipReason.PAUSED if old.paused else SkipReason.EXCLUDED
+    skips = [Skip(each.nominal, reason, "The schedule was changed before this time was planned.") for each in past]
+    water = max(high_water, now)
+    if following is not None and following.nominal <= now:
+        if not differ(TIMES):
+            return Amendment(max(high_water, following.nominal - timedelta(milliseconds=1)), following, _merge(skips))
+        message = "The schedule's times were changed while this one waited out its jitter."
+        waits: datetime | None = following.nominal
+        while waits is not None and waits <= now and len(skips) < DECIDED_MAX + CATCH_UP_MAX:
+            skips.append(Skip(waits, SkipReason.EXCLUDED, message))
+            later = times.after(waits)
+            waits = None if later is None else later.at
+    return Amendment(water, upcoming(new, schedule_id, new.timetable(anchor), water), _merge(skips))
 
 
 def _standing_reason(schedule: Schedule, occurrence: Occurrence, facts: Circumstances) -> SkipReason | None:

@@ -1,15 +1,16 @@
 """Exits → conclusions: steps 7 to 9 of the journey; and requests to stop, on their way to the executor.
 
 Never judges an exit (`trigger.conclude` does). Invariants: an exit is forgotten by its executor only after its
-conclusion is on disk; an attempt that is no longer ours is left alone.
+conclusion is on disk; an attempt that is no longer ours is left alone; a cluster that fails holds up no other.
 """
 
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import ExecutorUnreachable
+from clickclock.foundation.lifecycle import Parts
 from clickclock.scheduler.executors import Executor, Sighting
 from clickclock.scheduler.store import Held, Store
 from clickclock.scheduler.trigger import State
@@ -54,6 +55,8 @@ class Watcher:
         self._told: set[str] = set()
         self._fresh: dict[str, tuple[float, Sighting]] = {}
         self._ended: dict[str, dict[str, Sighting]] = {name: {} for name in executors}
+        self.clusters = Parts(clock.monotonic_s)
+        self._stopping = Parts(clock.monotonic_s)
 
     def look_for_stops(self) -> None:
         """Somebody wants an attempt stopped: the next step finds out which."""
@@ -65,32 +68,45 @@ class Watcher:
         if now_s >= self._look_for_stops_at_s:
             all_told = await self._stop(await self._store.queue.stopping(self._lease_id))
             self._look_for_stops_at_s = now_s + (self._look_for_stops_s if all_told else STOP_AGAIN_S)
-        for cluster, executor in self._executors.items():
-            for sighting in await executor.observe():
-                if sighting.exit is None:
-                    self._fresh[sighting.name] = (now_s, sighting)
-                else:
-                    self._fresh.pop(sighting.name, None)
-                    self._ended[cluster][sighting.name] = sighting
-        if self._starts_wait() and now_s - self._concluded_at_s < YIELD_S_MAX:
+        yields = self._starts_wait() and now_s - self._concluded_at_s < YIELD_S_MAX
+
+        async def carry(cluster: str) -> None:
+            executor = self._executors[cluster]
+            self._note(now_s, cluster, await executor.observe())
+            if not yields:
+                await self._conclude(cluster, executor)
+
+        rests_s = await self.clusters.step(self._executors, carry)
+        if yields:
             return YIELD_S
-        for cluster, executor in self._executors.items():
-            await self._conclude(cluster, executor)
         await self._mark_running(now_s)
         self._concluded_at_s = self._clock.monotonic_s()
-        return SEEN_RUNNING_AFTER_S if self._fresh else self._look_for_stops_at_s - now_s
+        pause_s = SEEN_RUNNING_AFTER_S if self._fresh else self._look_for_stops_at_s - now_s
+        return pause_s if rests_s is None else min(pause_s, rests_s)
+
+    def _note(self, now_s: float, cluster: str, news: Sequence[Sighting]) -> None:
+        for sighting in news:
+            if sighting.exit is None:
+                self._fresh[sighting.name] = (now_s, sighting)
+            else:
+                self._fresh.pop(sighting.name, None)
+                self._ended[cluster][sighting.name] = sighting
 
     async def _stop(self, wanted: list[Held]) -> bool:
         """Tell each once: a second SIGTERM means "at once" to many programs. False if some could not hear it yet."""
         self._told &= {each.name for each in wanted}
-        for cluster, executor in self._executors.items():
+
+        async def tell(cluster: str) -> None:
+            executor = self._executors[cluster]
             untold = [each for each in wanted if each.cluster == cluster and each.name not in self._told]
-            with contextlib.suppress(ExecutorUnreachable):  # it is told when the cluster answers again
-                known = await executor.inventory() if untold else {}
-                for each in untold:
-                    if each.name in known:
-                        await executor.stop([each.name], each.grace_s)
-                        self._told.add(each.name)
+            known = await executor.inventory() if untold else {}
+            for each in untold:
+                if each.name in known:
+                    await executor.stop([each.name], each.grace_s)
+                    self._told.add(each.name)
+
+        with contextlib.suppress(ExecutorUnreachable):  # it is told when the cluster answers again
+            await self._stopping.step(self._executors, tell)
         return all(each.name in self._told for each in wanted if each.cluster in self._executors)
 
     async def _conclude(self, cluster: str, executor: Executor) -> None:

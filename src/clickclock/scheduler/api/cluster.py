@@ -11,12 +11,14 @@ from pydantic import Field
 from starlette.responses import Response
 
 from clickclock.foundation.errors import StoreUnreachable
-from clickclock.foundation.record import Instant, Record
+from clickclock.foundation.record import Instant, Record, rfc3339
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.store import Heartbeat
+from clickclock.scheduler.store import Census, Heartbeat
 
+SKEW_MS_MAX = 1000.0
+"""A machine whose clock is off by more than this is worth a sentence: the database's clock counts all the same."""
 OVERDUE_AFTER = timedelta(seconds=60)
 """A schedule that is later than this should have fired."""
 UNNAMED = ""
@@ -42,6 +44,9 @@ class ReplicaState(Record):
     version: str = Field(description="The program's version.", examples=["0.1.0"])
     started_at: Instant = Field(description="When it started.", examples=["2026-11-20T08:00:00.000Z"])
     heartbeat_at: Instant = Field(description="Its last heartbeat.", examples=["2026-11-20T10:00:00.000Z"])
+    clock_skew_ms: float | None = Field(
+        None, description="How far the clock that counts is ahead of its machine's, in ms.", examples=[0.0]
+    )
     loops: list[LoopState] = Field(description="Its loops.")
 
 
@@ -66,7 +71,7 @@ class StoreState(Record):
     kind: str = Field(description="Its kind.", examples=["sqlite"])
     latency_ms: float = Field(description="What one small write takes, in ms.", examples=[1.2])
     clock_skew_ms: float = Field(
-        description="How far its clock is ahead of ours, in ms; 0 where it is the same one.", examples=[0.0]
+        description="How far its clock is ahead of this machine's, in ms; 0 where it is the same one.", examples=[0.0]
     )
 
 
@@ -94,6 +99,10 @@ class ClusterInformation(Record):
     store: StoreState = Field(description="The store.")
     totals: Totals = Field(description="What there is.")
     invariants: Invariants = Field(description="What should be 0.")
+    problems: list[str] = Field(
+        description="What is wrong now, a sentence each; empty when all is well.",
+        examples=[["The clock of web-2 is 5.0 s behind the database's, which counts."]],
+    )
 
 
 async def read(call: Call[Query]) -> Response:
@@ -102,7 +111,7 @@ async def read(call: Call[Query]) -> Response:
     beats = await store.replicas.living(now)
     census = await store.replicas.census(now, now - OVERDUE_AFTER)
     latency_s = await store.ping_s()
-    skew = timedelta(0) if store.kind == "sqlite" else await store.clock_skew(engine.clock)
+    clusters = await _clusters(engine, beats)
     information = ClusterInformation(
         replicas=[
             ReplicaState(
@@ -112,35 +121,27 @@ async def read(call: Call[Query]) -> Response:
                 version=beat.version,
                 started_at=beat.started_at,
                 heartbeat_at=beat.heartbeat_at,
+                clock_skew_ms=None if beat.clock_skew_ms is None else round(beat.clock_skew_ms, 3),
                 loops=[LoopState.model_validate(loop) for loop in beat.loops],
             )
             for beat in beats
         ],
-        clusters=await _clusters(engine, beats),
+        clusters=clusters,
         store=StoreState(
             kind=store.kind,
             latency_ms=round(latency_s * 1000, 3),
-            clock_skew_ms=round(skew.total_seconds() * 1000, 3),
+            clock_skew_ms=round(engine.clock_skew_ms, 3),
         ),
         totals=Totals(jobs=census.jobs, schedules=census.schedules, queued=census.queued, running=census.running),
         invariants=Invariants(overdue_schedules=census.overdue_schedules, stuck_attempts=census.stuck_attempts),
+        problems=_problems(beats, await store.replicas.silent(now), clusters, census),
     )
     return success(cluster=information)
 
 
 async def _clusters(engine: Engine, beats: list[Heartbeat]) -> list[ClusterState]:
     """Each cluster once: what the replicas that have it say, added up."""
-    said: dict[str, list[Mapping[str, Any]]] = {}
-    for name, executor in engine.executors.items():
-        capacity = await executor.capacity()
-        said[name] = [
-            {
-                "total": capacity.total,
-                "reachable": capacity.reachable,
-                "nodes": capacity.nodes,
-                "message": capacity.message,
-            }
-        ]
+    said: dict[str, list[Mapping[str, Any]]] = {each["cluster"]: [each] for each in await engine.capacities()}
     for beat in beats:
         if beat.replica_id != engine.replica_id:
             for each in beat.clusters:
@@ -170,6 +171,37 @@ async def _clusters(engine: Engine, beats: list[Heartbeat]) -> list[ClusterState
     return clusters
 
 
+def _problems(
+    beats: list[Heartbeat], silent: list[tuple[Heartbeat, int]], clusters: list[ClusterState], census: Census
+) -> list[str]:
+    """What is wrong, a sentence each, that which needs somebody first."""
+    found = [
+        f"The replica {beat.node} has not been heard since {rfc3339(beat.heartbeat_at)} and holds {held} attempts; "
+        "they are given up, or adopted when it comes back."
+        for beat, held in silent
+    ]
+    for beat in beats:
+        found += [
+            f"The {loop['name']} loop of {beat.node} is stalled: {loop['error'] or 'it hangs'}."
+            for loop in beat.loops
+            if loop["stalled"]
+        ]
+        skew_ms = beat.clock_skew_ms or 0.0
+        if abs(skew_ms) > SKEW_MS_MAX:
+            off = f"{abs(skew_ms) / 1000:.1f} s {'behind' if skew_ms > 0 else 'ahead of'}"
+            found.append(f"The clock of {beat.node} is {off} the database's, which counts.")
+    found += [
+        f"The cluster {each.cluster} has trouble: {each.message or 'it does not answer.'}"
+        for each in clusters
+        if each.message is not None or not each.reachable
+    ]
+    if census.overdue_schedules:
+        found.append(f"{census.overdue_schedules} schedules have been due for more than {OVERDUE_AFTER.seconds} s.")
+    if census.stuck_attempts and not silent:
+        found.append(f"{census.stuck_attempts} attempts are held by no living replica.")
+    return found
+
+
 OPERATIONS = (
     Operation(
         "GET",
@@ -177,7 +209,7 @@ OPERATIONS = (
         read,
         Query,
         {200: {"cluster": ClusterInformation}},
-        description="Replicas, clusters, store, totals, and the invariants, all of which should be 0.",
+        description="Replicas, clusters, store, totals, the invariants, all of which should be 0, and what is wrong.",
         errors=(StoreUnreachable,),
     ),
 )

@@ -188,9 +188,9 @@ async def put(call: Call[DeclarationTarget]) -> Response:
             continue
         break
     if steps and not asked.dry_run:
-        engine.wake_planner()
+        engine.change_schedules()
         engine.wake_dispatcher()
-        engine.wake_watcher()
+        engine.stop_attempts()
     return success(alterations=[step.alteration for step in steps], unchanged=plan.unchanged, dryRun=asked.dry_run)
 
 

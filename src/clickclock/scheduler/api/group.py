@@ -54,7 +54,7 @@ async def put(call: Call[Query]) -> Response:
     if call.if_match == ANY_VERSION and not await engine.store.groups.find({"group_name": group.group_name}, None, 1):
         raise GroupNotFound
     stored, created = await engine.store.groups.put(group, engine.clock.now(), call.if_version)
-    engine.wake_planner()
+    engine.change_schedules()
     engine.wake_dispatcher()
     return success(201 if created else 200, etag(stored.version), group=stored)
 

@@ -108,7 +108,7 @@ async def put(call: Call[Query]) -> Response:
     if call.if_match == ANY_VERSION:
         await engine.store.jobs.get(*job.key)
     stored, created = await engine.store.jobs.put(job, engine.clock.now(), call.if_version)
-    engine.wake_planner()
+    engine.change_schedules()
     engine.wake_dispatcher()
     return success(201 if created else 200, etag(stored.version), job=stored)
 
@@ -119,7 +119,7 @@ async def delete(call: Call[JobTarget]) -> Response:
     await engine.store.jobs.delete(
         target.application, target.job_name, engine.clock.now(), force=target.force, if_version=call.if_version
     )
-    engine.wake_watcher()
+    engine.stop_attempts()
     return success()
 
 

@@ -131,7 +131,7 @@ async def cancel(call: Call[TriggerTarget]) -> Response:
     """DELETE: at once when queued, by stopping it when it runs."""
     engine = call.engine
     trigger = await engine.store.triggers.cancel(call.filters.trigger_id, engine.clock.now())
-    engine.wake_watcher()
+    engine.stop_attempts()
     engine.wake_dispatcher()
     return success(202, trigger=trigger)
 

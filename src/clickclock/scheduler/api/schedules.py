@@ -67,7 +67,7 @@ async def create(call: Call[Query]) -> Response:
 
     _, as_array = await BODY.read_several(call.body, plan)
     stored = await engine.store.schedules.create(new, now)
-    engine.wake_planner()
+    engine.change_schedules()
     if as_array:
         return await success_with_many(201, "schedules", stored)
     return success(201, etag(stored[0].version), schedule=stored[0])
@@ -101,14 +101,14 @@ async def update(call: Call[ScheduleNamed]) -> Response:
                 raise
             continue
         break
-    call.engine.wake_planner()
+    call.engine.change_schedules()
     return success(200, etag(stored.version), schedule=stored)
 
 
 async def delete(call: Call[ScheduleTarget]) -> Response:
     """DELETE: what it triggered already goes on."""
     await call.engine.store.schedules.delete(call.filters.schedule_id, call.if_version)
-    call.engine.wake_planner()
+    call.engine.change_schedules()
     return success()
 
 
@@ -141,7 +141,7 @@ def _merged(old: StoredSchedule, given: dict[str, Any], now: datetime) -> NewSch
 
     merged = {name: value for name, value in {**own, **given}.items() if value is not None}
     new: Schedule = BODY.validate({**merged, "scheduleId": old.schedule_id}, check)
-    return NewSchedule(new, old.schedule_id, upcoming(new, old.schedule_id, new.timetable(old.created_at), now))
+    return NewSchedule(new, old.schedule_id)
 
 
 def has_other_times(new: Schedule, old: Schedule) -> bool:

@@ -17,6 +17,7 @@ from clickclock.scheduler.store.claiming import Claimed
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.declared import Declared
 from clickclock.scheduler.store.groups import Groups, ImageMappings
+from clickclock.scheduler.store.hints import Hint, Hints
 from clickclock.scheduler.store.jobs import Jobs
 from clickclock.scheduler.store.migrate import migrate
 from clickclock.scheduler.store.planning import Due, Planned
@@ -26,7 +27,7 @@ from clickclock.scheduler.store.rollups import COUNT_MAX, Statistics
 from clickclock.scheduler.store.schedules import NewSchedule, Schedules
 from clickclock.scheduler.store.triggers import Triggers
 
-__all__ = ["COUNT_MAX", "Census", "Claimed", "Due", "Heartbeat", "Held", "NewSchedule", "Planned", "Store"]
+__all__ = ["COUNT_MAX", "Census", "Claimed", "Due", "Heartbeat", "Held", "Hint", "NewSchedule", "Planned", "Store"]
 
 
 class Store:
@@ -35,6 +36,7 @@ class Store:
     def __init__(self, database: Database, default_cluster: str) -> None:
         self._database = database
         self.kind = database.kind
+        self.installation_id = database.installation_id
         self.writes_in_order = database.is_sqlite
         self.jobs = Jobs(database)
         self.groups = Groups(database)
@@ -45,13 +47,17 @@ class Store:
         self.queue = Queue(database, default_cluster)
         self.statistics = Statistics(database)
         self.replicas = Replicas(database)
+        self.hints = Hints(database)
 
     @classmethod
-    async def open(cls, url: str, default_cluster: str = "local") -> Self:
-        """Connect and bring the tables up to date. Raises `StoreUnreachable`."""
+    async def open(cls, url: str, default_cluster: str = "local", known_id: str | None = None) -> Self:
+        """Connect and bring the tables up to date. `known_id` is the installation's id, if it was seen before.
+
+        Raises `StoreUnreachable`, `StoreReplaced`, `ConfigurationError`.
+        """
         database = await asyncio.to_thread(Database, url)
         try:
-            await asyncio.to_thread(migrate, database)
+            database.installation_id = await asyncio.to_thread(migrate, database, known_id)
         except BaseException:
             await asyncio.to_thread(database.close)
             raise
@@ -62,11 +68,14 @@ class Store:
         return await self._database.ping_s()
 
     async def clock_skew(self, clock: Clock) -> timedelta:
-        """How far the database's clock is ahead of `clock`; within half a round trip."""
+        """How far the database's clock is ahead of `clock`; 0 where the difference is within half a round trip."""
         asked = clock.now()
         theirs = await self._database.now()
-        return theirs - (asked + (clock.now() - asked) / 2)
+        half = (clock.now() - asked) / 2
+        skew = theirs - (asked + half)
+        return skew if abs(skew) > half + timedelta(milliseconds=1) else timedelta(0)
 
     async def close(self) -> None:
         """Finish what was begun, then let go."""
+        await asyncio.to_thread(self.hints.close)
         await asyncio.to_thread(self._database.close)

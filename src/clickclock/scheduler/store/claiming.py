@@ -26,6 +26,7 @@ from clickclock.scheduler.store.schema import (
     job_group,
     job_trigger,
     schedule,
+    unfinished_rows,
 )
 from clickclock.scheduler.trigger import State, attempt_name
 
@@ -72,12 +73,29 @@ _RUNNING = Prepared(
         LIVE_ROWS, _t.cluster == sa.bindparam("cluster"), _t.lease_id == sa.bindparam("lease_id")
     )
 )
+_retry = job_trigger.alias("retry").c
+_IN_TURN = sa.or_(
+    sa.not_(_t.serial),
+    sa.not_(
+        sa.exists().where(
+            unfinished_rows(_retry),
+            _retry.schedule_id == _t.schedule_id,
+            _retry.state == sa.literal_column(f"'{State.QUEUED}'"),
+            _retry.attempt > 0,
+            _retry.kind == _t.kind,
+            _retry.nominal_time < _t.nominal_time,
+        )
+    ),
+)
+"""Of a schedule whose triggers wait for each other: behind no earlier one that is to be tried again."""
 _READY = (
     with_jobs()
     .where(
         QUEUED_ROWS,
         _t.ready_at <= sa.bindparam("now"),
         _HERE,
+        sa.or_(job.c.node.is_(None), job.c.node == sa.bindparam("node")),
+        _IN_TURN,
         job.c.enabled,
         sa.not_(sa.func.coalesce(job_group.c.paused, sa.false())),
     )
@@ -148,7 +166,7 @@ def claim(
         if wanted <= 0:
             break
         seen = [_t.trigger_id.not_in([row.trigger_id for row in chosen])] if chosen else []
-        asked = {**here, "now": now, "most": wanted}
+        asked = {**here, "now": now, "most": wanted, "node": holder["b_node"]}
         if excluded or seen:
             rows = connection.execute(_READY.where(*excluded, *seen), asked).all()
         else:
@@ -168,8 +186,9 @@ def claim(
             excluded.append(sa.or_(_t.group_name.is_(None), _t.group_name.not_in(sorted(outcome.blocked_groups))))
         if outcome.blocked_schedules:
             excluded.append(sa.not_(sa.and_(_t.serial, _t.schedule_id.in_(sorted(outcome.blocked_schedules)))))
-    # Fewer slots than wanted, and all taken: there may be more that wait for one.
-    blocked = blocked or len(chosen) >= free < limit
+    # Fewer slots than wanted, and all taken: there may be more that wait for one. And behind a retry there may be more
+    # of its schedule, whose turn has not come.
+    blocked = blocked or len(chosen) >= free < limit or any(row.serial and row.attempt for row in chosen)
     mappings = mappings_of(connection) if wants_image and chosen else None
     launches, unstartable = _start(connection, chosen, holder, mappings)
     next_ready = None
@@ -261,6 +280,12 @@ def _counts(connection: sa.Connection, candidates: Sequence[Candidate], chosen: 
         of_schedules = {
             row.schedule_id: row.live for row in count([_t.schedule_id], locked, _t.schedule_id.in_(serial))
         }
+        # What was live when the candidates were read, and waits for its next attempt by now, still comes first.
+        seen = [each.trigger_id for each in candidates]
+        back_off = sa.and_(QUEUED_ROWS, _t.serial, _t.attempt > 0, _t.trigger_id.not_in(seen))
+        waiting = sa.select(_t.schedule_id).where(back_off, _t.schedule_id.in_(serial))
+        for schedule_id in connection.execute(waiting).scalars():
+            of_schedules[schedule_id] = of_schedules.get(schedule_id, 0) + 1
     for row in chosen:
         of_jobs[row.application, row.job_name] = of_jobs.get((row.application, row.job_name), 0) + 1
         if row.group_name is not None:

@@ -2,7 +2,7 @@
 
 Never knows a table. Invariants: `write` returns only when its transaction is on disk; on SQLite there is one writer,
 and what waits for it is committed together; what one of them did is taken back alone, so that a fault harms nobody
-else.
+else; nobody waits for ever for a PostgreSQL that does not answer, and none is used that is not the one we know.
 """
 
 import asyncio
@@ -23,8 +23,10 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from clickclock.foundation.errors import StoreUnreachable
+from clickclock.foundation.errors import StoreReplaced, StoreUnreachable
+from clickclock.scheduler.store.patience import Patience
 from clickclock.scheduler.store.prepared import command
+from clickclock.scheduler.store.session import Session, is_broken, says_unreachable
 
 T = TypeVar("T")
 
@@ -34,6 +36,11 @@ READERS = 4
 POSTGRESQL_WRITERS = 6
 RACES_RETRIED = 5
 SQLITE_BUSY_MS = 5000
+ANSWER_S_MAX = 10.0
+"""A transaction that takes longer is broken off, on both sides: less than a lease, so that a heartbeat still comes."""
+LOCK_S_MAX = 5.0
+"""What a replica holds that stands still, or is cut off in the middle, is free again for others after this long."""
+TRANSACTION_TIMEOUT_SINCE = 170000
 _LOST_RACES = {"40001", "40P01", "23503", "23505"}
 """Serialisation, deadlock, foreign key, unique key: run again, the work sees who won and answers by its own rules."""
 
@@ -58,11 +65,16 @@ class _Waiting:
 class Database:
     """A database behind two verbs, `read` and `write`. Both run `work(connection)` in a transaction, off the loop."""
 
+    installation_id: str | None = None
+    """Whose database this is; once it is known, no connection to another one is used."""
+
     def __init__(self, url: str) -> None:
         self.url = sa.make_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.kind = "sqlite" if self.is_sqlite else "postgresql"
         self.engine = self._sqlite_engine() if self.is_sqlite else self._postgresql_engine()
+        self._patience = None if self.is_sqlite else Patience(ANSWER_S_MAX)
+        self._reading = threading.local()
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
         writers = 1 if self.is_sqlite else POSTGRESQL_WRITERS
@@ -107,17 +119,49 @@ class Database:
         return engine
 
     def _postgresql_engine(self) -> sa.Engine:
-        return sa.create_engine(
+        asked = {
+            "application_name": "clickclock",
+            "connect_timeout": 5,
+            # A server that is gone without a word, and, for the server, a client that is.
+            "tcp_user_timeout": int(ANSWER_S_MAX * 1000),
+            "keepalives_idle": 5,
+            "keepalives_interval": 2,
+            "keepalives_count": 3,
+            "target_session_attrs": "read-write",  # after a failover: the one that takes writes
+            "options": f"-c statement_timeout={ANSWER_S_MAX}s -c lock_timeout={LOCK_S_MAX}s "
+            f"-c idle_in_transaction_session_timeout={LOCK_S_MAX}s -c tcp_keepalives_idle=5 "
+            "-c tcp_keepalives_interval=2 -c tcp_keepalives_count=3",
+        }
+        engine = sa.create_engine(
             self.url.set(drivername="postgresql+psycopg"),
             pool_size=READERS + POSTGRESQL_WRITERS,
-            max_overflow=2,
-            pool_pre_ping=True,
-            connect_args={"connect_timeout": 5, "application_name": "clickclock"},
+            max_overflow=3,  # who listens, who migrates, and one to spare
+            connect_args={name: value for name, value in asked.items() if name not in self.url.query},
         )
 
+        @sa.event.listens_for(engine, "connect")
+        def _is_the_one_we_know(connection: Any, _entry: ConnectionPoolEntry) -> None:
+            if self.installation_id is None:
+                return
+            try:
+                if connection.info.server_version >= TRANSACTION_TIMEOUT_SINCE:
+                    # Who stops in the middle of a pipeline is not idle for the server, and still holds his locks.
+                    connection.execute(f"SET transaction_timeout = '{ANSWER_S_MAX}s'")
+                found = connection.execute("SELECT installation_id FROM installation").fetchone()
+                connection.commit()
+            except connection.ProgrammingError:
+                found = None
+            if found is None or found[0] != self.installation_id:
+                connection.close()
+                raise StoreReplaced
+
+        return engine
+
     async def read(self, work: Callable[[sa.Connection], T]) -> T:
-        """Run `work` on a snapshot, beside the writer. Raises `StoreUnreachable`."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
+        """Run `work` beside the writer; on SQLite on one snapshot. Raises `StoreUnreachable`."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._readers, self._read if self.is_sqlite else self._read_postgresql, work
+        )
 
     def _read(self, work: Callable[[sa.Connection], T]) -> T:
         try:
@@ -125,6 +169,29 @@ class Database:
                 return work(connection)
         except (OperationalError, InterfaceError) as error:
             raise StoreUnreachable(_sentence(error)) from error
+
+    def _read_postgresql(self, work: Callable[[sa.Connection], T]) -> T:
+        """Each statement sees what is committed by then, in a transaction or not: so there is none."""
+        session: Session = getattr(self._reading, "session", None) or Session(
+            self.engine, self._patience, autocommit=True
+        )
+        self._reading.session = session
+        while True:
+            is_fresh = session.is_fresh
+            try:
+                with session.working() as connection:
+                    result = work(connection)
+                    session.end_read()
+                    return result
+            except DBAPIError as error:
+                session.let_go()
+                if is_fresh or not is_broken(error):
+                    if says_unreachable(error):
+                        raise StoreUnreachable(_sentence(error)) from error
+                    raise
+            except BaseException:
+                session.let_go()
+                raise
 
     async def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` in a transaction; when this returns, it is on disk. Raises `StoreUnreachable`."""
@@ -135,31 +202,39 @@ class Database:
         return result
 
     def _write_forever(self) -> None:
-        writer = _Writer(self)
+        session = Session(self.engine, self._patience)
         while (first := self._queue.get()) is not None:
             group = [first]
-            self._commit(writer, group)
+            self._commit(session, group)
             for loop in {waiting.loop for waiting in group}:
                 settled = [waiting for waiting in group if waiting.loop is loop]
                 try:
                     loop.call_soon_threadsafe(_settle, settled)
                 except RuntimeError:
                     continue  # that loop is closed: nobody waits for the answer any more
-        writer.let_go()
+        session.let_go()
 
-    def _commit(self, writer: "_Writer", group: list[_Waiting]) -> None:
-        for retries_left in range(RACES_RETRIED, -1, -1):
+    def _commit(self, session: Session, group: list[_Waiting]) -> None:
+        retries_left = RACES_RETRIED
+        while True:
+            was_fresh, committing = session.is_fresh, False
             try:
-                self._run_all(writer.begin(), group)
-                writer.commit()
+                with session.working() as connection:
+                    session.begin()
+                    self._run_all(connection, group)
+                    committing = True
+                    session.commit()
             except DBAPIError as error:
-                writer.let_go()
-                if retries_left and getattr(error.orig, "sqlstate", None) in _LOST_RACES:
+                session.let_go()
+                # A connection that broke while nobody used it, or before the commit, has done nothing.
+                if is_broken(error) and not (was_fresh or committing or self.is_sqlite):
                     continue
-                unreachable = isinstance(error, OperationalError | InterfaceError)
-                self._fail(group, StoreUnreachable(_sentence(error)) if unreachable else error)
+                retries_left -= 1
+                if retries_left >= 0 and getattr(error.orig, "sqlstate", None) in _LOST_RACES:
+                    continue
+                self._fail(group, StoreUnreachable(_sentence(error)) if says_unreachable(error) else error)
             except BaseException as error:  # noqa: BLE001 - whatever it is belongs to those who wait, not to this thread
-                writer.let_go()
+                session.let_go()
                 self._fail(group, error)
             return
 
@@ -213,6 +288,10 @@ class Database:
         """The database's own clock. PostgreSQL only: SQLite has this machine's."""
         return await self.read(lambda c: c.execute(sa.text("SELECT clock_timestamp()")).scalar_one())
 
+    def patience(self, driver: Any) -> contextlib.AbstractContextManager[None]:
+        """While this thread waits for an answer on the driver's connection of its own."""
+        return contextlib.nullcontext() if self._patience is None else self._patience.over(driver)
+
     def close(self) -> None:
         """Finish what waits, then let go of the database."""
         for _ in self._writers:
@@ -221,41 +300,8 @@ class Database:
             writer.join()
         self._readers.shutdown()
         self.engine.dispose()
-
-
-class _Writer:
-    """The connection of one writing thread. SQLite's is kept; PostgreSQL's comes from the pool, which tests it."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._connection: sa.Connection | None = None
-
-    def begin(self) -> sa.Connection:
-        """The connection, in a new transaction."""
-        if self._connection is None:
-            self._connection = self._database.engine.connect()
-        if self._database.is_sqlite:
-            command(self._connection, "BEGIN IMMEDIATE")
-        else:
-            self._connection.begin()
-        return self._connection
-
-    def commit(self) -> None:
-        """End the transaction. SQLAlchemy takes part in it once it was asked to run a statement itself."""
-        assert self._connection is not None
-        if self._connection.in_transaction():
-            self._connection.commit()
-        else:
-            command(self._connection, "COMMIT")
-        if not self._database.is_sqlite:
-            self.let_go()
-
-    def let_go(self) -> None:
-        """Take back what is not committed; the next transaction gets a fresh connection."""
-        if self._connection is not None:
-            connection, self._connection = self._connection, None
-            with contextlib.suppress(DBAPIError):  # it broke: there is nothing to take back, and the pool drops it
-                connection.close()
+        if self._patience is not None:
+            self._patience.close()
 
 
 def _use_wal(connection: Any) -> None:

@@ -34,12 +34,12 @@ class _Table:
 
     table: sa.Table
     key: tuple[str, ...]
-    row: Callable[[Any, Any, datetime], dict[str, Any]]
+    row: Callable[[sa.Connection, Any, Any, datetime], dict[str, Any]]
     own: Mapping[str, str]
     """Wire names of fields whose values are columns."""
 
 
-def _job_row(new: Job, old: Any, now: datetime) -> dict[str, Any]:
+def _job_row(_: sa.Connection, new: Job, old: Any, now: datetime) -> dict[str, Any]:
     row = jobs.job_row(new, now)
     if old is not None:
         # Re-enabled: what was due while it was disabled stays skipped.
@@ -47,24 +47,27 @@ def _job_row(new: Job, old: Any, now: datetime) -> dict[str, Any]:
     return row
 
 
-def _group_row(new: Group, old: Any, now: datetime) -> dict[str, Any]:
+def _group_row(_: sa.Connection, new: Group, old: Any, now: datetime) -> dict[str, Any]:
     row = groups.group_row(new, now)
     if old is not None:
         row["resumed_at"] = now if old.paused and not new.paused else old.resumed_at
     return row
 
 
-def _schedule_row(new: Schedule, old: Any, now: datetime) -> dict[str, Any]:
+def _schedule_row(connection: sa.Connection, new: Schedule, old: Any, now: datetime) -> dict[str, Any]:
     assert new.schedule_id is not None
-    first = upcoming(new, new.schedule_id, new.timetable(now if old is None else old.created_at), now)
+    if old is not None:
+        row = schedules.schedule_row(schedules.NewSchedule(new, new.schedule_id))
+        return row | {"updated_at": now} | schedules.amended(connection, old, new, now)
+    first = upcoming(new, new.schedule_id, new.timetable(now), now)
     row = schedules.schedule_row(schedules.NewSchedule(new, new.schedule_id, first))
-    return {**row, "updated_at": now, "high_water": now if old is None else max(old.high_water, now)}
+    return row | {"updated_at": now, "high_water": now}
 
 
 _TABLES: Mapping[str, _Table] = {
     "group": _Table(job_group, ("group_name",), _group_row, {}),
     "commandPrefixImageMapping": _Table(
-        image_mapping, ("prefix",), lambda new, _, now: groups.mapping_row(new, now), {}
+        image_mapping, ("prefix",), lambda _, new, __, now: groups.mapping_row(new, now), {}
     ),
     "job": _Table(job, ("application", "job_name"), _job_row, {}),
     "schedule": _Table(
@@ -209,11 +212,11 @@ def _write(connection: sa.Connection, kind: Kind, steps: Sequence[Step], now: da
         return
     table = _TABLES[kind.name]
     old = _locked(connection, kind, steps)
-    made = [table.row(step.new, None, now) for step in steps if step.old is None]
+    made = [table.row(connection, step.new, None, now) for step in steps if step.old is None]
     if made:
         connection.execute(sa.insert(table.table), [{**row, "version": 1, "created_at": now} for row in made])
     changed = [
-        {**table.row(step.new, old[step.key], now), "version": old[step.key].version + 1}
+        {**table.row(connection, step.new, old[step.key], now), "version": old[step.key].version + 1}
         for step in steps
         if step.old is not None
     ]

@@ -116,6 +116,7 @@ def job_row(new: Job, now: datetime) -> dict[str, Any]:
         "enabled": new.enabled,
         "enabled_since": None,
         "max_concurrent": new.max_concurrent_triggers,
+        "node": new.node,
         "updated_at": now,
     }
 

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.schedule import Circumstances, Decision, OverlapPolicy, Schedule
+from clickclock.scheduler.schedule import Circumstances, Decision, OverlapPolicy, Schedule, Skip
 from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rows import among, effective_job, insert_of, planned_schedule
 from clickclock.scheduler.store.schema import ANY_CLUSTER, UNFINISHED_ROWS, job, job_group, job_trigger, schedule
@@ -138,16 +138,7 @@ class _Batch:
                 }
             )
         for skip in decision.skips:
-            self.skips.append(
-                _row(row, planned, skip.nominal, skip.nominal, now)
-                | {
-                    "skip_reason": skip.reason,
-                    "skipped_count": skip.count if skip.count > 1 else None,
-                    "skipped_through": skip.through,
-                    "finished_at": now,
-                    "message": skip.message,
-                }
-            )
+            self.skips.append(_skipped(row, planned, skip, now))
         if decision.replace:
             self.replaced.append(row.schedule_id)
         self.advances.append(
@@ -176,6 +167,12 @@ class _Batch:
             _SKIP.run(connection, self.skips)
         if self.advances:
             _ADVANCE.run(connection, self.advances)
+
+
+def write_skips(connection: sa.Connection, row: Any, planned: Schedule, skips: Sequence[Skip], now: datetime) -> None:
+    """Rows of times that never come, of the schedule of `row` (its `schedule_id`, and its job's `group_name`)."""
+    if skips:
+        _SKIP.run(connection, [_skipped(row, planned, skip, now) for skip in skips])
 
 
 def plan(
@@ -217,6 +214,16 @@ def _unfinished_by_schedule(connection: sa.Connection, rows: Sequence[Any]) -> d
     if not asking:
         return {}
     return {row.schedule_id: row.unfinished for row in _UNFINISHED.rows(connection, schedule_ids=asking)}
+
+
+def _skipped(row: Any, planned: Schedule, skip: Skip, now: datetime) -> dict[str, Any]:
+    return _row(row, planned, skip.nominal, skip.nominal, now) | {
+        "skip_reason": skip.reason,
+        "skipped_count": skip.count if skip.count > 1 else None,
+        "skipped_through": skip.through,
+        "finished_at": now,
+        "message": skip.message,
+    }
 
 
 def _row(row: Any, planned: Schedule, nominal: datetime, due: datetime, now: datetime) -> dict[str, Any]:

@@ -5,7 +5,7 @@ an executor. Invariant: every write after a wait names the attempt and the lease
 if they moved on.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,7 @@ from clickclock.scheduler.store.concluding import finish
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.planning import Due, Planned, plan
 from clickclock.scheduler.store.prepared import Prepared
-from clickclock.scheduler.store.rows import effective_job
+from clickclock.scheduler.store.rows import among, effective_job
 from clickclock.scheduler.store.schema import ANY_CLUSTER, LIVE_ROWS, job_trigger, replica
 from clickclock.scheduler.trigger import Conclusion, Exit, State, StopReason, attempt_name, parse_attempt_name
 
@@ -59,6 +59,10 @@ _MARK_RUNNING = Prepared(
             - sa.cast(_t.due_time, sa.BigInteger),
         ),
     )
+)
+
+_LIVE_AMONG = Prepared(
+    lambda dialect: sa.select(_t.trigger_id, _t.attempt).where(among(dialect, _t.trigger_id, "trigger_ids"), LIVE_ROWS)
 )
 
 
@@ -124,6 +128,14 @@ class Queue:
         living = sa.select(replica.c.replica_id).where(replica.c.lease_until > now)
         return await self._held(_t.lease_id.not_in(living))
 
+    async def live_among(self, names: Collection[str]) -> set[str]:
+        """Those of these attempts that are live, whoever holds them."""
+        if not names:
+            return set()
+        ids = [parse_attempt_name(name)[0] for name in names]
+        rows = await self._database.read(lambda c: _LIVE_AMONG.rows(c, trigger_ids=ids))
+        return {attempt_name(row.trigger_id, row.attempt) for row in rows} & set(names)
+
     async def _held(self, *conditions: sa.ColumnElement[bool]) -> list[Held]:
         query = with_jobs(of_deleted_jobs=True).where(LIVE_ROWS, *conditions)
         return [_as_held(row) for row in await self._database.read(lambda c: c.execute(query).all())]
@@ -148,13 +160,16 @@ class Queue:
         if rows:
             await self._database.write(lambda c: c.execute(statement, rows))
 
-    async def relaunch(self, names: Sequence[str], *, wants_image: bool = False) -> tuple[list[Launch], dict[str, str]]:
-        """Launches of attempts that were claimed already, made again: starting is idempotent by name.
+    async def relaunch(
+        self, lease_id: str, names: Sequence[str], *, wants_image: bool = False
+    ) -> tuple[list[Launch], dict[str, str]]:
+        """Launches of attempts of ours that were claimed already, made again: starting is idempotent by name.
 
-        The second value names those that no longer fit their jobs, each with a sentence why.
+        The second value names those that no longer fit their jobs, each with a sentence why. What is not ours any more
+        is left out: its trigger may be another's next attempt by now, and that one's name must not be started here.
         """
         ids = [parse_attempt_name(name)[0] for name in names]
-        query = with_jobs().where(LIVE_ROWS, _t.trigger_id.in_(ids))
+        query = with_jobs().where(LIVE_ROWS, _t.lease_id == lease_id, _t.trigger_id.in_(ids))
         launches: list[Launch] = []
         unstartable: dict[str, str] = {}
 
@@ -163,9 +178,11 @@ class Queue:
 
         found, mappings = await self._database.read(rows)
         for row in found:
+            if (name := attempt_name(row.trigger_id, row.attempt)) not in names:
+                continue
             launch = launch_or_reason(row, row.attempt, mappings)
             if isinstance(launch, str):
-                unstartable[attempt_name(row.trigger_id, row.attempt)] = launch
+                unstartable[name] = launch
             else:
                 launches.append(launch)
         return launches, unstartable

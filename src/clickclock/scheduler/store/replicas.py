@@ -39,6 +39,8 @@ class Heartbeat:
     lease_until: datetime
     clusters: Sequence[Mapping[str, Any]]
     loops: Sequence[Mapping[str, Any]]
+    clock_skew_ms: float | None = None
+    """How far the database's clock is ahead of its machine's; None of those that do not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,20 @@ class Replicas:
         query = sa.select(replica).where(replica.c.lease_until > now).order_by(replica.c.started_at)
         rows = await self._database.read(lambda c: c.execute(query).all())
         return [Heartbeat(**row._mapping) for row in rows]
+
+    async def silent(self, now: datetime) -> list[tuple[Heartbeat, int]]:
+        """Replicas whose lease ran out while they held attempts, each with how many."""
+        holding = (
+            sa.select(_t.lease_id, sa.func.count().label("held")).where(LIVE_ROWS).group_by(_t.lease_id).subquery()
+        )
+        query = (
+            sa.select(replica, holding.c.held)
+            .join(holding, holding.c.lease_id == replica.c.replica_id)
+            .where(replica.c.lease_until <= now)
+            .order_by(replica.c.heartbeat_at)
+        )
+        rows = [dict(row._mapping) for row in await self._database.read(lambda c: c.execute(query).all())]
+        return [(Heartbeat(**{name: row[name] for name in Heartbeat.__slots__}), row["held"]) for row in rows]
 
     async def heartbeats(self, replica_ids: Collection[str]) -> dict[str, datetime]:
         """When each of these replicas was heard last."""

@@ -1,6 +1,7 @@
 """Rows to nouns, and the two statements every resource needs: a page by keyset, and an upsert by key.
 
-Never opens a connection. Invariant: a page is ordered by a unique key, so that `after` can go on where it ended.
+Never opens a connection. Invariants: a page is ordered by a unique key, so that `after` can go on where it ended; a
+field that a newer replica wrote and we do not know is passed over.
 """
 
 import json
@@ -66,20 +67,20 @@ def definition_of(record: Job | Group | Schedule | ImageMapping) -> str:
 
 @lru_cache(DEFINITIONS_CACHED)
 def _group(definition: str) -> Group:
-    return Group.model_validate_json(definition)
+    return Group.model_validate_json(definition, extra="ignore")
 
 
 @lru_cache(DEFINITIONS_CACHED)
 def effective_job(definition: str, group: str | None) -> Job:
     """A job with its group's defaults, as it runs; parsed once per definition."""
-    job = Job.model_validate_json(definition)
+    job = Job.model_validate_json(definition, extra="ignore")
     return job if group is None else _group(group).apply_to(job)
 
 
 @lru_cache(DEFINITIONS_CACHED)
 def planned_schedule(definition: str) -> Schedule:
     """A schedule as the planner needs it; parsed once per definition."""
-    return Schedule.model_validate_json(definition)
+    return Schedule.model_validate_json(definition, extra="ignore")
 
 
 def _versions(row: Any) -> dict[str, Any]:
@@ -88,13 +89,13 @@ def _versions(row: Any) -> dict[str, Any]:
 
 def stored_job(row: Any) -> StoredJob:
     """A job as the service keeps it."""
-    return StoredJob.model_validate({**json.loads(row.definition), **_versions(row)})
+    return StoredJob.model_validate({**json.loads(row.definition), **_versions(row)}, extra="ignore")
 
 
 def stored_group(row: Any, jobs: int, queued: int, running: int) -> StoredGroup:
     """A group as the service keeps it, with what it holds now."""
     counts = {"jobs": jobs, "queued": queued, "running": running}
-    return StoredGroup.model_validate({**json.loads(row.definition), **_versions(row), **counts})
+    return StoredGroup.model_validate({**json.loads(row.definition), **_versions(row), **counts}, extra="ignore")
 
 
 def stored_schedule(row: Any) -> StoredSchedule:
@@ -107,14 +108,15 @@ def stored_schedule(row: Any) -> StoredSchedule:
             "nextFireAt": row.next_due,
             "lastFireAt": row.last_fire,
             **_versions(row),
-        }
+        },
+        extra="ignore",
     )
 
 
 def stored_mapping(row: Any) -> ImageMapping:
     """A mapping as the service keeps it."""
     return ImageMapping.model_validate(
-        {**json.loads(row.definition), "createdAt": row.created_at, "updatedAt": row.updated_at}
+        {**json.loads(row.definition), "createdAt": row.created_at, "updatedAt": row.updated_at}, extra="ignore"
     )
 
 

@@ -15,10 +15,11 @@ from sqlalchemy.exc import IntegrityError
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleVersion
 from clickclock.scheduler.job import Job
-from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming
+from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, amend
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.jobs import keyed
-from clickclock.scheduler.store.rows import definition_of, effective_job, page, stored_schedule
+from clickclock.scheduler.store.planning import write_skips
+from clickclock.scheduler.store.rows import definition_of, effective_job, page, planned_schedule, stored_schedule
 from clickclock.scheduler.store.schema import job, job_group, schedule
 
 ROWS_PER_INSERT = 1000
@@ -27,11 +28,11 @@ ROWS_PER_INSERT = 1000
 
 @dataclass(frozen=True, slots=True)
 class NewSchedule:
-    """A schedule that is to be written, with its id and the first time it waits for."""
+    """A schedule that is to be written, with its id and, of a new one, the first time it waits for."""
 
     schedule: Schedule
     schedule_id: str
-    upcoming: Upcoming | None
+    upcoming: Upcoming | None = None
 
 
 class Schedules:
@@ -71,8 +72,9 @@ class Schedules:
             if if_version is not None and old.version != if_version:
                 raise StaleVersion
             refuse_misfits(connection, [new.schedule])
-            row = {**schedule_row(new), "version": old.version + 1, "updated_at": now}
-            row["high_water"] = max(old.high_water, now)
+            row = {**schedule_row(new), "version": old.version + 1, "updated_at": now} | amended(
+                connection, old, new.schedule, now
+            )
             try:
                 with connection.begin_nested():
                     connection.execute(sa.update(schedule).where(mine).values(row))
@@ -125,6 +127,17 @@ def schedule_row(new: NewSchedule) -> dict[str, Any]:
         "definition": definition_of(new.schedule),
         "next_due": new.upcoming and new.upcoming.due,
     }
+
+
+def amended(connection: sa.Connection, old: Any, new: Schedule, now: datetime) -> dict[str, Any]:
+    """The columns that say where a schedule goes on that is changed; what the change passes over gets its rows."""
+    planned = planned_schedule(old.definition)
+    amendment = amend(old.schedule_id, planned, new, old.created_at, old.high_water, now)
+    if amendment.skips:
+        its_job = sa.and_(*keyed([(old.application, old.job_name)]))
+        of = sa.select(sa.literal(old.schedule_id).label("schedule_id"), job.c.group_name).where(its_job)
+        write_skips(connection, connection.execute(of).one(), planned, amendment.skips, now)
+    return {"high_water": amendment.high_water, "next_due": amendment.upcoming and amendment.upcoming.due}
 
 
 def _as_created(new: NewSchedule, row: Mapping[str, Any]) -> StoredSchedule:

@@ -1,0 +1,42 @@
+"""What a data folder remembers of the installation that it belongs to: its own name there, and whose database it knows.
+
+Never decides what to do about another database: the store refuses it. Invariants: both are written once, by rename;
+a database is remembered before anything is done with it.
+
+>>> node_name(Path("clickclock-data"))   # doctest: +SKIP
+'web-1-5f0c6c1d9a11'
+"""
+
+import socket
+from pathlib import Path
+
+from clickclock.foundation.config import Config
+from clickclock.foundation.ids import new_id
+from clickclock.scheduler.store import Store
+
+
+def node_name(data_dir: Path) -> str:
+    """This data folder's name among others, made once: attempts are found again by it."""
+    file = data_dir / "node"
+    if not file.exists():
+        _write(file, f"{socket.gethostname()}-{new_id()[-12:]}")
+    return file.read_text().strip()
+
+
+async def open_store(config: Config, default_cluster: str) -> Store:
+    """The store, if it is the one that this data folder knows, or the first. Raises `ClickclockError`.
+
+    A SQLite file in the folder needs no such care: whoever removes it knows what he does.
+    """
+    file = config.data_dir / "installation"
+    known_id = file.read_text().strip() if config.shares_database and file.exists() else None
+    store = await Store.open(config.store_url, default_cluster, known_id)
+    if config.shares_database and known_id is None and store.installation_id is not None:
+        _write(file, store.installation_id)
+    return store
+
+
+def _write(file: Path, line: str) -> None:
+    fresh = file.with_suffix(".new")
+    fresh.write_text(f"{line}\n")
+    fresh.rename(file)

@@ -1,0 +1,96 @@
+"""The connection that one thread of the database keeps, and what an error says about it.
+
+Never knows a table, and never runs a statement of its own but BEGIN and COMMIT. Invariants: after a fault the next
+transaction has a fresh connection; what was not committed is taken back.
+
+>>> session = Session(engine, None)                   # doctest: +SKIP
+>>> with session.working() as connection: ...         # doctest: +SKIP
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+
+from clickclock.scheduler.store.patience import Patience
+from clickclock.scheduler.store.prepared import command
+
+
+class Session:
+    """The connection that one thread keeps, and gives up when anything went wrong on it."""
+
+    def __init__(self, engine: sa.Engine, patience: Patience | None, *, autocommit: bool = False) -> None:
+        self._engine = engine
+        self._patience = patience
+        self._is_sqlite = engine.dialect.name == "sqlite"
+        self._autocommit = autocommit
+        self._connection: sa.Connection | None = None
+        self.is_fresh = True
+
+    @contextlib.contextmanager
+    def working(self) -> Iterator[sa.Connection]:
+        """The connection, for as long as patience lasts."""
+        if self._connection is None:
+            self.is_fresh = True
+            connection = self._engine.connect()
+            if self._autocommit:
+                connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+            self._connection = connection
+        if self._patience is None:
+            yield self._connection
+        else:
+            with self._patience.over(self._connection.connection.driver_connection):
+                yield self._connection
+        self.is_fresh = False
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        assert self._connection is not None
+        if self._is_sqlite:
+            command(self._connection, "BEGIN IMMEDIATE")
+        else:
+            self._connection.begin()
+
+    def commit(self) -> None:
+        """End the transaction. SQLAlchemy takes part in it once it was asked to run a statement itself."""
+        assert self._connection is not None
+        if self._connection.in_transaction():
+            self._connection.commit()
+        else:
+            command(self._connection, "COMMIT")
+
+    def end_read(self) -> None:
+        """SQLAlchemy believes in a transaction where there is none."""
+        assert self._connection is not None
+        if self._connection.in_transaction():
+            self._connection.commit()
+
+    def let_go(self) -> None:
+        """Take back what is not committed; the next transaction gets a fresh connection."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            self.is_fresh = True
+            with contextlib.suppress(DBAPIError):  # it broke: there is nothing to take back, and the pool drops it
+                if not self._is_sqlite:
+                    connection.invalidate()
+                connection.close()
+
+
+_ENDED_BY_THE_SERVER = {"25P03", "25P04", "57P01", "57P02", "57P03", "57P05"}
+"""Idle in a transaction or in it for too long (we stood still), shut down, crashed, starting, idle for too long."""
+_TAKES_NO_WRITES = "25006"
+
+
+def is_broken(error: DBAPIError) -> bool:
+    """Whether the connection ended, rather than that the database refused."""
+    sqlstate = getattr(error.orig, "sqlstate", None)
+    return sqlstate in _ENDED_BY_THE_SERVER or (
+        sqlstate is None and isinstance(error, OperationalError | InterfaceError)
+    )
+
+
+def says_unreachable(error: DBAPIError) -> bool:
+    """Whether trying again may help; so it may where a server has just become one that takes no writes."""
+    sqlstate = getattr(error.orig, "sqlstate", None)
+    return is_broken(error) or sqlstate == _TAKES_NO_WRITES or isinstance(error, OperationalError | InterfaceError)

