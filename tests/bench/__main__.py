@@ -19,7 +19,7 @@ from tests.bench import machine
 from tests.bench.report import Report
 
 BENCHMARKS = (
-    *("raw", "due", "steady", "trigger", "idle", "history", "kills", "replicas", "containers", "apply"),
+    *("raw", "due", "steady", "trigger", "idle", "history", "backfill", "kills", "replicas", "containers", "apply"),
     *("clicks", "compaction", "models", "attribution", "attribution_large"),
 )
 

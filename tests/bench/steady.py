@@ -38,10 +38,10 @@ def run(folder: Path, *, quick: bool) -> Report:
         runners: dict[str, Service | Peer] = {"clickclock": service}
         runners |= {name: stack.enter_context(Peer(name, folder / name)) for name in names}
         for who, runner in runners.items():
-            _slice(who, runner, stamps[who], WARM_S, {}, {}, report)
+            slice_of(who, runner, stamps[who], WARM_S, {}, {}, report)
         for _ in range(slices):
             for who, runner in runners.items():
-                _slice(who, runner, stamps[who], seconds, lags, cpu, report)
+                slice_of(who, runner, stamps[who], seconds, lags, cpu, report)
     goals = {0.99: Goal(most=5.0, factor=1.2, of=PEER, any_of=True)}
     for share, name in ((0.5, "p50"), (0.99, "p99"), (1.0, "max")):
         found = {who: percentile(each, share) for who, each in lags.items()}
@@ -56,7 +56,7 @@ def _fresh(folder: Path) -> Path:
     return folder
 
 
-def _slice(
+def slice_of(
     who: str,
     runner: Service | Peer,
     stamps: Stamps,
@@ -65,6 +65,7 @@ def _slice(
     cpu: dict[str, float],
     report: Report,
 ) -> None:
+    """So many seconds of live fires; their lags and what they cost go to `who`, what is wrong to the report."""
     stamps.clear()
     at_ns = whole_second_in(_SETTLE_S + 1)
     if isinstance(runner, Service):
@@ -82,7 +83,7 @@ def _slice(
     if any(each < 0 for each in late):
         wrong.append(f"{who}: {sum(each < 0 for each in late)} started early")
     lags.setdefault(who, []).extend(late)
-    (report.faults if who == "clickclock" else report.notes).extend(wrong)
+    (report.faults if isinstance(runner, Service) else report.notes).extend(wrong)
 
 
 def _create(service: Service, at_ns: int, seconds: int) -> None:

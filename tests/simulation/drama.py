@@ -9,13 +9,14 @@ step all of `invariants.py` holds; when all is quiet at the end, nothing is left
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 from clickclock.foundation.clock import ManualClock
-from clickclock.foundation.errors import ClickclockError, Transient
+from clickclock.foundation.errors import ClickclockError, Invalid, Transient
 from clickclock.foundation.ids import new_id
+from clickclock.scheduler.backfill import Backfill, BackfillState, count_times
 from clickclock.scheduler.engine import HEARTBEAT_EVERY_S, Engine
 from clickclock.scheduler.group import Group
 from clickclock.scheduler.job import Job
@@ -75,6 +76,7 @@ class Replica:
             "dispatches": self.engine.dispatcher.step,
             "watches": self._watch,
             "counts": self.engine.counter.step,
+            "fills": self.engine.backfiller.step,
         }
 
     async def _watch(self) -> object:
@@ -155,6 +157,7 @@ class Drama:
             (2, self._trouble),
             (2, self._freeze),
             (2, self._jump),
+            (3, self._backfill),
         ]
         weights = [weight for weight, _ in happenings]
         ((_, happening),) = self.dice.choices(happenings, weights)
@@ -284,6 +287,28 @@ class Drama:
             change = dict(zip(("kind", "expression"), self.dice.choice(EXPRESSIONS), strict=True))
         await self._put_schedule(schedule_id, Schedule.model_validate({**old.wire(), **change}), now)
         self._tell(f"{schedule_id} becomes {change}")
+
+    async def _backfill(self) -> None:
+        """Times of the last minutes are to run, or a backfill that there is ends."""
+        now = self.clock.now()
+        for each in await self.store.backfills.find({"state": BackfillState.RUNNING}, None, 1):
+            if self.dice.random() < 0.2:
+                await self.store.backfills.cancel(each.backfill_id, now)
+                self._tell(f"the backfill of {each.schedule_id} is cancelled")
+                return
+        living = await self.store.schedules.find({}, None, 100)
+        if not living:
+            return
+        of = self.dice.choice(living)
+        since = now - timedelta(seconds=self.dice.choice((30, 120, 600)))
+        asked = Backfill(schedule_id=of.schedule_id, since=since, until=now, max_concurrent_triggers=3)
+        try:
+            counted = count_times(of.timetable(of.created_at), since, now, 1000)
+        except Invalid:
+            return  # it had no time then
+        await self.store.backfills.create(asked, counted, now)
+        self.promises.backfilled.add(of.schedule_id)
+        self._tell(f"{of.schedule_id} is run again from {since}: {counted.total} times")
 
     async def _put_schedule(self, schedule_id: str, schedule: Schedule, now: datetime) -> None:
         await self.store.schedules.put(NewSchedule(schedule, schedule_id), now)

@@ -2,10 +2,11 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.scheduler.slots import Candidate, Chosen, Counts, choose
+from clickclock.scheduler.slots import Candidate, Chosen, Counts, choose, reserve
 
 
 def candidate(
@@ -99,3 +100,16 @@ def test_no_cap_is_exceeded_and_nobody_waits_without_reason(
                 or each.group in chosen.blocked_groups
                 or each.serial_schedule in chosen.blocked_schedules
             )
+
+
+def test_backfills_take_only_what_they_may_and_live_triggers_all_that_is_free() -> None:
+    live = [Candidate(f"l{n}", ("a", "j"), None, None, None, None) for n in range(2)]
+    past = [Candidate(f"b{n}", ("a", "p"), None, None, None, None, is_backfill=True) for n in range(3)]
+    chosen = choose([*live, *past], Counts(), free=5, for_backfills=3)
+    assert (chosen.starting, chosen.blocked_backfills) == (("l0", "l1", "b0"), True)
+    assert choose(past, Counts(), free=5, for_backfills=0).starting == ()
+
+
+@pytest.mark.parametrize(("slots", "kept"), [(1, 0), (2, 1), (3, 1), (8, 2), (1000, 250)])
+def test_backfills_leave_a_quarter_of_the_slots_and_one_where_there_are_two(slots: int, kept: int) -> None:
+    assert reserve(slots) == kept

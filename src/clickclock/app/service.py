@@ -82,7 +82,15 @@ async def _serve(config: Config, file: Path | None, listener: socket.socket, for
         _log.error("%s", error)
         return 1
     vault = Vault(config.secrets_dir, config.secret_variables(environment()))
-    engine = Engine(store, clock, executors, node=node, version=version("clickclock"), vault=vault)
+    engine = Engine(
+        store,
+        clock,
+        executors,
+        node=node,
+        version=version("clickclock"),
+        vault=vault,
+        backfill_times_max=config.backfill_times_max,
+    )
     await engine.open()
     server = _server(config, engine)
     stopped = asyncio.Event()

@@ -19,6 +19,8 @@ COMMANDS = {
     "check-config": "clickclock.cli.check_config:check_config",
     "job": "clickclock.cli.job:job",
     "schedule": "clickclock.cli.schedule:schedule",
+    "calendar": "clickclock.cli.calendar:calendar",
+    "backfill": "clickclock.cli.backfill:backfill",
     "trigger": "clickclock.cli.trigger:trigger",
     "triggers": "clickclock.cli.triggers:triggers",
     "log": "clickclock.cli.log:log",

@@ -17,14 +17,18 @@ from clickclock.cli.rendering import record, says, table, when
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
 
-KIND = field("--kind", help="How the expression is read: cron, interval or once.")
+KIND = field("--kind", help="How the expression is read: cron, interval, once or rrule.")
 TIME_ZONE = field("--time-zone", help="IANA time zone, such as Europe/Berlin; UTC if not given.")
 DST_POLICIES = (
     field("--dst-gap-policy", help="A fixed time that the clock jumps over: fireAfterGap or skip."),
     field("--dst-fold-policy", help="A fixed time that the clock shows twice: first, second or both."),
 )
+CALENDAR = (
+    field("--calendar", "calendar_name", help="The calendar whose days decide."),
+    field("--calendar-rule", help="Run on its businessDays or its otherDays; businessDays if not given."),
+)
 OPTIONS = (
-    field("--expression", help="A cron line, a duration such as PT15M, or an instant."),
+    field("--expression", help="A cron line, a duration such as PT15M, an instant, or an RFC 5545 rule."),
     KIND,
     TIME_ZONE,
     field("--name", "schedule_name", help="Name, unique in its job."),
@@ -32,6 +36,7 @@ OPTIONS = (
     field("--start-at", type=Instant(), help="No time before this counts."),
     field("--end-at", type=Instant(), help="No time after this counts."),
     field("--exclude-date", "exclude_dates", multiple=True, help="A local date to leave out; can be given many times."),
+    *CALENDAR,
     field("--jitter-seconds", type=float, help="Spreads the start over so many seconds."),
     *DST_POLICIES,
     field("--overlap-policy", help="While the last trigger is unfinished: skip, queue, replace or allow."),
@@ -133,6 +138,9 @@ def resume(client: "Client", schedule_id: str) -> "Payload":
 @TIME_ZONE
 @DST_POLICIES[0]
 @DST_POLICIES[1]
+@CALENDAR[0]
+@CALENDAR[1]
+@click.option("--start-at", type=Instant(), help="No time before this counts; where a rule or an interval begins.")
 @click.option("--from", "from_", type=Instant(), help="Times after this; now if not given.")
 @click.option("--count", type=int, help="How many times.")
 @calls(TIMES)

@@ -116,6 +116,9 @@ class Config(BaseModel):
         (), description="Further names by which browsers may address the service (the `Host` header)."
     )
     process_slots: int = Field(1000, ge=1, le=100_000, description="Attempts that run at once on this machine.")
+    backfill_times_max: int = Field(
+        10_000, ge=1, le=100_000, description="Times that one backfill may run; a longer range is refused."
+    )
     attempt_log_bytes_max: int = Field(
         16 * 2**20,
         ge=1024,

@@ -1,7 +1,8 @@
-"""A schedule's timetable: from its words (a cron line, a duration, a moment) to its next time.
+"""A schedule's timetable: from its words (a cron line, a duration, a moment, a rule) to its next time.
 
 Never asks what time it is, and never decides what to do about a time that is due (`schedule.py`).
-`cron_times.py` reads cron lines, `wall_clock.py` knows daylight saving; here they meet bounds and excluded dates.
+`cron_times.py` reads cron lines, `rrule_lines.py` rules, `wall_clock.py` knows daylight saving; here they meet bounds
+and the days that are left out (`business_days.py`).
 A further kind of schedule is one more member of `ScheduleKind` and one more case in `_source`.
 Invariants: `after(x)` is the earliest occurrence later than x, so that walking along it never stands still, never
 goes back and leaves nothing out, wherever the walk begins; a timetable never changes.
@@ -16,16 +17,26 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple, Protocol, TypeVar
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from clickclock.foundation.errors import Fault, Invalid
+from clickclock.scheduler.business_days import Days
 from clickclock.scheduler.cron_times import cron_times
+from clickclock.scheduler.rrule_lines import has_start, recurrence
 from clickclock.scheduler.trigger import SkipReason
-from clickclock.scheduler.wall_clock import TICK, FoldPolicy, GapPolicy, Moment, Once, WallClock, seam_between
+from clickclock.scheduler.wall_clock import (
+    TICK,
+    FoldPolicy,
+    GapPolicy,
+    Moment,
+    Once,
+    WallClock,
+    seam_between,
+    zone_named,
+)
 
 __all__ = ["FoldPolicy", "GapPolicy", "Occurrence", "ScheduleKind", "Timetable", "timetable"]
 
@@ -38,6 +49,9 @@ INTERVAL_MAX = timedelta(days=3660)
 
 TIMETABLES_KEPT = 2048
 """About 1 kB each. The planner needs those that fire often; what fires once a day is quickly made again."""
+
+SKIPS_SEARCHED = 2000
+"""Days in a row that may be left out: 38 years of a weekly schedule. After more, a schedule counts as over."""
 
 _EARLIEST = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
 _END_OF_TIME = datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC)
@@ -59,6 +73,7 @@ class ScheduleKind(StrEnum):
     CRON = "cron"
     INTERVAL = "interval"
     ONCE = "once"
+    RRULE = "rrule"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +130,7 @@ class Timetable:
     start_at: datetime | None = None
     end_at: datetime | None = None
     exclude_dates: frozenset[date] = frozenset()
+    days: Days | None = None
 
     def after(self, instant: datetime) -> Occurrence | None:
         """The first occurrence strictly after `instant` (aware), skipped ones included; None when there are no more."""
@@ -126,32 +142,52 @@ class Timetable:
         if moment is None or moment.at >= _END_OF_TIME or (self.end_at is not None and moment.at > self.end_at):
             return None
         local = moment.at.astimezone(self.zone)
-        skip_reason = None
         if self.exclude_dates and local.date() in self.exclude_dates:
-            skip_reason = SkipReason.EXCLUDED
-        elif moment.skipped:
-            skip_reason = SkipReason.DST_GAP
-        return Occurrence(moment.at, local, moment.note, skip_reason)
+            return Occurrence(moment.at, local, moment.note, SkipReason.EXCLUDED)
+        if self.days is not None and (day := self._day_of(moment.at)) not in self.days:
+            return Occurrence(moment.at, local, self.days.refusal(day), SkipReason.EXCLUDED)
+        return Occurrence(moment.at, local, moment.note, SkipReason.DST_GAP if moment.skipped else None)
 
     def fires_after(self, instant: datetime) -> Occurrence | None:
-        """The first occurrence strictly after `instant` (aware) that is not skipped; None when there are no more."""
-        found = self.after(instant)
-        while found is not None and found.skip_reason is not None:
-            is_excluded = found.skip_reason is SkipReason.EXCLUDED
-            found = self.after(self._last_of_day(found) if is_excluded else found.at)
-        return found
+        """The first occurrence strictly after `instant` (aware) that is not skipped; None when there are no more.
 
-    def _last_of_day(self, occurrence: Occurrence) -> datetime:
-        """The last instant of its local day, or before the clock jumps on it.
-
-        An excluded day is left in one step: a schedule of every second has 86,400 times on it.
+        More than `SKIPS_SEARCHED` days left out in a row count as no more.
         """
-        wall = occurrence.local.replace(tzinfo=None)
-        midnight = datetime.combine(wall.date() + timedelta(days=1), time())
-        end = occurrence.at + (midnight - wall)
-        if end.astimezone(self.zone).replace(tzinfo=None) != midnight:
-            end = seam_between(self.zone, occurrence.at, end).at
-        return end - TICK
+        for _ in range(SKIPS_SEARCHED):
+            found = self.after(instant)
+            if found is None or found.skip_reason is None:
+                return found
+            instant = found.at
+            if found.skip_reason is SkipReason.EXCLUDED:
+                last = self._last_left_out(found)
+                if last is None:
+                    return None
+                instant = max(instant, last)
+        return None
+
+    def _day_of(self, instant: datetime) -> date:
+        """The day on which the calendar has `instant`."""
+        return instant.astimezone((self.days and self.days.zone) or self.zone).date()
+
+    def _last_left_out(self, occurrence: Occurrence) -> datetime | None:
+        """The last instant before the next day that counts, as far as one look tells; None if there is no such day.
+
+        Excluded days are left in one step: a schedule of every second has 86,400 times on each.
+        """
+        if self.exclude_dates and occurrence.local.date() in self.exclude_dates:
+            return _last_before(self.zone, occurrence.local.date() + timedelta(days=1), occurrence.at)
+        assert self.days is not None
+        day = self.days.next_after(self._day_of(occurrence.at))
+        return None if day is None else _last_before(self.days.zone or self.zone, day, occurrence.at)
+
+
+def _last_before(zone: ZoneInfo, day: date, since: datetime) -> datetime:
+    """The last instant before `day` begins, or before the clock jumps over its midnight; `since` is before that."""
+    midnight = datetime.combine(day, time())
+    first, second = (midnight.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    # Where midnight does not exist, its two readings lie on both sides of the jump; where it comes twice, the first.
+    begin = first if first <= second else seam_between(zone, second, first).at
+    return max(begin - TICK, since)
 
 
 class _Words(NamedTuple):
@@ -163,6 +199,7 @@ class _Words(NamedTuple):
     start_at: datetime | None
     end_at: datetime | None
     exclude_dates: frozenset[date]
+    days: Days | None
     gap_policy: GapPolicy
     fold_policy: FoldPolicy
     anchor: datetime
@@ -176,6 +213,7 @@ def timetable(  # noqa: PLR0913 - one keyword for each field of a schedule that 
     start_at: datetime | None = None,
     end_at: datetime | None = None,
     exclude_dates: Iterable[date] = (),
+    days: Days | None = None,
     gap_policy: GapPolicy = GapPolicy.FIRE_AFTER_GAP,
     fold_policy: FoldPolicy = FoldPolicy.FIRST,
     anchor: datetime,
@@ -185,11 +223,15 @@ def timetable(  # noqa: PLR0913 - one keyword for each field of a schedule that 
     `expression` is, by kind: a cron line; an ISO 8601 duration of weeks, days, hours, minutes and seconds, or plain
     seconds; an RFC 3339 instant, where one without an offset is a local time in `time_zone`, subject to both policies.
     An interval counts from `start_at`, which is its first time, or else from `anchor` (aware: when the schedule was
-    made), and then its first time is one interval later. `exclude_dates` are local dates in `time_zone`.
+    made), and then its first time is one interval later. The lines of an RFC 5545 rule start at their own DTSTART, or
+    else at `start_at`, or else at the midnight before `anchor`. `exclude_dates` are local dates in `time_zone`, and
+    `days` what a calendar leaves.
     Raises `Invalid` with every fault at once, by the field names of the API.
     """
-    # Only an interval without a start looks at its anchor; all other schedules can share one timetable.
-    is_anchored = kind is ScheduleKind.INTERVAL and start_at is None
+    # Only what has no start of its own looks at its anchor; all other schedules can share one timetable.
+    is_anchored = start_at is None and (
+        kind is ScheduleKind.INTERVAL or (kind is ScheduleKind.RRULE and not has_start(expression))
+    )
     return _timetable(
         _Words(
             kind,
@@ -198,6 +240,7 @@ def timetable(  # noqa: PLR0913 - one keyword for each field of a schedule that 
             start_at and start_at.astimezone(UTC),
             end_at and end_at.astimezone(UTC),
             frozenset(exclude_dates),
+            days,
             gap_policy,
             fold_policy,
             anchor.astimezone(UTC) if is_anchored else _EARLIEST,
@@ -208,14 +251,14 @@ def timetable(  # noqa: PLR0913 - one keyword for each field of a schedule that 
 @lru_cache(maxsize=TIMETABLES_KEPT)
 def _timetable(words: _Words) -> Timetable:
     faults: list[Fault] = []
-    zone = _collect(faults, lambda: _zone(words.time_zone))
+    zone = _collect(faults, lambda: zone_named(words.time_zone))
     # UTC stands in for an unknown zone, so that a bad expression is reported all the same.
     source = _collect(faults, lambda: _source(words, zone or ZoneInfo("UTC")))
     if words.start_at is not None and words.end_at is not None and words.end_at < words.start_at:
         faults.append(Fault("endAt", "endAt is before startAt; give a later endAt, or none."))
     if faults or zone is None or source is None:
         raise Invalid(faults=faults)
-    return Timetable(source, zone, words.start_at, words.end_at, words.exclude_dates)
+    return Timetable(source, zone, words.start_at, words.end_at, words.exclude_dates, words.days)
 
 
 def _collect(faults: list[Fault], read: Callable[[], _T]) -> _T | None:
@@ -238,6 +281,17 @@ def _source(words: _Words, zone: ZoneInfo) -> Source:
             if moment.tzinfo is None:
                 return WallClock(Once(moment), zone, words.gap_policy, words.fold_policy)
             return At(moment.astimezone(UTC))
+        case ScheduleKind.RRULE:
+            start = words.start_at and _whole_second(words.start_at.astimezone(zone))
+            midnight = datetime.combine(words.anchor.astimezone(zone), time())
+            times = recurrence(words.expression, zone, start, midnight)
+            return WallClock(times, zone, words.gap_policy, words.fold_policy)
+
+
+def _whole_second(moment: datetime) -> datetime:
+    """What the wall shows at the first whole second that is not before it."""
+    up = timedelta(microseconds=-moment.microsecond % 1_000_000)
+    return (moment + up).replace(tzinfo=None, fold=0)
 
 
 def _refusal(field: str, message: str) -> Invalid:
@@ -288,18 +342,3 @@ def _moment(expression: str) -> datetime:
             "expression", f"The year {moment.year} is out of range; use {FIRST_YEAR + 1} to {LAST_YEAR - 1}."
         )
     return moment
-
-
-@lru_cache(maxsize=1)
-def _zone_names() -> dict[str, str]:
-    """The zones there are, by lower-cased name. `localtime` would differ from machine to machine."""
-    return {name.lower(): name for name in available_timezones() - {"localtime", "Factory"}}
-
-
-def _zone(name: str) -> ZoneInfo:
-    names = _zone_names()
-    if names.get(name.lower()) == name:
-        return ZoneInfo(name)
-    nearest = get_close_matches(name[:64].lower(), names, n=1)
-    advice = f'did you mean "{names[nearest[0]]}"?' if nearest else 'use an IANA name such as "Europe/London".'
-    raise _refusal("timeZone", f'There is no time zone "{name[:64]}"; {advice}')

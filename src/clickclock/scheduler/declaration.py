@@ -22,12 +22,13 @@ from pydantic import Field
 
 from clickclock.foundation.errors import Fault
 from clickclock.foundation.record import Record
+from clickclock.scheduler.business_days import Calendar
 from clickclock.scheduler.group import Group, JobDefaults
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job, Name
 from clickclock.scheduler.schedule import Schedule
 
-Declarable = Job | Schedule | Group | ImageMapping
+Declarable = Job | Schedule | Group | Calendar | ImageMapping
 Key = tuple[str, ...]
 """The kind's name, and the values that name one of the kind."""
 
@@ -59,6 +60,7 @@ KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind("group", "groups", Group, ("group_name",)),
+        Kind("calendar", "calendars", Calendar, ("calendar_name",)),
         Kind("commandPrefixImageMapping", "commandPrefixImageMappings", ImageMapping, ("prefix",)),
         Kind("job", "jobs", Job, ("application", "job_name")),
         Kind("schedule", "schedules", Schedule, ("application", "job_name", "schedule_name")),
@@ -112,6 +114,11 @@ class Declaration(Record):
     )
     groups: list[Group] = Field(
         default_factory=list, description="Groups.", examples=[[{"groupName": "exports", "maxConcurrentTriggers": 2}]]
+    )
+    calendars: list[Calendar] = Field(
+        default_factory=list,
+        description="Calendars that schedules go by.",
+        examples=[[{"calendarName": "germany", "excludeDates": ["2026-12-25", "2026-12-26"]}]],
     )
     command_prefix_image_mappings: list[ImageMapping] = Field(
         default_factory=list,

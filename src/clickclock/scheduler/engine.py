@@ -19,6 +19,7 @@ from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.errors import StoreUnreachable
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.lifecycle import Loop, LoopHealth, run_all, sentence_of
+from clickclock.scheduler.backfiller import Backfiller
 from clickclock.scheduler.counter import Counter
 from clickclock.scheduler.dispatcher import Dispatcher
 from clickclock.scheduler.executors import Capacity, Executor
@@ -59,6 +60,7 @@ class Engine:
         version: str,
         fraction: Callable[[], float] = random.random,
         vault: Vault | None = None,
+        backfill_times_max: int = 10_000,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -69,6 +71,7 @@ class Engine:
         self.version = version
         self.vault = vault or Vault(None, {})
         self.started_at = clock.now()
+        self.backfill_times_max = backfill_times_max
         self._faults: tuple[float, list[str]] | None = None
         self._is_news = False
         idle_s = 30.0 if store.kind == "sqlite" else POLL_S
@@ -104,6 +107,7 @@ class Engine:
             fraction=fraction,
             concluded=self.wake_dispatcher,
         )
+        self.backfiller = Backfiller(store, clock, queued=self.wake_dispatcher)
         self.counter = Counter(store)
         self.pruner = Pruner(store, clock, executors)
         self._planner_loop = Loop("planner", self.planner.step, idle_s)
@@ -112,6 +116,7 @@ class Engine:
         self._rescuer_loop = Loop("rescuer", self.rescuer.step)
         # After an outage the others wait for it: two looks of theirs, and what runs here would be given up.
         self._heartbeat_loop = Loop("heartbeat", self.beat, back_off_max_s=HEARTBEAT_RETRY_S_MAX)
+        self._backfiller_loop = Loop("backfiller", self.backfiller.step)
         self._counter_loop = Loop("counter", self.counter.step)
         self._pruner_loop = Loop("pruner", self.pruner.step, idle_max_s=3600.0)
 
@@ -123,6 +128,7 @@ class Engine:
             self._watcher_loop,
             self._rescuer_loop,
             self._heartbeat_loop,
+            self._backfiller_loop,
             self._counter_loop,
             self._pruner_loop,
         ]
@@ -149,6 +155,11 @@ class Engine:
             self.store.hints.tell(Hint.TRIGGERS)  # others may have room; those that have none tell nobody again
         return pause_s
 
+    def wake_backfiller(self) -> None:
+        """A backfill is new, or may go on."""
+        self.backfiller.look()
+        self._backfiller_loop.wake()
+
     def stop_attempts(self) -> None:
         """Somebody wants attempts stopped, of whichever replica."""
         self._look_for_stops()
@@ -169,6 +180,8 @@ class Engine:
     def _concluded(self, queued_again: bool) -> None:
         if queued_again or self.dispatcher.waits_for_slots:
             self._dispatcher_loop.wake()
+        if self.backfiller.may_go_on():
+            self._backfiller_loop.wake()
 
     async def open(self) -> None:
         """Say that we are here, connect to the clusters, and adopt what this node left behind."""

@@ -24,6 +24,18 @@ class GroupNotFound(NotFound):
     code = "groupNotFound"
 
 
+class CalendarNotFound(NotFound):
+    """There is no such calendar; check calendarName, or create it with POST calendar."""
+
+    code = "calendarNotFound"
+
+
+class BackfillNotFound(NotFound):
+    """There is no such backfill; list them with GET backfill."""
+
+    code = "backfillNotFound"
+
+
 class TriggerNotFound(NotFound):
     """There is no such trigger; check triggerId (finished ones are removed after retentionDays)."""
 
@@ -76,6 +88,24 @@ class GroupInUse(Conflict):
     """Jobs are still in the group; move or delete them first."""
 
     code = "groupInUse"
+
+
+class CalendarExists(Conflict):
+    """A calendar of that name exists; change it with PUT calendar, or choose another calendarName."""
+
+    code = "calendarExists"
+
+
+class CalendarInUse(Conflict):
+    """Schedules go by the calendar; change or delete them first."""
+
+    code = "calendarInUse"
+
+
+class BackfillIsOver(Conflict):
+    """The backfill is done or cancelled; create another with POST backfill."""
+
+    code = "backfillIsOver"
 
 
 class MappingExists(Conflict):

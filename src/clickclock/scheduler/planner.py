@@ -25,7 +25,8 @@ _log = logging.getLogger(__name__)
 
 def decide_due(due: Due) -> Decision:
     """What becomes of a claimed schedule's due times. Pure."""
-    return decide(due.schedule_id, due.schedule, due.schedule.timetable(due.anchor), due.high_water, due.facts)
+    times = due.schedule.timetable(due.anchor, due.days)
+    return decide(due.schedule_id, due.schedule, times, due.high_water, due.facts)
 
 
 class Planner:

@@ -18,6 +18,7 @@ from itertools import groupby
 from pydantic import Field
 
 from clickclock.foundation.record import Instant, Record
+from clickclock.scheduler.business_days import CalendarRule, Days
 from clickclock.scheduler.calendar import FoldPolicy, GapPolicy, Occurrence, ScheduleKind, Timetable, timetable
 from clickclock.scheduler.job import Name, Text
 from clickclock.scheduler.trigger import SkipReason
@@ -80,7 +81,8 @@ class Schedule(Record):
     kind: ScheduleKind = Field(ScheduleKind.CRON, description="How `expression` is read.")
     expression: str = Field(
         max_length=1024,
-        description="A cron line (optionally with leading seconds), an ISO 8601 duration or seconds, or an instant.",
+        description="A cron line (optionally with leading seconds), an ISO 8601 duration or seconds, an instant, or an "
+        "RFC 5545 rule.",
         examples=["30 2 * * *"],
     )
     time_zone: str = Field("UTC", max_length=64, description="IANA time zone.", examples=["Europe/Berlin"])
@@ -88,6 +90,12 @@ class Schedule(Record):
     end_at: Instant | None = Field(None, description="No time after this counts.")
     exclude_dates: list[date] = Field(
         default_factory=list, max_length=1000, description="Local dates to leave out.", examples=[["2026-12-25"]]
+    )
+    calendar_name: Name | None = Field(
+        None, description="The calendar whose days decide, beside `excludeDates`.", examples=["germany"]
+    )
+    calendar_rule: CalendarRule = Field(
+        CalendarRule.BUSINESS_DAYS, description="Run on the calendar's business days alone, or on its other days alone."
     )
     jitter_seconds: float = Field(
         0, ge=0, le=86400, description="Spreads the start over so many seconds, always the same way for one time."
@@ -110,8 +118,8 @@ class Schedule(Record):
         None, description="The set of files that it is applied from; set by `PUT declaration`.", examples=["shop-repo"]
     )
 
-    def timetable(self, anchor: datetime) -> Timetable:
-        """Its times; `anchor` is when it was created. Raises `Invalid` naming every fault."""
+    def timetable(self, anchor: datetime, days: Days | None = None) -> Timetable:
+        """Its times; `anchor` is when it was created, `days` what its calendar leaves. Raises `Invalid`."""
         return timetable(
             kind=self.kind,
             expression=self.expression,
@@ -119,6 +127,7 @@ class Schedule(Record):
             start_at=self.start_at,
             end_at=self.end_at,
             exclude_dates=tuple(self.exclude_dates),
+            days=days,
             gap_policy=self.dst_gap_policy,
             fold_policy=self.dst_fold_policy,
             anchor=anchor,

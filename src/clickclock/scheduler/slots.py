@@ -22,6 +22,7 @@ class Candidate:
     serial_schedule: str | None
     job_cap: int | None
     group_cap: int | None
+    is_backfill: bool = False
 
     @property
     def is_capped(self) -> bool:
@@ -45,19 +46,31 @@ class Chosen:
     blocked_jobs: frozenset[tuple[str, str]]
     blocked_groups: frozenset[str]
     blocked_schedules: frozenset[str]
+    blocked_backfills: bool = False
 
 
-def choose(candidates: Iterable[Candidate], counts: Counts, free: int) -> Chosen:
-    """Take candidates in order while the cluster has `free` slots and no cap is reached."""
+def reserve(slots: int) -> int:
+    """Slots that backfills leave free for live triggers: a quarter, and at least one where there are two."""
+    return max(slots // 4, min(1, slots - 1))
+
+
+def choose(candidates: Iterable[Candidate], counts: Counts, free: int, for_backfills: int | None = None) -> Chosen:
+    """Take candidates in order while the cluster has `free` slots and no cap is reached.
+
+    Backfills, which come last, are taken only while fewer than `for_backfills` of those slots are; None: any.
+    """
     jobs, groups, schedules = Counter(counts.jobs), Counter(counts.groups), Counter(counts.schedules)
     starting: list[str] = []
     full_jobs: set[tuple[str, str]] = set()
     full_groups: set[str] = set()
     full_schedules: set[str] = set()
+    full_backfills = False
     for each in candidates:
         if len(starting) >= free:
             break
-        if each.job_cap is not None and jobs[each.job] >= each.job_cap:
+        if each.is_backfill and for_backfills is not None and len(starting) >= for_backfills:
+            full_backfills = True
+        elif each.job_cap is not None and jobs[each.job] >= each.job_cap:
             full_jobs.add(each.job)
         elif each.group is not None and each.group_cap is not None and groups[each.group] >= each.group_cap:
             full_groups.add(each.group)
@@ -70,4 +83,6 @@ def choose(candidates: Iterable[Candidate], counts: Counts, free: int) -> Chosen
                 groups[each.group] += 1
             if each.serial_schedule is not None:
                 schedules[each.serial_schedule] += 1
-    return Chosen(tuple(starting), frozenset(full_jobs), frozenset(full_groups), frozenset(full_schedules))
+    return Chosen(
+        tuple(starting), frozenset(full_jobs), frozenset(full_groups), frozenset(full_schedules), full_backfills
+    )

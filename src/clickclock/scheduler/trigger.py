@@ -246,6 +246,7 @@ class Trigger(Record):
     application: str = Field(description="The job's application.", examples=["shop"])
     job_name: str = Field(description="The job.", examples=["nightly-export"])
     schedule_id: str | None = Field(None, description="The schedule that decided it.")
+    backfill_id: str | None = Field(None, description="The backfill that decided it.")
     group_name: str | None = Field(None, description="The job's group.", examples=["exports"])
     state: State = Field(description="Where it stands.", examples=["succeeded"])
     skip_reason: SkipReason | None = Field(None, description="Why its time did not become a run.")

@@ -15,9 +15,13 @@ asked; several times in one gap are one moment.
 from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple, Protocol
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
+
+from clickclock.foundation.errors import Fault, Invalid
 
 CLOCK_CHANGE = timedelta(hours=3)
 """Jumps of this size and more are no daylight saving: the largest of those is two hours (Debian cron's limit too)."""
@@ -184,3 +188,19 @@ class WallClock:
         if second > instant and not (ruled and self.fold is FoldPolicy.FIRST):
             return Moment(second, note and note + "second.")
         return None
+
+
+@lru_cache(maxsize=1)
+def _zone_names() -> dict[str, str]:
+    """The zones there are, by lower-cased name. `localtime` would differ from machine to machine."""
+    return {name.lower(): name for name in available_timezones() - {"localtime", "Factory"}}
+
+
+def zone_named(name: str) -> ZoneInfo:
+    """The zone of that IANA name. Raises `Invalid`, with the nearest name there is."""
+    names = _zone_names()
+    if names.get(name.lower()) == name:
+        return ZoneInfo(name)
+    nearest = get_close_matches(name[:64].lower(), names, n=1)
+    advice = f'did you mean "{names[nearest[0]]}"?' if nearest else 'use an IANA name such as "Europe/London".'
+    raise Invalid(faults=[Fault("timeZone", f'There is no time zone "{name[:64]}"; {advice}')])

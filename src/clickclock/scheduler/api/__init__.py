@@ -18,6 +18,8 @@ from starlette.websockets import WebSocketClose
 from clickclock.foundation.gate import Gate
 from clickclock.foundation.problem import UnknownPath
 from clickclock.scheduler.api import (
+    backfill,
+    calendar,
     cluster,
     declaration,
     group,
@@ -48,6 +50,8 @@ TABLE: Mapping[str, Sequence[Operation[Any]]] = {
     f"{BASE}/commandPrefixImageMapping": image_mapping.OPERATIONS,
     f"{BASE}/declaration": declaration.OPERATIONS,
     f"{BASE}/schedulePreview": schedule_preview.OPERATIONS,
+    f"{BASE}/calendar": calendar.OPERATIONS,
+    f"{BASE}/backfill": backfill.OPERATIONS,
 }
 """Every path with its operations; the one that is called most stands first."""
 

@@ -16,11 +16,12 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid, Malformed
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.api import group, image_mapping, job, schedules
+from clickclock.scheduler.api import calendar, group, image_mapping, job, schedules
 from clickclock.scheduler.api.faults import unknown_name, wire_names
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.paging import key_in, page
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, read_value
+from clickclock.scheduler.business_days import Calendar
 from clickclock.scheduler.declaration import (
     DEFAULT_SCHEDULE,
     KINDS,
@@ -38,8 +39,7 @@ from clickclock.scheduler.declaration import (
     said,
 )
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.errors import GroupInUse, HeldElsewhere, JobIsRunning, StaleVersion, WouldEmpty
-from clickclock.scheduler.group import Group
+from clickclock.scheduler.errors import CalendarInUse, GroupInUse, HeldElsewhere, JobIsRunning, StaleVersion, WouldEmpty
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job, Name
 from clickclock.scheduler.schedule import Schedule
@@ -86,6 +86,10 @@ async def _images(engine: Engine, beside: Sequence[Any]) -> Callable[[Any], obje
     return await job.checks(engine, [each for each in beside if isinstance(each, ImageMapping)])
 
 
+async def _days(_engine: Engine, _beside: Sequence[Any]) -> Callable[[Calendar], object]:
+    return Calendar.check
+
+
 async def _times(engine: Engine, _beside: Sequence[Any]) -> Callable[[Schedule], object]:
     return lambda new: new.timetable(engine.clock.now())
 
@@ -101,6 +105,7 @@ class _Reading:
 
 _READINGS: Mapping[str, _Reading] = {
     "group": _Reading(group.BODY),
+    "calendar": _Reading(calendar.BODY, _days),
     "commandPrefixImageMapping": _Reading(image_mapping.BODY),
     "job": _Reading(job.BODY, _images),
     "schedule": _Reading(schedules.BODY, _times),
@@ -176,7 +181,7 @@ async def put(call: Call[DeclarationTarget]) -> Response:
             raise HeldElsewhere(faults=plan.held_elsewhere)
         if plan.emptied:
             raise WouldEmpty(faults=plan.emptied)
-        steps = _timed(plan.steps, engine)
+        steps = await _timed(plan.steps, engine)
         try:
             if steps:
                 now = engine.clock.now()
@@ -202,16 +207,18 @@ async def find(call: Call[DeclarationFilters]) -> Response:
     found = await declared.find(KINDS["job"], asked.application, after, asked.limit + 1)
     jobs, cursor = page("declaration", filters, found, asked.limit, lambda each: KINDS["job"].key(each)[1:])
     told: dict[str, list[dict[str, Any]]] = {}
-    used = {each.group_name for each in jobs if isinstance(each, Job)}
+    timed = await declared.schedules_of([each.key for each in jobs if isinstance(each, Job)])
+    used = {("group", each.group_name) for each in jobs if isinstance(each, Job)}
+    used |= {("calendar", each.calendar_name) for each in timed}
     for kind in KINDS.values():
         if kind.name in {"job", "schedule"} or (after is not None and not filters):
             continue
         several = await declared.find(kind, None, None, THINGS_MAX)
         if filters:
-            several = [each for each in several if isinstance(each, Group) and each.group_name in used]
+            several = [each for each in several if kind.key(each) in used]
         told[kind.plural] = [said(each) for each in several]
     of_jobs: dict[Key, list[dict[str, Any]]] = {}
-    for each in await declared.schedules_of([each.key for each in jobs if isinstance(each, Job)]):
+    for each in timed:
         of_jobs.setdefault((each.application, each.job_name), []).append(_nested(each))
     told["jobs"] = [
         said(each) | ({"schedules": of_job} if (of_job := of_jobs.get(KINDS["job"].key(each)[1:])) else {})
@@ -288,8 +295,11 @@ def _twice(named: Mapping[str, Key]) -> list[Fault]:
     ]
 
 
-def _timed(steps: Sequence[Step], engine: Engine) -> list[Step]:
+async def _timed(steps: Sequence[Step], engine: Engine) -> list[Step]:
     """The steps, new schedules with ids. Raises `Invalid` where a schedule's times are wrong, or never come."""
+    there = await calendar.calendars_of(engine, {s.new.calendar_name for s in steps if isinstance(s.new, Schedule)})
+    new_ones = {step.new.calendar_name: step.new for step in steps if isinstance(step.new, Calendar)}
+    calendars = calendar.Calendars({**there.by_name, **new_ones})
     faults: list[Fault] = []
     timed: list[Step] = []
     for step in steps:
@@ -299,17 +309,17 @@ def _timed(steps: Sequence[Step], engine: Engine) -> list[Step]:
             continue
         made = new if new.schedule_id else new.model_copy(update={"schedule_id": new_id()})
         timed.append(replace(step, new=made))
-        faults += _faults(step.place, partial(_check_times, made, step.old, engine))
+        faults += _faults(step.place, partial(_check_times, made, step.old, engine, calendars))
     if faults:
         raise Invalid(faults=faults)
     return timed
 
 
-def _check_times(new: Schedule, old: Kept | None, engine: Engine) -> None:
+def _check_times(new: Schedule, old: Kept | None, engine: Engine, calendars: calendar.Calendars) -> None:
     anchor = engine.clock.now() if old is None else old.created_at
     was = None if old is None else old.record
     if not isinstance(was, Schedule) or schedules.has_other_times(new, was):
-        schedules.first_time(new, new.schedule_id or "", anchor, engine.clock.now())
+        schedules.first_time(new, new.schedule_id or "", anchor, engine.clock.now(), calendars)
 
 
 def _faults(place: str, check: Callable[[], object]) -> list[Fault]:
@@ -356,7 +366,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
         {200: {"declaration": dict[str, Any], "nextCursor": str | None}},
         description="What it tells can be sent back with PUT, and changes nothing then. Jobs come by name, with their "
         "schedules, `limit` at a time. The first page has everything else; with `application`, each page has the "
-        "groups of its jobs instead.",
+        "groups and calendars of its jobs instead.",
     ),
     Operation(
         "PUT",
@@ -373,6 +383,6 @@ OPERATIONS: tuple[Operation[Any], ...] = (
         several=True,
         examples={"one application": _FILE},
         bodies=BODIES,
-        errors=(HeldElsewhere, WouldEmpty, JobIsRunning, GroupInUse, StaleVersion, Invalid),
+        errors=(HeldElsewhere, WouldEmpty, JobIsRunning, GroupInUse, CalendarInUse, StaleVersion, Invalid),
     ),
 )

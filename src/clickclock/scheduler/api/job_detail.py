@@ -11,6 +11,7 @@ from starlette.responses import Response
 from clickclock.foundation.record import Record
 from clickclock.scheduler import command as commands
 from clickclock.scheduler import image_mapping
+from clickclock.scheduler.api.calendar import calendars_of
 from clickclock.scheduler.api.operation import Call, Operation, etag, success
 from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.api.schedule_preview import PreviewTime, times_after
@@ -75,6 +76,7 @@ async def read(call: Call[DetailTarget]) -> Response:
     key = {"application": call.filters.application, "job_name": call.filters.job_name}
     job = await store.jobs.get(**key)
     schedules = await store.schedules.find(key, None, SCHEDULES_MAX)
+    calendars = await calendars_of(call.engine, [each.calendar_name for each in schedules])
     pulse = await store.statistics.pulse(**key) or {}
     detail = JobDetail(
         job=job,
@@ -82,7 +84,9 @@ async def read(call: Call[DetailTarget]) -> Response:
         schedules=[
             ScheduleDetail.model_construct(
                 schedule=each,
-                next_times=list(islice(times_after(each.timetable(each.created_at), now), NEXT_TIMES)),
+                next_times=list(
+                    islice(times_after(each.timetable(each.created_at, calendars.days(each)), now), NEXT_TIMES)
+                ),
             )
             for each in schedules
         ],

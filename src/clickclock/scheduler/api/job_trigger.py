@@ -37,6 +37,7 @@ class TriggerFilters(Page):
     application: Word | None = Field(None, description="Triggers of this application.", examples=["shop"])
     job_name: Word | None = Field(None, description="Triggers of jobs of this name.", examples=["nightly-export"])
     schedule_id: Word | None = Field(None, description="Triggers that this schedule decided.", examples=["every-night"])
+    backfill_id: Word | None = Field(None, description="Triggers that this backfill made.", examples=[EXAMPLE_ID])
     trigger_id: Word | None = Field(None, description="This trigger, with its attempts.", examples=[EXAMPLE_ID])
     state: Annotated[str, StringConstraints(pattern=rf"^({STATES})(,({STATES}))*$", max_length=256)] | None = Field(
         None, description="Triggers in this state, or in one of several, with commas between.", examples=["failed,lost"]

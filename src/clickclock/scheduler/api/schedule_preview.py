@@ -14,8 +14,10 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import Invalid
 from clickclock.foundation.record import Instant, Record
+from clickclock.scheduler.api.calendar import calendars_of
 from clickclock.scheduler.api.operation import Call, Operation, success
-from clickclock.scheduler.api.reading import Query
+from clickclock.scheduler.api.reading import Query, Word
+from clickclock.scheduler.business_days import CalendarRule
 from clickclock.scheduler.calendar import FoldPolicy, GapPolicy, ScheduleKind, Timetable, timetable
 from clickclock.scheduler.trigger import SkipReason
 
@@ -29,14 +31,15 @@ class PreviewFilters(Query):
     kind: ScheduleKind = Field(ScheduleKind.CRON, description="How `expression` is read.", examples=["cron"])
     expression: str = Field(
         max_length=1024,
-        description="A cron line (optionally with leading seconds), an ISO 8601 duration or seconds, or an instant.",
+        description="A cron line (optionally with leading seconds), an ISO 8601 duration or seconds, an instant, or an "
+        "RFC 5545 rule.",
         examples=["30 2 * * *"],
     )
     time_zone: str = Field("UTC", max_length=64, description="IANA time zone.", examples=["Europe/Berlin"])
     since: Instant | None = Field(
         None,
         alias="from",
-        description="Times after this; now if not given. An interval without `startAt` counts from it.",
+        description="Times after this; now if not given. An interval or a rule without a start counts from it.",
         examples=["2026-03-28T00:00:00.000Z"],
     )
     count: int = Field(10, ge=1, le=1000, description="How many times.", examples=[10])
@@ -53,6 +56,14 @@ class PreviewFilters(Query):
         max_length=1000,
         description="Local dates to leave out; with commas between where it is a plain query parameter.",
         examples=[["2026-12-25"]],
+    )
+    calendar_name: Word | None = Field(
+        None, description="The calendar whose days decide, beside `excludeDates`.", examples=["germany"]
+    )
+    calendar_rule: CalendarRule = Field(
+        CalendarRule.BUSINESS_DAYS,
+        description="The calendar's business days alone, or its other days alone.",
+        examples=["businessDays"],
     )
     dst_gap_policy: GapPolicy = Field(
         GapPolicy.FIRE_AFTER_GAP,
@@ -71,7 +82,7 @@ class PreviewTime(Record):
     local_time: str = Field(description="The time on the wall.", examples=["2026-03-29T03:00:00+02:00"])
     note: str | None = Field(
         None,
-        description="What daylight saving did to it, if anything.",
+        description="What daylight saving or a calendar did to it, if anything.",
         examples=["02:30 does not exist on this day; the first moment after the gap stands in for it."],
     )
     skip_reason: SkipReason | None = Field(
@@ -96,6 +107,7 @@ async def preview(call: Call[PreviewFilters]) -> Response:
     """GET: the times."""
     wanted = call.filters
     since = wanted.since or call.engine.clock.now()
+    calendars = await calendars_of(call.engine, [wanted.calendar_name])
     times = times_after(
         timetable(
             kind=wanted.kind,
@@ -104,6 +116,7 @@ async def preview(call: Call[PreviewFilters]) -> Response:
             start_at=wanted.start_at,
             end_at=wanted.end_at,
             exclude_dates=wanted.exclude_dates,
+            days=calendars.days(wanted),
             gap_policy=wanted.dst_gap_policy,
             fold_policy=wanted.dst_fold_policy,
             anchor=since,

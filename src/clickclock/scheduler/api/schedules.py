@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid, Malformed
 from clickclock.foundation.ids import new_id
+from clickclock.scheduler.api.calendar import Calendars, calendars_of, named_in
 from clickclock.scheduler.api.operation import Call, Operation, etag, success, success_with_many
 from clickclock.scheduler.api.paging import columns, key_in, page
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, read_object, set_by_service
@@ -22,7 +23,8 @@ from clickclock.scheduler.store import NewSchedule
 RACES_MAX = 10
 """Tries of an update without If-Match: more means that something writes without end."""
 _TIMES = (
-    "kind", "expression", "time_zone", "start_at", "end_at", "exclude_dates", "dst_gap_policy", "dst_fold_policy"
+    "kind", "expression", "time_zone", "start_at", "end_at", "exclude_dates", "dst_gap_policy", "dst_fold_policy",
+    "calendar_name", "calendar_rule",
 )  # fmt: skip
 
 
@@ -60,10 +62,11 @@ async def create(call: Call[Query]) -> Response:
     engine = call.engine
     now = engine.clock.now()
     new: list[NewSchedule] = []
+    calendars = await calendars_of(engine, named_in(call.body))
 
     def plan(schedule: Schedule) -> None:
         schedule_id = schedule.schedule_id or new_id()
-        new.append(NewSchedule(schedule, schedule_id, first_time(schedule, schedule_id, now, now)))
+        new.append(NewSchedule(schedule, schedule_id, first_time(schedule, schedule_id, now, now, calendars)))
 
     _, as_array = await BODY.read_several(call.body, plan)
     stored = await engine.store.schedules.create(new, now)
@@ -92,7 +95,8 @@ async def update(call: Call[ScheduleNamed]) -> Response:
         old = await call.engine.store.schedules.get(schedule_id)
         if if_version not in {None, old.version}:
             raise StaleVersion
-        new = _merged(old, given, call.engine.clock.now())
+        calendars = await calendars_of(call.engine, [given.get("calendarName"), old.calendar_name])
+        new = _merged(old, given, call.engine.clock.now(), calendars)
         try:
             stored = await call.engine.store.schedules.put(new, call.engine.clock.now(), old.version)
         except StaleVersion:
@@ -123,7 +127,7 @@ def _agreed_id(in_body: Any, in_query: str | None) -> str:
     return named
 
 
-def _merged(old: StoredSchedule, given: dict[str, Any], now: datetime) -> NewSchedule:
+def _merged(old: StoredSchedule, given: dict[str, Any], now: datetime, calendars: Calendars) -> NewSchedule:
     own = old.model_dump(mode="json", by_alias=True, exclude_unset=True)
     own = {name: value for name, value in own.items() if name not in _SET_BY_SERVICE}
     if given.get("paused") is False and "pauseReason" not in given:
@@ -137,7 +141,7 @@ def _merged(old: StoredSchedule, given: dict[str, Any], now: datetime) -> NewSch
     def check(schedule: Schedule) -> None:
         schedule.timetable(old.created_at)
         if has_other_times(schedule, old):
-            first_time(schedule, old.schedule_id, old.created_at, now)
+            first_time(schedule, old.schedule_id, old.created_at, now, calendars)
 
     merged = {name: value for name, value in {**own, **given}.items() if value is not None}
     new: Schedule = BODY.validate({**merged, "scheduleId": old.schedule_id}, check)
@@ -149,12 +153,16 @@ def has_other_times(new: Schedule, old: Schedule) -> bool:
     return any(getattr(new, name) != getattr(old, name) for name in _TIMES)
 
 
-def first_time(schedule: Schedule, schedule_id: str, anchor: datetime, now: datetime) -> Upcoming:
+def first_time(schedule: Schedule, schedule_id: str, anchor: datetime, now: datetime, calendars: Calendars) -> Upcoming:
     """What it waits for first. Raises `Invalid` where nothing would ever be due."""
-    first = upcoming(schedule, schedule_id, schedule.timetable(anchor), now)
+    times = schedule.timetable(anchor, calendars.days(schedule))
+    first = upcoming(schedule, schedule_id, times, now)
     if first is None:
         sentence = "This is never due from now on; give a time that is still to come, or a later endAt."
         raise Invalid(faults=[Fault("expression", sentence)])
+    if schedule.calendar_name is not None and times.fires_after(now) is None:
+        sentence = f"The calendar {schedule.calendar_name} leaves out every time; change its days, or the expression."
+        raise Invalid(faults=[Fault("calendarName", sentence)])
     return first
 
 
@@ -190,6 +198,13 @@ OPERATIONS = (
                 "jobName": "nightly-export",
                 "kind": "interval",
                 "expression": "PT15M",
+            },
+            "the last business day of each month": {
+                "application": "shop",
+                "jobName": "nightly-export",
+                "kind": "rrule",
+                "expression": "FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1;BYHOUR=17;BYMINUTE=0;BYSECOND=0",
+                "timeZone": "Europe/Berlin",
             },
         },
         several=True,

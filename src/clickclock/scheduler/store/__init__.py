@@ -13,6 +13,8 @@ from datetime import timedelta
 from typing import Self
 
 from clickclock.foundation.clock import Clock
+from clickclock.scheduler.store.backfills import Backfills, Led
+from clickclock.scheduler.store.calendars import Calendars
 from clickclock.scheduler.store.claiming import Claimed
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.declared import Declared
@@ -27,7 +29,19 @@ from clickclock.scheduler.store.rollups import COUNT_MAX, Statistics
 from clickclock.scheduler.store.schedules import NewSchedule, Schedules
 from clickclock.scheduler.store.triggers import Triggers
 
-__all__ = ["COUNT_MAX", "Census", "Claimed", "Due", "Heartbeat", "Held", "Hint", "NewSchedule", "Planned", "Store"]
+__all__ = [
+    "COUNT_MAX",
+    "Census",
+    "Claimed",
+    "Due",
+    "Heartbeat",
+    "Held",
+    "Hint",
+    "Led",
+    "NewSchedule",
+    "Planned",
+    "Store",
+]
 
 
 class Store:
@@ -41,8 +55,10 @@ class Store:
         self.jobs = Jobs(database)
         self.groups = Groups(database)
         self.image_mappings = ImageMappings(database)
+        self.calendars = Calendars(database)
         self.schedules = Schedules(database)
         self.declared = Declared(database)
+        self.backfills = Backfills(database)
         self.triggers = Triggers(database)
         self.queue = Queue(database, default_cluster)
         self.statistics = Statistics(database)

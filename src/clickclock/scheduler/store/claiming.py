@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.launch import Launch, launch_of
-from clickclock.scheduler.slots import Candidate, Counts, choose
+from clickclock.scheduler.slots import Candidate, Counts, choose, reserve
 from clickclock.scheduler.store.jobs import keyed
 from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rows import effective_job, stored_mapping
@@ -34,8 +34,8 @@ BLOCKED_ROUNDS = 8
 """How often a claim looks behind triggers whose job or group it has just filled, before the next step goes on."""
 _t = job_trigger.c
 _COLUMNS = (
-    "trigger_id", "application", "job_name", "schedule_id", "group_name", "serial", "attempt", "due_time",
-    "ready_at", "nominal_time", "parameters", "state", "cluster", "node", "stop_reason", "lease_id",
+    "trigger_id", "application", "job_name", "schedule_id", "group_name", "serial", "attempt", "due_time", "ready_at",
+    "nominal_time", "parameters", "state", "cluster", "node", "stop_reason", "lease_id", "backfill_id",
 )  # fmt: skip
 
 
@@ -123,7 +123,11 @@ _NOT_BEHIND_A_FULL_ONE = (
     ),
     sa.or_(
         sa.not_(_t.serial),
-        _t.schedule_id.not_in(sa.select(_t.schedule_id).where(LIVE_ROWS, _t.schedule_id.is_not(None)).correlate(None)),
+        _t.schedule_id.not_in(
+            sa.select(_t.schedule_id)
+            .where(LIVE_ROWS, _t.schedule_id.is_not(None), _t.backfill_id.is_(None))
+            .correlate(None)
+        ),
     ),
 )
 """Past whatever is full already: only asked once something was, since it counts all live attempts."""
@@ -158,6 +162,7 @@ def claim(
     here = {"cluster": named[0], "or_cluster": named[-1]}
     running = _RUNNING.scalar(connection, cluster=holder["b_cluster"], lease_id=holder["b_lease"])
     free = min(limit, slots - running)
+    for_backfills = slots - running - reserve(slots)
     chosen: list[Any] = []
     blocked = False
     excluded: list[sa.ColumnElement[bool]] = []
@@ -172,7 +177,7 @@ def claim(
         else:
             rows = _FIRST_READY.rows(connection, **asked)
         candidates = [_as_candidate(row) for row in rows]
-        outcome = choose(candidates, _counts(connection, candidates, chosen), wanted)
+        outcome = choose(candidates, _counts(connection, candidates, chosen), wanted, for_backfills - len(chosen))
         starting = set(outcome.starting)
         chosen += [row for row in rows if row.trigger_id in starting]
         someone_waits = len(starting) < len(rows)
@@ -182,6 +187,8 @@ def claim(
         if len(rows) < wanted:
             break  # that was everybody
         excluded += [sa.not_(condition) for condition in keyed(sorted(outcome.blocked_jobs), job_trigger)]
+        if outcome.blocked_backfills:
+            excluded.append(_t.backfill_id.is_(None))
         if outcome.blocked_groups:
             excluded.append(sa.or_(_t.group_name.is_(None), _t.group_name.not_in(sorted(outcome.blocked_groups))))
         if outcome.blocked_schedules:
@@ -223,7 +230,13 @@ def _start(
 def _as_candidate(row: Any) -> Candidate:
     serial = row.schedule_id if row.serial else None
     return Candidate(
-        row.trigger_id, (row.application, row.job_name), row.group_name, serial, row.max_concurrent, row.group_cap
+        row.trigger_id,
+        (row.application, row.job_name),
+        row.group_name,
+        serial,
+        row.max_concurrent,
+        row.group_cap,
+        is_backfill=row.backfill_id is not None,
     )
 
 
@@ -278,7 +291,8 @@ def _counts(connection: sa.Connection, candidates: Sequence[Candidate], chosen: 
     if serial:
         locked = sa.select(schedule.c.schedule_id).where(schedule.c.schedule_id.in_(serial)).order_by(sa.text("1"))
         of_schedules = {
-            row.schedule_id: row.live for row in count([_t.schedule_id], locked, _t.schedule_id.in_(serial))
+            row.schedule_id: row.live
+            for row in count([_t.schedule_id], locked, sa.and_(_t.schedule_id.in_(serial), _t.backfill_id.is_(None)))
         }
         # What was live when the candidates were read, and waits for its next attempt by now, still comes first.
         seen = [each.trigger_id for each in candidates]
@@ -290,6 +304,6 @@ def _counts(connection: sa.Connection, candidates: Sequence[Candidate], chosen: 
         of_jobs[row.application, row.job_name] = of_jobs.get((row.application, row.job_name), 0) + 1
         if row.group_name is not None:
             of_groups[row.group_name] = of_groups.get(row.group_name, 0) + 1
-        if row.schedule_id is not None:
+        if row.schedule_id is not None and row.backfill_id is None:
             of_schedules[row.schedule_id] = of_schedules.get(row.schedule_id, 0) + 1
     return Counts(of_jobs, of_groups, of_schedules)

@@ -14,18 +14,27 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from clickclock.foundation.errors import Fault, Invalid
+from clickclock.scheduler.business_days import Calendar
 from clickclock.scheduler.declaration import KINDS, Declarable, Kept, Key, Kind, Step
-from clickclock.scheduler.errors import GroupInUse, JobIsRunning, StaleVersion
+from clickclock.scheduler.errors import CalendarInUse, GroupInUse, JobIsRunning, StaleVersion
 from clickclock.scheduler.group import Group
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.schedule import Schedule, upcoming
 from clickclock.scheduler.store import groups, jobs, schedules
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.rows import among, page
-from clickclock.scheduler.store.schema import UNFINISHED_ROWS, image_mapping, job, job_group, job_trigger, schedule
+from clickclock.scheduler.store.rows import among, definition_of, page
+from clickclock.scheduler.store.schema import (
+    UNFINISHED_ROWS,
+    calendar,
+    image_mapping,
+    job,
+    job_group,
+    job_trigger,
+    schedule,
+)
 from clickclock.scheduler.store.triggers import cancel_rows
 
-GROUPS_TOLD = 10
+USERS_TOLD = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,10 @@ def _group_row(_: sa.Connection, new: Group, old: Any, now: datetime) -> dict[st
     return row
 
 
+def _calendar_row(_: sa.Connection, new: Calendar, __: Any, now: datetime) -> dict[str, Any]:
+    return {"calendar_name": new.calendar_name, "definition": definition_of(new), "updated_at": now}
+
+
 def _schedule_row(connection: sa.Connection, new: Schedule, old: Any, now: datetime) -> dict[str, Any]:
     assert new.schedule_id is not None
     if old is not None:
@@ -66,6 +79,7 @@ def _schedule_row(connection: sa.Connection, new: Schedule, old: Any, now: datet
 
 _TABLES: Mapping[str, _Table] = {
     "group": _Table(job_group, ("group_name",), _group_row, {}),
+    "calendar": _Table(calendar, ("calendar_name",), _calendar_row, {}),
     "commandPrefixImageMapping": _Table(
         image_mapping, ("prefix",), lambda _, new, __, now: groups.mapping_row(new, now), {}
     ),
@@ -108,7 +122,8 @@ class Declared:
         return await self._database.read(work)
 
     async def write(self, steps: Sequence[Step], now: datetime, *, force: bool, dry_run: bool) -> None:
-        """Take all steps, in their order, or none. Raises `StaleVersion`, `Invalid`, `JobIsRunning`, `GroupInUse`.
+        """Take all steps, in their order, or none. Raises `StaleVersion`, `Invalid`, `JobIsRunning`, `GroupInUse`,
+        `CalendarInUse`.
 
         With `dry_run` all is done and taken back, so that it is refused exactly when it would be.
         """
@@ -303,10 +318,20 @@ def _refuse_what_is_in_use(connection: sa.Connection, going: Sequence[Step], *, 
         ]
     if faults:
         raise JobIsRunning("A job that would go is still in use; wait, or say force=true.", faults)
+    calendars = [step.key[1] for step in going if step.kind.name == "calendar"]
+    users = sa.select(schedule.c.application, schedule.c.job_name, schedule.c.schedule_name, schedule.c.calendar_name)
+    users = users.where(schedule.c.calendar_name.in_(calendars))
+    by_it = [row for row in connection.execute(users) if ("schedule", *row[:3]) not in leaving] if calendars else []
+    if by_it:
+        raise CalendarInUse(
+            faults=[
+                Fault("prune", f"{'/'.join(row[:3])} goes by the calendar {row[3]!r}.") for row in by_it[:USERS_TOLD]
+            ]
+        )
     names = [step.key[1] for step in going if step.kind.name == "group"]
     members = sa.select(job.c.application, job.c.job_name, job.c.group_name).where(job.c.group_name.in_(names))
     used = [row for row in connection.execute(members) if ("job", row[0], row[1]) not in leaving] if names else []
     if used:
         raise GroupInUse(
-            faults=[Fault("prune", f"{row[0]}/{row[1]} is in the group {row[2]!r}.") for row in used[:GROUPS_TOLD]]
+            faults=[Fault("prune", f"{row[0]}/{row[1]} is in the group {row[2]!r}.") for row in used[:USERS_TOLD]]
         )

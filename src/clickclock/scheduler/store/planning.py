@@ -12,10 +12,19 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.ids import new_id
+from clickclock.scheduler.business_days import Days
 from clickclock.scheduler.schedule import Circumstances, Decision, OverlapPolicy, Schedule, Skip
 from clickclock.scheduler.store.prepared import Prepared
-from clickclock.scheduler.store.rows import among, effective_job, insert_of, planned_schedule
-from clickclock.scheduler.store.schema import ANY_CLUSTER, UNFINISHED_ROWS, job, job_group, job_trigger, schedule
+from clickclock.scheduler.store.rows import among, effective_job, insert_of, planned_days, planned_schedule
+from clickclock.scheduler.store.schema import (
+    ANY_CLUSTER,
+    UNFINISHED_ROWS,
+    calendar,
+    job,
+    job_group,
+    job_trigger,
+    schedule,
+)
 from clickclock.scheduler.store.triggers import cancel_rows
 from clickclock.scheduler.trigger import Kind, State, StopReason
 
@@ -28,6 +37,7 @@ class Due:
 
     schedule_id: str
     schedule: Schedule
+    days: Days | None
     anchor: datetime
     high_water: datetime
     facts: Circumstances
@@ -58,18 +68,21 @@ _DUE = Prepared(
         job_group.c.definition.label("grouped"),
         job_group.c.paused,
         job_group.c.resumed_at,
+        calendar.c.definition.label("calendar"),
     )
-    .select_from(schedule.join(job).outerjoin(job_group))
+    .select_from(schedule.join(job).outerjoin(job_group).outerjoin(calendar))
     .where(schedule.c.next_due <= sa.bindparam("now"))
     .order_by(schedule.c.next_due)
     .limit(sa.bindparam("most"))
     .with_for_update(of=schedule, skip_locked=True)
 )
+_LIVE_LANE = _t.backfill_id.is_(None)
+"""A backfill's triggers are no earlier triggers of the schedule: they hold up nothing, and nothing replaces them."""
 _NEXT_DUE = Prepared(sa.select(sa.func.min(schedule.c.next_due)))
 _UNFINISHED = Prepared(
     lambda dialect: (
         sa.select(_t.schedule_id, sa.func.count().label("unfinished"))
-        .where(UNFINISHED_ROWS, among(dialect, _t.schedule_id, "schedule_ids"))
+        .where(UNFINISHED_ROWS, among(dialect, _t.schedule_id, "schedule_ids"), _LIVE_LANE)
         .group_by(_t.schedule_id)
     )
 )
@@ -158,7 +171,7 @@ class _Batch:
     def write(self, connection: sa.Connection, now: datetime) -> None:
         """In this order: what is replaced must be out of the way before its successor is there."""
         if self.replaced:
-            replaced = _t.schedule_id.in_(self.replaced)
+            replaced = sa.and_(_t.schedule_id.in_(self.replaced), _LIVE_LANE)
             cancel_rows(connection, replaced, now, "Replaced by the schedule's next time.", StopReason.REPLACED)
         # The unique index decides: whoever came first for a nominal time has it, and nobody has it twice.
         if self.fires:
@@ -193,7 +206,8 @@ def plan(
                 bool(row.paused),
                 row.resumed_at,
             )
-            decision = decide(Due(row.schedule_id, planned, row.created_at, row.high_water, facts))
+            days = planned_days(row.calendar, planned.calendar_rule)
+            decision = decide(Due(row.schedule_id, planned, days, row.created_at, row.high_water, facts))
             batch.add(row, planned, decision, now)
         except Exception as error:  # noqa: BLE001 - one broken schedule must not hold up all the others
             batch.postpone(row, postpone_to, error)

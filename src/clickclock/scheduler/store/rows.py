@@ -5,13 +5,16 @@ field that a newer replica wrote and we do not know is passed over.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
+from pydantic.alias_generators import to_camel
 from sqlalchemy.dialects import postgresql, sqlite
 
+from clickclock.scheduler.backfill import Backfill, StoredBackfill
+from clickclock.scheduler.business_days import Calendar, CalendarRule, Days, StoredCalendar
 from clickclock.scheduler.group import Group, StoredGroup
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job, StoredJob
@@ -60,7 +63,7 @@ def page(
     return query.where(here < there if newest_first else here > there)
 
 
-def definition_of(record: Job | Group | Schedule | ImageMapping) -> str:
+def definition_of(record: Job | Group | Schedule | ImageMapping | Calendar | Backfill) -> str:
     """What the user said, as JSON, and only that: what was left unsaid keeps following its default."""
     return record.model_dump_json(by_alias=True, exclude_unset=True, exclude=_COLUMNS)
 
@@ -81,6 +84,12 @@ def effective_job(definition: str, group: str | None) -> Job:
 def planned_schedule(definition: str) -> Schedule:
     """A schedule as the planner needs it; parsed once per definition."""
     return Schedule.model_validate_json(definition, extra="ignore")
+
+
+@lru_cache(DEFINITIONS_CACHED)
+def planned_days(calendar: str | None, rule: CalendarRule) -> Days | None:
+    """The days that a schedule's calendar leaves, as the planner needs them; parsed once per definition."""
+    return None if calendar is None else Calendar.model_validate_json(calendar).days(rule)
 
 
 def _versions(row: Any) -> dict[str, Any]:
@@ -110,6 +119,32 @@ def stored_schedule(row: Any) -> StoredSchedule:
             **_versions(row),
         },
         extra="ignore",
+    )
+
+
+def stored_calendar(row: Any, schedules: int) -> StoredCalendar:
+    """A calendar as the service keeps it, with how many schedules go by it."""
+    return StoredCalendar.model_validate({**json.loads(row.definition), **_versions(row), "schedules": schedules})
+
+
+def asked_backfill(row: Any) -> Backfill:
+    """A backfill as it was asked for."""
+    return Backfill.model_validate({**json.loads(row.definition), "scheduleId": row.schedule_id})
+
+
+def stored_backfill(row: Any, counts: Mapping[str, int]) -> StoredBackfill:
+    """A backfill as the service keeps it, with the numbers of its triggers."""
+    columns = ("backfill_id", "application", "job_name", "schedule_id", "state", "message", "total", "excluded",
+               "skipped", "triggered", "settled_through", "ended_at")  # fmt: skip
+    return StoredBackfill.model_validate(
+        {
+            **json.loads(row.definition),
+            **{to_camel(name): row._mapping[name] for name in columns},
+            "maxConcurrentTriggers": row.max_concurrent,
+            "maxTriggersPerSecond": row.per_second,
+            **_versions(row),
+            **counts,
+        }
     )
 
 

@@ -20,7 +20,7 @@ from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.jobs import keyed
 from clickclock.scheduler.store.planning import write_skips
 from clickclock.scheduler.store.rows import definition_of, effective_job, page, planned_schedule, stored_schedule
-from clickclock.scheduler.store.schema import job, job_group, schedule
+from clickclock.scheduler.store.schema import calendar, job, job_group, schedule
 
 ROWS_PER_INSERT = 1000
 """So that ten thousand schedules in one request do not stand in memory as rows, too."""
@@ -126,6 +126,7 @@ def schedule_row(new: NewSchedule) -> dict[str, Any]:
         "schedule_name": new.schedule.schedule_name or new.schedule_id,
         "definition": definition_of(new.schedule),
         "next_due": new.upcoming and new.upcoming.due,
+        "calendar_name": new.schedule.calendar_name,
     }
 
 
@@ -146,7 +147,7 @@ def _as_created(new: NewSchedule, row: Mapping[str, Any]) -> StoredSchedule:
 
 
 def refuse_misfits(connection: sa.Connection, schedules: Sequence[Schedule]) -> None:
-    """Every schedule has its job, and gives it just the parameters that it takes."""
+    """Every schedule has its job, gives it just the parameters that it takes, and goes by a calendar that there is."""
     jobs: dict[tuple[str, str], Job] = {}
     for condition in keyed(sorted({(each.application, each.job_name) for each in schedules})):
         rows = connection.execute(
@@ -157,8 +158,13 @@ def refuse_misfits(connection: sa.Connection, schedules: Sequence[Schedule]) -> 
         )
         jobs.update({(row.application, row.job_name): effective_job(row.definition, row.grouped) for row in rows})
     faults: list[Fault] = []
+    named = sorted({each.calendar_name for each in schedules if each.calendar_name is not None})
+    known = sa.select(calendar.c.calendar_name).where(calendar.c.calendar_name.in_(named)).with_for_update(read=True)
+    calendars = set(connection.execute(known).scalars()) if named else set()
     for place, each in enumerate(schedules):
         prefix = f"[{place}]." if len(schedules) > 1 else ""
+        if each.calendar_name is not None and each.calendar_name not in calendars:
+            faults.append(no_calendar(each.calendar_name, prefix))
         of_job = jobs.get((each.application, each.job_name))
         if of_job is None:
             sentence = f"There is no job {each.application}/{each.job_name}; create it first with POST job."
@@ -172,6 +178,12 @@ def refuse_misfits(connection: sa.Connection, schedules: Sequence[Schedule]) -> 
             faults.extend(Fault(prefix + fault.field, fault.message) for fault in invalid.faults)
     if faults:
         raise Invalid("A schedule does not fit its job.", faults)
+
+
+def no_calendar(name: str, prefix: str = "") -> Fault:
+    """What is wrong with a schedule that names a calendar which is not there."""
+    sentence = f"There is no calendar {name!r}; create it first with POST calendar."
+    return Fault(f"{prefix}calendarName", sentence)
 
 
 def _existing(connection: sa.Connection, rows: Sequence[Mapping[str, Any]]) -> list[Fault]:

@@ -90,6 +90,14 @@ job = sa.Table(
     sa.Index(None, "group_name", sqlite_where=sa.text("group_name IS NOT NULL")),
 )
 
+calendar = sa.Table(
+    "calendar",
+    metadata,
+    sa.Column("calendar_name", sa.Text, primary_key=True),
+    sa.Column("definition", sa.Text, nullable=False),
+    *_versioned(),
+)
+
 schedule = sa.Table(
     "schedule",
     metadata,
@@ -102,9 +110,16 @@ schedule = sa.Table(
     _instant("next_due", nullable=True),
     _instant("last_fire", nullable=True),
     *_versioned(),
+    sa.Column("calendar_name", sa.Text, sa.ForeignKey("calendar.calendar_name")),
     sa.UniqueConstraint("application", "job_name", "schedule_name"),
     sa.ForeignKeyConstraint(["application", "job_name"], ["job.application", "job.job_name"]),
     sa.Index(None, "next_due"),
+    sa.Index(
+        None,
+        "calendar_name",
+        sqlite_where=sa.text("calendar_name IS NOT NULL"),
+        postgresql_where=sa.text("calendar_name IS NOT NULL"),
+    ),
 )
 
 
@@ -118,6 +133,7 @@ _idempotency_key: sa.Column[str] = sa.Column("idempotency_key", sa.Text)
 _finished_at = _instant("finished_at", nullable=True)
 _counted: sa.Column[bool] = sa.Column("counted", sa.Boolean)
 _stop_reason: sa.Column[str] = sa.Column("stop_reason", sa.Text)
+_backfill_id: sa.Column[str] = sa.Column("backfill_id", sa.Text)
 
 job_trigger = sa.Table(
     "job_trigger",
@@ -161,6 +177,7 @@ job_trigger = sa.Table(
     sa.Column("requested_by", sa.Text),
     sa.Column("reason", sa.Text),
     _idempotency_key,
+    _backfill_id,
 )
 
 
@@ -218,8 +235,42 @@ _partial(
     where=UNHAPPY_ROWS,
 )
 _partial("ix_job_trigger_uncounted", "finished_at", "trigger_id", where=UNCOUNTED_ROWS)
+_partial("ix_job_trigger_backfill", "backfill_id", "state", where=_backfill_id.is_not(None))
 sa.Index("ix_job_trigger_application", job_trigger.c.application, job_trigger.c.trigger_id)
 sa.Index("ix_job_trigger_job", job_trigger.c.application, job_trigger.c.job_name, job_trigger.c.trigger_id)
+
+backfill = sa.Table(
+    "backfill",
+    metadata,
+    sa.Column("backfill_id", sa.Text, primary_key=True),
+    sa.Column("application", sa.Text, nullable=False),
+    sa.Column("job_name", sa.Text, nullable=False),
+    sa.Column("schedule_id", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("definition", sa.Text, nullable=False),
+    # The schedule and its calendar as they were: what is to run was counted by them.
+    sa.Column("schedule_definition", sa.Text, nullable=False),
+    sa.Column("calendar_definition", sa.Text),
+    _instant("anchor"),
+    _instant("settled_through"),
+    _instant("next_at"),
+    sa.Column("max_concurrent", sa.Integer, nullable=False),
+    sa.Column("per_second", sa.Float, nullable=False),
+    sa.Column("total", sa.Integer, nullable=False),
+    sa.Column("excluded", sa.Integer, nullable=False),
+    sa.Column("triggered", sa.Integer, nullable=False),
+    sa.Column("skipped", sa.Integer, nullable=False),
+    sa.Column("outcome", Json),
+    sa.Column("message", sa.Text),
+    _instant("ended_at", nullable=True),
+    *_versioned(),
+    sa.Index(
+        "ix_backfill_running",
+        "next_at",
+        sqlite_where=sa.text("state = 'running'"),
+        postgresql_where=sa.text("state = 'running'"),
+    ),
+)
 
 attempt = sa.Table(
     "attempt",

@@ -20,6 +20,7 @@ from clickclock.scheduler.store.schema import (
     UNFINISHED_ROWS,
     UNHAPPY_ROWS,
     attempt,
+    backfill,
     job,
     job_group,
     job_trigger,
@@ -226,13 +227,14 @@ class Triggers:
         return await self._database.read(work)
 
     async def prune(self, trigger_ids: Sequence[str], rollups_before: datetime) -> None:
-        """Remove finished triggers with their attempts, and rollups and replicas of long ago."""
+        """Remove finished triggers with their attempts, and rollups, backfills and replicas of long ago."""
 
         def work(connection: sa.Connection) -> None:
             finished = job_trigger.c.state.not_in(sorted(UNFINISHED))
             connection.execute(sa.delete(attempt).where(attempt.c.trigger_id.in_(trigger_ids)))
             connection.execute(sa.delete(job_trigger).where(job_trigger.c.trigger_id.in_(trigger_ids), finished))
             connection.execute(sa.delete(rollup).where(rollup.c.hour < rollups_before))
+            connection.execute(sa.delete(backfill).where(backfill.c.ended_at < rollups_before))
             connection.execute(sa.delete(replica).where(replica.c.heartbeat_at < rollups_before))
 
         await self._database.write(work)

@@ -1,0 +1,116 @@
+"""`clickclock backfill`: the past times of a schedule, run beside everything else.
+
+Never computes a time. Invariant: a dry run starts nothing.
+
+>>> "start" in backfill.commands
+True
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.calling import calls
+from clickclock.cli.fields import Instant, body, field, names, needs_fields, page
+from clickclock.cli.rendering import Payload as Answer
+from clickclock.cli.rendering import record, says, table, when
+
+if TYPE_CHECKING:
+    from clickclock.client import Client, Payload
+
+ID = click.argument("backfill_id", metavar="BACKFILL")
+PACE = (
+    field("--max-concurrent-triggers", type=int, help="At most so many unfinished at once; 1 if not given."),
+    field("--max-triggers-per-second", type=float, help="At most so many new triggers in a second; 20 if not given."),
+)
+
+
+def _started(payload: Answer) -> None:
+    """What a dry run, or a start, is answered with."""
+    if "dryRun" in payload:
+        record("dryRun")(payload)
+    else:
+        says("Backfill {backfill[backfillId]} is started: {backfill[total]} times.")(payload)
+
+
+@click.group()
+def backfill() -> None:
+    """Backfills: past times of a schedule, run in a lane of their own."""
+
+
+@backfill.command("list")
+@click.option("--schedule-id", help="Backfills of this schedule.")
+@click.option("--state", help="Backfills in this state.")
+@page
+@calls(
+    table(
+        "backfills",
+        ("id", "backfillId"),
+        ("application", "application"),
+        ("job", "jobName"),
+        ("state", "state"),
+        ("total", "total"),
+        ("done", "done"),
+        ("failed", "failed"),
+        ("skipped", "skipped"),
+        ("up to", "settledThrough", when),
+        ("message", "message"),
+    )
+)
+def list_backfills(client: "Client", **filters: Any) -> "Payload":
+    """List backfills, newest first, with how far they are."""
+    return client.list_backfills(**names(filters))
+
+
+@backfill.command()
+@ID
+@calls(record("backfills.0"))
+def show(client: "Client", backfill_id: str) -> "Payload":
+    """Show one backfill."""
+    return client.backfill(backfill_id)
+
+
+@backfill.command()
+@click.argument("schedule_id", metavar="SCHEDULE")
+@click.option("--from", "from_", type=Instant(), required=True, help="The first nominal time that counts.")
+@click.option("--to", type=Instant(), required=True, help="The last nominal time that counts; not in the future.")
+@click.option("--dry-run", is_flag=True, help="Say what would run, and run nothing.")
+@body(*PACE, field("--reason", help="Why; each of its triggers says it."))
+@calls(_started)
+def start(client: "Client", schedule_id: str, from_: str, to: str, dry_run: bool, fields: dict[str, Any]) -> "Payload":
+    """Run a schedule's times in a range of the past; those that ran already are left out."""
+    return client.start_backfill(schedule_id, **{**fields, "from": from_, "to": to, "dryRun": dry_run or None})
+
+
+@backfill.command()
+@ID
+@body(*PACE)
+@calls(says("Backfill {backfill_id} is changed (version {backfill[version]})."))
+@needs_fields
+def update(client: "Client", backfill_id: str, fields: dict[str, Any]) -> "Payload":
+    """Let a backfill go faster or slower."""
+    return client.change_backfill(backfill_id, fields)
+
+
+@backfill.command()
+@ID
+@calls(says("Backfill {backfill_id} is paused."))
+def pause(client: "Client", backfill_id: str) -> "Payload":
+    """Start no more of a backfill; what runs goes on."""
+    return client.change_backfill(backfill_id, {"paused": True})
+
+
+@backfill.command()
+@ID
+@calls(says("Backfill {backfill_id} goes on."))
+def resume(client: "Client", backfill_id: str) -> "Payload":
+    """Let a paused backfill go on."""
+    return client.change_backfill(backfill_id, {"paused": False})
+
+
+@backfill.command()
+@ID
+@calls(says("Backfill {backfill_id} is cancelled."))
+def cancel(client: "Client", backfill_id: str) -> "Payload":
+    """End a backfill; what is queued is cancelled, what runs is stopped."""
+    return client.cancel_backfill(backfill_id)

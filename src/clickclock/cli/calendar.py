@@ -1,0 +1,83 @@
+"""`clickclock calendar`: calendars of business days, one by one.
+
+Never computes a day. Invariant: a change leaves what it does not name, and fails if someone else was faster.
+
+>>> "create" in calendar.commands
+True
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.calling import calls
+from clickclock.cli.fields import body, field, names, needs_fields, page
+from clickclock.cli.rendering import record, says, table
+
+if TYPE_CHECKING:
+    from clickclock.client import Client, Payload
+
+NAME = click.argument("calendar_name", metavar="CALENDAR")
+OPTIONS = (
+    field("--description", help="What the calendar is for."),
+    field("--time-zone", help="IANA time zone of its days; that of each schedule if not given."),
+    field("--business-day", "business_days", multiple=True, help="A weekday such as monday; can be given many times."),
+    field("--exclude-date", "exclude_dates", multiple=True, help="A date that is none; can be given many times."),
+    field("--include-date", "include_dates", multiple=True, help="A date that is one; can be given many times."),
+)
+
+
+@click.group()
+def calendar() -> None:
+    """Calendars: which days are business days."""
+
+
+@calendar.command("list")
+@page
+@calls(
+    table(
+        "calendars",
+        ("calendar", "calendarName"),
+        ("time zone", "timeZone"),
+        ("schedules", "schedules"),
+        ("description", "description"),
+    )
+)
+def list_calendars(client: "Client", **filters: Any) -> "Payload":
+    """List calendars."""
+    return client.list_calendars(**names(filters))
+
+
+@calendar.command()
+@NAME
+@calls(record("calendars.0"))
+def show(client: "Client", calendar_name: str) -> "Payload":
+    """Show one calendar."""
+    return client.calendar(calendar_name)
+
+
+@calendar.command()
+@NAME
+@body(*OPTIONS)
+@calls(says("Calendar {calendar_name} is created."))
+def create(client: "Client", calendar_name: str, fields: dict[str, Any]) -> "Payload":
+    """Create a calendar."""
+    return client.create_calendar({**fields, "calendarName": calendar_name})
+
+
+@calendar.command()
+@NAME
+@body(*OPTIONS)
+@calls(says("Calendar {calendar_name} is changed (version {calendar[version]})."))
+@needs_fields
+def update(client: "Client", calendar_name: str, fields: dict[str, Any]) -> "Payload":
+    """Change some fields of a calendar; its schedules go by it from their next time on."""
+    return client.change_calendar(calendar_name, fields)
+
+
+@calendar.command()
+@NAME
+@calls(says("Calendar {calendar_name} is deleted."))
+def delete(client: "Client", calendar_name: str) -> "Payload":
+    """Delete a calendar that no schedule goes by."""
+    return client.delete_calendar(calendar_name)
