@@ -122,9 +122,9 @@ class Declared:
         return await self._database.read(work)
 
     async def write(self, steps: Sequence[Step], now: datetime, *, force: bool, dry_run: bool) -> None:
-        """Take all steps, in their order, or none. Raises `StaleVersion`, `Invalid`, `JobIsRunning`, `GroupInUse`,
-        `CalendarInUse`.
+        """Take all steps, in their order, or none.
 
+        Raises `StaleVersion`, `Invalid`, `JobIsRunning`, `GroupInUse`, `CalendarInUse`.
         With `dry_run` all is done and taken back, so that it is refused exactly when it would be.
         """
 
