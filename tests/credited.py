@@ -8,6 +8,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 from clickclock.attribution.attributor import Attributor, Ran, Settings
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.entry import EntryKind, connection, encode
-from clickclock.attribution.lake import CREDITS, IDENTITIES, UNCONVERTED, Lake
+from clickclock.attribution.lake import CREDITS, DERIVED, IDENTITIES, UNCONVERTED, Lake, credits_table
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.result import Result
 from clickclock.foundation.clock import SystemClock
@@ -86,10 +87,16 @@ def run(lake: Lake, scratch: Path, settings: Settings | None = None, *, full: bo
 
 
 def rows(lake: Lake, result: Result, table: str) -> pa.Table:
-    """The rows of a table in a version, all in one order."""
-    delta = lake.table(table, result.reads(table))
-    assert delta is not None
-    found = pa.Table.from_batches(lake.scan(table, version=delta.version()), pa.schema(delta.schema().to_arrow()))
+    """The rows of a table in a version, all in one order; those of credits with all models' columns."""
+    if table == CREDITS:
+        models = sorted(chain(*lake.models(result)))
+        schema = credits_table(models).whole
+        facts = credits_table(()).whole.names
+        whole = lake.credits(result, None, facts, models)
+        found = pa.concat_tables([schema.empty_table(), *(some.select(schema.names).cast(schema) for some in whole)])
+    else:
+        whole = {each.name: each.whole for each in DERIVED}[table]
+        found = pa.Table.from_batches(lake.scan(table, version=result.reads(table)), whole)
     return found.select(sorted(found.column_names)).sort_by([(name, "ascending") for name in KEYS[table]])
 
 

@@ -5,7 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -112,7 +115,7 @@ def test_a_late_click_is_credited_and_no_other_order_changes(lake: Lake, tmp_pat
     assert differences(lake, late, result_of(lake, tmp_path, full=True)) == []
 
 
-def test_a_month_in_which_nothing_changed_keeps_its_files(lake: Lake, tmp_path: Path) -> None:
+def test_what_did_not_change_is_not_written_again(lake: Lake, tmp_path: Path) -> None:
     months = [START_MS - 40 * DAY_MS, START_MS]
     for number, at_ms in enumerate(months):
         load(lake, click(10 + number, at_ms, cli_ubid=f"u{number}"))
@@ -121,8 +124,41 @@ def test_a_month_in_which_nothing_changed_keeps_its_files(lake: Lake, tmp_path: 
     load(lake, order(30, "new", START_MS + 2 * HOUR_MS, cli_ubid="u1"))
     after = result_of(lake, tmp_path)
     then, now = (set(lake.uris(CREDITS, each.credits_version)) for each in (before, after))
-    assert {uri.split("order_month=")[1][:7] for uri in then & now} == {"2026-09"}
+    assert then < now
     assert {uri.split("order_month=")[1][:7] for uri in now - then} == {"2026-10"}
+
+
+def test_a_month_of_which_much_was_retracted_is_written_anew(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clickclock.attribution.attributor.target.RETRACTED_MIN", 1)
+    load(lake, *(click(number, START_MS, cli_ubid=f"u{number}") for number in (1, 2)))
+    load(lake, *(order(10 + each, f"{each}", START_MS + 5 * HOUR_MS, cli_ubid=f"u{each}") for each in (1, 2)))
+    before = result_of(lake, tmp_path)
+    load(lake, *(click(20 + each, START_MS + 2 * HOUR_MS, cli_ubid="u1", source="meta") for each in (1,)))
+    once = result_of(lake, tmp_path)
+    load(lake, click(30, START_MS + 3 * HOUR_MS, cli_ubid="u1", source="mail"))
+    twice = result_of(lake, tmp_path)
+    then, amended, anew = (set(lake.uris(CREDITS, each.credits_version)) for each in (before, once, twice))
+    assert then < amended
+    assert (len(anew), anew & amended) == (1, set())
+    assert journeys(lake, twice) == {"1": ["1", "21", "30"], "2": ["2"]}
+    assert differences(lake, twice, result_of(lake, tmp_path, full=True)) == []
+
+
+def test_a_table_of_credits_of_another_layout_makes_a_full_run(lake: Lake, tmp_path: Path) -> None:
+    load(lake, click(1, START_MS, cli_ubid="a"), order(2, "bought", START_MS + HOUR_MS, cli_ubid="a"))
+    before = result_of(lake, tmp_path)
+    delta = lake.table(CREDITS)
+    assert delta is not None
+    bare = pa.table(delta.to_pyarrow_table()).drop_columns(["run", "is_retraction"])
+    write_deltalake(delta, bare, mode="overwrite", schema_mode="overwrite")
+    earlier = msgspec.structs.replace(before, version=2, credits_version=delta.version())
+    lake.publish(earlier, 0)
+    assert journeys(lake, earlier) == {"bought": ["1"]}
+    result = result_of(lake, tmp_path)
+    assert (result.kind, result.why) == (Kind.FULL, "The table of credits has other columns now.")
+    assert (result.changed, journeys(lake, result)) == (0, {"bought": ["1"]})
 
 
 def test_a_refund_is_split_as_the_amount_was(lake: Lake, tmp_path: Path) -> None:
@@ -298,14 +334,19 @@ def entries(day: dict[str, Any], number: int, base_ms: int) -> tuple[list[bytes]
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
-@given(days=st.lists(DAY, min_size=2, max_size=4), step_ms=st.sampled_from([HOUR_MS, 10 * HOUR_MS, 40 * HOUR_MS]))
+@given(
+    days=st.lists(DAY, min_size=2, max_size=4),
+    step_ms=st.sampled_from([HOUR_MS, 10 * HOUR_MS, 40 * HOUR_MS]),
+    retracted_min=st.sampled_from([0, 3, 1000]),
+)
 def test_runs_of_what_is_new_make_what_one_run_of_everything_makes(
-    days: list[dict[str, Any]], step_ms: int, tmp_path_factory: pytest.TempPathFactory
+    days: list[dict[str, Any]], step_ms: int, retracted_min: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("world")
     lake, rules, number = Lake(folder / "lake"), Settings(RULES, {name: {} for name in MODELS}), 1
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("clickclock.attribution.identity.LINKS_MAX", 2)
+        patch.setattr("clickclock.attribution.attributor.target.RETRACTED_MIN", retracted_min)
         for place, day in enumerate(days):
             found, number = entries(day, number, START_MS + place * step_ms)
             load(lake, *found)

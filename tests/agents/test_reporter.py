@@ -16,10 +16,11 @@ import pytest
 from clickclock.attribution import reporter as reporting
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.errors import VersionGone
-from clickclock.attribution.lake import COSTS, CREDITS, TOUCHES
+from clickclock.attribution.lake import COSTS, CREDITS, TOUCHES, Lake
 from clickclock.attribution.report import NOTHING, Figure, NoVersion, Report, TooManyRows, as_text, read
 from clickclock.attribution.reporter import Reporter, write
 from clickclock.foundation.errors import Malformed
+from tests.credited import HOUR_MS, START_MS, click, load, order, run
 from tests.lakes import NOW, SmallLake, cost, credited, touch
 
 AMOUNTS = "orders,conversions,revenue,credit,refunds,cost,roas,cpa"
@@ -66,6 +67,31 @@ def test_credit_over_all_channels_is_the_credited_revenue_to_the_minor_unit(fill
         rows = ask(filled, engine, model=model, currency="EUR").rows
         assert sum(row["credit"] for row in rows) == Decimal("30.01")
         assert sum(row["conversions"] for row in rows) == 2
+
+
+def test_models_that_learn_are_told_as_others_are_and_retracted_rows_are_not(tmp_path: Path, engine: DuckDB) -> None:
+    lake = Lake(tmp_path / "lake")
+    load(lake, *(click(number, START_MS, cli_ubid=f"u{number}") for number in (1, 2)))
+    load(lake, *(order(10 + each, f"{each}", START_MS + 5 * HOUR_MS, cli_ubid=f"u{each}") for each in (1, 2)))
+    run(lake, tmp_path)
+    load(lake, click(20, START_MS + 2 * HOUR_MS, cli_ubid="u1", source="meta"))
+    run(lake, tmp_path)
+    asked = {"by": ["channel", "model"], "figures": ["orders,conversions,revenue,credit"]}
+    report = Reporter(lake, engine).report(read(asked))
+    assert lines(report) == [
+        "google last EUR 2 1.0 20.00 10.00",
+        "google linear EUR 2 1.5 20.00 15.00",
+        "google markov EUR 2 1.666667 20.00 16.67",
+        "google shapley_rate EUR 2 2.0 20.00 20.00",
+        "meta last EUR 1 1.0 10.00 10.00",
+        "meta linear EUR 1 0.5 10.00 5.00",
+        "meta markov EUR 1 0.333333 10.00 3.33",
+        "meta shapley_rate EUR 1 0.0 10.00 0.00",
+    ]
+    of_meta = Reporter(lake, engine).report(read({**asked, "channel": ["meta"], "model": ["markov"]}))
+    assert lines(of_meta) == lines(report)[6:7]
+    days = Reporter(lake, engine).report(read({"by": ["day"], "model": ["markov"], "figures": ["credit"]}))
+    assert [row["credit"] for row in days.rows] == [Decimal("20.00")]
 
 
 def test_two_currencies_are_never_in_one_sum(filled: SmallLake, engine: DuckDB) -> None:

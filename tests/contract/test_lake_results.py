@@ -1,6 +1,7 @@
 """What runs write keeps its promises in a folder and in an object store."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,60 @@ def test_of_two_runs_that_write_at_once_the_second_is_refused(lake: Lake) -> Non
             with pytest.raises(RunOvertaken, match="credits"):
                 ledger.commit(parts.close(), NOW_MS, instead_of=["2026-01"], notes={"result": 1})
     assert _orders(lake) == ["0"]
+
+
+def test_what_a_later_run_retracts_does_not_count_any_more_and_what_it_writes_does(lake: Lake) -> None:
+    rows = pa.concat_tables([_credits("2026-01", ["a", "b"]), _credits("2026-02", ["a"])])
+    before = _revise(lake, 1, rows)
+    retracted = pa.table({"client_id": ["c", "d"], "order_id": ["a", "b"], "order_month": ["2026-01"] * 2})
+    after = _revise(lake, 2, _credits("2026-03", ["a"]), retracted)
+    again = _revise(lake, 3, _credits("2026-01", ["a"]))
+    months = [
+        sorted(
+            (order, month)
+            for batch in lake.scan(CREDITS, None, ["order_id", "order_month"], version)
+            for order, month in zip(batch["order_id"].to_pylist(), batch["order_month"].to_pylist(), strict=True)
+        )
+        for version in (before, after, again)
+    ]
+    assert months == [
+        [("a", "2026-01"), ("a", "2026-02"), ("b", "2026-01")],
+        [("a", "2026-02"), ("a", "2026-03"), ("b", "2026-01")],
+        [("a", "2026-01"), ("a", "2026-02"), ("a", "2026-03"), ("b", "2026-01")],
+    ]
+    assert _orders(lake, after, pc.field("order_id") == "a") == ["a", "a"]
+    assert next(lake.scan(CREDITS)).schema.names == LAST.whole.names
+
+
+def _revise(lake: Lake, number: int, rows: pa.Table, retracted: pa.Table | None = None) -> int:
+    ledger = lake.ledger(LAST)
+    parts = ledger.parts(f"part-{number}", NOW_MS, number)
+    parts.write(rows)
+    if retracted is not None:
+        parts.retract(retracted)
+    return ledger.commit(parts.close(), NOW_MS, notes={"result": number})
+
+
+def test_files_that_were_merged_since_are_not_taken_apart_again(lake: Lake) -> None:
+    for number in range(8):
+        version = _revise(lake, number, _credits("2026-01", [f"{number}"]))
+    assert lake.tidy_derived(history_hours=1).merged == 8
+    merged = lake.uris(CREDITS)
+    lake.ledger(LAST).restore(version)
+    assert lake.uris(CREDITS) == merged
+
+
+def test_a_table_without_a_key_gets_further_columns_and_keeps_its_rows(lake: Lake) -> None:
+    older = replace(COSTS, rows=pa.schema([field for field in COSTS.rows if field.name != "currency"]))
+    cost = {"client_id": "c", "amount_minor": 7, "day": date(2026, 1, 1)}
+    _write(lake, older, pa.Table.from_pylist([cost], older.whole), 1, instead_of=[])
+    _write(lake, COSTS, pa.Table.from_pylist([{**cost, "currency": "EUR"}], COSTS.whole), 2, instead_of=[])
+    _write(lake, COSTS, pa.Table.from_pylist([], COSTS.whole), 3, instead_of=[])
+    found = pa.Table.from_batches(lake.scan(COSTS.name, columns=["amount_minor", "currency"]))
+    assert sorted(found.to_pylist(), key=str) == [
+        {"amount_minor": 7, "currency": "EUR"},
+        {"amount_minor": 7, "currency": None},
+    ]
 
 
 def test_what_a_run_wrote_that_died_is_undone(lake: Lake) -> None:

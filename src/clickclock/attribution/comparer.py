@@ -31,8 +31,8 @@ from clickclock.attribution.difference import (
 )
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import (
-    COLUMNS_OF_MODEL,
     CREDITS,
+    FITTED,
     IDENTITIES,
     ORDER_MONTH,
     TOUCHES,
@@ -70,7 +70,7 @@ class Comparer:
         results = self._lake.results()
         then, now = (_Version(self._lake, find(results, number)) for number in (before, after))
         common = sorted(then.models.keys() & now.models.keys())
-        where = _where(then, now, client_id)
+        where = _where(then, now, common, client_id)
         sums_then, sums_now = then.sums(where, common), now.sums(where, common)
         keys = differing(sums_then, sums_now)
         names = _first([then.first(where, keys, limit), now.first(where, keys, limit)], limit)
@@ -128,12 +128,21 @@ class _Version:
             by_month[file.partition].add(file.path)
         return by_month
 
+    def learnt(self, models: Sequence[str]) -> dict[str | None, set[tuple[Any, ...]]]:
+        """What those of these models that learn have learnt, by month."""
+        by_month = defaultdict(set)
+        if self.result.fitted_version is not None:
+            where = pc.field("model").isin(pa.array(models, pa.string()))
+            for batch in self.lake.scan(FITTED.name, where, version=self.result.fitted_version):
+                for row in batch.to_pylist():
+                    by_month[row[ORDER_MONTH]].add(tuple(row.values()))
+        return by_month
+
     def sums(self, where: pc.Expression, models: Sequence[str]) -> Sums:
         """A sum of all that these rows say of each order, by these models."""
-        columns = [*_FACTS, *(f"{model}_{name}" for model in models for name in COLUMNS_OF_MODEL)]
         sums = Sums()
-        for batch in self.lake.scan(CREDITS, where, columns, self.result.credits_version):
-            sums.add(pa.Table.from_batches([batch]))
+        for rows in self.lake.credits(self.result, where, _FACTS, models):
+            sums.add(rows)
         return sums
 
     def first(self, where: pc.Expression, keys: Keys, limit: int) -> pa.Table:
@@ -155,9 +164,8 @@ class _Version:
         if found:
             for name in _ORDER.names:
                 where = where & pc.field(name).isin(pc.unique(names[name]))
-            columns = [*_FACTS, *(f"{model}_credit" for model in self.models)]
-            for batch in self.lake.scan(CREDITS, where, columns, self.result.credits_version):
-                for row in batch.to_pylist():
+            for some in self.lake.credits(self.result, where, _FACTS, list(self.models)):
+                for row in some.to_pylist():
                     if (key := (row["client_id"], row["order_id"])) in found:
                         found[key].append(row)
         for rows in found.values():
@@ -192,10 +200,17 @@ class _Version:
         return {row["code"]: row["person"] for batch in batches for row in batch.to_pylist()}
 
 
-def _where(then: _Version, now: _Version, client_id: str | None) -> pc.Expression:
-    """The months that do not consist of the same files in both; of an order that moved, both of its months do not."""
-    files_then, files_now = then.files(), now.files()
-    months = [each for each in files_then.keys() | files_now.keys() if files_then.get(each) != files_now.get(each)]
+def _where(then: _Version, now: _Version, models: Sequence[str], client_id: str | None) -> pc.Expression:
+    """The months that do not consist of the same files in both, or of which models learnt something else.
+
+    Of an order that moved, both of its months do not.
+    """
+    months = {
+        month
+        for before, after in ((then.files(), now.files()), (then.learnt(models), now.learnt(models)))
+        for month in before.keys() | after.keys()
+        if before.get(month) != after.get(month)
+    }
     where = pc.field(ORDER_MONTH).isin(pa.array(months, pa.string()))
     return where if client_id is None else where & (pc.field("client_id") == client_id)
 

@@ -30,6 +30,7 @@ from clickclock.attribution.journal import holding, slots
 from clickclock.attribution.lake import (
     ADS,
     CREDITS,
+    FITTED,
     IDENTITIES,
     ORDERS,
     TABLES,
@@ -50,7 +51,7 @@ from clickclock.foundation.record import rfc3339
 
 ROUNDS_MAX: Final = 3
 """Others may change the same files meanwhile; who loses so often has met more than bad luck."""
-_PUBLISHED: Final = (CREDITS, IDENTITIES.name, UNCONVERTED.name, ADS.name)
+_PUBLISHED: Final = (CREDITS, IDENTITIES.name, UNCONVERTED.name, ADS.name, FITTED.name)
 _RAW: Final = tuple(table.name for table in TABLES)
 _EXPORTS: Final = "exports"
 _SAY_IT_THEMSELVES: Final = frozenset(_RAW) - {ORDERS.name}

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -29,10 +30,11 @@ import pyarrow.compute as pc
 from clickclock.attribution import google_upload, meta_upload, upload
 from clickclock.attribution.export_files import client_name
 from clickclock.attribution.google_upload import ROWS_MAX as GOOGLE_MAX
-from clickclock.attribution.lake import CLICKS, CREDITS, ORDER_MONTH, UPLOADS, Lake
+from clickclock.attribution.lake import CLICKS, ORDER_MONTH, UPLOADS, Lake
 from clickclock.attribution.meta_upload import EVENTS_MAX as META_MAX
 from clickclock.attribution.outbox import Outbox
 from clickclock.attribution.policy import Policies
+from clickclock.attribution.result import Result
 from clickclock.attribution.upload import RULES, Credited, Fate, Kind, Memory, Network, Upload
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import Invalid
@@ -109,7 +111,7 @@ class Exporter:
             results = self._lake.results()
             if results:
                 exported.version = results[-1].version
-                self._export(wanted, results[-1].credits_version, exported)
+                self._export(wanted, results[-1], exported)
             return exported
 
     def _finish(self) -> list[str]:
@@ -124,7 +126,7 @@ class Exporter:
         self._outbox.publish(sorted(committed))
         return sorted(committed)
 
-    def _export(self, wanted: Wanted, credits_version: int | None, exported: Exported) -> None:
+    def _export(self, wanted: Wanted, result: Result, exported: Exported) -> None:
         ledger = self._lake.ledger(UPLOADS)
         number = (ledger.noted(NOTE) or 0) + 1
         told = {network: self._told(network, wanted.client_id) for network in wanted.networks}
@@ -133,7 +135,7 @@ class Exporter:
         export = _Export(wanted, max(self._clock.epoch_ms(), latest_ms + 1), f"{number:06}-{uuid.uuid4().hex[:8]}")
         for network in wanted.networks:
             memories = upload.by_client(told[network])
-            credited = upload.by_client(self._credited(export, network, credits_version))
+            credited = upload.by_client(self._credited(export, network, result))
             for client_id in sorted(memories.keys() | credited.keys()):
                 known = Memory(memories.get(client_id, ()))
                 made = upload.plan(credited.get(client_id, ()), known, RULES[network], export.now_ms)
@@ -169,14 +171,11 @@ class Exporter:
             for row in _chosen(batch, pc.field("network") == str(network))
         ]
 
-    def _credited(self, export: "_Export", network: Network, version: int | None) -> Iterator[Credited]:
+    def _credited(self, export: "_Export", network: Network, result: Result) -> Iterator[Credited]:
         """What the model gives the network's clicks, of all orders that the network can be told of."""
-        delta = self._lake.table(CREDITS, version)
-        credit, refund = f"{export.wanted.model}_credit", f"{export.wanted.model}_refund"
-        names = [each.name for each in delta.schema().fields] if delta is not None else []
-        if credit not in names:
-            models = ", ".join(name.removesuffix("_credit") for name in names if name.endswith("_credit"))
-            raise Invalid(f"The latest result has no model {export.wanted.model}; give one of {models}.")
+        model, models = export.wanted.model, sorted(chain(*self._lake.models(result)))
+        if model not in models:
+            raise Invalid(f"The latest result has no model {model}; give one of {', '.join(models)}.")
         since = _instant(export.now_ms - RULES[network].conversion_age_ms_max)
         # Months are those of the account's zone, which may be behind.
         month = f"{since - timedelta(days=1):%Y-%m}"
@@ -184,15 +183,15 @@ class Exporter:
         if export.wanted.client_id is not None:
             where &= pc.field("client_id") == export.wanted.client_id
         own = (pc.field("channel") == str(network)) & (pc.field("placed_at") >= since)
-        for batch in self._lake.scan(CREDITS, where, [*_CREDIT_COLUMNS, credit, refund], version):
-            for row in _chosen(batch, own):
+        for rows in self._lake.credits(result, where, _CREDIT_COLUMNS, [model]):
+            for row in rows.filter(own).to_pylist():
                 yield Credited(
                     row["client_id"],
                     row["order_id"],
                     row["click_id"],
                     _ms(row["placed_at"]),
                     _ms(row["click_at"]),
-                    row[credit] - row[refund],
+                    row[f"{model}_credit"] - row[f"{model}_refund"],
                     row["currency"],
                 )
 

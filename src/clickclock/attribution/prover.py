@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import reduce
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter, or_
 from typing import Any, Final
 
@@ -38,6 +38,7 @@ from clickclock.attribution.lake import (
     TOUCHES,
     UNCONVERTED,
     Lake,
+    credits_table,
 )
 from clickclock.attribution.models import Factory, JourneyModel, PathRow, by_channel, choose
 from clickclock.attribution.order import Order, fold
@@ -52,6 +53,7 @@ from clickclock.foundation.errors import NotFound
 
 KINDS: Final = tuple(NAMESPACES)
 PATH_SEPARATOR: Final = " > "
+_FACTS: Final = credits_table(()).whole.names
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Row = dict[str, Any]
@@ -183,8 +185,11 @@ class _Case:
         }
 
     def credits(self, order: Order) -> Iterator[Row]:
-        """What the version has stored for an order."""
-        return self._rows(CREDITS, self._mine & (pc.field("order_id") == order.order_id))
+        """What the version says of an order."""
+        where = self._mine & (pc.field("order_id") == order.order_id)
+        models = list(chain(*self._lake.models(self._result)))
+        for rows in self._lake.credits(self._result, where, _FACTS, models):
+            yield from rows.to_pylist()
 
     def _paths(self, month: str) -> Iterator[PathRow]:
         """The paths of a month, each with how often it converted and how often it did not."""

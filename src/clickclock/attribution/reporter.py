@@ -8,14 +8,18 @@ same question about the same version has the same answer, until other costs are 
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import chain
+from operator import and_
 from typing import IO, Any, Final
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clickclock.attribution.engines import Engine, Source, calendar, counted, span
+from clickclock.attribution.engines import Engine, Source, calendar, counted, learnt_schema, of_credits, span
 from clickclock.attribution.errors import EngineFailing
 from clickclock.attribution.lake import ADS, COSTS, CREDITS, IDENTITIES, TOUCHES, Lake, Table, credits_table
 from clickclock.attribution.policy import Policies, Policy
@@ -36,7 +40,6 @@ from clickclock.attribution.report import (
 )
 from clickclock.attribution.result import Result
 
-_CREDIT: Final = "_credit"
 _AMOUNT: Final = pa.decimal128(38, 4)
 """No currency has more digits."""
 _COUNTS: Final = ("clicks", "people", "orders", "revenue", "cost")
@@ -53,7 +56,7 @@ class Reporter:
     def report(self, asked: Asked) -> Report:
         """Answer. Raises `NoVersion`, `VersionGone`, `Malformed` if the version lacks a model, `TooManyRows`."""
         result = find(self._lake.results(), asked.version)
-        models = asked.choose(self._models(result))
+        models = asked.choose(sorted(chain(*self._lake.models(result))))
         try:
             rows, notes = arrange(asked, models, self._counted(asked, models, result))
         except EngineFailing:
@@ -68,12 +71,6 @@ class Reporter:
             notes=notes,
         )
 
-    def _models(self, result: Result) -> list[str]:
-        """The models of a version, as its credits have them."""
-        delta = self._lake.table(CREDITS, result.credits_version)
-        names = [] if delta is None else [field.name for field in delta.schema().fields]
-        return [name.removesuffix(_CREDIT) for name in names if name.endswith(_CREDIT)]
-
     def _check(self, result: Result) -> None:
         """See whether all files of a version are still there. Raises `VersionGone`."""
         for table in (CREDITS, TOUCHES.name, ADS.name, IDENTITIES.name):
@@ -84,9 +81,14 @@ class Reporter:
     def _counted(
         self, asked: Asked, models: tuple[str, ...], result: Result
     ) -> Iterator[tuple[Key, str | None, Counted]]:
-        tables = self._tables(asked, models, result)
+        stored, _ = self._lake.models(result)
+        own, learnt = ([model for model in models if (model in stored) is is_stored] for is_stored in (True, False))
+        tables = self._tables(asked, own, result)
+        if learnt:
+            tables["learnt"] = self._learnt(asked, learnt, result)
         count = 0
-        for batch in self._engine.query(counted(asked, models), tables):
+        wanted = counted(asked, own, learnt, is_revised=self._lake.is_revised(result))
+        for batch in self._engine.query(wanted, tables):
             count += batch.num_rows
             if count > ROWS_MAX:
                 sentence = f"The report has more than {ROWS_MAX:,} rows; ask for fewer dimensions, days or one client."
@@ -94,7 +96,22 @@ class Reporter:
             for row in batch.to_pylist():
                 yield tuple(row[each] for each in asked.groups), row["currency"], _read(row, models)
 
-    def _tables(self, asked: Asked, models: tuple[str, ...], result: Result) -> dict[str, Source]:
+    def _learnt(self, asked: Asked, models: list[str], result: Result) -> pa.Table:
+        """What models that learn give, summed by what is asked for: they say it anew for every row."""
+        schema = learnt_schema(asked, models)
+        names = {str(each): of_credits(each) for each in asked.groups} | {"currency": "currency"}
+        made = schema.names[len(names) :]
+        channel = pc.field("channel") == asked.channel if asked.channel is not None else pc.scalar(value=True)
+        sums = [schema.empty_table()]
+        for rows in self._lake.credits(result, _of_orders(asked), sorted({*names.values(), "channel"}), models):
+            mine = rows.filter(channel)
+            # A sum of nothing is 0, and not nothing: there are orders.
+            columns = [mine[each] for each in names.values()] + [pc.fill_null(mine[each], 0) for each in made]
+            summed = pa.table(columns, schema=schema).group_by(list(names)).aggregate([(each, "sum") for each in made])
+            sums.append(summed.rename_columns(schema.names))
+        return pa.concat_tables(sums)
+
+    def _tables(self, asked: Asked, models: Sequence[str], result: Result) -> dict[str, Source]:
         tables = {CREDITS: self._source(credits_table(models), result.credits_version)}
         if asked.has_costs:
             tables[COSTS.name] = self._source(COSTS, None)
@@ -107,7 +124,18 @@ class Reporter:
         return tables
 
     def _source(self, table: Table, version: int | None) -> Source:
-        return self._lake.uris(table.name, version) or table.whole.empty_table()
+        return self._lake.uris(table.name, version) or table.stored.empty_table()
+
+
+def _of_orders(asked: Asked) -> pc.Expression | None:
+    """Which orders are asked for, by what is the same on all rows of one."""
+    said = {"client_id": asked.client_id, "seller_id": asked.seller_id, "currency": asked.currency}
+    where = [pc.field(name) == value for name, value in said.items() if value is not None]
+    if asked.since is not None:
+        where.append(pc.field("order_day") >= asked.since)
+    if asked.until is not None:
+        where.append(pc.field("order_day") <= asked.until)
+    return reduce(and_, where) if where else None
 
 
 def policies_of(result: Result) -> Policies:

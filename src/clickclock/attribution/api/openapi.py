@@ -335,7 +335,7 @@ def _standing_schema() -> Schema:
 
 
 def _version_schema() -> Schema:
-    tables = ("clicks", "orders", "touches", "credits", "identities", "unconverted", "ads")
+    tables = ("clicks", "orders", "touches", "credits", "identities", "unconverted", "ads", "fitted")
     return _object(
         "What one run made.",
         version=_field("integer", "Counts from 1."),

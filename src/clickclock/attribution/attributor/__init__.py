@@ -21,13 +21,14 @@ from typing import Any
 
 import msgspec
 
+from clickclock.attribution.attributor.drafting import weighing
 from clickclock.attribution.attributor.full import Outcome, run_fully
 from clickclock.attribution.attributor.intake import take_in
 from clickclock.attribution.attributor.partial import run_partially
 from clickclock.attribution.attributor.world import World, behold
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.errors import VersionGone
-from clickclock.attribution.lake import ORDERS, TOUCHES, Lake
+from clickclock.attribution.lake import CREDITS, ORDERS, TOUCHES, Lake, credits_table
 from clickclock.attribution.models import BUILT_IN, Factory, choose
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.result import Kind, Result
@@ -115,7 +116,9 @@ class Attributor:
         why = "It was asked for." if full else _why_full(before, draft)
         if before is not None and not why:
             try:
-                if not self._is_changed(before):
+                if not self._is_laid_out(before):
+                    why = "The table of credits has other columns now."
+                elif not self._is_changed(before):
                     return Ran(before, is_new=False)
             except VersionGone as gone:
                 why = f"What changed since version {before.version} is not known any more: {gone}"
@@ -133,6 +136,12 @@ class Attributor:
         # Not before: with a short history, this deletes what the version before consists of.
         self._lake.tidy_derived(history_hours=self._history_hours)
         return Ran(result, is_new=True)
+
+    def _is_laid_out(self, before: Result) -> bool:
+        """Whether the credits of a version have the columns of today. Raises `VersionGone`."""
+        delta = self._lake.table(CREDITS, before.credits_version)
+        wanted = credits_table(list(weighing(self._models))).stored.names
+        return delta is not None and {field.name for field in delta.schema().fields} == set(wanted)
 
     def _is_changed(self, before: Result) -> bool:
         """Whether clicks or orders have come, or gone, since a version. Raises `VersionGone`."""
@@ -165,6 +174,7 @@ def _finished(draft: Result, world: World, outcome: Outcome, why: str, seconds: 
         credits_version=outcome.credits_version,
         identities_version=outcome.identities_version,
         unconverted_version=outcome.unconverted_version,
+        fitted_version=outcome.fitted_version,
         orders=outcome.orders,
         credited=outcome.credited,
         touchpoints=outcome.touchpoints,

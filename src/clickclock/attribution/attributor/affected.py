@@ -29,12 +29,27 @@ from clickclock.attribution.attributor.world import World
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.identity import Persons
 from clickclock.attribution.journey import Reason
-from clickclock.attribution.lake import CREDITS, IDENTITIES, ORDERS, TOUCHES, Changes, Lake, Table
+from clickclock.attribution.lake import (
+    CREDITS,
+    IDENTITIES,
+    ORDERS,
+    TOUCHES,
+    Changes,
+    Lake,
+    Sums,
+    Table,
+    Words,
+    differing,
+)
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.result import Result
 
 Numbers = NDArray[np.int64]
+BUSY_CLICKS: Final = 48
+"""New ones, of a person; most often these are a day's."""
 _NONE: Final = np.empty(0, np.int64)
+_SAID: Final = (*KEY, "placed_ms", "amount_minor", "refunded_minor", "currency", "status", "seller_id")
+"""What an order says of itself in its rows of credits."""
 _TOUCHED: Final = (*KINDS, "id", "received_us", "time_ms", "ad", "click_id", "parameters", "network")
 
 
@@ -43,6 +58,8 @@ class Affected:
     """What has to be looked at again."""
 
     since: Since
+    amended: Words
+    """Orders that are new, gone, or of which something else is said than before, as `keys_of` numbers them."""
     nobodys: Numbers
     """Orders, by number, that have no person and are new, amended, or had one."""
     gone: pa.Table
@@ -65,11 +82,13 @@ def find_affected(lake: Lake, engine: Engine, world: World, before: Result) -> A
     clicked = [_of_clicks(world, touches) for touches in (new, concerned)]
     without = _without_click(lake, before)
     whole += [np.intersect1d(moments.person, without) for moments in clicked]
+    whole.append(_busy(clicked[0]))
     moments = together([*clicked, *_of_orders(world, amended, then)])
     return Affected(
         since=since_of(
             moments, np.unique(np.concatenate(whole)), world.who, world.orders.table["placed_ms"].to_numpy()
         ),
+        amended=amended.keys,
         nobodys=_nobodys(world, amended, then),
         gone=amended.gone,
         months=amended.months,
@@ -124,6 +143,12 @@ def _of_clicks(world: World, touches: pa.Table) -> Moments:
     return moments_of(who.person[who.is_known], at_ms, client, ads.clients, world.policies)
 
 
+def _busy(moments: Moments) -> Numbers:
+    """Who clicked so often that there is hardly a quiet time before: to find that out by a walk costs a second one."""
+    person, clicks = np.unique(moments.person, return_counts=True)
+    return person[clicks >= BUSY_CLICKS]
+
+
 # --- orders ---
 
 
@@ -136,6 +161,8 @@ class _Amended:
     gone: pa.Table
     months: frozenset[str]
     """Those of both."""
+    keys: Words
+    """Of those of both that do not say the same then and now."""
 
 
 def _amended(lake: Lake, world: World, before: Result) -> _Amended:
@@ -152,7 +179,10 @@ def _amended(lake: Lake, world: World, before: Result) -> _Amended:
         _placed(then.table, then.table["placed_ms"].to_numpy(), world.policies).month, world.facts.month[now]
     )
     names = frozenset(months.name(each) for each in np.unique(month).tolist())
-    return _Amended(now, then, gone.select(KEY), names)
+    sums = Sums(), Sums()
+    for each, said in zip(sums, (then.table, orders.take(pa.array(now))), strict=True):
+        each.add(said.select(_SAID))
+    return _Amended(now, then, gone.select(KEY), names, differing(*sums))
 
 
 def _of_orders(world: World, amended: _Amended, then: Persons) -> Iterator[Moments]:

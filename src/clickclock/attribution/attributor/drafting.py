@@ -1,46 +1,32 @@
-"""Drafts: the rows of credits and of unconverted paths that a run has found, on their way into the lake.
+"""Drafts: what a walk has found, as rows on their way into the lake.
 
-Never commits. Invariant: a row that is kept from the version before changes only where a model that learns has learnt
-something else.
+Never commits. Invariant: rows have the columns of those models alone whose credits follow from one journey.
 
->>> batch = pa.record_batch({"place": [1, 2, 1, 0]})
->>> [rows["place"].to_pylist() for rows in whole_orders([batch, batch], rows_min=3)]
-[[1, 2, 1], [0, 1, 2, 1], [0]]
+>>> from clickclock.attribution.models import choose
+>>> list(weighing({"markov": choose("markov", {}), "last": choose("last", {})}))
+['last']
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 
 from clickclock.attribution import months
-from clickclock.attribution.attributor.crediting import LEARNT_FROM, Crediting, Group
 from clickclock.attribution.attributor.walker import PATH
 from clickclock.attribution.attributor.world import World
-from clickclock.attribution.lake import UNCONVERTED
-
-ROWS_AT_ONCE: Final = 2**18
-
-Nulls = dict[Group, Counter[str]]
-Rows = Callable[[Sequence[str] | None], Iterable[pa.Table]]
-"""Rows of whole orders: those columns alone, or all. Asked twice, they are the same."""
+from clickclock.attribution.lake import UNCONVERTED, credited
+from clickclock.attribution.models import JourneyModel, Model
 
 
-def credited(
-    crediting: Crediting, fresh: Rows, kept: Rows, nulls: Mapping[Group, Counter[str]]
-) -> Iterator[tuple[pa.Table, pa.Table | None]]:
-    """All rows with their credits; of those that are kept also the row as it was."""
-    if crediting.learners:
-        for rows in (fresh, kept):
-            for some in rows(LEARNT_FROM):
-                crediting.learn(some)
-        crediting.fit(nulls)
-    for some in fresh(None):
-        yield crediting.credit(some), None
-    for some in kept(None):
-        yield crediting.credit(some, crediting.learners), some
+def weighing(models: Mapping[str, Model]) -> dict[str, JourneyModel]:
+    """The models that weigh one journey at a time, and so have columns in the table of credits."""
+    return {name: model for name, model in models.items() if isinstance(model, JourneyModel)}
+
+
+def weighed(rows: pa.Table, world: World) -> pa.Table:
+    """Rows of whole orders with the columns of those models."""
+    return credited(rows, weighing(world.models), {})
 
 
 def split_found(found: pa.RecordBatch, world: World) -> tuple[pa.RecordBatch, pa.Table]:
@@ -52,30 +38,3 @@ def split_found(found: pa.RecordBatch, world: World) -> tuple[pa.RecordBatch, pa
     named = pa.array([months.name(each) for each in month.tolist()], pa.string())
     columns = [client.take(paths["client"]), paths["person"], paths["path"], named.take(pa.array(place))]
     return found.filter(pa.array(number >= 0)), pa.table(columns, schema=UNCONVERTED.whole)
-
-
-def count_paths(paths: pa.Table, nulls: Nulls) -> None:
-    """Count how often each path was followed by no order."""
-    by = ["client_id", "month", "path"]
-    for row in paths.group_by(by).aggregate([([], "count_all")]).to_pylist():
-        nulls[row["client_id"], row["month"]][row["path"]] += row["count_all"]
-
-
-def no_nulls() -> Nulls:
-    """Nothing counted yet."""
-    return defaultdict(Counter)
-
-
-def whole_orders(batches: Iterable[pa.RecordBatch], rows_min: int = ROWS_AT_ONCE) -> Iterator[pa.Table]:
-    """Rows of a table of credits, in which an order's are together, cut where an order begins."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(each.num_rows for each in waiting) < rows_min:
-            continue
-        rows = pa.Table.from_batches(waiting)
-        last = int(np.flatnonzero(rows["place"].to_numpy() <= 1)[-1])
-        yield rows.slice(0, last)
-        waiting = rows.slice(last).combine_chunks().to_batches()
-    if waiting:
-        yield pa.Table.from_batches(waiting)

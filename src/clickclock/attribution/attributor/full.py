@@ -6,26 +6,22 @@ Never publishes: what it wrote is seen by nobody until a result names it. Invari
 """
 
 import uuid
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from clickclock.attribution.attributor import people
-from clickclock.attribution.attributor.blocks import ROWS, Blocks, nobodys
-from clickclock.attribution.attributor.crediting import Crediting
-from clickclock.attribution.attributor.drafting import count_paths, credited, no_nulls, split_found
+from clickclock.attribution.attributor.blocks import Blocks, nobodys
+from clickclock.attribution.attributor.drafting import split_found, weighed, weighing
+from clickclock.attribution.attributor.learning import Learning, Nulls
+from clickclock.attribution.attributor.target import NOTE
 from clickclock.attribution.attributor.world import World
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.errors import VersionGone
-from clickclock.attribution.lake import CREDITS, IDENTITIES, UNCONVERTED, Lake, Sums, credits_table, different
+from clickclock.attribution.lake import CREDITS, FITTED, IDENTITIES, UNCONVERTED, Lake, Sums, credits_table, different
 from clickclock.attribution.result import Result
-
-NOTE: Final = "result"
-"""Notes in the tables for which result version they were written: of two runs at once, one is refused."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +31,7 @@ class Outcome:
     credits_version: int | None
     identities_version: int | None
     unconverted_version: int | None
+    fitted_version: int | None
     orders: int
     credited: int
     touchpoints: int
@@ -46,9 +43,11 @@ def run_fully(
 ) -> Outcome:
     """Write the credits of all orders, for the result version `number`. Raises `RunOvertaken`, `LakeUnreachable`."""
     name, notes = f"part-{uuid.uuid4().hex}", {NOTE: number}
-    ledgers = [lake.ledger(table) for table in (credits_table(list(world.models)), IDENTITIES, UNCONVERTED)]
-    parts, identities, unconverted = (ledger.parts(name, now_ms) for ledger in ledgers)
-    crediting, nulls = Crediting(world.models), no_nulls()
+    tables = (credits_table(list(weighing(world.models))), IDENTITIES, UNCONVERTED, FITTED)
+    ledgers = [lake.ledger(table) for table in tables]
+    every = [ledger.parts(name, now_ms, number) for ledger in ledgers]
+    parts, identities, unconverted, fitted = every
+    learning, nulls = Learning(world.models), Nulls()
     credited_orders = touchpoints = 0
     sums = Sums()
     with Blocks(scratch) as blocks:
@@ -58,30 +57,35 @@ def run_fully(
             journeys, paths = split_found(found, world)
             blocks.add(journeys)
             unconverted.write(paths)
-            if crediting.learners:
-                count_paths(paths, nulls)
+            if learning.models:
+                nulls.add(paths)
         blocks.add(nobodys(np.flatnonzero(~world.who.is_known)))
-
-        def fresh(names: Sequence[str] | None) -> Iterator[pa.Table]:
-            for found in blocks:
-                yield world.facts.rows(found, ROWS.names if names is None else names)
-
-        for rows, _ in credited(crediting, fresh, lambda _: (), nulls):
+        for block in blocks:
+            rows = weighed(world.facts.rows(block), world)
             parts.write(rows)
+            learning.show(rows)
             place = rows["place"].to_numpy()
             credited_orders += int(np.count_nonzero(place == 1))
             touchpoints += int(np.count_nonzero(place))
             if before is not None:
                 sums.add(rows)
+    fitted.write(learning.fit(nulls))
     identities.write(people.table_of(world.persons))
     orders = world.orders.table.num_rows
     changed = orders if before is None else _changed(lake, before, sums, orders)
-    credits_version, identities_version, unconverted_version = (
+    credits_version, identities_version, unconverted_version, fitted_version = (
         ledger.commit(each.close(), now_ms, instead_of=None, notes=notes)
-        for ledger, each in zip(ledgers, (parts, identities, unconverted), strict=True)
+        for ledger, each in zip(ledgers, every, strict=True)
     )
     return Outcome(
-        credits_version, identities_version, unconverted_version, orders, credited_orders, touchpoints, changed
+        credits_version,
+        identities_version,
+        unconverted_version,
+        fitted_version,
+        orders,
+        credited_orders,
+        touchpoints,
+        changed,
     )
 
 

@@ -17,15 +17,13 @@ import pyarrow.compute as pc
 
 from clickclock.attribution.attributor.people import KINDS
 from clickclock.attribution.attributor.world import World
-from clickclock.attribution.engines import Engine, unbound
+from clickclock.attribution.engines import AHEAD_MS, Engine, unbound
 from clickclock.attribution.lake import TOUCHES, Lake
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.traffic import FLOOD_MS
 
 SEEN: Final = (*KINDS, "ad", "time_ms")
 """What is told of a neighbour."""
-AHEAD_MS: Final = 6 * 60_000
-"""A click may be dated five minutes after it was received."""
 
 _NUMBER: Final = pa.int64()
 _IDS: Final = pa.schema([("click_id", _NUMBER), ("first_ms", _NUMBER)])

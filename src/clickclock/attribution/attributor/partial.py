@@ -1,16 +1,15 @@
-"""An incremental run: those who could have changed are looked at, and the months in which something did are made anew.
+"""An incremental run: those who could have changed are looked at, and what changed is written beside what did not.
 
-Never publishes. Invariant: what it writes, with what it leaves, is what a full run would write. A month is written anew
-if the journey of one of its orders changed, or if a model learns from a path that changed; the rows of all its other
-orders are taken over from the version before, and only models that learn are asked again.
+Never publishes. Invariant: what it writes, with what stands, is what a full run would write. Rows that changed are
+retracted and written anew; a month of which much has been retracted is written anew as a whole, so that readers have
+little to pass over. Models learn again from the months in which a path may have changed.
 
 >>> run_partially(lake, engine, world, Path("/tmp"), now_ms, 2, result)   # doctest: +SKIP
 """
 
-import uuid
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -19,39 +18,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from clickclock.attribution import months
 from clickclock.attribution.attributor import people
 from clickclock.attribution.attributor.affected import Affected, find_affected
 from clickclock.attribution.attributor.blocks import ROWS, Blocks, nobodys
-from clickclock.attribution.attributor.crediting import Crediting
-from clickclock.attribution.attributor.drafting import (
-    Nulls,
-    count_paths,
-    credited,
-    no_nulls,
-    split_found,
-    whole_orders,
-)
-from clickclock.attribution.attributor.full import NOTE, Outcome
+from clickclock.attribution.attributor.drafting import split_found, weighed, weighing
+from clickclock.attribution.attributor.full import Outcome
 from clickclock.attribution.attributor.keys import KEY, Keys
-from clickclock.attribution.attributor.walker import UNCERTAIN, Since
+from clickclock.attribution.attributor.learning import Learning
+from clickclock.attribution.attributor.paths import Paths
+from clickclock.attribution.attributor.target import Target, but, crowded
+from clickclock.attribution.attributor.walker import UNCERTAIN
 from clickclock.attribution.attributor.world import World
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.lake import (
-    COLUMNS_OF_MODEL,
     CREDITS,
+    FITTED,
     IDENTITIES,
     ORDER_MONTH,
     UNCONVERTED,
     Lake,
     Sums,
-    Table,
     credits_table,
-    different,
+    differing,
+    keys_of,
+    whole_orders,
 )
 from clickclock.attribution.result import Result
 
-MONTH: Final = "month"
+COMPARED: Final = (*KEY, ORDER_MONTH, "person", "reason", "place", "click_id", "channel")
+"""The columns of credits by which an order is seen to have changed, unless it was amended: others follow from these."""
 
 
 def run_partially(
@@ -62,22 +57,28 @@ def run_partially(
     Raises `VersionGone` if that is not known any more, `RunOvertaken`, `LakeUnreachable`.
     """
     affected = find_affected(lake, engine, world, before)
-    target = _Target(lake, now_ms, number)
+    target = Target(lake, now_ms, number)
     with Blocks(scratch) as blocks:
-        paths = _Paths(lake, before, affected.since, _walk(engine, world, affected, blocks))
+        fresh = _walk(engine, world, affected, blocks)
         journeys = _Journeys(lake, before, world, affected, blocks)
-        written = journeys.write(target, paths)
-    identities_version = before.identities_version
+        paths = Paths(lake, before.unconverted_version, affected.since, fresh, journeys.months)
+        journeys.compare(journeys.months | (paths.changed if journeys.learning.models else set()))
+        credits_version = journeys.write(target)
+        fitted_version = journeys.learn(target, paths)
+    identities_version, unconverted_version = before.identities_version, before.unconverted_version
     if not people.is_same(affected.persons_then, world.persons):
-        identities_version = target.write(IDENTITIES, [people.table_of(world.persons)], None, None)
+        identities_version = target.replace(IDENTITIES, people.table_of(world.persons))
+    if paths.changed:
+        unconverted_version = paths.write(target)
     return Outcome(
-        credits_version=written.version,
-        identities_version=identities_version,
-        unconverted_version=paths.write(target),
+        credits_version,
+        identities_version,
+        unconverted_version,
+        fitted_version,
         orders=world.orders.table.num_rows,
-        credited=before.credited + written.credited,
-        touchpoints=before.touchpoints + written.touchpoints,
-        changed=written.changed,
+        credited=before.credited + journeys.credited,
+        touchpoints=before.touchpoints + journeys.touchpoints,
+        changed=len(journeys.changed),
     )
 
 
@@ -106,200 +107,94 @@ def _walk(engine: Engine, world: World, affected: Affected, blocks: Blocks) -> p
     return pa.concat_tables(paths)
 
 
-@dataclass(frozen=True)
-class _Target:
-    """Where a run writes."""
-
-    lake: Lake
-    now_ms: int
-    number: int
-
-    def write(
-        self, table: Table, rows: "Iterator[pa.Table] | list[pa.Table]", instead_of: set[str] | None, base: int | None
-    ) -> int:
-        """Replace partitions, or all, by these rows; what a run wrote that died after version `base` is undone."""
-        ledger = self.lake.ledger(table)
-        if base is not None:
-            ledger.restore(base)
-        parts = ledger.parts(f"part-{uuid.uuid4().hex}", self.now_ms)
-        for some in rows:
-            parts.write(some)
-        return ledger.commit(parts.close(), self.now_ms, instead_of=instead_of, notes={NOTE: self.number})
-
-
-class _Paths:
-    """Paths without an order: those of the version before, and those found now."""
-
-    def __init__(self, lake: Lake, before: Result, since: Since, fresh: pa.Table) -> None:
-        self._lake = lake
-        self._version = before.unconverted_version
-        self._since = since
-        self._fresh = fresh
-        dropped = [rows.filter(pa.array(~is_kept)) for rows, is_kept in self._then(None)]
-        self.changed = _months_that_differ(pa.concat_tables([UNCONVERTED.whole.empty_table(), *dropped]), fresh)
-
-    def nulls(self, wanted: set[str]) -> Nulls:
-        """How often each path of some months was followed by no order."""
-        nulls = no_nulls()
-        for rows in self._now(wanted):
-            count_paths(rows, nulls)
-        return nulls
-
-    def write(self, target: _Target) -> int | None:
-        """Write the months that changed. Returns the version."""
-        if not self.changed:
-            return self._version
-        return target.write(UNCONVERTED, self._now(self.changed), self.changed, self._version)
-
-    def _now(self, wanted: set[str]) -> Iterator[pa.Table]:
-        yield _only(self._fresh, MONTH, wanted)
-        for rows, is_kept in self._then(wanted):
-            yield rows.filter(pa.array(is_kept))
-
-    def _then(self, wanted: set[str] | None) -> Iterator[tuple[pa.Table, NDArray[np.bool_]]]:
-        """The rows of the version before, and which of them stay."""
-        if not len(self._since.person):
-            first = None
-        elif (month := int(self._since.month.min())) >= 0:
-            first = months.name(month)
-        else:
-            first = ""
-        where = pc.field(MONTH).isin(_names(wanted)) if wanted is not None else pc.field(MONTH) >= (first or "")
-        if first is None and wanted is None:
-            return
-        for batch in self._lake.scan(UNCONVERTED.name, where, UNCONVERTED.whole.names, self._version):
-            rows = pa.Table.from_batches([batch]).cast(UNCONVERTED.whole)
-            yield rows, ~self._is_renewed(rows)
-
-    def _is_renewed(self, rows: pa.Table) -> NDArray[np.bool_]:
-        persons, person = self._since.person, rows["person"].to_numpy()
-        if not len(persons):
-            return np.zeros(len(person), np.bool_)
-        at = np.minimum(np.searchsorted(persons, person), len(persons) - 1)
-        encoded = rows[MONTH].combine_chunks().dictionary_encode()
-        numbers = np.array([months.number(name) for name in encoded.dictionary.to_pylist()], np.int64)
-        month = numbers[encoded.indices.to_numpy()]
-        renewed: NDArray[np.bool_] = (persons[at] == person) & (month >= self._since.month[at])
-        return renewed
-
-
-@dataclass
-class _Written:
-    """What was written of credits; the numbers say how much more there is than before."""
-
-    version: int | None
-    credited: int = 0
-    touchpoints: int = 0
-    changed: int = 0
-
-    def count(self, rows: pa.Table, sign: int) -> None:
-        place = rows["place"].to_numpy()
-        self.credited += sign * int(np.count_nonzero(place == 1))
-        self.touchpoints += sign * int(np.count_nonzero(place))
-
-
 class _Journeys:
-    """Credits: of orders that were looked at again, and of the others in their months."""
+    """Credits: of orders that were looked at again, and what stands of the others in their months."""
 
     def __init__(self, lake: Lake, before: Result, world: World, affected: Affected, blocks: Blocks) -> None:
         self._lake = lake
         self._before = before
         self._world = world
         self._blocks = blocks
-        self._crediting = Crediting(world.models)
-        self._table = credits_table(list(world.models))
-        renewed = [affected.gone, *(rows.select(KEY) for rows in self._fresh((*KEY, "place")) if rows.num_rows)]
-        self._renewed = Keys(pa.concat_tables(renewed))
-        self._amended = affected.months
+        self._table = credits_table(list(weighing(world.models)))
+        self.learning = Learning(world.models)
+        keys = list(self._fresh((*KEY, ORDER_MONTH, "place")))
+        self._amended = affected.amended
+        self._renewed = Keys(pa.concat_tables([affected.gone, *(rows.select(KEY) for rows in keys)]))
+        self.months = affected.months.union(*(rows[ORDER_MONTH].unique().to_pylist() for rows in keys))
+        """In which an order may have changed."""
+        self.credited = self.touchpoints = 0
+        """How many more there are than before."""
+        self.changed = np.empty(0, np.uint64)
+        """The orders that have other rows than before, by the numbers that `keys_of` gives them; sorted."""
+        self._gone: list[pa.Table] = []
+        self._standing: Counter[str] = Counter()
+        """How many rows of each month stand, as they are in files."""
 
-    def write(self, target: _Target, paths: _Paths) -> _Written:
-        """Write the months anew in which something changed."""
-        written = _Written(self._before.credits_version)
-        learners = self._crediting.learners
-        wanted = self._wanted(paths.changed if learners else set())
-        if not wanted:
-            return written
+    def compare(self, wanted: Iterable[str]) -> None:
+        """See which orders have changed, and show all journeys of these months to models that learn."""
         then, now = Sums(), Sums()
+        old: list[pa.Table] = []
+        self._wanted = frozenset(wanted)
+        for rows in self._then(self._wanted, COMPARED):
+            is_renewed = pa.array(self._renewed.among(rows))
+            old.append(rows.filter(is_renewed))
+            then.add(old[-1])
+            self._count(old[-1], -1)
+            self.learning.show(rows.filter(pc.invert(is_renewed)))
+            for month in rows[ORDER_MONTH].unique().to_pylist():
+                self._standing[month] += _only(rows, month).num_rows
+        for rows in self._fresh(COMPARED):
+            now.add(rows)
+            self._count(rows, 1)
+            self.learning.show(rows)
+        self.changed = np.union1d(differing(then, now), self._amended)
+        self._gone = [self._changed(rows) for rows in old]
 
-        def rows() -> Iterator[pa.Table]:
-            for some, was in credited(
-                self._crediting,
-                lambda names: (_only(each, ORDER_MONTH, wanted) for each in self._fresh(names)),
-                lambda names: self._kept(wanted, names, then, written),
-                paths.nulls(wanted) if learners else no_nulls(),
-            ):
-                if was is None:
-                    now.add(some)
-                    written.count(some, 1)
-                else:
-                    written.changed += _learnt_anew(was, some, learners)
-                yield some
+    def write(self, target: Target) -> int | None:
+        """Write the rows of orders that changed, and retract those that they had. Returns the version."""
+        version = self._before.credits_version
+        if not len(self.changed):
+            return version
+        gone = Counter(chain.from_iterable(rows[ORDER_MONTH].to_pylist() for rows in self._gone))
+        anew = crowded(self._lake.stored(CREDITS, version or 0), self._standing, gone)
+        fresh = (weighed(self._changed(rows), self._world) for rows in self._fresh(ROWS.names))
+        kept = (
+            (rows.filter(pa.array(~self._is_changed(rows))) for rows in self._then(anew, self._table.whole.names))
+            if anew
+            else ()
+        )
+        retracted = (but(rows.filter(pc.less_equal(rows["place"], 1)), ORDER_MONTH, anew) for rows in self._gone)
+        return target.revise(self._table, version, chain(kept, fresh), retracted, anew)
 
-        written.version = target.write(self._table, rows(), wanted, self._before.credits_version)
-        written.changed += different(then, now)
-        return written
+    def learn(self, target: Target, paths: Paths) -> int | None:
+        """Write what models have learnt: anew of the months that were compared, and of others as it was."""
+        version = self._before.fitted_version
+        if not self.learning.models or not self._wanted:
+            return version
+        batches = self._lake.scan(FITTED.name, version=version)
+        stays = pa.Table.from_batches((batch.cast(FITTED.whole) for batch in batches), FITTED.whole)
+        stays = stays.filter(pc.invert(pc.is_in(stays[ORDER_MONTH], pa.array(self._wanted, pa.string()))))
+        return target.replace(FITTED, pa.concat_tables([stays, self.learning.fit(paths.nulls)]))
 
-    def _wanted(self, learnt: set[str]) -> set[str]:
-        """The months in which an order was amended, a journey changed, or a model learns something else."""
-        stored = self._lake.stored(CREDITS, self._before.credits_version or 0)
-        fresh: dict[str, Sums] = defaultdict(Sums)
-        for rows in self._fresh(None):
-            _add_by_month(rows, fresh)
-        there = {file.partition for file in stored if file.partition is not None} | fresh.keys()
-        wanted = (learnt | self._amended) & there
-        then: dict[str, Sums] = defaultdict(Sums)
-        where = pc.field(ORDER_MONTH).isin(_names(fresh.keys() - wanted))
-        where &= pc.field("order_id").isin(self._renewed.order_ids)
-        for batch in self._lake.scan(CREDITS, where, list(ROWS.names), self._before.credits_version):
-            rows = pa.Table.from_batches([batch])
-            _add_by_month(rows.filter(pa.array(self._renewed.among(rows))), then)
-        return wanted | {month for month in fresh.keys() - wanted if different(then[month], fresh[month])}
-
-    def _fresh(self, names: Sequence[str] | None) -> Iterator[pa.Table]:
+    def _fresh(self, names: Sequence[str]) -> Iterator[pa.Table]:
         for found in self._blocks:
-            yield self._world.facts.rows(found, ROWS.names if names is None else names)
+            yield self._world.facts.rows(found, names)
 
-    def _kept(self, wanted: set[str], names: Sequence[str] | None, then: Sums, written: _Written) -> Iterator[pa.Table]:
-        """Rows of the version before, of orders that were not looked at again; in full, the others are counted."""
-        columns = self._table.whole.names if names is None else list(dict.fromkeys([*names, "order_id"]))
-        where = pc.field(ORDER_MONTH).isin(_names(wanted))
-        for rows in whole_orders(self._lake.scan(CREDITS, where, columns, self._before.credits_version)):
-            is_renewed = self._renewed.among(rows)
-            if names is None:
-                renewed = rows.filter(pa.array(is_renewed))
-                then.add(renewed)
-                written.count(renewed, -1)
-            yield rows.filter(pa.array(~is_renewed)).select(names or self._table.whole.names)
+    def _then(self, wanted: Iterable[str], columns: Sequence[str]) -> Iterator[pa.Table]:
+        where = pc.field(ORDER_MONTH).isin(pa.array(sorted(wanted), pa.string()))
+        return whole_orders(self._lake.scan(CREDITS, where, list(columns), self._before.credits_version))
 
+    def _is_changed(self, rows: pa.Table) -> NDArray[np.bool_]:
+        return np.isin(keys_of(rows), self.changed)
 
-def _add_by_month(rows: pa.Table, sums: dict[str, Sums]) -> None:
-    for month in rows[ORDER_MONTH].unique().to_pylist():
-        sums[month].add(_only(rows, ORDER_MONTH, {month}).cast(ROWS))
+    def _changed(self, rows: pa.Table) -> pa.Table:
+        return rows.filter(pa.array(self._is_changed(rows)))
+
+    def _count(self, rows: pa.Table, sign: int) -> None:
+        place = rows["place"].to_numpy()
+        self.credited += sign * int(np.count_nonzero(place == 1))
+        self.touchpoints += sign * int(np.count_nonzero(place))
 
 
-def _only(rows: pa.Table, column: str, values: set[str]) -> pa.Table:
-    return rows.filter(pc.is_in(rows[column], _names(values)))
-
-
-def _months_that_differ(then: pa.Table, now: pa.Table) -> set[str]:
-    """The months in which two tables of paths have other rows."""
-    by = ["client_id", "person", "path", MONTH]
-    signs = pa.array(np.append(np.full(then.num_rows, -1), np.ones(now.num_rows, np.int64)))
-    rows = pa.concat_tables([then, now]).append_column("sign", signs)
-    sums = rows.group_by(by).aggregate([("sign", "sum")])
-    differing: set[str] = set(sums.filter(pc.not_equal(sums["sign_sum"], 0))[MONTH].unique().to_pylist())
-    return differing
-
-
-def _names(values: Iterable[str]) -> pa.Array:
-    return pa.array(sorted(values), pa.string())
-
-
-def _learnt_anew(was: pa.Table, rows: pa.Table, learners: frozenset[str]) -> int:
-    """Of how many orders a model that learns says something else than before."""
-    is_other = np.zeros(rows.num_rows, np.bool_)
-    for name in (f"{learner}_{kind}" for learner in learners for kind in COLUMNS_OF_MODEL):
-        # A null is that of an order without touchpoints, then and now.
-        is_other |= pc.fill_null(was[name], 0).to_numpy() != pc.fill_null(rows[name], 0).to_numpy()
-    order = np.cumsum(rows["place"].to_numpy() <= 1)
-    return len(np.unique(order[is_other]))
+def _only(rows: pa.Table, month: str) -> pa.Table:
+    return rows.filter(pc.equal(rows[ORDER_MONTH], month))

@@ -19,10 +19,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from clickclock.attribution.engines.columns import unbound
-from clickclock.attribution.engines.reports import calendar, counted, span
+from clickclock.attribution.engines.reports import calendar, counted, learnt_schema, of_credits, span
 from clickclock.attribution.policy import Policies
 
 __all__ = [
+    "AHEAD_MS",
     "CHANGED",
     "ORDERS",
     "PERSONS",
@@ -33,6 +34,8 @@ __all__ = [
     "Source",
     "calendar",
     "counted",
+    "learnt_schema",
+    "of_credits",
     "span",
     "unbound",
 ]
@@ -48,6 +51,9 @@ ORDERS: Final = pa.schema([("placed_ms", pa.int64()), ("cli_ubid", pa.int64()), 
 
 CHANGED: Final = pa.schema([("person", pa.int64()), ("since_ms", pa.int64())])
 """Persons, and from when on their clicks and orders are wanted: what happened then or later, and what came then."""
+
+AHEAD_MS: Final = 6 * 60_000
+"""A click may be dated five minutes after it was received."""
 
 WALK: Final = pa.schema(
     [

@@ -59,7 +59,7 @@ class DuckDB(SqlEngine):
             # A file is read once for each piece of work; the system keeps what it can of it.
             "enable_external_file_cache": False,
         }
-        self._temp_dir = temp_dir
+        self.scratch = temp_dir
         self._storage_options = dict(storage_options or {})
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class DuckDB(SqlEngine):
     @contextmanager
     def _connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
         with (
-            TemporaryDirectory(dir=self._temp_dir, prefix="duckdb-") as folder,
+            TemporaryDirectory(dir=self.scratch, prefix="duckdb-") as folder,
             duckdb.connect(config=self._configuration | {"temp_directory": folder}) as connection,
         ):
             for macro in _MACROS:

@@ -19,7 +19,7 @@ import ibis
 import pyarrow as pa
 
 from clickclock.attribution.account import PLACEHOLDERS, ChannelRule
-from clickclock.attribution.engines import CHANGED, ORDERS, PERSONS, WALK
+from clickclock.attribution.engines import AHEAD_MS, CHANGED, ORDERS, PERSONS, WALK
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, STRENGTHS
 from clickclock.attribution.lake import ADS, CLICKS, TOUCHES
@@ -31,7 +31,9 @@ WALK_ORDER: Final = ("person", "time_ms", "is_order", "strength", "received_us",
 """By which the rows of a kernel are sorted; no two of them are equal."""
 BOTS: Final = pa.schema([("user_agent", pa.string())])
 NUMBERED_ORDERS: Final = ORDERS.append(pa.field("number", pa.int64()))
-_SLOTS: Final = 2**20
+MINE: Final = pa.schema([*TOUCHES.schema, ("person", pa.int64()), ("strength", pa.int8())])
+"""Touches with their persons, as they are put aside."""
+_SLOTS: Final = 2**17
 """Among so many, clicks are counted before any is looked at closely: a flood fills its slot, whatever else is in it."""
 _OTHER_CHANNEL: Final = "other"
 _NUMBER: Final = "int64"
@@ -125,15 +127,35 @@ def links() -> ibis.Table:
     return ibis.union(*pairs, distinct=True)
 
 
+def mine(cut_ms: int) -> ibis.Table:
+    """The rows of `touches` of persons that `changed` names, from when it says: `MINE`.
+
+    Of most of them what is wanted is not older than `cut_ms`, and so older touches are not looked up for them.
+    """
+    clicks, persons, changed = unbound(TOUCHES.schema, "touches"), unbound(PERSONS, "persons"), _members()
+    first = ibis.coalesce(*(clicks[kind] for kind in NAMESPACES))
+    cut_us = (cut_ms - AHEAD_MS) * 1000
+    is_recent = clicks.received_us >= cut_us
+
+    def maybe(members: ibis.Table) -> ibis.Table:
+        """Most are out by their first identifier alone, unless that is nobody's."""
+        nobody = persons.filter(persons.is_shared).select(maybe="code")
+        return members.select(maybe="member").union(nobody)
+
+    some, others = maybe(changed), maybe(changed.filter(changed.since_ms < cut_ms))
+    recent, older = clicks.filter(is_recent), clicks.filter(~is_recent)
+    rows = recent.semi_join(some, first == some.maybe).union(older.semi_join(others, first == others.maybe))
+    return _of_persons(rows, "time_ms", is_partial=True).select(*MINE.names)
+
+
 def walk(rules: Policies, *, is_partial: bool) -> ibis.Table:
     """The rows of a kernel, not sorted, of `touches`, `orders`, `persons` and `ads`.
 
-    If it is partial, only of those that `changed` names, and from when it says.
+    If it is partial, only of those that `changed` names, and from when it says; of touches these are `mine`.
     """
     clicks, orders = unbound(TOUCHES.schema, "touches"), unbound(NUMBERED_ORDERS, "orders")
-    mine = _of_persons(clicks, "time_ms", is_partial=is_partial)
-    uses = _first_uses(clicks, mine if is_partial else None)
-    floods = _floods(clicks, rules, mine if is_partial else None)
+    mine = unbound(MINE, "mine") if is_partial else _of_persons(clicks, "time_ms", is_partial=False)
+    uses, floods = _first_uses(clicks, mine if is_partial else None), _floods(clicks, rules)
     judged = mine.left_join(uses, mine.click_id == uses.used).left_join(
         floods, (mine.network == floods.flooding) & (mine.ad == floods.flooded) & (mine.time_ms == floods.at_ms)
     )
@@ -176,21 +198,27 @@ def _of_persons(rows: ibis.Table, time: str, *, is_partial: bool) -> ibis.Table:
     strength = ibis.cases(*((own[kind].notnull(), STRENGTHS[kind]) for kind in kinds)).cast("int8")
     rows = rows.mutate(who=ibis.coalesce(*own.values()), strength=strength)
     rows = rows.filter(rows.who.notnull())
-    known = persons.filter(~persons.is_shared).select(known="code", known_person="person")
     if is_partial:
-        wanted = unbound(CHANGED, "changed")
-        members = wanted.join(known, wanted.person == known.known_person)
-        members = members.select(member="known", person="person", since_ms="since_ms").union(
-            wanted.select(member="person", person="person", since_ms="since_ms")
-        )
+        members = _members()
         rows = rows.join(members, rows.who == members.member)
         is_wanted = rows[time] >= rows.since_ms
         if "received_us" in rows.columns:
             # What happened before and came after can be the click that another one is a retry of.
             is_wanted |= rows.received_us >= rows.since_ms * 1000
         return rows.filter(is_wanted)
+    known = persons.filter(~persons.is_shared).select(known="code", known_person="person")
     rows = rows.left_join(known, rows.who == known.known)
     return rows.mutate(person=rows.known_person.coalesce(rows.who))
+
+
+def _members() -> ibis.Table:
+    """Each code of those that `changed` names, with its person, and from when on that is wanted."""
+    persons, changed = unbound(PERSONS, "persons"), unbound(CHANGED, "changed")
+    known = persons.filter(~persons.is_shared).select(known="code", known_person="person")
+    others = changed.join(known, changed.person == known.known_person)
+    return others.select(member="known", person="person", since_ms="since_ms").union(
+        changed.select(member="person", person="person", since_ms="since_ms")
+    )
 
 
 def _first_uses(clicks: ibis.Table, mine: ibis.Table | None) -> ibis.Table:
@@ -210,25 +238,21 @@ def _first_uses(clicks: ibis.Table, mine: ibis.Table | None) -> ibis.Table:
     return ranked.filter(ranked.rank == 0).select("used", "first_id")
 
 
-def _floods(clicks: ibis.Table, rules: Policies, mine: ibis.Table | None) -> ibis.Table:
+def _floods(clicks: ibis.Table, rules: Policies) -> ibis.Table:
     """The networks, ads and times of which there are too many clicks within `FLOOD_MS` before, that time included.
 
-    Only those of `mine` are wanted, if it is given. Whatever lies within `FLOOD_MS` lies in two neighbouring buckets of
-    that length, so one of them has more than half of it. Buckets are counted in slots, several in each; then, of the
-    few that are left, each by itself; then only networks and ads with such a bucket are looked at time by time.
+    Whatever lies within `FLOOD_MS` lies in two neighbouring buckets of that length, so one of them has more than half
+    of it. Buckets are counted in slots, several in each; then, of the few that are left, each by itself; then only
+    networks and ads with such a bucket are looked at time by time.
     """
     limits = {policy.clicks_per_network_and_ad_max for policy in (rules.default, *rules.by_client.values())}
     half = min(limits) // 2
     rows = _in_slots(clicks)
-    if mine is None:
-        slots = rows.group_by("slot").agg(clicks=rows.count())
-        slots = slots.filter(slots.clicks > half).select(full="slot")
-        # To read them anew costs less than to keep them all.
-        rows = _in_slots(clicks.view())
-        rows = rows.join(slots, rows.slot == slots.full)
-    else:
-        wanted = mine.filter(mine.network.notnull()).select(from_network="network", on_ad="ad").distinct()
-        rows = rows.join(wanted, (rows.network == wanted.from_network) & (rows.ad == wanted.on_ad))
+    slots = rows.group_by("slot").agg(clicks=rows.count())
+    slots = slots.filter(slots.clicks > half).select(full="slot")
+    # To read them anew costs less than to keep them all.
+    rows = _in_slots(clicks.view())
+    rows = rows.join(slots, rows.slot == slots.full)
     buckets = rows.group_by(["network", "ad", "bucket"]).agg(clicks=rows.count())
     keys = buckets.filter(buckets.clicks > half).select(from_network="network", on_ad="ad").distinct()
     near = clicks.join(keys, (clicks.network == keys.from_network) & (clicks.ad == keys.on_ad))

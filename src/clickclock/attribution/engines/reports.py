@@ -9,6 +9,7 @@ currencies are in different rows.
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from functools import reduce
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -18,7 +19,17 @@ import pyarrow as pa
 from ibis import _
 
 from clickclock.attribution.identifier import NAMESPACES
-from clickclock.attribution.lake import ADS, COLUMNS_OF_MODEL, COSTS, IDENTITIES, TOUCHES, Table, credits_table
+from clickclock.attribution.lake import (
+    ADS,
+    COLUMNS_OF_MODEL,
+    COSTS,
+    IDENTITIES,
+    RETRACTION,
+    RUN,
+    TOUCHES,
+    Table,
+    credits_table,
+)
 from clickclock.attribution.months import DAY_MS, days, pieces
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.report import OF_AN_ORDER, ROWS_MAX, Asked, Dimension, Figure
@@ -58,12 +69,14 @@ def span() -> ibis.Table:
     return clicks.aggregate(from_ms=clicks.time_ms.min(), to_ms=clicks.time_ms.max())
 
 
-def counted(asked: Asked, models: Sequence[str]) -> ibis.Table:
+def counted(asked: Asked, models: Sequence[str], learnt: Sequence[str] = (), *, is_revised: bool = True) -> ibis.Table:
     """Rows of key, currency, counts, and each model's credit, refunds and shares; null is what there is nothing of.
 
-    Over the tables `credits`, `touches`, `ads`, `identities`, `costs`, `zones` and `days`, those of them that are
-    needed. One row more than a report may have says that there are too many.
+    Over the tables `credits`, `learnt`, `touches`, `ads`, `identities`, `costs`, `zones` and `days`, those of them that
+    are needed. `models` have columns in `credits`, those that are `learnt` in a table of that name; `is_revised` says
+    whether the credits know retractions. One row more than a report may have says that there are too many.
     """
+    models, stored = [*models, *learnt], models
     keys = [str(each) for each in asked.groups]
     made = [f"{model}_{part}" for model in models for part in COLUMNS_OF_MODEL]
     kinds = {name: "float64" if name.endswith("_share") else "int64" for name in (*_COUNTS, *made)}
@@ -72,9 +85,24 @@ def counted(asked: Asked, models: Sequence[str]) -> ibis.Table:
         rest = {name: ibis.null(kind) for name, kind in kinds.items() if name not in part.columns}
         return part.mutate(**rest).select(*keys, "currency", *kinds)
 
-    parts = ibis.union(*map(widened, _parts(asked, models, keys)), distinct=False)
+    every = list(_parts(asked, stored, keys, is_revised=is_revised))
+    if learnt:
+        every.append(_table("learnt", learnt_schema(asked, learnt)))
+    parts = reduce(lambda one, other: one.union(other), map(widened, every))
     sums = {name: parts[name].sum() for name in kinds}
     return parts.group_by([*keys, "currency"]).aggregate(**sums).limit(ROWS_MAX + 1)
+
+
+def learnt_schema(asked: Asked, models: Sequence[str]) -> pa.Schema:
+    """The table `learnt`: what models that learn give, already summed by key and currency."""
+    keys = [(str(each), pa.date32() if each is Dimension.DAY else pa.string()) for each in asked.groups]
+    made = [(f"{model}_{part}", kind) for model in models for part, kind in COLUMNS_OF_MODEL.items()]
+    return pa.schema([*keys, ("currency", pa.string()), *made])
+
+
+def of_credits(dimension: Dimension) -> str:
+    """What a dimension is called in the table of credits."""
+    return _OF_CREDITS.get(dimension, str(dimension))
 
 
 def calendar(policies: Policies, from_ms: int, to_ms: int) -> dict[str, pa.Table]:
@@ -115,14 +143,26 @@ def _midnight_ms(day: date) -> int:
     return (day - _EPOCH).days * DAY_MS
 
 
-def _parts(asked: Asked, models: Sequence[str], keys: list[str]) -> Iterator[ibis.Table]:
+def _standing(table: Table) -> ibis.Table:
+    """The rows of a table that no later run has retracted."""
+    rows = _table(table.name, table.stored)
+    names = {f"retracted_{name}": name for name in (*table.partition_by, *table.key, RUN)}
+    retracted = rows.view().filter(_[RETRACTION]).select(**names)
+    rows = rows.filter(~rows[RETRACTION])
+    same = [rows[name] == retracted[other] for other, name in names.items() if name != RUN]
+    return rows.anti_join(retracted, [*same, rows[RUN] < retracted[f"retracted_{RUN}"]])
+
+
+def _parts(asked: Asked, models: Sequence[str], keys: list[str], *, is_revised: bool) -> Iterator[ibis.Table]:
     """Each kind of thing, counted by itself."""
-    rows = _fitting(_lake(credits_table(models)), asked, "seller_id", "order_day")
+    table = credits_table(models)
+    rows = _fitting(_standing(table) if is_revised else _lake(table), asked, "seller_id", "order_day")
     rows = _named(rows, asked, _OF_CREDITS)
     of_models = {
         f"{model}_{part}": rows[f"{model}_{part}"].sum().fill_null(0) for model in models for part in COLUMNS_OF_MODEL
     }
-    yield rows.group_by([*keys, "currency"]).aggregate(**of_models)
+    if of_models:
+        yield rows.group_by([*keys, "currency"]).aggregate(**of_models)
     if not {Figure.ORDERS, Figure.REVENUE}.isdisjoint(asked.figures):
         yield _orders(rows, asked, keys)
     if asked.has_clicks:

@@ -9,10 +9,14 @@ True
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
 
 import ibis
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from clickclock.attribution.engines import Intake, Kernel, Source, expressions
@@ -23,6 +27,9 @@ from clickclock.attribution.lake import ADS, TOUCHES
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.traffic import is_bot
 
+OLDER: Final = 5
+"""One in so many of those who changed may have changed long ago, and is looked up in all touches."""
+
 
 class SqlEngine(ABC):
     """All of `Engine` but how an expression is run."""
@@ -30,6 +37,8 @@ class SqlEngine(ABC):
     name: str
     version: str
     dialect: Dialect
+    scratch: Path
+    """Where rows are put aside; whoever runs an expression has to see it."""
 
     @abstractmethod
     def rows(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
@@ -69,9 +78,24 @@ class SqlEngine(ABC):
         of: pa.Table | None = None,
     ) -> Iterator[pa.RecordBatch]:
         tables: dict[str, Source] = {"touches": touches, "ads": ads, "orders": numbered(orders), "persons": persons}
-        if of is not None:
-            tables["changed"] = of
-        return self.walked(expressions.walk(rules, is_partial=of is not None), tables, kernel)
+        if of is None:
+            yield from self.walked(expressions.walk(rules, is_partial=False), tables, kernel)
+            return
+        tables["changed"] = of
+        # Asked for twice, and there may be more of them than memory holds.
+        with TemporaryDirectory(dir=self.scratch, prefix="mine-") as folder:
+            file = f"{folder}/mine.parquet"
+            with pq.ParquetWriter(file, expressions.MINE, compression="none", use_dictionary=False) as writer:
+                for batch in as_agreed(self.rows(expressions.mine(_cut_ms(of)), tables), expressions.MINE):
+                    writer.write_batch(batch)
+            tables["mine"] = [file]
+            yield from self.walked(expressions.walk(rules, is_partial=True), tables, kernel)
 
     def query(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
         return as_agreed(self.rows(expression, tables), arrow_schema(expression))
+
+
+def _cut_ms(changed: pa.Table) -> int:
+    """A time before which little is wanted: of a fifth of the persons, and nothing of the others."""
+    since_ms = np.sort(changed["since_ms"].to_numpy())
+    return int(since_ms[len(since_ms) // OLDER]) if len(since_ms) else 0

@@ -8,8 +8,9 @@ compactors; a reader sees all rows of a commit or none.
 >>> lake.table("clicks").file_uris()   # doctest: +SKIP
 """
 
+import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,13 +22,25 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake.changes import Changes, Stored, changes_since, stored_in
+from clickclock.attribution.lake.credited import (
+    COLUMNS_OF_MODEL,
+    CREDITED_FROM,
+    GROUP,
+    SEPARATOR,
+    Worth,
+    credited,
+    groups,
+    numbers,
+    whole_orders,
+)
 from clickclock.attribution.lake.derived import (
     ADS,
-    COLUMNS_OF_MODEL,
     COSTS,
     CREDITS,
     DERIVED,
+    FITTED,
     IDENTITIES,
+    KEYS,
     ORDER_MONTH,
     RECEIPTS,
     RESULTS,
@@ -45,8 +58,9 @@ from clickclock.attribution.lake.published import publish, published
 from clickclock.attribution.lake.reach import reaching
 from clickclock.attribution.lake.reading import dataset_of
 from clickclock.attribution.lake.receipts import give_receipt
-from clickclock.attribution.lake.sums import Sums, different, differing, keys_of
-from clickclock.attribution.lake.tables import CLICKS, DAY, EVENTS, ORDERS, REJECTIONS, TABLES, Table
+from clickclock.attribution.lake.revision import standing
+from clickclock.attribution.lake.sums import Sums, Words, different, differing, keys_of
+from clickclock.attribution.lake.tables import CLICKS, DAY, EVENTS, ORDERS, REJECTIONS, RETRACTION, RUN, TABLES, Table
 from clickclock.attribution.lake.together import seen_together
 from clickclock.attribution.lake.upkeep import Tidied, tidy
 from clickclock.attribution.lake.writing import Writer, Written
@@ -61,12 +75,17 @@ __all__ = [
     "DAY",
     "DERIVED",
     "EVENTS",
+    "FITTED",
+    "GROUP",
     "IDENTITIES",
     "ORDERS",
     "ORDER_MONTH",
     "RECEIPTS",
     "REJECTIONS",
     "RESULTS",
+    "RETRACTION",
+    "RUN",
+    "SEPARATOR",
     "TABLES",
     "TOUCHES",
     "UNCONVERTED",
@@ -83,16 +102,21 @@ __all__ = [
     "Sums",
     "Table",
     "Tidied",
+    "Words",
     "Writer",
     "Written",
+    "credited",
     "credits_table",
     "different",
     "differing",
     "drop_before",
     "erasings",
     "give_receipt",
+    "groups",
     "keys_of",
+    "numbers",
     "seen_together",
+    "whole_orders",
 ]
 
 _CONFIGURATION: Final[Mapping[str, str | None]] = {
@@ -147,10 +171,50 @@ class Lake:
             return
         with reaching(self.url, version):
             dataset = dataset_of(delta, Storage(f"{self.url}/{name}", self.storage_options))
-            scanner = dataset.scanner(
-                columns=columns, filter=where, batch_size=2**14, batch_readahead=2, fragment_readahead=1
-            )
-            yield from scanner.to_batches()
+            key = KEYS.get(name, ())
+            yield from standing(dataset, (*delta.metadata().partition_columns, *key) if key else (), where, columns)
+
+    def credits(
+        self, result: Result, where: pc.Expression | None, columns: Sequence[str], models: Sequence[str] = ()
+    ) -> Iterator[pa.Table]:
+        """Rows of credits of a version, with these columns and those of these models, which the version has.
+
+        `where` leaves out whole orders. Raises `VersionGone`.
+        """
+        made = [f"{model}_{part}" for model in models for part in COLUMNS_OF_MODEL]
+        stored, learnt = self.models(result)
+        worth = self._worth(result, [model for model in models if model in learnt])
+        read = [*columns, *(f"{model}_{part}" for model in models if model in stored for part in COLUMNS_OF_MODEL)]
+        batches = self.scan(
+            CREDITS, where, list(dict.fromkeys([*read, *(CREDITED_FROM if worth else ())])), result.credits_version
+        )
+        for rows in whole_orders(batches) if worth else (pa.Table.from_batches([batch]) for batch in batches):
+            yield credited(rows, {}, worth).select([*columns, *made])
+
+    def models(self, result: Result) -> tuple[list[str], list[str]]:
+        """The models of a version: those with columns in its table of credits, and those that learn. Both are sorted.
+
+        Raises `VersionGone`.
+        """
+        delta = self.table(CREDITS, result.credits_version)
+        names = [] if delta is None else [field.name for field in delta.schema().fields]
+        stored = sorted(name.removesuffix("_credit") for name in names if name.endswith("_credit"))
+        return stored, sorted(json.loads(result.settings).get("models", {}).keys() - stored)
+
+    def is_revised(self, result: Result) -> bool:
+        """Whether the credits of a version say which rows do not count any more. Raises `VersionGone`."""
+        delta = self.table(CREDITS, result.credits_version)
+        return delta is None or any(field.name == RUN for field in delta.schema().fields)
+
+    def _worth(self, result: Result, models: Sequence[str]) -> dict[str, Worth]:
+        """What models of a version have learnt; of months without a touchpoint, nothing."""
+        found: dict[str, dict[str, float]] = {model: {} for model in models}
+        if found and result.fitted_version is not None:
+            where = pc.field("model").isin(pa.array(models, pa.string()))
+            for batch in self.scan(FITTED.name, where, version=result.fitted_version):
+                for row in batch.to_pylist():
+                    found[row["model"]][SEPARATOR.join((*(row[name] for name in GROUP), row["channel"]))] = row["worth"]
+        return dict(found)
 
     def changes(self, name: str, since: int | None) -> Changes:
         """What changed in a table since a version of it; None is the time before it was there. Raises `VersionGone`."""
@@ -233,7 +297,7 @@ class Lake:
         try:
             return DeltaTable.create(
                 url,
-                table.whole,
+                table.stored,
                 mode="error",
                 partition_by=table.partition_by,
                 # Who merges files must not tell more of them than we do: least and greatest values are in the log.

@@ -29,6 +29,8 @@ class Stored:
     """0 for a file that went: the log need not say it."""
     is_there: bool = True
     """Whether the table of now has it; otherwise its rows are in another file, or gone."""
+    rows: int = 0
+    """As the log says of the files of a version."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,10 @@ def stored_in(delta: DeltaTable, partition_by: list[str]) -> list[Stored]:
     """The files of a version."""
     rows = pa.table(delta.get_add_actions(flatten=True)).to_pylist()
     partitions = [str(row[f"partition.{partition_by[0]}"]) if partition_by else None for row in rows]
-    return [Stored(row["path"], each, row["size_bytes"]) for row, each in zip(rows, partitions, strict=True)]
+    return [
+        Stored(row["path"], each, row["size_bytes"], rows=row["num_records"] or 0)
+        for row, each in zip(rows, partitions, strict=True)
+    ]
 
 
 def paths_of(delta: DeltaTable) -> list[str]:

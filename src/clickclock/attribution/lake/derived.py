@@ -13,14 +13,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from clickclock.attribution.lake.tables import DAY, INSTANT, NUMBERS, RANDOM, RISING, Table
+from clickclock.attribution.lake.credited import COLUMNS_OF_MODEL
+from clickclock.attribution.lake.tables import DAY, INSTANT, NUMBERS, RANDOM, RETRACTION, RISING, Table
 
 CREDITS: Final = "credits"
 ORDER_MONTH: Final = "order_month"
 """The partition of credits: 'YYYY-MM' in the account's time zone. What is fitted together is replaced together."""
-COLUMNS_OF_MODEL: Final[Mapping[str, pa.DataType]] = MappingProxyType(
-    {"credit": pa.int64(), "refund": pa.int64(), "share": pa.float64()}
-)
 
 _TEXT: Final = pa.string()
 _NUMBER: Final = pa.int64()
@@ -34,8 +32,10 @@ def _table(
     encodings: Mapping[str, str],
     statistics: tuple[str, ...] = (),
     partition: pa.Field | None = None,
+    key: tuple[str, ...] = (),
 ) -> Table:
-    return Table(name, pa.schema(columns), MappingProxyType(dict(encodings)), statistics, partition)
+    statistics = (*statistics, RETRACTION) if key else statistics
+    return Table(name, pa.schema(columns), MappingProxyType(dict(encodings)), statistics, partition, key)
 
 
 TOUCHES: Final = _table(
@@ -82,8 +82,16 @@ UNCONVERTED: Final = _table(
     {"person": "PLAIN"},
     ("client_id",),
     pa.field("month", pa.string()),
+    ("client_id", "person"),
 )
 """Paths of people who did not order in a month: what Markov's null paths are."""
+
+FITTED: Final = _table(
+    "fitted",
+    [*((name, _TEXT) for name in (ORDER_MONTH, "client_id", "model", "channel")), ("worth", pa.float64())],
+    {"worth": "PLAIN"},
+)
+"""What each model that learns has learnt: how much each channel was worth to a client in a month of orders."""
 
 RESULTS: Final = _table(
     "results",
@@ -95,6 +103,7 @@ RESULTS: Final = _table(
         *((f"{name}_version", _NUMBER) for name in ("credits", "identities", "unconverted", "ads")),
         *((name, _NUMBER) for name in ("orders", "credited", "touchpoints", "changed", "unjudgeable")),
         ("seconds", pa.float64()),
+        ("fitted_version", _NUMBER),
     ],
     {},
     ("version",),
@@ -141,7 +150,10 @@ RECEIPTS: Final = _table(
 
 
 def credits_table(models: Sequence[str]) -> Table:
-    """The table of credits of these models: a row for each touchpoint, one for an order without any."""
+    """The table of credits of these models: a row for each touchpoint, one for an order without any.
+
+    Models that learn have no columns here: what they give follows from `FITTED`, and would make every row another one.
+    """
     order: list[tuple[str, pa.DataType]] = [
         ("client_id", _TEXT),
         ("order_id", _TEXT),
@@ -170,8 +182,11 @@ def credits_table(models: Sequence[str]) -> Table:
         **{name: NUMBERS for name, kind in made if kind == pa.int64()},
     }
     statistics = ("client_id", "order_id", "order_day")
-    return _table(CREDITS, [*order, *touchpoint, *made], encodings, statistics, pa.field(ORDER_MONTH, _TEXT))
+    key = ("client_id", "order_id")
+    return _table(CREDITS, [*order, *touchpoint, *made], encodings, statistics, pa.field(ORDER_MONTH, _TEXT), key)
 
 
-DERIVED: Final = (TOUCHES, ADS, IDENTITIES, UNCONVERTED, RESULTS, COSTS, UPLOADS, RECEIPTS)
+KEYS: Final = MappingProxyType({each.name: each.key for each in (UNCONVERTED, credits_table(()))})
+"""What the rows of tables that runs revise are retracted by."""
+DERIVED: Final = (TOUCHES, ADS, IDENTITIES, UNCONVERTED, FITTED, RESULTS, COSTS, UPLOADS, RECEIPTS)
 """All but credits, whose columns depend on the models."""

@@ -33,6 +33,7 @@ from clickclock.attribution.lake.changes import paths_of
 from clickclock.attribution.lake.derived import (
     ADS,
     CREDITS,
+    FITTED,
     IDENTITIES,
     TOUCHES,
     UNCONVERTED,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 COMMITTED_WITHIN_MS: Final = 3_600_000
 """A file in an object store that is younger may be one that a compactor elsewhere is about to commit."""
-DERIVED_OF_PEOPLE: Final = (IDENTITIES, TOUCHES, UNCONVERTED, ADS, UPLOADS)
+DERIVED_OF_PEOPLE: Final = (IDENTITIES, TOUCHES, UNCONVERTED, ADS, FITTED, UPLOADS)
 _WORD: Final = re.compile(r"[\w~-]+")
 
 

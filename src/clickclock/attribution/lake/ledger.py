@@ -19,15 +19,23 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction, write_deltalake
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    Field,
+    PostCommitHookProperties,
+    Schema,
+    Transaction,
+    write_deltalake,
+)
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
 from clickclock.attribution.errors import RunOvertaken
-from clickclock.attribution.lake.changes import paths_of
+from clickclock.attribution.lake.changes import changes_since
 from clickclock.attribution.lake.files import FILE_BYTES_MAX, ROW_GROUP_ROWS, File, Storage
 from clickclock.attribution.lake.reach import reaching
-from clickclock.attribution.lake.tables import Table
+from clickclock.attribution.lake.tables import RETRACTION, RUN, Table
 
 CELLS_WAITING_MAX: Final = 2**23
 """Rows by columns that become one group of rows: some tens of megabytes."""
@@ -38,9 +46,10 @@ GROUPS_WAITING_MAX: Final = 4
 class Parts:
     """Files of one table that are being written: at most one open for each partition."""
 
-    def __init__(self, table: Table, storage: Storage, name: str, now_ms: int) -> None:
-        """`name` is to be unique; the files' names begin with it."""
+    def __init__(self, table: Table, storage: Storage, name: str, now_ms: int, run: int) -> None:
+        """`name` is to be unique; the files' names begin with it. `run` is who writes."""
         self.rows = 0
+        self._run = run
         self._table = table
         self._storage = storage
         self._files = storage.filesystem()
@@ -54,7 +63,20 @@ class Parts:
     def write(self, rows: pa.Table) -> None:
         """Write rows with all the columns that a reader sees, of whatever partitions."""
         self.rows += rows.num_rows
-        whole = rows.select(self._table.whole.names).cast(self._table.whole)
+        self._write(rows.select(self._table.whole.names).cast(self._table.whole), is_retraction=False)
+
+    def retract(self, keys: pa.Table) -> None:
+        """Say that no row of an earlier run with one of these keys counts, in the partition that stands beside it."""
+        columns = [
+            keys[field.name] if field.name in keys.column_names else pa.nulls(keys.num_rows, field.type)
+            for field in self._table.whole
+        ]
+        self._write(pa.table(columns, schema=self._table.whole), is_retraction=True)
+
+    def _write(self, whole: pa.Table, *, is_retraction: bool) -> None:
+        if self._table.key:
+            whole = whole.append_column(RUN, pa.repeat(pa.scalar(self._run, pa.int64()), whole.num_rows))
+            whole = whole.append_column(RETRACTION, pa.repeat(is_retraction, whole.num_rows))
         if self._table.partition is None:
             self._keep(None, whole)
         else:
@@ -119,9 +141,12 @@ class Ledger:
         """What was last noted under this name."""
         return self._delta.transaction_version(name)
 
-    def parts(self, name: str, now_ms: int) -> Parts:
-        """What writes files of this table, which nobody sees before they are committed."""
-        return Parts(self._table, self._storage, name, now_ms)
+    def parts(self, name: str, now_ms: int, run: int = 0) -> Parts:
+        """What writes files of this table, which nobody sees before they are committed; `run` is the writer's number.
+
+        Runs have numbers so that of a table with a key the later one's rows count.
+        """
+        return Parts(self._table, self._storage, name, now_ms, run)
 
     def commit(
         self,
@@ -137,8 +162,7 @@ class Ledger:
         before: whoever reads the latest version and no certain one then sees an empty table for a moment.
         """
         with reaching(self._storage.url), self._committing():
-            if self._delta.schema() != Schema.from_arrow(self._table.whole):
-                self._reshape()
+            self._fit()
             self._delta.create_write_transaction(
                 [*added, *self._removals(instead_of, now_ms)],
                 "append",
@@ -155,11 +179,23 @@ class Ledger:
         """Make the table what it was at `version`, if it is another. Raises `VersionGone`."""
         with reaching(self._storage.url, version), self._committing():
             then = DeltaTable(self._storage.url, version, dict(self._storage.options))
-            if then.schema() != self._delta.schema() or set(paths_of(then)) != set(paths_of(self._delta)):
+            # Files that were only merged since then say the same.
+            if then.schema() != self._delta.schema() or changes_since(self._delta, version, self._storage):
                 self._delta.restore(version)
 
-    def _reshape(self) -> None:
-        nothing = self._table.whole.empty_table()
+    def _fit(self) -> None:
+        """Give the table its columns: further ones, which are null in older rows, or else others, and no rows."""
+        there, wanted = (
+            {field.name: field.type for field in schema.fields}
+            for schema in (self._delta.schema(), Schema.from_arrow(self._table.stored))
+        )
+        if there == wanted:
+            return
+        if not self._table.key and there.items() <= wanted.items():
+            self._delta.alter.add_columns([Field(name, wanted[name]) for name in wanted.keys() - there.keys()])
+            self._delta.update_incremental()
+            return
+        nothing = self._table.stored.empty_table()
         write_deltalake(self._delta, nothing, mode="overwrite", schema_mode="overwrite")
         self._delta.update_incremental()
 

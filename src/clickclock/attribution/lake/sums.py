@@ -36,7 +36,7 @@ class Sums:
     def add(self, rows: pa.Table) -> None:
         """Add rows; an order's may come in several parts."""
         if rows.num_rows:
-            keys, sums = _summed(keys_of(rows), _mixed(rows, tuple(sorted(rows.column_names))))
+            keys, sums = _summed(keys_of(rows), mixed_rows(rows, tuple(sorted(rows.column_names))))
             self._keys.append(keys)
             self._sums.append(sums)
 
@@ -62,7 +62,7 @@ def different(before: Sums, after: Sums) -> int:
 
 def keys_of(rows: pa.Table) -> Words:
     """The key of each row's order."""
-    return _mixed(rows, _KEY)
+    return mixed_rows(rows, _KEY)
 
 
 def _summed(keys: Words, words: Words) -> tuple[Words, Words]:
@@ -72,7 +72,7 @@ def _summed(keys: Words, words: Words) -> tuple[Words, Words]:
     return keys[starts], np.add.reduceat(words[by_key], starts) if len(starts) else words
 
 
-def _mixed(rows: pa.Table, names: tuple[str, ...]) -> Words:
+def mixed_rows(rows: pa.Table, names: tuple[str, ...]) -> Words:
     """A word for each row, of all its values."""
     words: Words = np.zeros(rows.num_rows, np.uint64)
     for name in names:

@@ -45,23 +45,42 @@ RISING: Final = "DELTA_BYTE_ARRAY"
 NUMBERS: Final = "DELTA_BINARY_PACKED"
 
 
+RUN: Final = "run"
+RETRACTION: Final = "is_retraction"
+OF_REVISIONS: Final = pa.schema([(RUN, pa.int64()), (RETRACTION, pa.bool_())])
+"""Of a table with a key: which run wrote a row, and whether it says only that earlier rows of its key do not count."""
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One table: the schema of its files, which lack the partition's column."""
+    """One table: its rows, and how they are in files."""
 
     name: str
-    schema: pa.Schema
+    rows: pa.Schema
+    """What a row says, but for the partition's column, which is in no file."""
     encodings: Mapping[str, str]
     """Of the columns that get no dictionary."""
     statistics: tuple[str, ...]
     """Columns whose least and greatest value each file tells, so that a reader can pass over it."""
     partition: pa.Field | None = _BY_DAY
     """The column by whose values the files are kept apart; None if they are not."""
+    key: tuple[str, ...] = ()
+    """Of a table that later runs revise: what rows are retracted by, together with the partition's column."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of its files."""
+        return pa.schema([*self.rows, *OF_REVISIONS]) if self.key else self.rows
+
+    @property
+    def stored(self) -> pa.Schema:
+        """The schema of the table, as Delta has it."""
+        return self.schema if self.partition is None else self.schema.append(self.partition)
 
     @property
     def whole(self) -> pa.Schema:
-        """The schema that a reader sees."""
-        return self.schema if self.partition is None else self.schema.append(self.partition)
+        """The schema that a reader sees: what counts, without what says so."""
+        return self.rows if self.partition is None else self.rows.append(self.partition)
 
     @property
     def partition_by(self) -> list[str]:

@@ -1,0 +1,100 @@
+"""Paths without an order, from one version to the next: those that stay, those that are new, those that are gone.
+
+Never publishes. Invariants: of a person who was looked at again, the paths from the month on in which something
+happened are those that were found now; what is the same then and now is neither new nor gone.
+
+>>> Paths(lake, before, since, fresh, frozenset()).changed   # doctest: +SKIP
+frozenset({'2026-11'})
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from itertools import chain
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from clickclock.attribution import months
+from clickclock.attribution.attributor.learning import Nulls
+from clickclock.attribution.attributor.target import Target, but, crowded
+from clickclock.attribution.attributor.walker import Since
+from clickclock.attribution.lake import UNCONVERTED, Lake
+
+MONTH: Final = "month"
+AT_ONCE: Final = 2**18
+
+
+class Paths:
+    """The paths of the months in which something happened, and of further ones that are asked for."""
+
+    def __init__(self, lake: Lake, version: int | None, since: Since, fresh: pa.Table, wanted: Collection[str]) -> None:
+        """`version` is that of the table before; `fresh` are the paths of all who were looked at again."""
+        self._lake = lake
+        self._version = version
+        self._since = since
+        self._standing: Counter[str] = Counter()
+        """How many rows of each month stood."""
+        self.nulls = Nulls()
+        """How often each path of those months is followed by no order now."""
+        self.nulls.add(fresh)
+        dropped = [UNCONVERTED.whole.empty_table()]
+        for rows in self._then(self._where(wanted)):
+            for month in rows[MONTH].value_counts().to_pylist():
+                self._standing[month["values"]] += month["counts"]
+            is_renewed = self._is_renewed(rows)
+            dropped.append(rows.filter(pa.array(is_renewed)))
+            self.nulls.add(rows.filter(pa.array(~is_renewed)))
+        differing = _differing(pa.concat_tables(dropped), fresh)
+        self.new = differing.filter(pc.greater(differing["sign"], 0)).select(UNCONVERTED.whole.names)
+        self.gone = differing.filter(pc.less(differing["sign"], 0)).select(UNCONVERTED.whole.names)
+        self.changed: frozenset[str] = frozenset(differing[MONTH].unique().to_pylist())
+        """The months of both."""
+
+    def write(self, target: Target) -> int:
+        """Write what is new, and retract what is gone. Returns the version."""
+        gone = Counter(self.gone[MONTH].to_pylist())
+        anew = crowded(self._lake.stored(UNCONVERTED.name, self._version or 0), self._standing, gone)
+        then = self._then(pc.field(MONTH).isin(pa.array(sorted(anew), pa.string()))) if anew else ()
+        kept = (rows.join(self.gone, UNCONVERTED.whole.names, join_type="left anti") for rows in then)
+        return target.revise(UNCONVERTED, self._version, chain(kept, [self.new]), [but(self.gone, MONTH, anew)], anew)
+
+    def _where(self, wanted: Collection[str]) -> pc.Expression:
+        """The months that count."""
+        where = pc.field(MONTH).isin(pa.array(sorted(wanted), pa.string()))
+        if len(self._since.person):
+            first = int(self._since.month.min())
+            where |= pc.field(MONTH) >= (months.name(first) if first >= 0 else "")
+        return where
+
+    def _then(self, where: pc.Expression) -> Iterator[pa.Table]:
+        """The rows of the version before."""
+        waiting: list[pa.RecordBatch] = []
+        for batch in self._lake.scan(UNCONVERTED.name, where, UNCONVERTED.whole.names, self._version):
+            waiting.append(batch)
+            if sum(each.num_rows for each in waiting) >= AT_ONCE:
+                yield pa.Table.from_batches(waiting).cast(UNCONVERTED.whole)
+                waiting = []
+        if waiting:
+            yield pa.Table.from_batches(waiting).cast(UNCONVERTED.whole)
+
+    def _is_renewed(self, rows: pa.Table) -> NDArray[np.bool_]:
+        persons, person = self._since.person, rows["person"].to_numpy()
+        if not len(persons):
+            return np.zeros(len(person), np.bool_)
+        at = np.minimum(np.searchsorted(persons, person), len(persons) - 1)
+        encoded = rows[MONTH].combine_chunks().dictionary_encode()
+        numbers = np.array([months.number(name) for name in encoded.dictionary.to_pylist()], np.int64)
+        month = numbers[encoded.indices.to_numpy()]
+        renewed: NDArray[np.bool_] = (persons[at] == person) & (month >= self._since.month[at])
+        return renewed
+
+
+def _differing(then: pa.Table, now: pa.Table) -> pa.Table:
+    """The rows that are in one only; their `sign` says in which: below zero then, above it now."""
+    signs = pa.array(np.append(np.full(then.num_rows, -1), np.ones(now.num_rows, np.int64)))
+    rows = pa.concat_tables([then, now]).append_column("sign", signs)
+    sums = rows.group_by(UNCONVERTED.whole.names).aggregate([("sign", "sum")])
+    return sums.filter(pc.not_equal(sums["sign_sum"], 0)).rename_columns([*UNCONVERTED.whole.names, "sign"])
