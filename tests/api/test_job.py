@@ -1,5 +1,7 @@
 """Jobs: created, listed, replaced, deleted; nothing lost between two writers."""
 
+from typing import Any
+
 import httpx
 import pytest
 
@@ -105,3 +107,44 @@ async def test_a_group_that_is_not_there_is_422(http: httpx.AsyncClient) -> None
     response = await http.post("job", json={**JOB, "groupName": "none"})
     assert response.status_code == 422
     assert response.json()["errors"][0]["field"] == "groupName"
+
+
+def named(job_name: str, *depends_on: Any) -> dict[str, Any]:
+    return {"application": "shop", "jobName": job_name, "command": "true", "dependsOn": list(depends_on)}
+
+
+async def test_jobs_that_depend_on_each_other_are_created_together_and_shown_side_by_side(
+    http: httpx.AsyncClient,
+) -> None:
+    assert (await http.post("job", json=[named("load", "extract"), named("extract")])).status_code == 201
+    listed = (await http.get("job?jobName=load")).json()["jobs"][0]
+    assert listed["dependsOn"] == [{"application": "shop", "jobName": "extract"}]
+    assert (await http.put("job", json=listed)).status_code == 200
+    details = [
+        (await http.get(f"jobDetail?application=shop&jobName={name}")).json()["jobDetail"]
+        for name in ("load", "extract")
+    ]
+    shown = [[each["jobName"] for each in detail[way]] for detail in details for way in ("upstream", "dependents")]
+    assert shown == [["extract"], [], [], ["load"]]
+
+
+async def test_every_upstream_that_cannot_be_is_named_with_its_place(http: httpx.AsyncClient) -> None:
+    await http.post("job", json=[named("a"), named("b", "a"), named("c", "b")])
+    response = await http.put("job", json={**named("a", "c", "nowhere"), "groupName": "none"})
+    assert response.status_code == 422
+    faults = {each["field"]: each["message"] for each in response.json()["errors"]}
+    assert faults.keys() == {"groupName", "dependsOn", "dependsOn[1]"}
+    assert "shop/a → shop/b → shop/c → shop/a" in faults["dependsOn"]
+    response = await http.put("job", json=named("a", "a"))
+    assert (response.status_code, response.json()["errors"][0]["field"]) == (422, "dependsOn")
+
+
+async def test_a_job_that_others_depend_on_goes_only_by_force(http: httpx.AsyncClient) -> None:
+    await http.post("job", json=[named("a"), named("b", "a")])
+    target = {"application": "shop", "jobName": "a"}
+    response = await http.delete("job", params=target)
+    assert (response.status_code, response.json()["code"]) == (409, "jobHasDependents")
+    assert response.json()["errors"] == [{"field": "jobName", "message": "shop/b depends on it."}]
+    assert (await http.delete("job", params={**target, "force": "true"})).status_code == 200
+    detail = (await http.get("jobDetail?application=shop&jobName=b")).json()["jobDetail"]
+    assert [each["exists"] for each in detail["upstream"]] == [False]

@@ -135,3 +135,15 @@ async def test_a_cancelled_trigger_is_202_then_409_and_an_unknown_one_404(http: 
 async def test_a_trigger_is_written_in_the_order_of_its_fields(http: httpx.AsyncClient, job: None) -> None:
     written = (await http.post("jobTrigger", json=CALL)).json()["trigger"]
     assert list(written) == [field.alias for field in Trigger.model_fields.values()]
+
+
+async def test_a_call_may_name_its_time_and_leave_its_dependents_out(http: httpx.AsyncClient, job: None) -> None:
+    below = {"application": "shop", "jobName": "below", "command": "true", "dependsOn": ["export"]}
+    assert (await http.post("job", json=below)).status_code == 201
+    asked = {"application": "shop", "jobName": "export"}
+    made = [
+        (await http.post("jobTrigger", json={**asked, **more})).json()["trigger"]
+        for more in ({}, {"nominalTime": "2026-11-19T10:00:00Z"}, {"dependents": False})
+    ]
+    assert [each["runId"] for each in made] == [made[0]["triggerId"], "2026-11-19T10:00:00.000Z", None]
+    assert made[1]["nominalTime"] == "2026-11-19T10:00:00.000Z"

@@ -7,7 +7,7 @@ import pytest
 
 from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.declaration import KINDS, Declarable, Key, Plan, Step, Terms, Wanted, compare
-from clickclock.scheduler.errors import StaleVersion
+from clickclock.scheduler.errors import JobHasDependents, StaleVersion
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.trigger import State
@@ -144,3 +144,23 @@ async def test_the_past_of_a_job_that_is_enabled_again_stays_skipped(store: Stor
     await apply(store, [job(enabled=True)], 3600, prune=False)
     await plan(store, at(3600))
     assert set(await states(store)) == {State.SKIPPED}
+
+
+async def test_jobs_depend_on_each_other_in_any_order_and_no_circle_is_applied(store: Store) -> None:
+    first, second = job("a", managed_by="repo"), job("b", managed_by="repo", depends_on=["a"])
+    await apply(store, [second, first])
+    assert [each.job_name for each in await store.jobs.dependents("shop", "a")] == ["b"]
+    with pytest.raises(Invalid) as refused:
+        await apply(store, [job("a", managed_by="repo", depends_on=["b"]), second])
+    assert refused.value.faults[0].field == "[0].dependsOn"
+    with pytest.raises(JobHasDependents):
+        await store.declared.write(
+            [step for step in (await planned(store, [second], Terms("repo", prune=True))).steps if step.new is None],
+            NOW,
+            force=False,
+            dry_run=False,
+        )
+    await apply(store, [first, job("b", managed_by="repo")])
+    assert await store.jobs.dependents("shop", "a") == []
+    await apply(store, [])
+    assert await store.jobs.find({}, None, 10) == []

@@ -26,6 +26,7 @@ from clickclock.scheduler.store import NewSchedule, Store
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.migrate import migrate
 from clickclock.scheduler.trigger import FINISHED, NewTrigger, State
+from tests.simulation.chains import everyone_was_told
 from tests.simulation.invariants import Invariants, Promises
 from tests.simulation.world import Connection, Died, Faults, FaultyDatabase, Node, Turns, World, jump
 
@@ -42,10 +43,16 @@ JOBS = tuple(
     for name, more in (
         ("plain", {}),
         ("single", {"max_concurrent_triggers": 1, **_RETRY}),
-        ("left", {"group_name": "pair", **_RETRY}),
+        ("left", {"group_name": "pair", "preemption": True, "priority": 20, **_RETRY}),
         ("right", {"group_name": "pair"}),
+        ("batch", {"preemption": True, "priority": 10}),
+        ("third", {"depends_on": ["plain", "left"]}),
+        ("second", {"depends_on": ["plain"]}),
+        ("last", {"depends_on": ["second", "third"]}),
     )
 )
+SCHEDULED = JOBS[:-2]
+"""The others run only after those that they depend on."""
 EXPRESSIONS = (
     ("interval", "1"),
     ("interval", "3"),
@@ -73,11 +80,18 @@ class Replica:
     def steps(self) -> dict[str, Callable[[], Awaitable[object]]]:
         return {
             "plans": self.engine.planner.step,
-            "dispatches": self.engine.dispatcher.step,
+            "dispatches": self._dispatch,
             "watches": self._watch,
+            "preempts": self.engine.preempter.step,
+            "chains": self.engine.chainer.step,
             "counts": self.engine.counter.step,
             "fills": self.engine.backfiller.step,
         }
+
+    async def _dispatch(self) -> None:
+        await self.engine.dispatcher.step()
+        if self.engine.dispatcher.waits_for_slots:
+            await self.engine.preempter.step()
 
     async def _watch(self) -> object:
         self.engine.watcher.look_for_stops()
@@ -103,6 +117,7 @@ class Drama:
         self.trace: list[str] = []
         self.schedules: dict[str, Schedule] = {}
         self.ids: list[str] = []
+        self.times: list[datetime] = []
 
     async def play(self) -> None:
         """The whole drama; raises `AssertionError` with the trace."""
@@ -125,6 +140,7 @@ class Drama:
                 self.was_silent.add(name)
         now = await self.invariants.check()
         self.ids = sorted(now.triggers)
+        self.times = sorted({row.nominal_time for row in now.triggers.values() if row.schedule_id is not None})[-5:]
         for name, node in self.invariants.lost_of.items():
             assert node in self.was_silent, f"{name} was given up, and {node} was there all the time"
 
@@ -147,6 +163,7 @@ class Drama:
             (15, self._replicas_step_together),
             (25, self._time_passes),
             (4, self._trigger),
+            (4, self._flood),
             (3, self._cancel),
             (2, self._create_schedule),
             (3, self._change_schedule),
@@ -256,7 +273,7 @@ class Drama:
         schedule = Schedule.model_validate(
             {
                 "application": "sim",
-                "jobName": self.dice.choice(JOBS).job_name,
+                "jobName": self.dice.choice(SCHEDULED).job_name,
                 "scheduleId": schedule_id,
                 "kind": kind,
                 "expression": expression,
@@ -342,10 +359,24 @@ class Drama:
             members = {job.job_name for job in JOBS if job.group_name}
             self._bar(*(name for name, each in self.schedules.items() if each.job_name in members))
 
-    async def _trigger(self) -> None:
-        key = self.dice.choice((None, "k1", "k2", "k3"))
-        job = self.dice.choice(JOBS)
-        new = NewTrigger(new_id(), "sim", job.job_name, {}, idempotency_key=key, priority=self.dice.choice((None, 90)))
+    async def _flood(self) -> None:
+        """More than there is room for, and then what is urgent."""
+        for job in self.dice.choices(JOBS, [3 if job.preemption else 1 for job in JOBS], k=self.dice.randrange(3, 8)):
+            await self._trigger(job)
+
+    async def _trigger(self, job: Job | None = None) -> None:
+        key = self.dice.choice((None, None, "k1", "k2", "k3"))
+        job = job or self.dice.choice(JOBS)
+        new = NewTrigger(
+            new_id(),
+            "sim",
+            job.job_name,
+            {},
+            idempotency_key=key,
+            priority=self.dice.choice((None, 90)),
+            nominal_time=self.dice.choice((None, None, *self.times)),
+            dependents=self.dice.random() < 0.8,
+        )
         try:
             trigger, created = await self.store.triggers.create(new, self.clock.now())
         except ClickclockError as error:
@@ -443,6 +474,7 @@ class Drama:
         now = await self.invariants.check()
         uncounted = [row.trigger_id for row in now.triggers.values() if not row.counted]
         assert not uncounted, f"not in the statistics: {uncounted}"
+        everyone_was_told(now)
         ran = {name for name, process in self.world.runs.items() if process.exit is not None}
         for name in ran - self.invariants.lost_of.keys():
             assert name in self.invariants.concluded, f"{name} ran, and nobody knows how it ended"

@@ -14,16 +14,21 @@ from clickclock.scheduler.statistics import Rollup
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.schema import attempt, job_trigger, replica, rollup, schedule
 from clickclock.scheduler.trigger import FINISHED, LIVE, TRANSITIONS, Kind, State, attempt_name
+from tests.simulation.chains import Snapshot, chains_hold, preemptions_hold
 from tests.simulation.world import SLOTS, World
 
 _t = job_trigger.c
 _TRIGGERS = sa.select(
     _t.trigger_id, _t.kind, _t.job_name, _t.schedule_id, _t.group_name, _t.nominal_time, _t.due_time, _t.state,
     _t.attempt, _t.lease_id, _t.serial, _t.skipped_count, _t.exit_code, _t.finished_at, _t.stop_reason, _t.node,
-    _t.message, _t.counted,
+    _t.message, _t.priority, _t.waits, _t.upstream, _t.unfollowed, _t.run_id, _t.skip_reason, _t.preempted_by,
+    _t.preemption_count, _t.counted,
 )  # fmt: skip
 _SCHEDULES = sa.select(schedule.c.schedule_id, schedule.c.high_water)
-_ATTEMPTS = sa.select(attempt.c.trigger_id, attempt.c.attempt, attempt.c.state, attempt.c.exit_code, attempt.c.node)
+_ATTEMPTS = sa.select(
+    attempt.c.trigger_id, attempt.c.attempt, attempt.c.state, attempt.c.exit_code, attempt.c.node,
+    attempt.c.preempted_by,
+)  # fmt: skip
 _ROLLUPS = sa.select(rollup.c.name, rollup.c.content).where(rollup.c.kind == "job")
 
 
@@ -60,15 +65,6 @@ class Promises:
     """Triggers that a caller was told of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The store at one moment."""
-
-    triggers: dict[str, Any]
-    marks: dict[str, datetime]
-    attempts: dict[str, Any]
-
-
 class Invariants:
     """Compares the store with its past and with the world."""
 
@@ -100,6 +96,8 @@ class Invariants:
         for trigger_id in self._promises.accepted:
             assert trigger_id in now.triggers, f"{trigger_id} was accepted and is gone"
         _rollups_equal_rows(now, rollups, some_gave_way=bool(self._promises.backfilled))
+        chains_hold(now)
+        preemptions_hold(now)
         return now
 
     def _caps_hold(self, now: Snapshot) -> None:
@@ -157,7 +155,7 @@ def _only_forward(before: Snapshot, now: Snapshot, backfilled: set[str]) -> None
         new = now.triggers[trigger_id]
         state, following = State(old.state), State(new.state)
         if state in FINISHED:
-            assert old[:-1] == new[:-1], f"{trigger_id} had finished as {old} and is now {new}"
+            assert _lasting(old) == _lasting(new), f"{trigger_id} had finished as {old} and is now {new}"
         elif new.attempt == old.attempt:
             assert following in REACH[state], f"{trigger_id}: {state} became {following}"
         else:
@@ -167,6 +165,11 @@ def _only_forward(before: Snapshot, now: Snapshot, backfilled: set[str]) -> None
         assert tuple(row) == tuple(now.attempts[name]), f"attempt {name} was concluded twice"
     for schedule_id, mark in before.marks.items():
         assert now.marks.get(schedule_id, mark) >= mark, f"the high-water mark of {schedule_id} went back"
+
+
+def _lasting(row: Any) -> list[Any]:
+    """All of a row but the notes that others make on it: that it was counted, and told to its dependents."""
+    return [value for name, value in row._mapping.items() if name not in {"counted", "unfollowed", "run_id"}]
 
 
 def _rollups_equal_rows(now: Snapshot, rollups: list[Any], *, some_gave_way: bool) -> None:

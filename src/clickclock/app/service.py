@@ -36,7 +36,7 @@ from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config, environment
 from clickclock.foundation.errors import ClickclockError
 from clickclock.scheduler import api as scheduler_api
-from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.engine import Engine, Limits
 from clickclock.scheduler.vault import Vault
 
 GRACEFUL_S = 5
@@ -89,7 +89,7 @@ async def _serve(config: Config, file: Path | None, listener: socket.socket, for
         node=node,
         version=version("clickclock"),
         vault=vault,
-        backfill_times_max=config.backfill_times_max,
+        limits=Limits(config.preemptions_max, config.backfill_times_max),
     )
     await engine.open()
     server = _server(config, engine)

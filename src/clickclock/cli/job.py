@@ -42,10 +42,23 @@ OPTIONS = (
     field("--max-retries", type=int, help="Further attempts after a failure."),
     field("--priority", type=int, help="0 to 100; higher starts first."),
     field("--max-concurrent-triggers", type=int, help="At most so many run at once."),
+    field(
+        "--depends-on",
+        "depends_on",
+        multiple=True,
+        metavar="JOB",
+        help="A job of the same application that it runs after; can be given many times.",
+    ),
     field("--retention-days", type=float, help="How long finished triggers and logs are kept."),
 )
 
 
+NEIGHBOURS = (
+    ("application", "application"),
+    ("job", "jobName"),
+    ("last state", "lastTrigger.state"),
+    ("trigger", "lastTrigger.triggerId"),
+)
 DETAIL = sections(
     record("jobDetail.job"),
     record("jobDetail.command", ("runs", "argv"), ("image", "image.image"), ("why", "image.reason"), title="Command"),
@@ -58,6 +71,8 @@ DETAIL = sections(
         ("next", "schedule.nextFireAt", when),
         title="Schedules",
     ),
+    table("jobDetail.upstream", *NEIGHBOURS, title="Runs after"),
+    table("jobDetail.dependents", *NEIGHBOURS, title="Runs before"),
     table("jobDetail.recent", *TRIGGERS, title="Last triggers"),
 )
 
@@ -117,7 +132,7 @@ def update(client: "Client", application: str, job_name: str, fields: dict[str, 
 
 @job.command()
 @job_arguments()
-@click.option("--force", is_flag=True, default=None, help="Even while it runs.")
+@click.option("--force", is_flag=True, default=None, help="Even while it runs or others depend on it.")
 @calls(says("Job {application}/{job_name} is deleted, and its schedules with it."))
 def delete(client: "Client", application: str, job_name: str, force: bool | None) -> "Payload":
     """Delete a job and its schedules."""

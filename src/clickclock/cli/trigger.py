@@ -23,6 +23,8 @@ from clickclock.cli.following import exit_code, see_through
 @click.option("--priority", type=int, help="0 to 100; higher starts first.")
 @click.option("--idempotency-key", help="The same key again is the same trigger, not another one.")
 @click.option("--reason", help="Why it is asked for.")
+@click.option("--nominal-time", type=Instant(), help="The time to run it for, as its schedule would have.")
+@click.option("--dependents/--no-dependents", default=None, help="Whether jobs that depend on it run after it.")
 @click.option("--follow", "-f", is_flag=True, help="Show its output until it ends, and end with its exit code.")
 @click.option("--cancel-on-interrupt", is_flag=True, help="With --follow: Ctrl-C ends the job, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON; followed output goes to stderr.")

@@ -25,7 +25,14 @@ ATTEMPTS = (
     ("exit code", "exitCode"),
     ("signal", "signal"),
     ("node", "node"),
+    ("preempted by", "preemptedBy"),
     ("message", "message"),
+)
+UPSTREAM = (
+    ("application", "application"),
+    ("job", "jobName"),
+    ("state", "state"),
+    ("trigger", "triggerId"),
 )
 
 
@@ -46,7 +53,13 @@ def list_triggers(client: "Client", **filters: Any) -> "Payload":
 
 @triggers.command()
 @click.argument("trigger_id")
-@calls(sections(record("triggers.0"), table("triggers.0.attempts", *ATTEMPTS, empty="No attempt yet.")))
+@calls(
+    sections(
+        record("triggers.0"),
+        table("triggers.0.upstream", *UPSTREAM, title="Upstream", empty="It depends on no other trigger."),
+        table("triggers.0.attempts", *ATTEMPTS, empty="No attempt yet."),
+    )
+)
 def show(client: "Client", trigger_id: str) -> "Payload":
     """Show one trigger and its attempts."""
     return client.get_trigger(trigger_id)

@@ -13,7 +13,7 @@ doubled.
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -31,9 +31,12 @@ from clickclock.client.connection import (
     Refused,
     Unavailable,
     Unreachable,
+    given,
+    only,
 )
 from clickclock.client.declaring import Declaring
 from clickclock.client.listing import Listing
+from clickclock.client.timing import Timing
 from clickclock.foundation.errors import Transient
 from clickclock.foundation.ids import new_id
 
@@ -105,7 +108,7 @@ class Unfinished(Transient):
         self.trigger = trigger
 
 
-class Client(Attributing, Declaring, Listing):
+class Client(Attributing, Declaring, Listing, Timing):
     """A connection to one scheduler service.
 
     `base_url` may end in `/schedulerService` or not; `click_url` is the collector's, for clicks and orders. `retries`
@@ -169,14 +172,16 @@ class Client(Attributing, Declaring, Listing):
 
     def get_trigger(self, trigger_id: str) -> Payload:
         """One trigger with its attempts, as the only one of `triggers`; refused if there is none."""
-        return _only("triggers", self.list_triggers(triggerId=trigger_id), "triggerNotFound", trigger_id)
+        return only("triggers", self.list_triggers(triggerId=trigger_id), "triggerNotFound", trigger_id)
 
     def trigger_job(self, application: str, job_name: str, **fields: object) -> Payload:
-        """Run a job now, or at `runAt`. Further fields: `parameters`, `priority`, `idempotencyKey`, `reason`.
+        """Run a job now, or at `runAt`.
 
-        Without a key it makes one, so that it may try again and still runs the job once.
+        Further fields: `parameters`, `priority`, `idempotencyKey`, `reason`, `nominalTime` (run it for this time),
+        `dependents` (False: nothing runs after it). Without a key it makes one, so that it may try again and still
+        runs the job once.
         """
-        body = {"application": application, "jobName": job_name, "idempotencyKey": new_id(), **_given(fields)}
+        body = {"application": application, "jobName": job_name, "idempotencyKey": new_id(), **given(fields)}
         return self._call("POST", "jobTrigger", body, is_repeatable=True)
 
     def cancel_trigger(self, trigger_id: str) -> Payload:
@@ -203,7 +208,7 @@ class Client(Attributing, Declaring, Listing):
 
     def change_job(self, application: str, job_name: str, changes: Payload) -> Payload:
         """Change some fields of a job and leave the others; refused if someone else changed it meanwhile."""
-        payload = _only("jobs", self.list_jobs(application=application, jobName=job_name), "jobNotFound", job_name)
+        payload = only("jobs", self.list_jobs(application=application, jobName=job_name), "jobNotFound", job_name)
         job = payload["jobs"][0]
         return self.put_job(job | changes, job["version"])
 
@@ -224,7 +229,7 @@ class Client(Attributing, Declaring, Listing):
 
     def schedule(self, schedule_id: str) -> Payload:
         """One schedule, as the only one of `schedules`; refused if there is none."""
-        return _only("schedules", self.list_schedules(scheduleId=schedule_id), "scheduleNotFound", schedule_id)
+        return only("schedules", self.list_schedules(scheduleId=schedule_id), "scheduleNotFound", schedule_id)
 
     def create_schedule(self, schedule: Payload) -> Payload:
         """Create a schedule."""
@@ -242,56 +247,6 @@ class Client(Attributing, Declaring, Listing):
         """The next times of an expression: `kind`, `expression`, `timeZone`, `from`, `count`, the DST policies."""
         return self._call("GET", "schedulePreview", query=query)
 
-    # Calendars
-
-    def list_calendars(self, **filters: object) -> Payload:
-        """Calendars, by name."""
-        return self._call("GET", "calendar", query=filters)
-
-    def calendar(self, calendar_name: str) -> Payload:
-        """One calendar, as the only one of `calendars`; refused if there is none."""
-        found = self.list_calendars(calendarName=calendar_name)
-        return _only("calendars", found, "calendarNotFound", calendar_name)
-
-    def create_calendar(self, calendar: Payload) -> Payload:
-        """Create a calendar."""
-        return self._call("POST", "calendar", calendar)
-
-    def put_calendar(self, calendar: Payload, if_match: int | None = None) -> Payload:
-        """Create or replace a calendar; with `if_match` only if that is its version."""
-        return self._call("PUT", "calendar", calendar, if_match=if_match)
-
-    def change_calendar(self, calendar_name: str, changes: Payload) -> Payload:
-        """Change some fields of a calendar and leave the others; refused if someone else changed it meanwhile."""
-        calendar = self.calendar(calendar_name)["calendars"][0]
-        return self.put_calendar(calendar | changes, calendar["version"])
-
-    def delete_calendar(self, calendar_name: str) -> Payload:
-        """Delete a calendar that no schedule goes by."""
-        return self._call("DELETE", "calendar", query={"calendarName": calendar_name})
-
-    # Backfills
-
-    def list_backfills(self, **filters: object) -> Payload:
-        """Backfills, newest first, each with how far it is."""
-        return self._call("GET", "backfill", query=filters)
-
-    def backfill(self, backfill_id: str) -> Payload:
-        """One backfill, as the only one of `backfills`; refused if there is none."""
-        return _only("backfills", self.list_backfills(backfillId=backfill_id), "backfillNotFound", backfill_id)
-
-    def start_backfill(self, schedule_id: str, **fields: object) -> Payload:
-        """Run a schedule's times `from` … `to` (as `**{"from": …}`); with `dryRun` only say what would run."""
-        return self._call("POST", "backfill", {"scheduleId": schedule_id, **_given(fields)})
-
-    def change_backfill(self, backfill_id: str, changes: Payload) -> Payload:
-        """Pause (`paused`), resume or pace a backfill."""
-        return self._call("PUT", "backfill", {**changes, "backfillId": backfill_id})
-
-    def cancel_backfill(self, backfill_id: str) -> Payload:
-        """End a backfill with its unfinished triggers."""
-        return self._call("DELETE", "backfill", query={"backfillId": backfill_id})
-
     # Groups
 
     def list_groups(self, **filters: object) -> Payload:
@@ -300,7 +255,7 @@ class Client(Attributing, Declaring, Listing):
 
     def group(self, group_name: str) -> Payload:
         """One group, as the only one of `groups`; refused if there is none."""
-        return _only("groups", self.list_groups(groupName=group_name), "groupNotFound", group_name)
+        return only("groups", self.list_groups(groupName=group_name), "groupNotFound", group_name)
 
     def create_group(self, group: Payload) -> Payload:
         """Create a group."""
@@ -331,7 +286,7 @@ class Client(Attributing, Declaring, Listing):
 
     def put_mapping(self, prefix: str, image: str, **fields: object) -> Payload:
         """Create or replace the image for a prefix."""
-        return self._call("PUT", "commandPrefixImageMapping", {"prefix": prefix, "image": image, **_given(fields)})
+        return self._call("PUT", "commandPrefixImageMapping", {"prefix": prefix, "image": image, **given(fields)})
 
     def delete_mapping(self, prefix: str) -> Payload:
         """Delete a prefix."""
@@ -416,13 +371,3 @@ class Client(Attributing, Declaring, Listing):
             time.sleep(pause_s)
             pause_s = min(pause_s * 2, PAUSE_MAX_S)
         return True
-
-
-def _given(fields: Mapping[str, object]) -> Payload:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _only(key: str, payload: Payload, code: str, name: str) -> Payload:
-    if not payload[key]:
-        raise NotFound(httpx.codes.NOT_FOUND, code, f"There is no {key.removesuffix('s')} {name}; check the name.")
-    return payload

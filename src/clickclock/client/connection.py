@@ -228,3 +228,15 @@ def _not_ours(response: httpx.Response) -> Refused:
         f"{response.url.copy_with(query=None)} answered with status {response.status_code}, but not as the scheduler "
         "service does; check the address.",
     )
+
+
+def given(fields: Mapping[str, object]) -> Payload:
+    """The fields that say something."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def only(key: str, payload: Payload, code: str, name: str) -> Payload:
+    """A list that has the one thing that was asked for. Raises `NotFound`."""
+    if not payload[key]:
+        raise NotFound(httpx.codes.NOT_FOUND, code, f"There is no {key.removesuffix('s')} {name}; check the name.")
+    return payload

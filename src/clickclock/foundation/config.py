@@ -115,6 +115,7 @@ class Config(BaseModel):
     allowed_hosts: tuple[str, ...] = Field(
         (), description="Further names by which browsers may address the service (the `Host` header)."
     )
+    preemptions_max: int = Field(5, ge=0, le=1000, description="A trigger preempted so often is preempted no more.")
     process_slots: int = Field(1000, ge=1, le=100_000, description="Attempts that run at once on this machine.")
     backfill_times_max: int = Field(
         10_000, ge=1, le=100_000, description="Times that one backfill may run; a longer range is refused."

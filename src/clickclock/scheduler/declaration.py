@@ -292,6 +292,20 @@ def compare(wanted: Iterable[Wanted], kept: Mapping[Key, Kept], terms: Terms, sa
     return Plan(steps + going, unchanged, held, [] if terms.allow_empty else _emptied(named, going))
 
 
+def given_twice(named: Mapping[str, Key]) -> list[Fault]:
+    """A fault at each place of a thing that stands at several; `named` are the keys by their places."""
+    places: dict[Key, list[str]] = {}
+    for place, key in named.items():
+        if all(key):
+            places.setdefault(key, []).append(place)
+    return [
+        Fault(place, f"The {key[0]} {'/'.join(key[1:])} is given {len(several)} times; give it once.")
+        for key, several in places.items()
+        if len(several) > 1
+        for place in several
+    ]
+
+
 def _keeping(new: Declarable, old: Declarable, terms: Terms) -> Declarable:
     """`new` with what it leaves to `old`: switches turned by hand, the id of a schedule, and whose it is."""
     left = {

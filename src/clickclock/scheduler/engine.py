@@ -13,17 +13,19 @@ import random
 import socket
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.errors import StoreUnreachable
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.lifecycle import Loop, LoopHealth, run_all, sentence_of
 from clickclock.scheduler.backfiller import Backfiller
+from clickclock.scheduler.chainer import Chainer
 from clickclock.scheduler.counter import Counter
 from clickclock.scheduler.dispatcher import Dispatcher
 from clickclock.scheduler.executors import Capacity, Executor
 from clickclock.scheduler.planner import Planner
+from clickclock.scheduler.preempter import PREEMPTIONS_MAX, Preempter
 from clickclock.scheduler.pruner import Pruner
 from clickclock.scheduler.rescuer import Rescuer
 from clickclock.scheduler.store import Heartbeat, Hint, Store
@@ -47,6 +49,13 @@ planning one takes on a slow disk. A pause or an edit that comes later than that
 _log = logging.getLogger(__name__)
 
 
+class Limits(NamedTuple):
+    """What an operator may set."""
+
+    preemptions_max: int = PREEMPTIONS_MAX
+    backfill_times_max: int = 10_000
+
+
 class Engine:
     """One replica's engine."""
 
@@ -60,7 +69,7 @@ class Engine:
         version: str,
         fraction: Callable[[], float] = random.random,
         vault: Vault | None = None,
-        backfill_times_max: int = 10_000,
+        limits: Limits | None = None,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -71,19 +80,13 @@ class Engine:
         self.version = version
         self.vault = vault or Vault(None, {})
         self.started_at = clock.now()
-        self.backfill_times_max = backfill_times_max
+        self.limits = limits or Limits()
         self._faults: tuple[float, list[str]] | None = None
         self._is_news = False
         idle_s = 30.0 if store.kind == "sqlite" else POLL_S
+        here = {"node": node, "lease_id": self.replica_id}
         self.dispatcher = Dispatcher(
-            store,
-            clock,
-            executors,
-            node=node,
-            lease_id=self.replica_id,
-            fraction=fraction,
-            ahead_s=PLAN_AHEAD_S,
-            vault=self.vault,
+            store, clock, executors, **here, fraction=fraction, ahead_s=PLAN_AHEAD_S, vault=self.vault
         )
         self.planner = Planner(
             store, clock, fired=self.wake_dispatcher, replaced=self.stop_attempts, ahead_s=PLAN_AHEAD_S
@@ -98,25 +101,24 @@ class Engine:
             look_for_stops_s=idle_s,
             starts_wait=lambda: self.planner.is_behind or self.dispatcher.is_behind,
         )
-        self.rescuer = Rescuer(
-            store,
-            clock,
-            executors,
-            node=node,
-            lease_id=self.replica_id,
-            fraction=fraction,
-            concluded=self.wake_dispatcher,
+        self.rescuer = Rescuer(store, clock, executors, **here, fraction=fraction, concluded=self.wake_dispatcher)
+        self.preempter = Preempter(
+            store, clock, executors, **here, preemptions_max=self.limits.preemptions_max, asked=self.stop_attempts
         )
         self.backfiller = Backfiller(store, clock, queued=self.wake_dispatcher)
+        self.chainer = Chainer(store, clock, fired=self.wake_dispatcher)
         self.counter = Counter(store)
         self.pruner = Pruner(store, clock, executors)
         self._planner_loop = Loop("planner", self.planner.step, idle_s)
         self._dispatcher_loop = Loop("dispatcher", self._dispatch, idle_s)
+        self._preempter_loop = Loop("preempter", self.preempter.step, idle_s)
         self._watcher_loop = Loop("watcher", self.watcher.step, idle_s)
         self._rescuer_loop = Loop("rescuer", self.rescuer.step)
         # After an outage the others wait for it: two looks of theirs, and what runs here would be given up.
         self._heartbeat_loop = Loop("heartbeat", self.beat, back_off_max_s=HEARTBEAT_RETRY_S_MAX)
         self._backfiller_loop = Loop("backfiller", self.backfiller.step)
+        self._chainer_loop = Loop("chainer", self.chainer.step, idle_s)
+        store.queue.on_chain = self._chainer_loop.wake
         self._counter_loop = Loop("counter", self.counter.step)
         self._pruner_loop = Loop("pruner", self.pruner.step, idle_max_s=3600.0)
 
@@ -125,10 +127,12 @@ class Engine:
         return [
             self._planner_loop,
             self._dispatcher_loop,
+            self._preempter_loop,
             self._watcher_loop,
             self._rescuer_loop,
             self._heartbeat_loop,
             self._backfiller_loop,
+            self._chainer_loop,
             self._counter_loop,
             self._pruner_loop,
         ]
@@ -136,6 +140,7 @@ class Engine:
     def change_schedules(self) -> None:
         """Schedules changed, or what they depend on: here, and so for every replica."""
         self._planner_loop.wake()
+        self.wake_chainer()
         self.store.hints.tell(Hint.SCHEDULES)
 
     def expect_trigger(self) -> None:
@@ -151,14 +156,21 @@ class Engine:
     async def _dispatch(self) -> float | None:
         news, self._is_news = self._is_news, False
         pause_s = await self.dispatcher.step()
-        if news and self.dispatcher.waits_for_slots:
-            self.store.hints.tell(Hint.TRIGGERS)  # others may have room; those that have none tell nobody again
+        if self.dispatcher.waits_for_slots:
+            self._preempter_loop.wake()
+            if news:
+                self.store.hints.tell(Hint.TRIGGERS)  # others may have room; those that have none tell nobody again
         return pause_s
 
     def wake_backfiller(self) -> None:
         """A backfill is new, or may go on."""
         self.backfiller.look()
         self._backfiller_loop.wake()
+
+    def wake_chainer(self) -> None:
+        """A job changed, or something that others may depend on was cancelled."""
+        self.chainer.sweep()
+        self._chainer_loop.wake()
 
     def stop_attempts(self) -> None:
         """Somebody wants attempts stopped, of whichever replica."""

@@ -66,6 +66,12 @@ class JobIsRunning(Conflict):
     code = "jobIsRunning"
 
 
+class JobHasDependents(Conflict):
+    """Other jobs depend on it; change or delete them first, or delete it with force=true."""
+
+    code = "jobHasDependents"
+
+
 class JobIsDisabled(Conflict):
     """The job is disabled; set enabled to true with PUT job and trigger it again."""
 

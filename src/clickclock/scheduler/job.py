@@ -9,7 +9,7 @@ Invariants: a valid job has a command that can be split (`command.py`); four fie
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
+from pydantic import Field, StringConstraints, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
 from clickclock.foundation.errors import Invalid
 from clickclock.foundation.record import Instant, Record
@@ -63,6 +63,39 @@ class RetryBackoff(Record):
     initial_seconds: float = Field(1.0, ge=0, le=86400, description="Longest wait after the first failure.")
     multiplier: float = Field(2.0, ge=1, le=100, description="How much longer each further wait may be.")
     max_seconds: float = Field(300.0, ge=0, le=604800, description="No wait is longer than this.")
+
+
+class Upstream(Record):
+    """A job that another one depends on."""
+
+    application: Name = Field(description="Its application.", examples=["shop"])
+    job_name: Name = Field(description="Its name.", examples=["extract"])
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.application, self.job_name
+
+
+UPSTREAMS_MAX = 100
+_A_NAME: dict[str, Any] = {"type": "string", "pattern": NAME_PATTERN, "maxLength": 128}
+_UPSTREAMS_AS_GIVEN: dict[str, Any] = {
+    "type": "array",
+    "maxItems": UPSTREAMS_MAX,
+    "items": {
+        "anyOf": [
+            _A_NAME,
+            {
+                "type": "object",
+                "properties": {
+                    "application": {**_A_NAME, "description": "Its application.", "examples": ["shop"]},
+                    "jobName": {**_A_NAME, "description": "Its name.", "examples": ["extract"]},
+                },
+                "required": ["jobName"],
+                "additionalProperties": False,
+            },
+        ]
+    },
+}
 
 
 class Job(Record):
@@ -129,11 +162,38 @@ class Job(Record):
     max_concurrent_triggers: int | None = Field(
         None, ge=1, le=100_000, description="At most this many run at once; no limit if not given."
     )
+    depends_on: Annotated[list[Upstream], WithJsonSchema(_UPSTREAMS_AS_GIVEN, mode="validation")] = Field(
+        default_factory=list,
+        max_length=UPSTREAMS_MAX,
+        description="Jobs that it runs after, each with `application` and `jobName`, or just the name where the "
+        "application is the same.",
+        examples=[[{"application": "shop", "jobName": "extract"}]],
+    )
     retention_days: float = Field(30, gt=0, le=3650, description="How long finished triggers and logs are kept.")
 
     managed_by: Name | None = Field(
         None, description="The set of files that it is applied from; set by `PUT declaration`.", examples=["shop-repo"]
     )
+
+    @field_validator("depends_on", mode="before")
+    @classmethod
+    def _whole_names(cls, value: Any, info: ValidationInfo) -> Any:
+        """Where the application is left out, it is the job's own."""
+        if not isinstance(value, list) or "application" not in info.data:
+            return value
+        own = {"application": info.data["application"]}
+        named = [{"jobName": each} if isinstance(each, str) else each for each in value]
+        return [own | each if isinstance(each, dict) else each for each in named]
+
+    @field_validator("depends_on")
+    @classmethod
+    def _each_other_job_once(cls, value: list[Upstream], info: ValidationInfo) -> list[Upstream]:
+        keys = [each.key for each in value]
+        if (info.data.get("application"), info.data.get("job_name")) in keys:
+            raise ValueError("a job cannot depend on itself; take it out")
+        if twice := sorted({"/".join(each) for each in keys if keys.count(each) > 1}):
+            raise ValueError(f"{', '.join(twice)} is given twice; give it once")
+        return value
 
     @field_validator("parameters")
     @classmethod

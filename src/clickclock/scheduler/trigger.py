@@ -125,6 +125,8 @@ class NewTrigger:
     idempotency_key: str | None = None
     requested_by: str | None = None
     reason: str | None = None
+    nominal_time: datetime | None = None
+    dependents: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,8 @@ class Conclusion:
     message: str | None
     retry_at: datetime | None = None
     uses_up_retry: bool = True
+    is_awaited: bool = False
+    """Whether it is final and other jobs depend on it; the store knows."""
 
 
 def conclude(
@@ -236,6 +240,16 @@ class Attempt(Record):
     node: str | None = Field(None, description="The machine that ran it.", examples=["web-1"])
     cpu_seconds: float | None = Field(None, description="Processor time used.", examples=[0.25])
     max_memory_bytes: int | None = Field(None, description="Most memory used at once.", examples=[12_582_912])
+    preempted_by: str | None = Field(None, description="The trigger that it made room for.")
+
+
+class UpstreamTrigger(Record):
+    """What an upstream job did in the same run, when it was last looked at."""
+
+    application: str = Field(description="The upstream job's application.", examples=["shop"])
+    job_name: str = Field(description="The upstream job.", examples=["extract"])
+    trigger_id: str | None = Field(None, description="Its trigger; null before there is one.")
+    state: State | None = Field(None, description="Where that stood.", examples=["succeeded"])
 
 
 class Trigger(Record):
@@ -253,6 +267,15 @@ class Trigger(Record):
     skipped_count: int | None = Field(None, description="Times that share this row, if more than one was skipped.")
     skipped_through: Instant | None = Field(None, description="The last of the times that share this row.")
     nominal_time: Instant | None = Field(None, description="The instant at which the schedule says the job is due.")
+    run_id: str | None = Field(
+        None,
+        description="What it and the triggers of dependent jobs have in common: the nominal time, or the id of the "
+        "trigger that was asked for; null where nothing depends on it by call.",
+        examples=["2026-11-20T02:30:00.000Z"],
+    )
+    upstream: list[UpstreamTrigger] | None = Field(
+        None, description="What it waits for or ran after, where its job depends on others."
+    )
     due_time: Instant = Field(description="Nominal time plus jitter; for a call, when it is to run.")
     queued_at: Instant = Field(description="When the decision was recorded.")
     started_at: Instant | None = Field(None, description="When the current or last attempt's process started.")

@@ -76,7 +76,7 @@ async def create(call: Call[Query]) -> Response:
     schedule = await engine.store.schedules.get(asked.schedule_id)
     calendars = await calendars_of(engine, [schedule.calendar_name])
     times = schedule.timetable(schedule.created_at, calendars.days(schedule))
-    counted = await asyncio.to_thread(count_times, times, asked.since, asked.until, engine.backfill_times_max)
+    counted = await asyncio.to_thread(count_times, times, asked.since, asked.until, engine.limits.backfill_times_max)
     if asked.dry_run:
         already = await engine.store.backfills.already_triggered(asked.schedule_id, asked.since, asked.until)
         told = DryRun(

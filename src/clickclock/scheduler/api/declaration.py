@@ -36,10 +36,19 @@ from clickclock.scheduler.declaration import (
     Terms,
     Wanted,
     compare,
+    given_twice,
     said,
 )
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.errors import CalendarInUse, GroupInUse, HeldElsewhere, JobIsRunning, StaleVersion, WouldEmpty
+from clickclock.scheduler.errors import (
+    CalendarInUse,
+    GroupInUse,
+    HeldElsewhere,
+    JobHasDependents,
+    JobIsRunning,
+    StaleVersion,
+    WouldEmpty,
+)
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job, Name
 from clickclock.scheduler.schedule import Schedule
@@ -267,7 +276,7 @@ async def _plan(given: _Given, terms: Terms, engine: Engine) -> Plan:
         faults += wrong
         if not wrong:
             wanted += [Wanted(kind, record, place) for record, place in zip(records, where, strict=True)]
-    faults += _twice({**named, **{each.place: each.key for each in wanted}})
+    faults += given_twice({**named, **{each.place: each.key for each in wanted}})
     if faults:
         raise Invalid(faults=faults)
     # What is kept in another way of writing (a prefix with two spaces) was not found as it was written.
@@ -280,19 +289,6 @@ def _key(kind: Kind, item: Mapping[str, Any]) -> Key:
     """The key of a thing as it was given; what is missing or no text is empty."""
     given = (item.get(kind.model.model_fields[name].alias or name) for name in kind.key_fields)
     return (kind.name, *(each if isinstance(each, str) else "" for each in given))
-
-
-def _twice(named: Mapping[str, Key]) -> list[Fault]:
-    places: dict[Key, list[str]] = {}
-    for place, key in named.items():
-        if all(key):
-            places.setdefault(key, []).append(place)
-    return [
-        Fault(place, f"The {key[0]} {'/'.join(key[1:])} is given {len(several)} times; give it once.")
-        for key, several in places.items()
-        if len(several) > 1
-        for place in several
-    ]
 
 
 async def _timed(steps: Sequence[Step], engine: Engine) -> list[Step]:
@@ -357,6 +353,7 @@ _FILE = {
         }
     ],
 }
+_IN_USE = (JobIsRunning, JobHasDependents, GroupInUse, CalendarInUse)
 OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "GET",
@@ -383,6 +380,15 @@ OPERATIONS: tuple[Operation[Any], ...] = (
         several=True,
         examples={"one application": _FILE},
         bodies=BODIES,
-        errors=(HeldElsewhere, WouldEmpty, JobIsRunning, GroupInUse, CalendarInUse, StaleVersion, Invalid),
+        errors=(
+            HeldElsewhere,
+            WouldEmpty,
+            JobIsRunning,
+            JobHasDependents,
+            GroupInUse,
+            CalendarInUse,
+            StaleVersion,
+            Invalid,
+        ),
     ),
 )

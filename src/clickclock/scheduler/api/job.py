@@ -16,7 +16,7 @@ from clickclock.scheduler.api.operation import ANY_VERSION, Call, Operation, eta
 from clickclock.scheduler.api.paging import columns, key_in, page
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, set_by_service
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.errors import JobExists, JobIsRunning, JobNotFound, StaleVersion
+from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound, StaleVersion
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job, StoredJob
 
@@ -36,7 +36,9 @@ class JobTarget(Query):
     application: Word = Field(description="The job's application.", examples=["shop"])
     job_name: Word = Field(description="The job.", examples=["nightly-export"])
     force: bool = Field(
-        False, description="Cancel its unfinished triggers instead of refusing because of them.", examples=[False]
+        False,
+        description="Cancel its unfinished triggers, and leave its dependents without it, instead of refusing.",
+        examples=[False],
     )
 
 
@@ -120,6 +122,7 @@ async def delete(call: Call[JobTarget]) -> Response:
         target.application, target.job_name, engine.clock.now(), force=target.force, if_version=call.if_version
     )
     engine.stop_attempts()
+    engine.wake_chainer()
     return success()
 
 
@@ -166,10 +169,11 @@ OPERATIONS = (
         delete,
         JobTarget,
         {200: {}},
-        description="Refused while it has unfinished triggers, unless `force=true`, which cancels them. What it did "
-        "stays in the triggers and statistics until its time is up.",
+        description="Refused while it has unfinished triggers or other jobs depend on it, unless `force=true`, which "
+        "cancels the triggers; its dependents go on naming it, and run after it again when it is created again. What "
+        "it did stays in the triggers and statistics until its time is up.",
         target_in_body=True,
         versioned=True,
-        errors=(JobNotFound, JobIsRunning, StaleVersion),
+        errors=(JobNotFound, JobIsRunning, JobHasDependents, StaleVersion),
     ),
 )

@@ -3,6 +3,7 @@
 Parse, call, render.
 """
 
+from collections.abc import Sequence
 from itertools import islice
 
 from pydantic import Field
@@ -18,7 +19,7 @@ from clickclock.scheduler.api.schedule_preview import PreviewTime, times_after
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import JobNotFound, TriggerNotFound
 from clickclock.scheduler.image_mapping import Choice
-from clickclock.scheduler.job import StoredJob
+from clickclock.scheduler.job import StoredJob, Upstream
 from clickclock.scheduler.schedule import StoredSchedule
 from clickclock.scheduler.trigger import LIVE, Trigger
 
@@ -58,12 +59,23 @@ class ScheduleDetail(Record):
     next_times: list[PreviewTime] = Field(description="Its next 5 times, those included that are skipped.")
 
 
+class Neighbour(Record):
+    """A job that this one depends on, or that depends on this one."""
+
+    application: str = Field(description="Its application.", examples=["shop"])
+    job_name: str = Field(description="Its name.", examples=["extract"])
+    exists: bool = Field(description="False where it was deleted by force, and is waited for no more.", examples=[True])
+    last_trigger: Trigger | None = Field(None, description="Its newest trigger.")
+
+
 class JobDetail(Record):
     """One job, and what it did and will do."""
 
     job: StoredJob = Field(description="Its definition.")
     command: ResolvedCommand = Field(description="What its command comes to.")
     schedules: list[ScheduleDetail] = Field(description="Its schedules; the first 100.")
+    upstream: list[Neighbour] = Field(description="The jobs that it runs after.")
+    dependents: list[Neighbour] = Field(description="The jobs that run after it.")
     running: list[Trigger] = Field(description="Triggers that start or run now; the newest 100.")
     recent: list[Trigger] = Field(description="Its last 20 triggers, newest first.")
     last_success: Trigger | None = Field(None, description="The last trigger that succeeded, while it is kept.")
@@ -90,6 +102,8 @@ async def read(call: Call[DetailTarget]) -> Response:
             )
             for each in schedules
         ],
+        upstream=await _neighbours(call.engine, job.depends_on),
+        dependents=await _neighbours(call.engine, await store.jobs.dependents(**key)),
         running=await store.triggers.find({**key, "states": LIVE}, None, RUNNING_MAX),
         recent=await store.triggers.find(key, None, RECENT),
         last_success=await _trigger(call.engine, pulse.get("last_success_id")),
@@ -108,6 +122,16 @@ async def _resolved(engine: Engine, job: StoredJob) -> ResolvedCommand:
         image=image_mapping.choose(parsed.words, mappings, job.image),
         cluster=job.cluster or engine.default_cluster,
     )
+
+
+async def _neighbours(engine: Engine, jobs: Sequence[Upstream]) -> list[Neighbour]:
+    missing = await engine.store.jobs.missing(jobs) if jobs else []
+    found = []
+    for each in jobs:
+        key = {"application": each.application, "job_name": each.job_name}
+        newest = await engine.store.triggers.find(key, None, 1)
+        found.append(Neighbour(**key, exists=each not in missing, last_trigger=newest[0] if newest else None))
+    return found
 
 
 async def _trigger(engine: Engine, trigger_id: str | None) -> Trigger | None:

@@ -76,6 +76,15 @@ class TriggerRequest(Record):
         None, description="Not before this time; at once if not given.", examples=["2026-11-20T22:00:00.000Z"]
     )
     reason: Text | None = Field(None, description="Why, for whoever looks later.", examples=["rerun after a fix"])
+    nominal_time: Instant | None = Field(
+        None,
+        description="Run it for this time, as its schedule would have: dependents that were skipped because it failed "
+        "then run after it.",
+        examples=["2026-11-20T02:30:00.000Z"],
+    )
+    dependents: bool = Field(
+        True, description="Whether jobs that depend on it run after it, and those that depend on them."
+    )
 
 
 class TriggerTarget(Query):
@@ -119,6 +128,8 @@ async def create(call: Call[Query]) -> Response:
             idempotency_key=_agreed_key(call, request),
             requested_by="api",
             reason=request.reason,
+            nominal_time=request.nominal_time,
+            dependents=request.dependents,
         ),
         engine.clock.now(),
     )
@@ -134,6 +145,7 @@ async def cancel(call: Call[TriggerTarget]) -> Response:
     trigger = await engine.store.triggers.cancel(call.filters.trigger_id, engine.clock.now())
     engine.stop_attempts()
     engine.wake_dispatcher()
+    engine.wake_chainer()
     return success(202, trigger=trigger)
 
 

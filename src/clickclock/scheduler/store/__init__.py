@@ -15,6 +15,7 @@ from typing import Self
 from clickclock.foundation.clock import Clock
 from clickclock.scheduler.store.backfills import Backfills, Led
 from clickclock.scheduler.store.calendars import Calendars
+from clickclock.scheduler.store.chains import Chains, Told
 from clickclock.scheduler.store.claiming import Claimed
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.declared import Declared
@@ -41,6 +42,7 @@ __all__ = [
     "NewSchedule",
     "Planned",
     "Store",
+    "Told",
 ]
 
 
@@ -61,6 +63,7 @@ class Store:
         self.backfills = Backfills(database)
         self.triggers = Triggers(database)
         self.queue = Queue(database, default_cluster)
+        self.chains = Chains(database)
         self.statistics = Statistics(database)
         self.replicas = Replicas(database)
         self.hints = Hints(database)

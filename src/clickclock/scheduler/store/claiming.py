@@ -88,7 +88,7 @@ _IN_TURN = sa.or_(
     ),
 )
 """Of a schedule whose triggers wait for each other: behind no earlier one that is to be tried again."""
-_READY = (
+READY = (
     with_jobs()
     .where(
         QUEUED_ROWS,
@@ -96,6 +96,7 @@ _READY = (
         _HERE,
         sa.or_(job.c.node.is_(None), job.c.node == sa.bindparam("node")),
         _IN_TURN,
+        _t.waits.is_(None),
         job.c.enabled,
         sa.not_(sa.func.coalesce(job_group.c.paused, sa.false())),
     )
@@ -103,22 +104,14 @@ _READY = (
     .limit(sa.bindparam("most"))
     .with_for_update(of=job_trigger, skip_locked=True)
 )
-_FIRST_READY = Prepared(_READY)
-_NOT_BEHIND_A_FULL_ONE = (
+_FIRST_READY = Prepared(READY)
+NOT_BEHIND_A_FULL_JOB = (
     sa.tuple_(_t.application, _t.job_name).not_in(
         sa.select(job.c.application, job.c.job_name)
         .select_from(job_trigger.join(job, _OF_ITS_JOB))
         .where(LIVE_ROWS, job.c.max_concurrent.is_not(None))
         .group_by(job.c.application, job.c.job_name)
         .having(sa.func.count() >= job.c.max_concurrent)
-        .correlate(None)
-    ),
-    sa.func.coalesce(_t.group_name, "").not_in(
-        sa.select(job_group.c.group_name)
-        .select_from(job_trigger.join(job_group, _t.group_name == job_group.c.group_name))
-        .where(LIVE_ROWS, job_group.c.max_concurrent.is_not(None))
-        .group_by(job_group.c.group_name)
-        .having(sa.func.count() >= job_group.c.max_concurrent)
         .correlate(None)
     ),
     sa.or_(
@@ -130,8 +123,22 @@ _NOT_BEHIND_A_FULL_ONE = (
         ),
     ),
 )
+"""Past whatever only the end of its own job's attempts can let start."""
+_NOT_BEHIND_A_FULL_ONE = (
+    *NOT_BEHIND_A_FULL_JOB,
+    sa.func.coalesce(_t.group_name, "").not_in(
+        sa.select(job_group.c.group_name)
+        .select_from(job_trigger.join(job_group, _t.group_name == job_group.c.group_name))
+        .where(LIVE_ROWS, job_group.c.max_concurrent.is_not(None))
+        .group_by(job_group.c.group_name)
+        .having(sa.func.count() >= job_group.c.max_concurrent)
+        .correlate(None)
+    ),
+)
 """Past whatever is full already: only asked once something was, since it counts all live attempts."""
-_NEXT_READY = Prepared(sa.select(sa.func.min(_t.ready_at)).where(QUEUED_ROWS, _t.ready_at > sa.bindparam("now"), _HERE))
+_NEXT_READY = Prepared(
+    sa.select(sa.func.min(_t.ready_at)).where(QUEUED_ROWS, _t.ready_at > sa.bindparam("now"), _HERE, _t.waits.is_(None))
+)
 _START = Prepared(
     sa.update(job_trigger)
     .where(_t.trigger_id == sa.bindparam("b_id"))
@@ -143,6 +150,7 @@ _START = Prepared(
         attempt=_t.attempt + 1,
         started_at=None,
         stop_reason=None,
+        preemptible=sa.bindparam("b_preemptible"),
         image=sa.bindparam("b_image"),
         resolved_command=sa.bindparam("b_command", type_=_t.resolved_command.type),
     )
@@ -173,7 +181,7 @@ def claim(
         seen = [_t.trigger_id.not_in([row.trigger_id for row in chosen])] if chosen else []
         asked = {**here, "now": now, "most": wanted, "node": holder["b_node"]}
         if excluded or seen:
-            rows = connection.execute(_READY.where(*excluded, *seen), asked).all()
+            rows = connection.execute(READY.where(*excluded, *seen), asked).all()
         else:
             rows = _FIRST_READY.rows(connection, **asked)
         candidates = [_as_candidate(row) for row in rows]
@@ -214,7 +222,14 @@ def _start(
     unstartable: list[tuple[str, str]] = []
     updates: list[dict[str, Any]] = []
     for row in chosen:
-        update = {**holder, "b_id": row.trigger_id, "b_image": None, "b_command": None}
+        preemptible = effective_job(row.definition, row.grouped).preemption or None
+        update = {
+            **holder,
+            "b_id": row.trigger_id,
+            "b_image": None,
+            "b_command": None,
+            "b_preemptible": preemptible,
+        }
         match launch_or_reason(row, row.attempt + 1, mappings):
             case Launch() as launch:
                 update |= {"b_image": launch.image, "b_command": list(launch.argv)}

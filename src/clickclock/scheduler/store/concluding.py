@@ -4,17 +4,20 @@ Never judges: `trigger.conclude` does. Invariant: an attempt that is no longer o
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
 
 from clickclock.scheduler.retry import RetryRule
+from clickclock.scheduler.store.dependencies import has_dependents
 from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rows import among, effective_job, insert_of
 from clickclock.scheduler.store.schema import LIVE_ROWS, attempt, job, job_group, job_trigger
 from clickclock.scheduler.trigger import (
     Conclusion,
     Exit,
+    Kind,
     State,
     StopReason,
     attempt_name,
@@ -27,11 +30,20 @@ _t = job_trigger.c
 
 _NEEDED = (
     "trigger_id", "application", "job_name", "cluster", "node", "attempt", "max_attempts", "preemption_count",
-    "stop_reason", "due_time", "ready_at", "started_at", "lag_ms", "cpu_seconds", "max_memory_bytes",
+    "stop_reason", "due_time", "ready_at", "started_at", "lag_ms", "cpu_seconds", "max_memory_bytes", "preempted_by",
 )  # fmt: skip
+IS_AWAITED = sa.and_(has_dependents(), sa.or_(_t.kind != sa.literal_column(f"'{Kind.MANUAL}'"), _t.run_id.is_not(None)))
+"""Whether other jobs are to hear of a trigger's end."""
+NOT_STOPPING = sa.or_(_t.stop_reason.is_(None), _t.stop_reason == StopReason.PREEMPTED)
+"""Whoever is asked to stop is not asked again, unless it was only to make room."""
 _ENDED = Prepared(
     lambda dialect: (
-        sa.select(*(_t[name] for name in _NEEDED), job.c.definition, job_group.c.definition.label("grouped"))
+        sa.select(
+            *(_t[name] for name in _NEEDED),
+            job.c.definition,
+            job_group.c.definition.label("grouped"),
+            IS_AWAITED.label("is_awaited"),
+        )
         .select_from(
             job_trigger.outerjoin(
                 job, sa.and_(_t.application == job.c.application, _t.job_name == job.c.job_name)
@@ -47,7 +59,7 @@ _ENDED = Prepared(
 )
 _CHANGED = (
     "state", "started_at", "finished_at", "ready_at", "lag_ms", "lease_id", "exit_code", "signal", "message",
-    "stop_reason", "cpu_seconds", "max_memory_bytes", "preemption_count", "node",
+    "stop_reason", "cpu_seconds", "max_memory_bytes", "preemption_count", "node", "preempted_by", "unfollowed",
 )  # fmt: skip
 _CONCLUDE = Prepared(
     sa.update(job_trigger)
@@ -83,7 +95,7 @@ def finish(
 
 def _conclude_row(row: Any, exit_: Exit, fraction: float) -> Conclusion:
     its_job = None if row.definition is None else effective_job(row.definition, row.grouped)
-    return conclude(
+    conclusion = conclude(
         exit_,
         attempt=row.attempt - row.preemption_count,
         max_attempts=row.max_attempts if its_job is not None else 0,
@@ -92,6 +104,7 @@ def _conclude_row(row: Any, exit_: Exit, fraction: float) -> Conclusion:
         fraction=fraction,
         preemption_count=row.preemption_count,
     )
+    return replace(conclusion, is_awaited=True) if row.is_awaited and conclusion.retry_at is None else conclusion
 
 
 def _concluded(row: Any, exit_: Exit, conclusion: Conclusion) -> dict[str, Any]:
@@ -101,6 +114,7 @@ def _concluded(row: Any, exit_: Exit, conclusion: Conclusion) -> dict[str, Any]:
         lag_ms = round((started_at - row.due_time).total_seconds() * 1000)
     again = conclusion.retry_at is not None
     cpu = [each for each in (row.cpu_seconds, exit_.cpu_seconds) if each is not None]
+    preemptions = row.preemption_count + (not conclusion.uses_up_retry)
     memory = [each for each in (row.max_memory_bytes, exit_.max_memory_bytes) if each is not None]
     return {
         "b_trigger_id": row.trigger_id,
@@ -116,8 +130,12 @@ def _concluded(row: Any, exit_: Exit, conclusion: Conclusion) -> dict[str, Any]:
         "b_stop_reason": None if again else row.stop_reason,
         "b_cpu_seconds": sum(cpu) if cpu else None,
         "b_max_memory_bytes": max(memory, default=None),
-        "b_preemption_count": row.preemption_count + (not conclusion.uses_up_retry),
+        "b_preemption_count": preemptions,
         "b_node": exit_.node or row.node,
+        # It may have ended by itself before the signal came.
+        "b_preempted_by": row.preempted_by if preemptions else None,
+        # If we die after this, `chainer.step` finds it again.
+        "b_unfollowed": conclusion.is_awaited or None,
     }
 
 
@@ -135,4 +153,5 @@ def _attempt_row(row: Any, exit_: Exit, conclusion: Conclusion, update: Mapping[
         "node": update["b_node"],
         "cpu_seconds": exit_.cpu_seconds,
         "max_memory_bytes": exit_.max_memory_bytes,
+        "preempted_by": None if conclusion.uses_up_retry else row.preempted_by,
     }

@@ -16,11 +16,12 @@ from sqlalchemy.dialects import postgresql
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.business_days import Calendar
 from clickclock.scheduler.declaration import KINDS, Declarable, Kept, Key, Kind, Step
-from clickclock.scheduler.errors import CalendarInUse, GroupInUse, JobIsRunning, StaleVersion
+from clickclock.scheduler.dependency import shown
+from clickclock.scheduler.errors import CalendarInUse, GroupInUse, JobHasDependents, JobIsRunning, StaleVersion
 from clickclock.scheduler.group import Group
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.schedule import Schedule, upcoming
-from clickclock.scheduler.store import groups, jobs, schedules
+from clickclock.scheduler.store import dependencies, groups, jobs, schedules
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import among, definition_of, page
 from clickclock.scheduler.store.schema import (
@@ -124,7 +125,7 @@ class Declared:
     async def write(self, steps: Sequence[Step], now: datetime, *, force: bool, dry_run: bool) -> None:
         """Take all steps, in their order, or none.
 
-        Raises `StaleVersion`, `Invalid`, `JobIsRunning`, `GroupInUse`, `CalendarInUse`.
+        Raises `StaleVersion`, `Invalid`, `JobIsRunning`, `JobHasDependents`, `GroupInUse`, `CalendarInUse`.
         With `dry_run` all is done and taken back, so that it is refused exactly when it would be.
         """
 
@@ -247,6 +248,9 @@ def _write(connection: sa.Connection, kind: Kind, steps: Sequence[Step], now: da
         was = step.old and step.old.record
         if isinstance(step.new, Job) and isinstance(was, Job) and was.group_name != step.new.group_name:
             jobs.regroup(connection, step.new)
+        if isinstance(was, Job) and was.depends_on:
+            dependencies.remove_edges(connection, was.key)
+    dependencies.write_edges(connection, [step.new for step in steps if isinstance(step.new, Job)])
 
 
 def _delete(connection: sa.Connection, kind: Kind, steps: Sequence[Step], now: datetime) -> None:
@@ -260,14 +264,15 @@ def _delete(connection: sa.Connection, kind: Kind, steps: Sequence[Step], now: d
             connection.execute(sa.delete(schedule).where(*jobs.keyed(key, schedule)))
             unfinished = sa.and_(*jobs.keyed(key, job_trigger), UNFINISHED_ROWS)
             cancel_rows(connection, unfinished, now, "The job was deleted.")
+            dependencies.remove_edges(connection, key[0])
         mine = [table.table.c[name] == value for name, value in zip(table.key, step.key[1:], strict=True)]
         connection.execute(sa.delete(table.table).where(*mine))
 
 
 def _refuse_what_does_not_fit(connection: sa.Connection, kind: Kind, steps: Sequence[Step]) -> None:
-    """Jobs name groups that there are; schedules fit their jobs, which are written by now, and their ids are theirs."""
+    """Jobs name groups and upstreams that there are; schedules fit their jobs, written by now; their ids are theirs."""
     if kind.name == "job":
-        _at_their_places(steps, lambda new: jobs.refuse_unknown_groups(connection, new))
+        _at_their_places(steps, lambda new: jobs.refuse_unknown_names(connection, new))
     if kind.name == "schedule" and steps:
         _at_their_places(steps, lambda new: schedules.refuse_misfits(connection, new))
     taken: list[Fault] = []
@@ -316,6 +321,12 @@ def _refuse_what_is_in_use(connection: sa.Connection, going: Sequence[Step], *, 
             for row in connection.execute(named)
             if ("schedule", *row) not in leaving
         ]
+    below = dependencies.dependents_of(connection, keys) if keys and not force else {}
+    waiting = [(up, each) for up, found in below.items() for each in found if ("job", *each) not in leaving]
+    if waiting:
+        raise JobHasDependents(
+            faults=[Fault("force", f"{shown(each)} depends on {shown(up)}.") for up, each in waiting]
+        )
     if faults:
         raise JobIsRunning("A job that would go is still in use; wait, or say force=true.", faults)
     calendars = [step.key[1] for step in going if step.kind.name == "calendar"]

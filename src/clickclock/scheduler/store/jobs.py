@@ -11,9 +11,18 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault, Invalid
-from clickclock.scheduler.errors import JobExists, JobIsRunning, JobNotFound, StaleVersion
-from clickclock.scheduler.job import Job, StoredJob
+from clickclock.scheduler.dependency import shown
+from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound, StaleVersion
+from clickclock.scheduler.job import Job, StoredJob, Upstream
 from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.dependencies import (
+    dependents_of,
+    existing,
+    lock_edges,
+    remove_edges,
+    upstream_faults,
+    write_edges,
+)
 from clickclock.scheduler.store.rows import definition_of, page, stored_job
 from clickclock.scheduler.store.schema import UNFINISHED_ROWS, job, job_group, job_trigger, schedule
 from clickclock.scheduler.store.triggers import cancel_rows
@@ -38,9 +47,10 @@ class Jobs:
 
         def work(connection: sa.Connection) -> list[StoredJob]:
             _refuse_existing(connection, jobs)
-            refuse_unknown_groups(connection, jobs)
+            refuse_unknown_names(connection, jobs)
             rows = [{**job_row(each, now), "version": 1, "created_at": now} for each in jobs]
             connection.execute(sa.insert(job), rows)
+            write_edges(connection, jobs)
             return [StoredJob.trusted(**vars(each), version=1, created_at=now, updated_at=now) for each in jobs]
 
         return await self._database.write(work)
@@ -49,7 +59,7 @@ class Jobs:
         """Create or replace; the second value says whether it was created. Raises `StaleVersion`, `Invalid`."""
 
         def work(connection: sa.Connection) -> tuple[StoredJob, bool]:
-            refuse_unknown_groups(connection, [new])
+            refuse_unknown_names(connection, [new])
             old = connection.execute(sa.select(job).where(*keyed([new.key])).with_for_update()).one_or_none()
             if if_version is not None and (old is None or old.version != if_version):
                 raise StaleVersion
@@ -61,6 +71,8 @@ class Jobs:
                 row["enabled_since"] = now if new.enabled and not old.enabled else old.enabled_since
                 connection.execute(sa.update(job).where(*keyed([new.key])).values(**row, version=old.version + 1))
                 regroup(connection, new)
+                remove_edges(connection, new.key)
+            write_edges(connection, [new])
             return stored_job(connection.execute(sa.select(job).where(*keyed([new.key]))).one()), old is None
 
         return await self._database.write(work)
@@ -72,6 +84,17 @@ class Jobs:
         if row is None:
             raise JobNotFound
         return stored_job(row)
+
+    async def dependents(self, application: str, job_name: str) -> list[Upstream]:
+        """The jobs that depend on this one, by name."""
+        key = (application, job_name)
+        found = await self._database.read(lambda c: dependents_of(c, [key]).get(key, []))
+        return [Upstream(application=each[0], job_name=each[1]) for each in found]
+
+    async def missing(self, jobs: Sequence[Upstream]) -> list[Upstream]:
+        """Those of these jobs that were deleted."""
+        there = await self._database.read(lambda c: existing(c, [each.key for each in jobs]))
+        return [each for each in jobs if each.key not in there]
 
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[StoredJob]:
         """Jobs whose columns equal `filters` (application, job_name, group_name, enabled), by name."""
@@ -86,21 +109,31 @@ class Jobs:
     async def delete(
         self, application: str, job_name: str, now: datetime, *, force: bool, if_version: int | None = None
     ) -> None:
-        """Delete with its schedules; `force` cancels what is unfinished. Raises `JobNotFound`, `JobIsRunning`."""
+        """Delete with its schedules; `force` cancels what is unfinished, and leaves dependents without it.
+
+        Raises `JobNotFound`, `JobIsRunning`, `JobHasDependents`.
+        """
 
         def work(connection: sa.Connection) -> None:
-            mine = keyed([(application, job_name)])
+            key = (application, job_name)
+            mine = keyed([key])
+            lock_edges(connection)
             old = connection.execute(sa.select(job.c.version).where(*mine).with_for_update()).one_or_none()
             if old is None:
                 raise JobNotFound
             if if_version is not None and old.version != if_version:
                 raise StaleVersion
-            unfinished = sa.and_(*keyed([(application, job_name)], job_trigger), UNFINISHED_ROWS)
+            if not force and (dependents := dependents_of(connection, [key]).get(key)):
+                raise JobHasDependents(
+                    faults=[Fault("jobName", f"{shown(each)} depends on it.") for each in dependents]
+                )
+            unfinished = sa.and_(*keyed([key], job_trigger), UNFINISHED_ROWS)
             if not force and connection.execute(sa.select(job_trigger.c.trigger_id).where(unfinished).limit(1)).first():
                 raise JobIsRunning
             # Schedules first: this waits for a planner that holds one, and what it queued is then cancelled too.
-            connection.execute(sa.delete(schedule).where(*keyed([(application, job_name)], schedule)))
+            connection.execute(sa.delete(schedule).where(*keyed([key], schedule)))
             cancel_rows(connection, unfinished, now, "The job was deleted.")
+            remove_edges(connection, key)
             connection.execute(sa.delete(job).where(*mine))
 
         await self._database.write(work)
@@ -142,19 +175,26 @@ def _refuse_existing(connection: sa.Connection, jobs: Sequence[Job]) -> None:
         raise JobExists(faults=faults)
 
 
-def refuse_unknown_groups(connection: sa.Connection, jobs: Sequence[Job]) -> None:
-    """Raises `Invalid` where a job names a group that does not exist."""
+def refuse_unknown_names(connection: sa.Connection, jobs: Sequence[Job]) -> None:
+    """Raises `Invalid` where a job names a group or an upstream that does not exist, or closes a circle."""
+    faults = _unknown_groups(connection, jobs)
+    of_upstreams = upstream_faults(connection, jobs, [_at(jobs, place, "dependsOn") for place in range(len(jobs))])
+    if faults and not of_upstreams:
+        raise Invalid("A job names a group that does not exist.", faults)
+    if of_upstreams:
+        raise Invalid("A job depends on what it cannot depend on.", [*faults, *of_upstreams])
+
+
+def _unknown_groups(connection: sa.Connection, jobs: Sequence[Job]) -> list[Fault]:
     wanted = {each.group_name for each in jobs if each.group_name is not None}
     if not wanted:
-        return
+        return []
     known = set(connection.execute(sa.select(job_group.c.group_name)).scalars())
-    faults = [
+    return [
         Fault(_at(jobs, place, "groupName"), f"There is no group {each.group_name!r}; create it with POST group.")
         for place, each in enumerate(jobs)
         if each.group_name is not None and each.group_name not in known
     ]
-    if faults:
-        raise Invalid("A job names a group that does not exist.", faults)
 
 
 def _at(items: Sequence[Any], place: int, field: str) -> str:

@@ -17,7 +17,7 @@ from clickclock.foundation.ids import new_id
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.schema import installation, metadata
 
-REVISION = "0003"
+REVISION = "0004"
 """The newest migration; a test holds it against the folder."""
 NEEDS_REVISION = "0001"
 """The oldest migration whose program can still work with the newest. A migration that is more than an addition raises

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.business_days import Days
 from clickclock.scheduler.schedule import Circumstances, Decision, OverlapPolicy, Schedule, Skip
+from clickclock.scheduler.store.dependencies import has_dependents
 from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rows import among, effective_job, insert_of, planned_days, planned_schedule
 from clickclock.scheduler.store.schema import (
@@ -45,12 +46,16 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What one planning transaction did. `next_due` is when to look again; `faults` are schedules that failed."""
+    """What one planning transaction did. `next_due` is when to look again; `faults` are schedules that failed.
+
+    `chained`: some wait for upstream jobs, or others depend on some that were skipped.
+    """
 
     claimed: int
     fires: int
     skips: int
     replaced: bool
+    chained: bool
     next_due: datetime | None
     faults: tuple[tuple[str, Exception], ...]
 
@@ -69,6 +74,7 @@ _DUE = Prepared(
         job_group.c.paused,
         job_group.c.resumed_at,
         calendar.c.definition.label("calendar"),
+        has_dependents(schedule.c.application, schedule.c.job_name).label("is_awaited"),
     )
     .select_from(schedule.join(job).outerjoin(job_group).outerjoin(calendar))
     .where(schedule.c.next_due <= sa.bindparam("now"))
@@ -148,6 +154,7 @@ class _Batch:
                     "priority": its_job.priority,
                     "max_attempts": 1 + its_job.max_retries,
                     "parameters": parameters,
+                    "waits": True if its_job.depends_on else None,
                 }
             )
         for skip in decision.skips:
@@ -183,7 +190,7 @@ class _Batch:
 
 
 def write_skips(connection: sa.Connection, row: Any, planned: Schedule, skips: Sequence[Skip], now: datetime) -> None:
-    """Rows of times that never come, of the schedule of `row` (its `schedule_id`, and its job's `group_name`)."""
+    """Rows of times that never come, of the schedule of `row` (`schedule_id`, `group_name`, `is_awaited`)."""
     if skips:
         _SKIP.run(connection, [_skipped(row, planned, skip, now) for skip in skips])
 
@@ -217,6 +224,9 @@ def plan(
         fires=len(batch.fires),
         skips=sum(skip["skipped_count"] or 1 for skip in batch.skips),
         replaced=bool(batch.replaced),
+        chained=bool(batch.replaced)
+        or any(each["waits"] for each in batch.fires)
+        or any(each["unfollowed"] for each in batch.skips),
         next_due=_NEXT_DUE.scalar(connection),
         faults=tuple(batch.faults),
     )
@@ -237,6 +247,7 @@ def _skipped(row: Any, planned: Schedule, skip: Skip, now: datetime) -> dict[str
         "skipped_through": skip.through,
         "finished_at": now,
         "message": skip.message,
+        "unfollowed": True if row.is_awaited else None,
     }
 
 

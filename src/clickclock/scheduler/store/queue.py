@@ -1,4 +1,4 @@
-"""The engine's side of the store: plan, claim, mark, finish, adopt.
+"""The engine's side of the store: plan, claim, preempt, mark, finish, adopt.
 
 Never decides (`schedule.decide`, `slots.choose`, `trigger.conclude` do, inside these transactions) and never talks to
 an executor. Invariant: every write after a wait names the attempt and the lease it believes in, and writes nothing
@@ -17,9 +17,10 @@ from clickclock.scheduler.job import Job
 from clickclock.scheduler.launch import Launch
 from clickclock.scheduler.schedule import Decision
 from clickclock.scheduler.store.claiming import Claimed, claim, launch_or_reason, mappings_of, with_jobs
-from clickclock.scheduler.store.concluding import finish
+from clickclock.scheduler.store.concluding import NOT_STOPPING, finish
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.planning import Due, Planned, plan
+from clickclock.scheduler.store.preempting import is_wanted, preempt
 from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rows import among, effective_job
 from clickclock.scheduler.store.schema import ANY_CLUSTER, LIVE_ROWS, job_trigger, replica
@@ -67,17 +68,22 @@ _LIVE_AMONG = Prepared(
 
 
 class Queue:
-    """Plan, claim, mark, finish, adopt."""
+    """Plan, claim, preempt, mark, finish, adopt."""
 
     def __init__(self, database: Database, default_cluster: str) -> None:
         self._database = database
         self._default_cluster = default_cluster
+        self.on_chain: Callable[[], None] = lambda: None
+        """Called when a trigger that others depend on has ended, or one that depends on others is there."""
 
     async def plan(
         self, now: datetime, limit: int, decide: Callable[[Due], Decision], postpone_to: datetime
     ) -> Planned:
         """Claim due schedules and commit what `decide` makes of them; one that fails is postponed, alone."""
-        return await self._database.write(lambda c: plan(c, now, limit, decide, postpone_to))
+        planned = await self._database.write(lambda c: plan(c, now, limit, decide, postpone_to))
+        if planned.chained:
+            self.on_chain()
+        return planned
 
     async def claim(
         self,
@@ -91,9 +97,23 @@ class Queue:
         wants_image: bool = False,
     ) -> Claimed:
         """Move queued triggers that may start to `starting`, at most `limit`. `wants_image`: each needs one there."""
-        named = [cluster, ANY_CLUSTER] if cluster == self._default_cluster else [cluster]
         holder = {"b_cluster": cluster, "b_node": node, "b_lease": lease_id}
+        named = self._named(cluster)
         return await self._database.write(lambda c: claim(c, now, named, holder, slots, limit, wants_image))
+
+    async def preempt(
+        self, now: datetime, *, cluster: str, node: str, lease_id: str, slots: int, preemptions_max: int
+    ) -> int:
+        """Ask attempts of lower priority to make room for queued triggers that find none; how many were asked."""
+        named = self._named(cluster)
+        if not await self._database.read(lambda c: is_wanted(c, now, named)):
+            return 0
+        holder = {"b_cluster": cluster, "b_node": node, "b_lease": lease_id}
+        return await self._database.write(lambda c: preempt(c, now, named, holder, slots, preemptions_max))
+
+    def _named(self, cluster: str) -> list[str]:
+        """How triggers name a cluster."""
+        return [cluster, ANY_CLUSTER] if cluster == self._default_cluster else [cluster]
 
     async def mark_running(self, lease_id: str, started: Sequence[tuple[str, str, datetime]]) -> None:
         """Attempts (name, node, start) were seen running. Writes nothing for those that are no longer ours."""
@@ -109,7 +129,10 @@ class Queue:
         self, lease_id: str, exits: Mapping[str, Exit], fraction: Callable[[], float]
     ) -> dict[str, Conclusion]:
         """Conclude attempts by name. What the answer leaves out is no longer ours; nothing was written for it."""
-        return await self._database.write(lambda c: finish(c, lease_id, exits, fraction))
+        conclusions = await self._database.write(lambda c: finish(c, lease_id, exits, fraction))
+        if any(each.is_awaited for each in conclusions.values()):
+            self.on_chain()
+        return conclusions
 
     async def stopping(self, lease_id: str) -> list[Held]:
         """Live attempts of ours that somebody wants stopped."""
@@ -191,7 +214,7 @@ class Queue:
         """Ask for every live attempt of ours to be stopped, because the service stops with its jobs."""
         statement = (
             sa.update(job_trigger)
-            .where(LIVE_ROWS, _t.lease_id == lease_id, _t.stop_reason.is_(None))
+            .where(LIVE_ROWS, _t.lease_id == lease_id, NOT_STOPPING)
             .values(stop_reason=StopReason.SHUTDOWN)
         )
         await self._database.write(lambda c: c.execute(statement))

@@ -20,7 +20,7 @@ from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job, StoredJob
 from clickclock.scheduler.schedule import Schedule, StoredSchedule
 from clickclock.scheduler.store.schema import MILLISECOND
-from clickclock.scheduler.trigger import Attempt, Kind, SkipReason, State, StopReason, Trigger
+from clickclock.scheduler.trigger import Attempt, Kind, SkipReason, State, StopReason, Trigger, UpstreamTrigger
 
 DEFINITIONS_CACHED = 2048
 """Definitions kept in their parsed form: those that fire often; 100,000 idle ones stay in the store."""
@@ -170,6 +170,7 @@ def trigger_of(row: Any, attempts: list[Attempt] | None = None) -> Trigger:
         "duration_ms": running_ms,
         "retry_at": row.ready_at if row.state == State.QUEUED else None,
         "attempts": attempts,
+        "upstream": row.upstream and [UpstreamTrigger.model_validate(each) for each in row.upstream],
     }
     # In the order of the fields: that is the order in which they are written.
     return Trigger.trusted(

@@ -17,6 +17,7 @@ from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleV
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, amend
 from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.dependencies import has_dependents
 from clickclock.scheduler.store.jobs import keyed
 from clickclock.scheduler.store.planning import write_skips
 from clickclock.scheduler.store.rows import definition_of, effective_job, page, planned_schedule, stored_schedule
@@ -136,7 +137,8 @@ def amended(connection: sa.Connection, old: Any, new: Schedule, now: datetime) -
     amendment = amend(old.schedule_id, planned, new, old.created_at, old.high_water, now)
     if amendment.skips:
         its_job = sa.and_(*keyed([(old.application, old.job_name)]))
-        of = sa.select(sa.literal(old.schedule_id).label("schedule_id"), job.c.group_name).where(its_job)
+        awaited = has_dependents(job.c.application, job.c.job_name).label("is_awaited")
+        of = sa.select(sa.literal(old.schedule_id).label("schedule_id"), job.c.group_name, awaited).where(its_job)
         write_skips(connection, connection.execute(of).one(), planned, amendment.skips, now)
     return {"high_water": amendment.high_water, "next_due": amendment.upcoming and amendment.upcoming.due}
 

@@ -14,7 +14,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
-from clickclock.scheduler.trigger import FINISHED, LIVE, UNFINISHED, State
+from clickclock.scheduler.trigger import FINISHED, LIVE, UNFINISHED, Kind, State
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
@@ -134,12 +134,17 @@ _finished_at = _instant("finished_at", nullable=True)
 _counted: sa.Column[bool] = sa.Column("counted", sa.Boolean)
 _stop_reason: sa.Column[str] = sa.Column("stop_reason", sa.Text)
 _backfill_id: sa.Column[str] = sa.Column("backfill_id", sa.Text)
+_kind: sa.Column[str] = sa.Column("kind", sa.Text, nullable=False)
+_run_id: sa.Column[str] = sa.Column("run_id", sa.Text)
+_waits: sa.Column[bool] = sa.Column("waits", sa.Boolean)
+_unfollowed: sa.Column[bool] = sa.Column("unfollowed", sa.Boolean)
+_preemptible: sa.Column[bool] = sa.Column("preemptible", sa.Boolean)
 
 job_trigger = sa.Table(
     "job_trigger",
     metadata,
     sa.Column("trigger_id", sa.Text, primary_key=True),
-    sa.Column("kind", sa.Text, nullable=False),
+    _kind,
     sa.Column("application", sa.Text, nullable=False),
     sa.Column("job_name", sa.Text, nullable=False),
     _schedule_id,
@@ -178,6 +183,11 @@ job_trigger = sa.Table(
     sa.Column("reason", sa.Text),
     _idempotency_key,
     _backfill_id,
+    _run_id,
+    sa.Column("upstream", Json),
+    _waits,
+    _unfollowed,
+    _preemptible,
 )
 
 
@@ -206,6 +216,13 @@ def unfinished_rows(of: sa.ColumnCollection[str, sa.Column[Any]]) -> sa.ColumnEl
 
 
 QUEUED_ROWS = _states(_state, frozenset({State.QUEUED}))
+WAITING_ROWS = _waits.is_not(None)
+"""Queued triggers whose upstream jobs have not all succeeded. These marks are true or null."""
+UNFOLLOWED_ROWS = _unfollowed.is_not(None)
+"""Concluded triggers of jobs that others depend on, who have not been told."""
+PREEMPTIBLE_ROWS = sa.and_(_preemptible.is_not(None), LIVE_ROWS)
+_OF_DEPENDENCY = _kind == sa.literal_column(f"'{Kind.DEPENDENCY}'")
+_SKIPPED = _state == sa.literal_column(f"'{State.SKIPPED}'")
 _partial(
     "uq_job_trigger_schedule_nominal",
     "schedule_id",
@@ -236,6 +253,14 @@ _partial(
 )
 _partial("ix_job_trigger_uncounted", "finished_at", "trigger_id", where=UNCOUNTED_ROWS)
 _partial("ix_job_trigger_backfill", "backfill_id", "state", where=_backfill_id.is_not(None))
+# A job runs once after its upstreams in one run; what was skipped may run later, if an upstream succeeds by hand.
+_RUN = ("application", "job_name", "run_id")
+_partial("uq_job_trigger_dependency_run", *_RUN, where=sa.and_(_OF_DEPENDENCY, sa.not_(_SKIPPED)), unique=True)
+_partial("uq_job_trigger_dependency_skip", *_RUN, where=sa.and_(_OF_DEPENDENCY, _SKIPPED), unique=True)
+_partial("ix_job_trigger_run", *_RUN, where=_run_id.is_not(None))
+_partial("ix_job_trigger_waits", "trigger_id", where=WAITING_ROWS)
+_partial("ix_job_trigger_unfollowed", "trigger_id", where=UNFOLLOWED_ROWS)
+_partial("ix_job_trigger_preemptible", "priority", "trigger_id", where=PREEMPTIBLE_ROWS)
 sa.Index("ix_job_trigger_application", job_trigger.c.application, job_trigger.c.trigger_id)
 sa.Index("ix_job_trigger_job", job_trigger.c.application, job_trigger.c.job_name, job_trigger.c.trigger_id)
 
@@ -287,6 +312,18 @@ attempt = sa.Table(
     sa.Column("node", sa.Text),
     sa.Column("cpu_seconds", sa.Float),
     sa.Column("max_memory_bytes", sa.BigInteger),
+    sa.Column("preempted_by", sa.Text),
+)
+
+job_dependency = sa.Table(
+    "job_dependency",
+    metadata,
+    sa.Column("application", sa.Text, primary_key=True),
+    sa.Column("job_name", sa.Text, primary_key=True),
+    sa.Column("upstream_application", sa.Text, primary_key=True),
+    sa.Column("upstream_job_name", sa.Text, primary_key=True),
+    sa.ForeignKeyConstraint(["application", "job_name"], ["job.application", "job.job_name"]),
+    sa.Index("ix_job_dependency_upstream", "upstream_application", "upstream_job_name"),
 )
 
 rollup = sa.Table(

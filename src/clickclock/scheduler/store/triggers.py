@@ -12,8 +12,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault, Invalid
+from clickclock.scheduler.dependency import run_of
 from clickclock.scheduler.errors import JobIsDisabled, JobNotFound, TriggerIsFinished, TriggerNotFound
+from clickclock.scheduler.store.concluding import IS_AWAITED, NOT_STOPPING
 from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.dependencies import has_dependents
 from clickclock.scheduler.store.rows import effective_job, insert_of, page, trigger_of
 from clickclock.scheduler.store.schema import (
     ANY_CLUSTER,
@@ -52,7 +55,8 @@ def cancel_rows(
     # One statement: between two, a trigger could be claimed or queued again, and be met by neither.
     connection.execute(
         sa.update(job_trigger)
-        .where(condition, UNFINISHED_ROWS, job_trigger.c.stop_reason.is_(None))
+        # Who is being preempted would come back; who is cancelled does not.
+        .where(condition, UNFINISHED_ROWS, NOT_STOPPING)
         .values(
             stop_reason=reason,
             state=sa.case((is_queued, State.CANCELLED), else_=job_trigger.c.state),
@@ -60,13 +64,20 @@ def cancel_rows(
             started_at=sa.case((is_queued, None), else_=job_trigger.c.started_at),
             finished_at=sa.case((is_queued, sa.literal(now, job_trigger.c.finished_at.type)), else_=None),
             message=sa.case((is_queued, message), else_=job_trigger.c.message),
+            waits=None,
+            unfollowed=sa.case((sa.and_(is_queued, IS_AWAITED), True), else_=None),
         )
     )
 
 
 # Statements are made once: making one costs more than running it.
 _ITS_JOB = (
-    sa.select(job.c.definition, job.c.group_name, job_group.c.definition.label("grouped"))
+    sa.select(
+        job.c.definition,
+        job.c.group_name,
+        job_group.c.definition.label("grouped"),
+        has_dependents(job.c.application, job.c.job_name).label("is_awaited"),
+    )
     .select_from(job.outerjoin(job_group))
     .where(job.c.application == sa.bindparam("application"), job.c.job_name == sa.bindparam("job_name"))
     # The job may not go before its trigger is there: nobody would cancel it, and nobody could start it.
@@ -112,6 +123,9 @@ class Triggers:
             if not its_job.enabled:
                 raise JobIsDisabled
             due = max(new.run_at or now, now)
+            run_id = None
+            if new.dependents and (found.is_awaited or new.nominal_time is not None):
+                run_id = new.trigger_id if new.nominal_time is None else run_of(new.nominal_time)
             fields = key | {
                 "trigger_id": new.trigger_id,
                 "group_name": found.group_name,
@@ -125,6 +139,8 @@ class Triggers:
                 "requested_by": new.requested_by,
                 "reason": new.reason,
                 "idempotency_key": new.idempotency_key,
+                "nominal_time": new.nominal_time,
+                "run_id": run_id,
             }
             row = connection.execute(_insert_manual(connection.dialect.name), fields).one_or_none()
             if row is not None:
@@ -215,6 +231,7 @@ class Triggers:
                         job_trigger.c.trigger_id < _first_id_at(limit_at),
                         job_trigger.c.finished_at < limit_at,
                         job_trigger.c.counted,
+                        job_trigger.c.unfollowed.is_(None),
                     )
                     .order_by(job_trigger.c.trigger_id)
                     .limit(limit - len(found))

@@ -1,0 +1,140 @@
+"""Which job depends on which: the edges, beside the definitions that say them.
+
+Never decides what runs (`dependency.py` does). Invariants: an edge has its dependent job; no edge closes a circle, not
+even when two callers add halves of it at once. What depends on a job that was deleted by force keeps its edge.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from clickclock.foundation.errors import Fault
+from clickclock.scheduler.dependency import Key, find_circle, shown
+from clickclock.scheduler.job import Job
+from clickclock.scheduler.store.schema import job, job_dependency, job_trigger
+
+KEYS_PER_QUERY = 400
+_EDGES_LOCK = 0x636C6B65
+"""On PostgreSQL edges are added by one at a time: two halves of a circle are harmless each by itself."""
+_d = job_dependency.c
+_below = sa.tuple_(_d.application, _d.job_name)
+_above = sa.tuple_(_d.upstream_application, _d.upstream_job_name)
+
+
+def has_dependents(
+    application: sa.ColumnElement[str] = job_trigger.c.application,
+    job_name: sa.ColumnElement[str] = job_trigger.c.job_name,
+) -> sa.ColumnElement[bool]:
+    """Whether other jobs depend on the job in these columns."""
+    return sa.exists().where(_d.upstream_application == application, _d.upstream_job_name == job_name)
+
+
+def upstreams_of(connection: sa.Connection, jobs: Collection[Key]) -> dict[Key, list[Key]]:
+    """The jobs on which each of these depends; those that depend on none are left out."""
+    return _edges(connection, jobs, _below, upwards=True)
+
+
+def dependents_of(connection: sa.Connection, jobs: Collection[Key]) -> dict[Key, list[Key]]:
+    """The jobs that depend on each of these; those on which none depends are left out."""
+    return _edges(connection, jobs, _above, upwards=False)
+
+
+def _edges(
+    connection: sa.Connection, jobs: Collection[Key], column: sa.ColumnElement[Any], *, upwards: bool
+) -> dict[Key, list[Key]]:
+    found: dict[Key, list[Key]] = defaultdict(list)
+    keys = sorted(set(jobs))
+    for start in range(0, len(keys), KEYS_PER_QUERY):
+        query = sa.select(job_dependency).where(column.in_(keys[start : start + KEYS_PER_QUERY]))
+        for row in connection.execute(query.order_by(*job_dependency.primary_key.columns)):
+            below, above = (row.application, row.job_name), (row.upstream_application, row.upstream_job_name)
+            if upwards:
+                found[below].append(above)
+            else:
+                found[above].append(below)
+    return dict(found)
+
+
+def all_below(connection: sa.Connection, root: Key) -> set[Key]:
+    """The job itself, and every job that depends on it, however far."""
+    seen, fresh = {root}, {root}
+    while fresh:
+        fresh = {each for below in dependents_of(connection, fresh).values() for each in below} - seen
+        seen |= fresh
+    return seen
+
+
+def lock_edges(connection: sa.Connection) -> None:
+    """Nobody else adds an edge, or deletes a job, until this transaction ends."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_EDGES_LOCK)))
+
+
+def upstream_faults(connection: sa.Connection, jobs: Sequence[Job], places: Sequence[str]) -> list[Fault]:
+    """What is wrong with the upstreams of jobs that are about to be written; `places` are their `dependsOn` fields."""
+    new = {each.key: [up.key for up in each.depends_on] for each in jobs if each.depends_on}
+    if not new:
+        return []
+    lock_edges(connection)
+    wanted = {key for keys in new.values() for key in keys}
+    known = {each.key for each in jobs} | existing(connection, wanted)
+    faults = [
+        Fault(f"{place}[{number}]", f"There is no job {shown(up.key)}; create it first, or together with this one.")
+        for each, place in zip(jobs, places, strict=True)
+        for number, up in enumerate(each.depends_on)
+        if up.key not in known
+    ]
+    if circle := find_circle(_with_all_above(connection, new, {each.key for each in jobs})):
+        place = next(place for each, place in zip(jobs, places, strict=True) if each.key in circle)
+        sentence = f"Each of these would wait for the one before: {' → '.join(map(shown, circle))}; take one out."
+        faults.append(Fault(place, sentence))
+    return faults
+
+
+def _with_all_above(
+    connection: sa.Connection, new: Mapping[Key, Collection[Key]], replaced: Collection[Key]
+) -> dict[Key, Collection[Key]]:
+    graph: dict[Key, Collection[Key]] = dict(new)
+    fresh = {key for keys in new.values() for key in keys}.difference(graph, replaced)
+    while fresh:
+        above = upstreams_of(connection, fresh)
+        graph |= {key: above.get(key, ()) for key in fresh}
+        fresh = {key for keys in above.values() for key in keys}.difference(graph, replaced)
+    return graph
+
+
+def existing(connection: sa.Connection, keys: Iterable[Key]) -> set[Key]:
+    """Which of these jobs are there."""
+    listed = sorted(keys)
+    found: set[Key] = set()
+    for start in range(0, len(listed), KEYS_PER_QUERY):
+        chunk = sa.tuple_(job.c.application, job.c.job_name).in_(listed[start : start + KEYS_PER_QUERY])
+        found |= {
+            (row.application, row.job_name)
+            for row in connection.execute(sa.select(job.c.application, job.c.job_name).where(chunk))
+        }
+    return found
+
+
+def write_edges(connection: sa.Connection, jobs: Sequence[Job]) -> None:
+    """Add the edges of jobs that have none yet."""
+    rows = [
+        {
+            "application": each.application,
+            "job_name": each.job_name,
+            "upstream_application": up.application,
+            "upstream_job_name": up.job_name,
+        }
+        for each in jobs
+        for up in each.depends_on
+    ]
+    if rows:
+        connection.execute(sa.insert(job_dependency), rows)
+
+
+def remove_edges(connection: sa.Connection, of: Key) -> None:
+    """Forget on what a job depends."""
+    application, job_name = of
+    connection.execute(sa.delete(job_dependency).where(_d.application == application, _d.job_name == job_name))
