@@ -34,8 +34,8 @@ def _section(heading: str) -> str:
 
 
 def _codes(kind: type[ClickclockError]) -> Iterator[tuple[str, int]]:
-    # What the client raises is no answer of the service, and attribution has pages of its own.
-    if not kind.__module__.startswith(("clickclock.client", "clickclock.attribution")):
+    # Other parts' errors are no answers of the service, whoever imported them; attribution has pages of its own.
+    if kind.__module__.startswith(("clickclock.foundation", "clickclock.scheduler.api", "clickclock.scheduler.errors")):
         yield kind.code, status_of(kind)
     for each in kind.__subclasses__():
         yield from _codes(each)

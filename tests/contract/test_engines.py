@@ -15,7 +15,7 @@ import pytest
 
 from clickclock.attribution import identifier
 from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, ChannelRule
-from clickclock.attribution.engines import CHANGED, ORDERS, PERSONS, WALK, Engine, unbound
+from clickclock.attribution.engines import AHEAD_MS, CHANGED, ORDERS, PERSONS, WALK, Engine, unbound
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.engines.spark import Spark
 from clickclock.attribution.errors import EngineFailing, EngineMissing
@@ -587,11 +587,16 @@ def test_a_world_made_by_chance_is_walked_as_the_plainest_way_has_it(engine: Eng
     def some(count: int, share: float = 0.5) -> int | None:
         return chance.randrange(-count, count) if chance.random() < share else None
 
+    def times() -> dict[str, int]:
+        time_ms = MOMENT_MS + chance.randrange(40) * FLOOD_MS // 8
+        # However fast its clock is: one that is dated later counts as having happened when it was received.
+        received_ms = max(MOMENT_MS + chance.randrange(10) * 10**6, time_ms - AHEAD_MS)
+        return {"time_ms": time_ms, "received_us": received_ms * 1000}
+
     touches = [
         _touch(
             number,
-            time_ms=MOMENT_MS + chance.randrange(40) * FLOOD_MS // 8,
-            received_us=(MOMENT_MS + chance.randrange(10) * 10**6) * 1000,
+            **times(),
             cli_ubid=some(30),
             device_id=some(30),
             gaid=some(30, 0.2),
