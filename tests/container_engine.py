@@ -9,14 +9,13 @@ Never touches the machine's own containers. Invariant: what it was asked to run 
 
 import contextlib
 import os
+import socket
 import subprocess
 import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-
-import httpx
 
 IMAGE = "localhost/busybox:test"
 OPTIONS = {"network": "host", "ulimits": {"nofile": "1024:1024", "nproc": "1000:1000"}}
@@ -59,12 +58,16 @@ class ContainerEngine:
                 cwd=self._folder,
             )
         until_s = time.monotonic() + ANSWERS_WITHIN_S
-        with httpx.Client(transport=httpx.HTTPTransport(uds=str(self.socket))) as client:
-            while True:
-                with contextlib.suppress(httpx.TransportError):
-                    client.get("http://engine/_ping")
-                    return
-                assert time.monotonic() < until_s, self._said.read_text()
+        while not self._answers():
+            assert time.monotonic() < until_s, self._said.read_text()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._service.wait(0.05)
+
+    def _answers(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
+            probe.connect(str(self.socket))
+            return True
+        return False
 
     def kill(self) -> None:
         """Have it answer no more. Its containers go on."""
