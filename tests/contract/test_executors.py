@@ -296,7 +296,8 @@ async def test_started_again_after_a_restart_of_the_service_it_runs_once(place: 
     await place.shell("echo ran; sleep 60", name=name)
     await place.executor.stop([name], 0.0)
     await place.end(name)
-    assert await place.output(name) == b"ran\n"
+    # A pod that is ended without grace may be gone before its output was read to the end, and the log then says so.
+    assert (await place.output(name)).splitlines().count(b"ran") == 1
 
 
 async def test_none_starts_before_its_moment(place: Place) -> None:
