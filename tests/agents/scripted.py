@@ -6,13 +6,35 @@ is started twice runs once, a change is told once, and after `open` all is told 
 >>> executor = ScriptedExecutor(clock)
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting
 from clickclock.scheduler.trigger import Exit, ExitKind
+
+
+class ScriptedTarget:
+    """Somebody who is told, and raises what the script says."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[str, str]] = []
+        self.raises: Exception | None = None
+        self.hold: asyncio.Event | None = None
+        self.is_closed = False
+
+    async def send(self, notification_id: str, body: str, now: datetime) -> None:
+        self.got.append((notification_id, body))
+        if self.hold is not None:
+            await self.hold.wait()
+        if self.raises is not None:
+            raise self.raises
+
+    async def close(self) -> None:
+        self.is_closed = True
 
 
 class ScriptedExecutor:

@@ -15,6 +15,7 @@ from clickclock.scheduler.api import create_app
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.executors.process import ProcessExecutor
 from clickclock.scheduler.store import Store
+from tests.agents.scripted import ScriptedTarget
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 BASE = "http://127.0.0.1/schedulerService/"
@@ -39,7 +40,9 @@ async def engine(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Engine]:
         base_environment={"PATH": "/usr/bin:/bin"},
         clock=clock,
     )
-    engine = Engine(store, clock, {"local": executor}, node="node-1", version="0.1.0")
+    engine = Engine(
+        store, clock, {"local": executor}, node="node-1", version="0.1.0", targets={"ops": ScriptedTarget()}
+    )
     yield engine
     await store.close()
 

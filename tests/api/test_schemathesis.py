@@ -76,6 +76,9 @@ def test_no_request_brings_an_answer_that_the_document_does_not_tell_of(app: Sta
         suppress_health_check=list(HealthCheck),
     )
     def send(case: schemathesis.Case[Any]) -> None:
+        if label.endswith("/events") and mode == "positive":
+            # Followed, they have no end.
+            case.query = {name: value for name, value in case.query.items() if name != "jsonQuery"} | {"follow": False}
         case.call_and_validate(app=app, checks=CHECKS)
 
     send()

@@ -20,6 +20,7 @@ from tests.bench.report import Report
 
 BENCHMARKS = (
     *("raw", "due", "steady", "trigger", "idle", "history", "backfill", "kills", "replicas", "containers", "apply"),
+    "listeners",
     *("clicks", "compaction", "models", "attribution", "attribution_large", "scale"),
 )
 

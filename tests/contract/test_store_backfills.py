@@ -8,6 +8,7 @@ import pytest
 from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.backfill import Backfill, BackfillState, StoredBackfill, count_times
 from clickclock.scheduler.errors import BackfillIsOver, BackfillNotFound, ScheduleNotFound
+from clickclock.scheduler.event import Wanted
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.store import Led, Store
 from clickclock.scheduler.trigger import Kind, SkipReason, State
@@ -223,9 +224,17 @@ async def test_a_cancelled_backfill_takes_its_queued_triggers_with_it_and_stops_
         await prepared.backfills.cancel("nobody", at(3))
 
 
+async def test_triggers_of_a_backfill_are_noted_when_they_are_queued(prepared: Store) -> None:
+    await begin(prepared, minutes=2, max_concurrent_triggers=2)
+    await lead(prepared, 1)
+    noted = await prepared.changes.recent(None, Wanted(types=frozenset({"trigger"})), 10)
+    assert {each.subject for each in noted} == {each.trigger_id for each in await triggers(prepared)}
+    assert {each.state for each in noted} == {State.QUEUED}
+
+
 async def test_a_backfill_of_a_schedule_that_goes_is_cancelled_and_says_why(prepared: Store) -> None:
     made = await begin(prepared)
-    await prepared.schedules.delete("s")
+    await prepared.schedules.delete("s", at(2))
     await lead(prepared, 1)
     over = await now_of(prepared, made.backfill_id)
     assert (over.state, over.message) == (BackfillState.CANCELLED, "Its schedule was deleted.")

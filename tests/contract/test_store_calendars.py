@@ -45,7 +45,7 @@ async def test_a_calendar_that_schedules_go_by_cannot_go_and_names_them(store: S
     with pytest.raises(CalendarInUse) as refused:
         await store.calendars.delete("shop")
     assert refused.value.faults[0].message == "The schedule s of shop/export goes by it."
-    await store.schedules.delete("s")
+    await store.schedules.delete("s", NOW)
     await store.calendars.delete("shop")
     with pytest.raises(CalendarNotFound):
         await store.calendars.delete("shop")

@@ -312,7 +312,7 @@ async def test_who_ends_after_its_schedule_was_deleted_is_followed_like_any_othe
     await store.schedules.create([new_schedule("sa", job_name="a"), new_schedule("sb", job_name="b")], NOW)
     await plan(store, at(60))
     for schedule_id in ("sa", "sb"):
-        await store.schedules.delete(schedule_id)
+        await store.schedules.delete(schedule_id, at(60))
     for launch in (await claim(store, at(60))).launches:
         await finish(store, launch.name, ended(at(60)))
         if one_by_one:

@@ -8,6 +8,7 @@ import pytest
 from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.declaration import KINDS, Declarable, Key, Plan, Step, Terms, Wanted, compare
 from clickclock.scheduler.errors import JobHasDependents, StaleVersion
+from clickclock.scheduler.event import EVERYTHING
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.trigger import State
@@ -83,6 +84,20 @@ async def test_what_is_no_longer_named_goes_and_its_queued_triggers_with_it_only
     last = await planned(store, FIRST[:1], Terms("repo", prune=True, allow_empty=True, force=True))
     await store.declared.write(last.steps, at(2), force=True, dry_run=False)
     assert await states(store) == [State.CANCELLED]
+
+
+async def test_what_is_applied_is_noted_and_what_is_only_tried_is_not(store: Store) -> None:
+    first = await planned(store, FIRST, Terms("repo"))
+    await store.declared.write(first.steps, NOW, force=False, dry_run=True)
+    assert await store.changes.recent(None, EVERYTHING, 100) == []
+    await apply(store, FIRST)
+    made = await store.changes.recent(None, EVERYTHING, 100)
+    assert {each.state for each in made} == {"created"}
+    assert {each.about for each in made} == {"group", "job", "schedule"}
+    await apply(store, [], 1)
+    gone = (await store.changes.recent(None, EVERYTHING, 100))[: -len(made)]
+    assert {each.state for each in gone} == {"deleted"}
+    assert sorted(each.about for each in gone) == sorted(each.about for each in made)
 
 
 async def test_nothing_is_written_when_something_has_changed_since(store: Store) -> None:

@@ -234,19 +234,19 @@ async def test_a_group_is_put_with_its_version(store: Store) -> None:
     with pytest.raises(StaleVersion):
         await store.groups.put(group("new"), at(2), if_version=1)
     with pytest.raises(StaleVersion):
-        await store.groups.delete("exports", if_version=1)
+        await store.groups.delete("exports", NOW, if_version=1)
 
 
 async def test_a_group_in_use_cannot_go(store: Store) -> None:
     await store.groups.create(group(), NOW)
     await add_job(store, group_name="exports")
     with pytest.raises(GroupInUse) as caught:
-        await store.groups.delete("exports")
+        await store.groups.delete("exports", NOW)
     assert "shop/export" in caught.value.faults[0].message
     await store.jobs.put(job(), NOW)
-    await store.groups.delete("exports")
+    await store.groups.delete("exports", NOW)
     with pytest.raises(GroupNotFound):
-        await store.groups.delete("exports")
+        await store.groups.delete("exports", NOW)
 
 
 async def test_groups_are_paged_with_their_live_counts(store: Store) -> None:

@@ -108,7 +108,7 @@ async def test_a_schedule_is_replaced_with_its_version(store: Store) -> None:
     with pytest.raises(StaleVersion):
         await store.schedules.put(new_schedule("s"), at(10), if_version=1)
     with pytest.raises(StaleVersion):
-        await store.schedules.delete("s", if_version=1)
+        await store.schedules.delete("s", NOW, if_version=1)
     with pytest.raises(ScheduleNotFound):
         await store.schedules.put(new_schedule("unknown"), at(10))
     with pytest.raises(Invalid):
@@ -116,8 +116,8 @@ async def test_a_schedule_is_replaced_with_its_version(store: Store) -> None:
     await add_schedule(store, "t")
     with pytest.raises(ScheduleExists):
         await store.schedules.put(new_schedule("t", schedule_name="s"), at(10))
-    await store.schedules.delete("s", if_version=2)
-    for gone in (store.schedules.get("s"), store.schedules.delete("s")):
+    await store.schedules.delete("s", NOW, if_version=2)
+    for gone in (store.schedules.get("s"), store.schedules.delete("s", NOW)):
         with pytest.raises(ScheduleNotFound):
             await gone
 
@@ -243,7 +243,7 @@ async def test_a_nominal_time_that_has_its_row_gets_no_second(store: Store) -> N
     await add_job(store)
     await add_schedule(store, overlap_policy="allow")
     await plan(store, at(60))
-    await store.schedules.delete("s")
+    await store.schedules.delete("s", NOW)
     await add_schedule(store, overlap_policy="allow")
     await plan(store, at(120))
     assert [each.nominal_time for each in await triggers(store)] == [at(60), at(120)]
@@ -360,7 +360,7 @@ async def test_a_schedule_that_is_deleted_leaves_what_it_triggered(store: Store)
     await add_job(store)
     await add_schedule(store)
     await plan(store, at(60))
-    await store.schedules.delete("s")
+    await store.schedules.delete("s", NOW)
     (launch,) = (await claim(store, at(61))).launches
     await finish(store, launch.name, ended(at(62)))
     assert await states(store) == [State.SUCCEEDED]

@@ -295,7 +295,7 @@ class Drama:
             return
         schedule_id, now = self.dice.choice(living), self.clock.now()
         if self.dice.random() < 0.2:
-            await self.store.schedules.delete(schedule_id)
+            await self.store.schedules.delete(schedule_id, self.clock.now())
             self._tell(f"{schedule_id} is deleted")
             return
         old = self.schedules[schedule_id]
@@ -448,7 +448,7 @@ class Drama:
         if gone == self.world.nodes.keys():
             gone.pop()
         for schedule_id in [each.schedule_id for each in await self.store.schedules.find({}, None, 100)]:
-            await self.store.schedules.delete(schedule_id)
+            await self.store.schedules.delete(schedule_id, self.clock.now())
         for job in JOBS:
             await self._put_job(job, enabled=True)
         await self._put_group(paused=False)

@@ -14,7 +14,7 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -29,6 +29,7 @@ from clickclock.app.desk import open_desk
 from clickclock.app.holding import BACKLOG, listening, make_data_dir, sole, url_of
 from clickclock.app.membership import node_name, open_store
 from clickclock.app.own_jobs import ensure_own_jobs
+from clickclock.app.targets import open_targets
 from clickclock.attribution import api as attribution_api
 from clickclock.examples import apply_examples
 from clickclock.foundation import log
@@ -37,6 +38,7 @@ from clickclock.foundation.config import Config, environment
 from clickclock.foundation.errors import ClickclockError
 from clickclock.scheduler import api as scheduler_api
 from clickclock.scheduler.engine import Engine, Limits
+from clickclock.scheduler.targets import Target
 from clickclock.scheduler.vault import Vault
 
 GRACEFUL_S = 5
@@ -61,15 +63,22 @@ def serve(config: Config, file: Path | None = None) -> int:
     `file` is where the configuration comes from, if it does: attribution's own jobs read it again.
     """
     log.set_up(config.log_format, config.log_level)
+    targets = open_targets(config)
     make_data_dir(config.data_dir)
     with contextlib.ExitStack() as opened:
         opened.enter_context(sole(config.data_dir, "lock", "serves"))
         (listener,) = opened.enter_context(listening(config.host, config.port, "port"))
         for_clicks = opened.enter_context(listen(config)) if config.clicks else []
-        return uvloop.run(_serve(config, file, listener, for_clicks))
+        return uvloop.run(_serve(config, file, listener, for_clicks, targets))
 
 
-async def _serve(config: Config, file: Path | None, listener: socket.socket, for_clicks: list[socket.socket]) -> int:
+async def _serve(
+    config: Config,
+    file: Path | None,
+    listener: socket.socket,
+    for_clicks: list[socket.socket],
+    targets: Mapping[str, Target],
+) -> int:
     clock = SystemClock()
     node = node_name(config.data_dir)
     told = {"CLICKCLOCK_URL": url_of(listener)}
@@ -88,6 +97,7 @@ async def _serve(config: Config, file: Path | None, listener: socket.socket, for
         executors,
         node=node,
         version=version("clickclock"),
+        targets=targets,
         vault=vault,
         limits=Limits(config.preemptions_max, config.backfill_times_max),
     )
@@ -166,6 +176,7 @@ def _server(config: Config, engine: Engine) -> "_Server":
             timeout_graceful_shutdown=GRACEFUL_S,
         ),
         stopping,
+        engine.announcer.close,
     )
 
 
@@ -176,15 +187,17 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
-    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
+    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event, let_go: Callable[[], None]) -> None:
         super().__init__(config)
         self._stopping = stopping
+        self._let_go = let_go
 
     def stop(self) -> None:
         """Stop accepting, answer what is open, return from `serve`; at the second time at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
         self._stopping.set()
+        self._let_go()
 
 
 def _announce(url: str, config: Config) -> None:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         record("cluster.store", title="Store"),
         record("cluster.totals", title="Totals"),
         record("cluster.invariants", title="What should be 0"),
+        record("cluster.alarms", title="Alarms"),
     )
 )
 def cluster(client: "Client") -> "Payload":

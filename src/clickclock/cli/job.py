@@ -42,6 +42,7 @@ OPTIONS = (
     field("--max-retries", type=int, help="Further attempts after a failure."),
     field("--priority", type=int, help="0 to 100; higher starts first."),
     field("--max-concurrent-triggers", type=int, help="At most so many run at once."),
+    field("--expected-within-seconds", type=float, help="If it has not succeeded for so long, that is an alarm."),
     field(
         "--depends-on",
         "depends_on",
@@ -73,6 +74,15 @@ DETAIL = sections(
     ),
     table("jobDetail.upstream", *NEIGHBOURS, title="Runs after"),
     table("jobDetail.dependents", *NEIGHBOURS, title="Runs before"),
+    table(
+        "jobDetail.alarms",
+        ("id", "alarmId"),
+        ("kind", "kind"),
+        ("since", "openedAt", when),
+        ("times", "count"),
+        ("message", "message"),
+        title="Open alarms",
+    ),
     table("jobDetail.recent", *TRIGGERS, title="Last triggers"),
 )
 

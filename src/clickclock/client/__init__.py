@@ -13,12 +13,13 @@ doubled.
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
 import httpx
 
+from clickclock.client.alarming import Alarming
 from clickclock.client.attributing import Attributing
 from clickclock.client.connection import (
     OPENED,
@@ -35,6 +36,7 @@ from clickclock.client.connection import (
     only,
 )
 from clickclock.client.declaring import Declaring
+from clickclock.client.event_stream import Event
 from clickclock.client.listing import Listing
 from clickclock.client.timing import Timing
 from clickclock.foundation.errors import Transient
@@ -108,7 +110,7 @@ class Unfinished(Transient):
         self.trigger = trigger
 
 
-class Client(Attributing, Declaring, Listing, Timing):
+class Client(Alarming, Attributing, Declaring, Listing, Timing):
     """A connection to one scheduler service.
 
     `base_url` may end in `/schedulerService` or not; `click_url` is the collector's, for clicks and orders. `retries`
@@ -333,7 +335,7 @@ class Client(Attributing, Declaring, Listing, Timing):
             yield from self.follow_log(trigger_id, attempt, offset)
             attempt, offset = attempt + 1, 0
 
-    # Clicks
+    # Clicks and events
 
     def follow_clicks(self, *, after: str | None = None, **filters: object) -> Iterator[Sighting]:
         """Clicks, rejections and orders as they arrive, from now on or `after` a position, for as long as it is read.
@@ -341,17 +343,35 @@ class Client(Attributing, Declaring, Listing, Timing):
         Filters are `clientId` and `kind` (what is seen).
         """
         address = f"{self._connection.root_url}/attribution/clicks/stream"
+        for event in self._follow(address, filters, after):
+            yield Sighting(event.name, json.loads(event.data), event.id or after)
+
+    def list_events(self, **filters: object) -> Payload:
+        """What changed, newest first, each a CloudEvent."""
+        return self._call("GET", "events", query={**filters, "follow": False})
+
+    def follow_events(self, *, after: str | None = None, **filters: object) -> Iterator[Payload]:
+        """What changes, from now on or `after` an event's id, for as long as it is read, each a CloudEvent.
+
+        What is no longer kept is told as one of the type `missed`, with a `message` in its data.
+        """
+        for event in self._follow("events", filters, after):
+            told = json.loads(event.data)
+            yield {"type": event.name, "data": told} if event.name == "missed" else told
+
+    def _follow(self, path: str, query: Mapping[str, object], after: str | None) -> Iterator[Event]:
+        """The events of a stream without an end; one that broke goes on where it stopped."""
         has_stood = False
         broken_at: float | None = None
         pause_s = PAUSE_FIRST_S
         while True:
             try:
-                for event in self._connection.stream(address, filters, after):
+                for event in self._connection.stream(path, query, after):
                     has_stood, broken_at = True, None
                     after = event.id or after
                     if event.name != OPENED:
                         pause_s = PAUSE_FIRST_S
-                        yield Sighting(event.name, json.loads(event.data), after)
+                        yield event
             except Unreachable:
                 broken_at = broken_at or time.monotonic()
                 if not has_stood or time.monotonic() - broken_at > RECONNECT_MAX_S:

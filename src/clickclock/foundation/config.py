@@ -21,6 +21,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
 from clickclock.foundation.errors import ConfigurationError, Fault
+from clickclock.foundation.target_config import SmtpConfig, Targets
 
 PREFIX = "CLICKCLOCK_"
 NOT_SETTINGS = frozenset({"CLICKCLOCK_URL", "CLICKCLOCK_CLICK_URL", "CLICKCLOCK_CONFIG"})
@@ -146,6 +147,9 @@ class Config(BaseModel):
     log_format: Literal["text", "json"] = Field("text", description="Form of the service's own log lines on stderr.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
     stop_jobs: bool = Field(False, description="End running jobs when the service stops; otherwise they go on.")
+    smtp: SmtpConfig | None = Field(None, description="The server that mail is handed to.")
+    smtp_password: SecretStr | None = Field(None, description="Its password, if it is in no file.")
+    notifications: Targets = Field({}, description="Who can be told of alarms, by name.")
     examples: Path | None = Field(None, description="Folder of TOML files with jobs and schedules to apply at start.")
     clicks: bool = Field(True, description="Whether `serve` also collects clicks, and has the jobs that this needs.")
     accounts: tuple[AccountConfig, ...] = Field(

@@ -19,16 +19,20 @@ from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.errors import StoreUnreachable
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.lifecycle import Loop, LoopHealth, run_all, sentence_of
+from clickclock.scheduler.alarmer import Alarmer
+from clickclock.scheduler.announcer import Announcer
 from clickclock.scheduler.backfiller import Backfiller
 from clickclock.scheduler.chainer import Chainer
 from clickclock.scheduler.counter import Counter
 from clickclock.scheduler.dispatcher import Dispatcher
 from clickclock.scheduler.executors import Capacity, Executor
+from clickclock.scheduler.notifier import Notifier
 from clickclock.scheduler.planner import Planner
 from clickclock.scheduler.preempter import PREEMPTIONS_MAX, Preempter
 from clickclock.scheduler.pruner import Pruner
 from clickclock.scheduler.rescuer import Rescuer
 from clickclock.scheduler.store import Heartbeat, Hint, Store
+from clickclock.scheduler.targets import Target
 from clickclock.scheduler.vault import Vault
 from clickclock.scheduler.watcher import Watcher
 
@@ -59,7 +63,7 @@ class Limits(NamedTuple):
 class Engine:
     """One replica's engine."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each thing that a replica is given
         self,
         store: Store,
         clock: Clock,
@@ -67,6 +71,7 @@ class Engine:
         *,
         node: str,
         version: str,
+        targets: Mapping[str, Target] | None = None,
         fraction: Callable[[], float] = random.random,
         vault: Vault | None = None,
         limits: Limits | None = None,
@@ -109,6 +114,12 @@ class Engine:
         self.chainer = Chainer(store, clock, fired=self.wake_dispatcher)
         self.counter = Counter(store)
         self.pruner = Pruner(store, clock, executors)
+        self.alarmer = Alarmer(store, clock)
+        self.notifier = Notifier(store, clock, targets or {}, lease_id=self.replica_id, fraction=fraction)
+        self.announcer = Announcer(store, clock, joined=self.wake_announcer)
+        self._make_loops(idle_s)
+
+    def _make_loops(self, idle_s: float) -> None:
         self._planner_loop = Loop("planner", self.planner.step, idle_s)
         self._dispatcher_loop = Loop("dispatcher", self._dispatch, idle_s)
         self._preempter_loop = Loop("preempter", self.preempter.step, idle_s)
@@ -118,9 +129,12 @@ class Engine:
         self._heartbeat_loop = Loop("heartbeat", self.beat, back_off_max_s=HEARTBEAT_RETRY_S_MAX)
         self._backfiller_loop = Loop("backfiller", self.backfiller.step)
         self._chainer_loop = Loop("chainer", self.chainer.step, idle_s)
-        store.queue.on_chain = self._chainer_loop.wake
+        self.store.queue.on_chain = self._chainer_loop.wake
         self._counter_loop = Loop("counter", self.counter.step)
         self._pruner_loop = Loop("pruner", self.pruner.step, idle_max_s=3600.0)
+        self._announcer_loop = Loop("announcer", self.announcer.step)
+        self._alarmer_loop = Loop("alarmer", self.alarmer.step)
+        self._notifier_loop = Loop("notifier", self.notifier.step)
 
     @property
     def _loops(self) -> list[Loop]:
@@ -135,6 +149,9 @@ class Engine:
             self._chainer_loop,
             self._counter_loop,
             self._pruner_loop,
+            self._announcer_loop,
+            self._alarmer_loop,
+            self._notifier_loop,
         ]
 
     def change_schedules(self) -> None:
@@ -181,6 +198,14 @@ class Engine:
         self.watcher.look_for_stops()
         self._watcher_loop.wake()
 
+    def wake_notifier(self) -> None:
+        """Somebody is to be told something."""
+        self._notifier_loop.wake()
+
+    def wake_announcer(self) -> None:
+        """Somebody listens."""
+        self._announcer_loop.wake()
+
     def _heard(self, hints: set[Hint]) -> None:
         if Hint.SCHEDULES in hints:
             self._planner_loop.wake()
@@ -218,6 +243,7 @@ class Engine:
             while await self._ends_are_awaited():
                 await self.watcher.step()
                 await self._changed()
+        await self.notifier.close()
         await self.store.replicas.leave(self.replica_id, self.clock.now())
         for executor in self.executors.values():
             await executor.close()

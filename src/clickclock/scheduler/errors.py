@@ -1,9 +1,9 @@
-"""What can go wrong with jobs, schedules, groups, triggers and mappings: a sentence each.
+"""What can go wrong with jobs, schedules, groups, triggers, mappings, alarms and those who listen: a sentence each.
 
 Never knows a status code (`foundation/problem.py` does, by the branch of the tree).
 """
 
-from clickclock.foundation.errors import Conflict, NotFound
+from clickclock.foundation.errors import Conflict, NotFound, Transient
 
 
 class JobNotFound(NotFound):
@@ -52,6 +52,48 @@ class MappingNotFound(NotFound):
     """There is no mapping for that prefix; list them with GET commandPrefixImageMapping."""
 
     code = "commandPrefixImageMappingNotFound"
+
+
+class AlarmNotFound(NotFound):
+    """There is no such alarm; check alarmId, or list them with GET alarm."""
+
+    code = "alarmNotFound"
+
+
+class AlarmIsResolved(Conflict):
+    """The alarm is over; there is nothing to acknowledge."""
+
+    code = "alarmIsResolved"
+
+
+class SilenceNotFound(NotFound):
+    """There is no such silence; list them with GET silence."""
+
+    code = "silenceNotFound"
+
+
+class NotificationNotFound(NotFound):
+    """There is no such notification; check notificationId, or list them with GET notification."""
+
+    code = "notificationNotFound"
+
+
+class NotificationIsSent(Conflict):
+    """The notification was sent; there is nothing to try again."""
+
+    code = "notificationIsSent"
+
+
+class ApplicationNotFound(NotFound):
+    """That application has no defaults; set them with PUT application."""
+
+    code = "applicationNotFound"
+
+
+class TooManyListeners(Transient):
+    """As many listen to events as may at once; try again in a moment."""
+
+    code = "tooManyListeners"
 
 
 class JobExists(Conflict):

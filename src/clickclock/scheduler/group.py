@@ -10,6 +10,7 @@ from pydantic import Field
 
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.job import Job, Name, RetryBackoff, Text
+from clickclock.scheduler.notification import Notifications
 
 
 class JobDefaults(Record):
@@ -21,6 +22,7 @@ class JobDefaults(Record):
     max_retries: int | None = Field(None, ge=0, le=100, description="Further attempts after a failure.")
     retry_backoff: RetryBackoff | None = Field(None, description="Waits between attempts.")
     retention_days: float | None = Field(None, gt=0, le=3650, description="How long finished triggers are kept.")
+    notifications: Notifications | None = Field(None, description="Who is told of its alarms; each field by itself.")
 
 
 class Group(Record):
@@ -42,6 +44,8 @@ class Group(Record):
     def apply_to(self, job: Job) -> Job:
         """`job` with this group's defaults in the fields that it does not set itself."""
         given = {name: value for name, value in self.defaults if value is not None and name not in job.model_fields_set}
+        if self.defaults.notifications is not None:
+            given["notifications"] = job.notifications.over(self.defaults.notifications)
         return job.model_copy(update=given) if given else job
 
 

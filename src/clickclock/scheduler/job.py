@@ -14,6 +14,7 @@ from pydantic import Field, StringConstraints, ValidationInfo, WithJsonSchema, f
 from clickclock.foundation.errors import Invalid
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler import command as commands
+from clickclock.scheduler.notification import Notifications
 from clickclock.scheduler.retry import RetryRule
 from clickclock.scheduler.secret import SecretRef
 
@@ -162,6 +163,13 @@ class Job(Record):
     max_concurrent_triggers: int | None = Field(
         None, ge=1, le=100_000, description="At most this many run at once; no limit if not given."
     )
+    expected_within_seconds: float | None = Field(
+        None,
+        ge=1,
+        le=31_536_000,
+        description="If it has not succeeded for so long, that is an alarm; none if not given.",
+    )
+    notifications: Notifications = Field(default_factory=Notifications, description="Who is told of its alarms.")
     depends_on: Annotated[list[Upstream], WithJsonSchema(_UPSTREAMS_AS_GIVEN, mode="validation")] = Field(
         default_factory=list,
         max_length=UPSTREAMS_MAX,

@@ -10,12 +10,17 @@ from clickclock.foundation.clock import Clock
 from clickclock.scheduler.executors import Executor
 from clickclock.scheduler.group import Group
 from clickclock.scheduler.job import Job
-from clickclock.scheduler.store import Store
+from clickclock.scheduler.store import CHANGE_PRUNE_MAX, Store
 from clickclock.scheduler.trigger import attempt_name
 
 LOOK_EVERY_S = 600.0
 PRUNE_MAX = 500
 """Triggers in one transaction: retention waits for the living, not they for it."""
+CHANGE_HOURS = 24
+CHANGES_MAX = 2_000_000
+"""What listeners can come back to: a day, or some hundred bytes for each of so many changes."""
+ALARM_DAYS = 90
+"""Alarms that are over, and what was told of them."""
 ROLLUP_DAYS = 400
 """Statistics outlive the triggers they were made of."""
 PAGE = 1000
@@ -39,6 +44,10 @@ class Pruner:
         for executor in self._executors.values():
             await executor.remove_logs(names)
         await self._store.triggers.prune([trigger_id for trigger_id, _ in old], now - timedelta(days=ROLLUP_DAYS))
+        while await self._store.changes.prune(now - timedelta(hours=CHANGE_HOURS), CHANGES_MAX) == CHANGE_PRUNE_MAX:
+            pass
+        await self._store.alarms.prune(now - timedelta(days=ALARM_DAYS))
+        await self._store.outbox.prune(now - timedelta(days=ALARM_DAYS))
         return 0.0 if len(old) == PRUNE_MAX else LOOK_EVERY_S
 
     async def _limits(self, now: datetime) -> dict[tuple[str, str], datetime]:

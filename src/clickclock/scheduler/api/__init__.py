@@ -18,10 +18,12 @@ from starlette.websockets import WebSocketClose
 from clickclock.foundation.gate import Gate
 from clickclock.foundation.problem import UnknownPath
 from clickclock.scheduler.api import (
+    alarm,
     backfill,
     calendar,
     cluster,
     declaration,
+    events,
     group,
     image_mapping,
     job,
@@ -29,6 +31,7 @@ from clickclock.scheduler.api import (
     job_log,
     job_stat,
     job_trigger,
+    notification,
     schedule_preview,
     schedules,
 )
@@ -47,6 +50,11 @@ TABLE: Mapping[str, Sequence[Operation[Any]]] = {
     f"{BASE}/jobLog": job_log.OPERATIONS,
     f"{BASE}/group": group.OPERATIONS,
     f"{BASE}/cluster": cluster.OPERATIONS,
+    f"{BASE}/events": events.OPERATIONS,
+    f"{BASE}/alarm": alarm.ALARM_OPERATIONS,
+    f"{BASE}/silence": alarm.SILENCE_OPERATIONS,
+    f"{BASE}/notification": notification.NOTIFICATION_OPERATIONS,
+    f"{BASE}/application": notification.APPLICATION_OPERATIONS,
     f"{BASE}/commandPrefixImageMapping": image_mapping.OPERATIONS,
     f"{BASE}/declaration": declaration.OPERATIONS,
     f"{BASE}/schedulePreview": schedule_preview.OPERATIONS,

@@ -15,6 +15,7 @@ from clickclock.foundation.record import Instant, Record, rfc3339
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query
 from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.notification import Delivery
 from clickclock.scheduler.store import Census, Heartbeat
 
 SKEW_MS_MAX = 1000.0
@@ -91,6 +92,15 @@ class Invariants(Record):
     stuck_attempts: int = Field(description="Attempts that no living replica holds.", examples=[0])
 
 
+class AlarmState(Record):
+    """What people should look at."""
+
+    open: int = Field(description="Alarms that are open.", examples=[0])
+    targets: list[str] = Field(description="Who can be told, by name.", examples=[["ops"]])
+    pending_notifications: int = Field(description="Notifications on their way.", examples=[0])
+    dead_notifications: int = Field(description="Notifications that were given up.", examples=[0])
+
+
 class ClusterInformation(Record):
     """The whole installation."""
 
@@ -99,6 +109,7 @@ class ClusterInformation(Record):
     store: StoreState = Field(description="The store.")
     totals: Totals = Field(description="What there is.")
     invariants: Invariants = Field(description="What should be 0.")
+    alarms: AlarmState = Field(description="What people should look at.")
     problems: list[str] = Field(
         description="What is wrong now, a sentence each; empty when all is well.",
         examples=[["The clock of web-2 is 5.0 s behind the database's, which counts."]],
@@ -134,9 +145,20 @@ async def read(call: Call[Query]) -> Response:
         ),
         totals=Totals(jobs=census.jobs, schedules=census.schedules, queued=census.queued, running=census.running),
         invariants=Invariants(overdue_schedules=census.overdue_schedules, stuck_attempts=census.stuck_attempts),
+        alarms=await _alarms(engine),
         problems=_problems(beats, await store.replicas.silent(now), clusters, census),
     )
     return success(cluster=information)
+
+
+async def _alarms(engine: Engine) -> AlarmState:
+    counts = await engine.store.outbox.counts()
+    return AlarmState(
+        open=await engine.store.alarms.open_count(),
+        targets=sorted(engine.notifier.targets),
+        pending_notifications=counts.get(Delivery.PENDING, 0),
+        dead_notifications=counts.get(Delivery.DEAD, 0),
+    )
 
 
 async def _clusters(engine: Engine, beats: list[Heartbeat]) -> list[ClusterState]:

@@ -7,9 +7,11 @@ from pydantic import Field
 from starlette.responses import Response
 
 from clickclock.foundation.errors import Invalid
+from clickclock.scheduler.api.notification import check_targets
 from clickclock.scheduler.api.operation import ANY_VERSION, Call, Operation, etag, success
 from clickclock.scheduler.api.paging import columns, key_in, page
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, set_by_service
+from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import GroupExists, GroupInUse, GroupNotFound, StaleVersion
 from clickclock.scheduler.group import Group, StoredGroup
 
@@ -31,9 +33,14 @@ BODY = Body(Group)
 _SET_BY_SERVICE = set_by_service(StoredGroup, Group)
 
 
+def _check(engine: Engine, group: Group) -> None:
+    check_targets(engine, group.defaults.notifications, "defaults.notifications.targets")
+
+
 async def create(call: Call[Query]) -> Response:
     """POST: a new group."""
-    stored = await call.engine.store.groups.create(BODY.read(call.body), call.engine.clock.now())
+    group: Group = BODY.read(call.body, lambda group: _check(call.engine, group))
+    stored = await call.engine.store.groups.create(group, call.engine.clock.now())
     return success(201, etag(stored.version), group=stored)
 
 
@@ -50,7 +57,7 @@ async def find(call: Call[GroupFilters]) -> Response:
 async def put(call: Call[Query]) -> Response:
     """PUT: the whole definition; what is left out has its default."""
     engine = call.engine
-    group: Group = BODY.read(call.body, leave_out=_SET_BY_SERVICE)
+    group: Group = BODY.read(call.body, lambda group: _check(engine, group), leave_out=_SET_BY_SERVICE)
     if call.if_match == ANY_VERSION and not await engine.store.groups.find({"group_name": group.group_name}, None, 1):
         raise GroupNotFound
     stored, created = await engine.store.groups.put(group, engine.clock.now(), call.if_version)
@@ -61,7 +68,7 @@ async def put(call: Call[Query]) -> Response:
 
 async def delete(call: Call[GroupTarget]) -> Response:
     """DELETE: an empty group."""
-    await call.engine.store.groups.delete(call.filters.group_name, call.if_version)
+    await call.engine.store.groups.delete(call.filters.group_name, call.engine.clock.now(), call.if_version)
     return success()
 
 

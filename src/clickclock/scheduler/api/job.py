@@ -12,6 +12,7 @@ from starlette.responses import Response
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler import command as commands
 from clickclock.scheduler import image_mapping
+from clickclock.scheduler.api.notification import check_targets
 from clickclock.scheduler.api.operation import ANY_VERSION, Call, Operation, etag, success, success_with_many
 from clickclock.scheduler.api.paging import columns, key_in, page
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, set_by_service
@@ -64,7 +65,7 @@ _SET_BY_SERVICE = set_by_service(StoredJob, Job)
 
 
 async def checks(engine: Engine, more: Sequence[ImageMapping] = ()) -> Callable[[Job], None]:
-    """What is checked of each job: that its cluster is known, and that it has an image where it needs one.
+    """What is checked of each job: that its cluster and targets are known, that it has an image where it needs one.
 
     `more` are mappings that come with the jobs.
     """
@@ -72,6 +73,7 @@ async def checks(engine: Engine, more: Sequence[ImageMapping] = ()) -> Callable[
     mappings = [*more, *(await engine.store.image_mappings.all())] if runs_images else []
 
     def check(job: Job) -> None:
+        check_targets(engine, job.notifications)
         if job.cluster is not None and job.cluster not in engine.executors:
             known = ", ".join(engine.executors)
             raise Invalid(faults=[Fault("cluster", f"There is no cluster {job.cluster!r} here; known are {known}.")])

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from clickclock.foundation.record import Record
 from clickclock.scheduler import command as commands
 from clickclock.scheduler import image_mapping
+from clickclock.scheduler.alarm import Alarm
 from clickclock.scheduler.api.calendar import calendars_of
 from clickclock.scheduler.api.operation import Call, Operation, etag, success
 from clickclock.scheduler.api.reading import Query, Word
@@ -79,6 +80,7 @@ class JobDetail(Record):
     running: list[Trigger] = Field(description="Triggers that start or run now; the newest 100.")
     recent: list[Trigger] = Field(description="Its last 20 triggers, newest first.")
     last_success: Trigger | None = Field(None, description="The last trigger that succeeded, while it is kept.")
+    alarms: list[Alarm] = Field(description="Its open alarms.")
     last_failure: Trigger | None = Field(None, description="The last trigger that failed for good, while it is kept.")
 
 
@@ -105,6 +107,7 @@ async def read(call: Call[DetailTarget]) -> Response:
         upstream=await _neighbours(call.engine, job.depends_on),
         dependents=await _neighbours(call.engine, await store.jobs.dependents(**key)),
         running=await store.triggers.find({**key, "states": LIVE}, None, RUNNING_MAX),
+        alarms=await store.alarms.find({**key, "is_open": True}, None, RECENT),
         recent=await store.triggers.find(key, None, RECENT),
         last_success=await _trigger(call.engine, pulse.get("last_success_id")),
         last_failure=await _trigger(call.engine, pulse.get("last_failure_id")),

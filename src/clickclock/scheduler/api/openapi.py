@@ -289,12 +289,11 @@ def _answer(operation: Operation[Any], status: int, schemas: _Schemas) -> dict[s
     if operation.versioned and operation.method != "DELETE":
         headers["ETag"] = _ETAG
     headers.update(operation.answer_headers)
-    if operation.media:
-        content: dict[str, Any] = {
-            media: {"schema": {"type": "string", "description": description}}
-            for media, description in operation.media.items()
-        }
-    else:
+    content: dict[str, Any] = {
+        media: {"schema": {"type": "string", "description": description}}
+        for media, description in operation.media.items()
+    }
+    if not content or operation.answers[status]:
         fields: dict[str, Any] = {
             "status": {"const": "success", "description": "Always `success`.", "examples": ["success"]}
         }
@@ -303,7 +302,7 @@ def _answer(operation: Operation[Any], status: int, schemas: _Schemas) -> dict[s
             fields[name].setdefault("description", _PAYLOADS.get(name, f"The {name}."))
             schemas.exemplify(name, fields[name])
         either = operation.several and status in operation.answers
-        content = {
+        content |= {
             "application/json": {
                 "schema": {
                     "type": "object",

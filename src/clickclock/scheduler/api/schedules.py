@@ -111,7 +111,7 @@ async def update(call: Call[ScheduleNamed]) -> Response:
 
 async def delete(call: Call[ScheduleTarget]) -> Response:
     """DELETE: what it triggered already goes on."""
-    await call.engine.store.schedules.delete(call.filters.schedule_id, call.if_version)
+    await call.engine.store.schedules.delete(call.filters.schedule_id, call.engine.clock.now(), call.if_version)
     call.engine.change_schedules()
     return success()
 

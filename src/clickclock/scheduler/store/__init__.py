@@ -13,9 +13,12 @@ from datetime import timedelta
 from typing import Self
 
 from clickclock.foundation.clock import Clock
+from clickclock.scheduler.store.alarms import Alarms
 from clickclock.scheduler.store.backfills import Backfills, Led
 from clickclock.scheduler.store.calendars import Calendars
 from clickclock.scheduler.store.chains import Chains, Told
+from clickclock.scheduler.store.changes import PRUNE_MAX as CHANGE_PRUNE_MAX
+from clickclock.scheduler.store.changes import Changes, Tail
 from clickclock.scheduler.store.claiming import Claimed
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.declared import Declared
@@ -23,6 +26,7 @@ from clickclock.scheduler.store.groups import Groups, ImageMappings
 from clickclock.scheduler.store.hints import Hint, Hints
 from clickclock.scheduler.store.jobs import Jobs
 from clickclock.scheduler.store.migrate import migrate
+from clickclock.scheduler.store.outbox import Outbox, Parcel
 from clickclock.scheduler.store.planning import Due, Planned
 from clickclock.scheduler.store.queue import Held, Queue
 from clickclock.scheduler.store.replicas import Census, Heartbeat, Replicas
@@ -31,6 +35,7 @@ from clickclock.scheduler.store.schedules import NewSchedule, Schedules
 from clickclock.scheduler.store.triggers import Triggers
 
 __all__ = [
+    "CHANGE_PRUNE_MAX",
     "COUNT_MAX",
     "Census",
     "Claimed",
@@ -40,8 +45,10 @@ __all__ = [
     "Hint",
     "Led",
     "NewSchedule",
+    "Parcel",
     "Planned",
     "Store",
+    "Tail",
     "Told",
 ]
 
@@ -66,6 +73,9 @@ class Store:
         self.chains = Chains(database)
         self.statistics = Statistics(database)
         self.replicas = Replicas(database)
+        self.changes = Changes(database)
+        self.alarms = Alarms(database)
+        self.outbox = Outbox(database)
         self.hints = Hints(database)
 
     @classmethod

@@ -28,6 +28,7 @@ from clickclock.scheduler.backfill import (
 )
 from clickclock.scheduler.calendar import Occurrence, Timetable
 from clickclock.scheduler.errors import BackfillIsOver, BackfillNotFound, ScheduleNotFound, StaleVersion
+from clickclock.scheduler.store.changes import note_triggers
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import (
     asked_backfill,
@@ -237,8 +238,13 @@ class _Step:
         self._connection = connection
         self._row = row
         self._now = now
+        self._trigger_ids: list[str] = []
         self.settled = 0
-        self.made = 0
+
+    @property
+    def made(self) -> int:
+        """How many triggers."""
+        return len(self._trigger_ids)
 
     def take(self) -> None:
         """Make the triggers that there is room for, or end the backfill."""
@@ -298,9 +304,8 @@ class _Step:
             self.settled += 1
             through = each.at
             if each.skip_reason is None:
-                is_made = self._trigger(times, each, same)
-                self.made += is_made
-                skipped += not is_made
+                skipped += not self._trigger(times, each, same)
+        note_triggers(self._connection, self._trigger_ids, self._now)
         if not self.settled and not counts["queued"] and not counts["running"]:
             self._write(state=BackfillState.DONE, ended_at=self._now, outcome=dict(counts))
         self._write(
@@ -320,7 +325,9 @@ class _Step:
             self._give_way(times, old)
         values = {**same, "trigger_id": new_id(), "nominal_time": time.at}
         insert = insert_of(self._connection.dialect.name, job_trigger).values(values).on_conflict_do_nothing()
-        return self._connection.execute(insert.returning(_t.trigger_id)).one_or_none() is not None
+        made = self._connection.execute(insert.returning(_t.trigger_id)).scalars().all()
+        self._trigger_ids += made
+        return bool(made)
 
     def _give_way(self, times: Timetable, old: Any) -> None:
         """Remove the record of a skipped time; one that stands for many goes on to stand for the others."""

@@ -17,6 +17,7 @@ from clickclock.foundation.errors import Invalid
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.dependency import Fate, Key, Verdict, judge, parameters_for, run_of
 from clickclock.scheduler.job import Job
+from clickclock.scheduler.store.changes import note_triggers
 from clickclock.scheduler.store.concluding import IS_AWAITED
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.dependencies import dependents_of, has_dependents
@@ -178,8 +179,13 @@ def _write(connection: sa.Connection, planned: _Round, now: datetime) -> tuple[i
     if rows:
         # The unique index decides: whoever else follows the same ends comes to the same rows.
         connection.execute(upsert(connection, job_trigger).on_conflict_do_nothing(), rows)
-    for trigger_id, verdict in sorted(planned.settled.items()):
-        _settle_waiting(connection, trigger_id, verdict, now)
+    skipped = [
+        trigger_id
+        for trigger_id, verdict in sorted(planned.settled.items())
+        if _settle_waiting(connection, trigger_id, verdict, now) and verdict.fate is Fate.SKIP
+    ]
+    # Where somebody else was first, our id has no row, and nothing is noted of it.
+    note_triggers(connection, [*(row["trigger_id"] for row in rows), *skipped], now)
     if planned.followed:
         runs = [{"b_id": trigger_id, "b_run": run.run_id} for trigger_id, run in sorted(planned.followed.items())]
         connection.execute(_FOLLOWED, runs)
@@ -188,7 +194,8 @@ def _write(connection: sa.Connection, planned: _Round, now: datetime) -> tuple[i
     return fires, len(rows) - sum(row["state"] == State.QUEUED for row in rows) + fates.count(Fate.SKIP)
 
 
-def _settle_waiting(connection: sa.Connection, trigger_id: str, verdict: Verdict, now: datetime) -> None:
+def _settle_waiting(connection: sa.Connection, trigger_id: str, verdict: Verdict, now: datetime) -> bool:
+    """Write what became of a trigger that waits; whether it still waited."""
     values: dict[str, Any] = {"message": verdict.message, "upstream": _upstream(verdict)}
     if verdict.fate is Fate.RUN:
         # From now on it is late, if it does not start: not from when it began to wait.
@@ -203,9 +210,8 @@ def _settle_waiting(connection: sa.Connection, trigger_id: str, verdict: Verdict
             "waits": None,
             "unfollowed": sa.case((IS_AWAITED, True), else_=None),
         }
-    connection.execute(
-        sa.update(job_trigger).where(_t.trigger_id == trigger_id, WAITING_ROWS, QUEUED_ROWS).values(values)
-    )
+    waits = (_t.trigger_id == trigger_id, WAITING_ROWS, QUEUED_ROWS)
+    return connection.execute(sa.update(job_trigger).where(*waits).values(values)).rowcount > 0
 
 
 def _rows(connection: sa.Connection, new: Sequence[_New], now: datetime) -> list[dict[str, Any]]:

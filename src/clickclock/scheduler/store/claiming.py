@@ -15,6 +15,7 @@ from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.launch import Launch, launch_of
 from clickclock.scheduler.slots import Candidate, Counts, choose, reserve
+from clickclock.scheduler.store.changes import note_triggers
 from clickclock.scheduler.store.jobs import keyed
 from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rows import effective_job, stored_mapping
@@ -206,6 +207,7 @@ def claim(
     blocked = blocked or len(chosen) >= free < limit or any(row.serial and row.attempt for row in chosen)
     mappings = mappings_of(connection) if wants_image and chosen else None
     launches, unstartable = _start(connection, chosen, holder, mappings)
+    note_triggers(connection, [row.trigger_id for row in chosen], now)
     next_ready = None
     if len(chosen) < limit:
         next_ready = _NEXT_READY.scalar(connection, now=now, **here)

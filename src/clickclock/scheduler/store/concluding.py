@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.scheduler.retry import RetryRule
+from clickclock.scheduler.store.changes import note_attempts, note_triggers
 from clickclock.scheduler.store.dependencies import has_dependents
 from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rows import among, effective_job, insert_of
@@ -90,6 +91,11 @@ def finish(
     if updates:
         _CONCLUDE.run(connection, updates)
         _RECORD.run(connection, attempts)
+        note_attempts(
+            connection, [parse_attempt_name(name) for name, each in conclusions.items() if each.retry_at is not None]
+        )
+        ended = [update["b_trigger_id"] for update in updates]
+        note_triggers(connection, ended, max(each["finished_at"] for each in attempts))
     return conclusions
 
 

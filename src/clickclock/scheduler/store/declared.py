@@ -22,6 +22,7 @@ from clickclock.scheduler.group import Group
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.schedule import Schedule, upcoming
 from clickclock.scheduler.store import dependencies, groups, jobs, schedules
+from clickclock.scheduler.store.changes import note, note_schedules
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import among, definition_of, page
 from clickclock.scheduler.store.schema import (
@@ -33,7 +34,6 @@ from clickclock.scheduler.store.schema import (
     job_trigger,
     schedule,
 )
-from clickclock.scheduler.store.triggers import cancel_rows
 
 USERS_TOLD = 10
 
@@ -251,6 +251,17 @@ def _write(connection: sa.Connection, kind: Kind, steps: Sequence[Step], now: da
         if isinstance(was, Job) and was.depends_on:
             dependencies.remove_edges(connection, was.key)
     dependencies.write_edges(connection, [step.new for step in steps if isinstance(step.new, Job)])
+    _note(connection, "created", [step.new for step in steps if step.old is None], now)
+    _note(connection, "changed", [step.new for step in steps if step.old is not None], now)
+
+
+def _note(connection: sa.Connection, state: str, records: Sequence[Declarable | None], now: datetime) -> None:
+    """These have just become that, or schedules are about to; of other kinds than these nobody is told."""
+    ids = [each.schedule_id for each in records if isinstance(each, Schedule) and each.schedule_id is not None]
+    note_schedules(connection, state, ids, now)
+    note(connection, "job", state, now, [jobs.noted(each) for each in records if isinstance(each, Job)])
+    of_groups = [{"group_name": each.group_name} for each in records if isinstance(each, Group)]
+    note(connection, "group", state, now, of_groups)
 
 
 def _delete(connection: sa.Connection, kind: Kind, steps: Sequence[Step], now: datetime) -> None:
@@ -258,13 +269,12 @@ def _delete(connection: sa.Connection, kind: Kind, steps: Sequence[Step], now: d
         return
     table = _TABLES[kind.name]
     _locked(connection, kind, steps)
+    if kind.name != "job":
+        _note(connection, "deleted", [step.old.record for step in steps if step.old is not None], now)
     for step in steps:
         if kind.name == "job":
-            key = [(step.key[1], step.key[2])]
-            connection.execute(sa.delete(schedule).where(*jobs.keyed(key, schedule)))
-            unfinished = sa.and_(*jobs.keyed(key, job_trigger), UNFINISHED_ROWS)
-            cancel_rows(connection, unfinished, now, "The job was deleted.")
-            dependencies.remove_edges(connection, key[0])
+            jobs.delete_job(connection, step.key[1], step.key[2], now)
+            continue
         mine = [table.table.c[name] == value for name, value in zip(table.key, step.key[1:], strict=True)]
         connection.execute(sa.delete(table.table).where(*mine))
 

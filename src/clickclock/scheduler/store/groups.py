@@ -20,6 +20,7 @@ from clickclock.scheduler.errors import (
 )
 from clickclock.scheduler.group import Group, StoredGroup
 from clickclock.scheduler.image_mapping import ImageMapping
+from clickclock.scheduler.store.changes import note
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import definition_of, page, stored_group, stored_mapping, upsert
 from clickclock.scheduler.store.schema import (
@@ -64,6 +65,9 @@ class Groups:
             elif replace:
                 row["resumed_at"] = now if old.paused and not new.paused else old.resumed_at
                 connection.execute(sa.update(job_group).where(mine).values(**row, version=old.version + 1))
+            if old is None or replace:
+                told = "created" if old is None else "changed"
+                note(connection, "group", told, now, [{"group_name": new.group_name}])
             return _with_counts(connection, connection.execute(sa.select(job_group).where(mine)).all())[0], old is None
 
         return await self._database.write(work)
@@ -78,7 +82,7 @@ class Groups:
         )
         return await self._database.read(lambda c: _with_counts(c, c.execute(query).all()))
 
-    async def delete(self, group_name: str, if_version: int | None = None) -> None:
+    async def delete(self, group_name: str, now: datetime, if_version: int | None = None) -> None:
         """Raises `GroupNotFound`, `StaleVersion`, `GroupInUse`."""
 
         def work(connection: sa.Connection) -> None:
@@ -94,6 +98,7 @@ class Groups:
                     faults=[Fault("groupName", f"{row.application}/{row.job_name} is in the group.") for row in used]
                 )
             connection.execute(sa.delete(job_group).where(mine))
+            note(connection, "group", "deleted", now, [{"group_name": group_name}])
 
         await self._database.write(work)
 

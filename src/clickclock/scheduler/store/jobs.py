@@ -14,6 +14,7 @@ from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.dependency import shown
 from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound, StaleVersion
 from clickclock.scheduler.job import Job, StoredJob, Upstream
+from clickclock.scheduler.store.changes import note, note_schedules
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.dependencies import (
     dependents_of,
@@ -51,6 +52,7 @@ class Jobs:
             rows = [{**job_row(each, now), "version": 1, "created_at": now} for each in jobs]
             connection.execute(sa.insert(job), rows)
             write_edges(connection, jobs)
+            note(connection, "job", "created", now, [noted(each) for each in jobs])
             return [StoredJob.trusted(**vars(each), version=1, created_at=now, updated_at=now) for each in jobs]
 
         return await self._database.write(work)
@@ -73,6 +75,7 @@ class Jobs:
                 regroup(connection, new)
                 remove_edges(connection, new.key)
             write_edges(connection, [new])
+            note(connection, "job", "created" if old is None else "changed", now, [noted(new)])
             return stored_job(connection.execute(sa.select(job).where(*keyed([new.key]))).one()), old is None
 
         return await self._database.write(work)
@@ -127,14 +130,10 @@ class Jobs:
                 raise JobHasDependents(
                     faults=[Fault("jobName", f"{shown(each)} depends on it.") for each in dependents]
                 )
-            unfinished = sa.and_(*keyed([key], job_trigger), UNFINISHED_ROWS)
+            unfinished = _unfinished(application, job_name)
             if not force and connection.execute(sa.select(job_trigger.c.trigger_id).where(unfinished).limit(1)).first():
                 raise JobIsRunning
-            # Schedules first: this waits for a planner that holds one, and what it queued is then cancelled too.
-            connection.execute(sa.delete(schedule).where(*keyed([key], schedule)))
-            cancel_rows(connection, unfinished, now, "The job was deleted.")
-            remove_edges(connection, key)
-            connection.execute(sa.delete(job).where(*mine))
+            delete_job(connection, application, job_name, now)
 
         await self._database.write(work)
 
@@ -149,9 +148,33 @@ def job_row(new: Job, now: datetime) -> dict[str, Any]:
         "enabled": new.enabled,
         "enabled_since": None,
         "max_concurrent": new.max_concurrent_triggers,
+        "expected_within_ms": None if (within := new.expected_within_seconds) is None else round(within * 1000),
         "node": new.node,
         "updated_at": now,
     }
+
+
+def delete_job(connection: sa.Connection, application: str, job_name: str, now: datetime) -> None:
+    """Delete a job with its schedules, cancel what is unfinished, and forget on what it depends."""
+    key = [(application, job_name)]
+    # Schedules first: this waits for a planner that holds one, and what it queued is then cancelled too.
+    its_schedules = keyed(key, schedule)
+    ids = connection.execute(sa.select(schedule.c.schedule_id).where(*its_schedules)).scalars().all()
+    note_schedules(connection, "deleted", ids, now)
+    connection.execute(sa.delete(schedule).where(*its_schedules))
+    cancel_rows(connection, _unfinished(application, job_name), now, "The job was deleted.")
+    remove_edges(connection, key[0])
+    connection.execute(sa.delete(job).where(*keyed(key)))
+    note(connection, "job", "deleted", now, [{"application": application, "job_name": job_name}])
+
+
+def _unfinished(application: str, job_name: str) -> sa.ColumnElement[bool]:
+    return sa.and_(*keyed([(application, job_name)], job_trigger), UNFINISHED_ROWS)
+
+
+def noted(new: Job) -> dict[str, Any]:
+    """What the log of changes has of a job."""
+    return {"application": new.application, "job_name": new.job_name, "group_name": new.group_name}
 
 
 def regroup(connection: sa.Connection, new: Job) -> None:

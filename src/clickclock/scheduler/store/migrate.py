@@ -15,9 +15,10 @@ from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.errors import ConfigurationError, StoreReplaced, StoreUnreachable
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.schema import installation, metadata
+from clickclock.scheduler.store.schema import installation
+from clickclock.scheduler.store.schema_alarms import metadata
 
-REVISION = "0004"
+REVISION = "0005"
 """The newest migration; a test holds it against the folder."""
 NEEDS_REVISION = "0001"
 """The oldest migration whose program can still work with the newest. A migration that is more than an addition raises

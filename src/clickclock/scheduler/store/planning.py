@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.business_days import Days
 from clickclock.scheduler.schedule import Circumstances, Decision, OverlapPolicy, Schedule, Skip
+from clickclock.scheduler.store.changes import note_triggers
 from clickclock.scheduler.store.dependencies import has_dependents
 from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rows import among, effective_job, insert_of, planned_days, planned_schedule
@@ -185,6 +186,7 @@ class _Batch:
             _FIRE.run(connection, self.fires)
         if self.skips:
             _SKIP.run(connection, self.skips)
+        note_triggers(connection, [row["trigger_id"] for row in (*self.fires, *self.skips)], now)
         if self.advances:
             _ADVANCE.run(connection, self.advances)
 
@@ -192,7 +194,9 @@ class _Batch:
 def write_skips(connection: sa.Connection, row: Any, planned: Schedule, skips: Sequence[Skip], now: datetime) -> None:
     """Rows of times that never come, of the schedule of `row` (`schedule_id`, `group_name`, `is_awaited`)."""
     if skips:
-        _SKIP.run(connection, [_skipped(row, planned, skip, now) for skip in skips])
+        rows = [_skipped(row, planned, skip, now) for skip in skips]
+        _SKIP.run(connection, rows)
+        note_triggers(connection, [each["trigger_id"] for each in rows], now)
 
 
 def plan(

@@ -16,6 +16,7 @@ from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.launch import Launch
 from clickclock.scheduler.schedule import Decision
+from clickclock.scheduler.store.changes import note_running
 from clickclock.scheduler.store.claiming import Claimed, claim, launch_or_reason, mappings_of, with_jobs
 from clickclock.scheduler.store.concluding import NOT_STOPPING, finish
 from clickclock.scheduler.store.database import Database
@@ -123,7 +124,12 @@ class Queue:
             rows.append(
                 {"b_id": trigger_id, "b_attempt": number, "b_lease": lease_id, "node": node, "started_at": started_at}
             )
-        await self._database.write(lambda c: _MARK_RUNNING.run(c, rows))
+
+        def work(connection: sa.Connection) -> None:
+            note_running(connection, rows)
+            _MARK_RUNNING.run(connection, rows)
+
+        await self._database.write(work)
 
     async def finish(
         self, lease_id: str, exits: Mapping[str, Exit], fraction: Callable[[], float]

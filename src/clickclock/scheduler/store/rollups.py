@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.scheduler.statistics import FAILURES, Ending, Key, Rollup, Scope, roll_up, streak
+from clickclock.scheduler.store.alarming import take_note
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import insert_of
 from clickclock.scheduler.store.schema import (
@@ -38,6 +39,7 @@ _UNCOUNTED = (
     sa.select(
         _t.trigger_id, _t.application, _t.job_name, _t.group_name, _t.state, _t.skipped_count, _t.started_at,
         _t.finished_at, _t.attempt, _t.preemption_count, _t.lag_ms, _t.cpu_seconds, _t.max_memory_bytes,
+        _t.message,
     )
     .where(UNCOUNTED_ROWS)
     .order_by(_t.finished_at, _t.trigger_id)
@@ -67,6 +69,7 @@ def count(connection: sa.Connection, most: int) -> int:
     if rows:
         endings = [_ending(row) for row in rows]
         _add(connection, roll_up(endings))
+        take_note(connection, rows)
         _feel_pulse(connection, [(row.trigger_id, ending) for row, ending in zip(rows, endings, strict=True)])
         connection.execute(_COUNTED, [{"b_id": row.trigger_id} for row in rows])
     return len(rows)

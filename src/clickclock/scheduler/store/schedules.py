@@ -16,6 +16,7 @@ from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleVersion
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, amend
+from clickclock.scheduler.store.changes import note_schedules
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.dependencies import has_dependents
 from clickclock.scheduler.store.jobs import keyed
@@ -55,6 +56,7 @@ class Schedules:
                         chunk = new[start : start + ROWS_PER_INSERT]
                         rows = [schedule_row(each) | made for each in chunk]
                         connection.execute(sa.insert(schedule), rows)
+                        note_schedules(connection, "created", [each.schedule_id for each in chunk], now)
                         stored += [_as_created(each, row) for each, row in zip(chunk, rows, strict=True)]
             except IntegrityError as error:
                 raise ScheduleExists(faults=_existing(connection, [schedule_row(each) for each in new])) from error
@@ -81,6 +83,7 @@ class Schedules:
                     connection.execute(sa.update(schedule).where(mine).values(row))
             except IntegrityError as error:
                 raise ScheduleExists(faults=[_name_taken("scheduleName", row["schedule_name"])]) from error
+            note_schedules(connection, "changed", [new.schedule_id], now)
             return stored_schedule(connection.execute(sa.select(schedule).where(mine)).one())
 
         return await self._database.write(work)
@@ -103,7 +106,7 @@ class Schedules:
         )
         return [stored_schedule(row) for row in await self._database.read(lambda c: c.execute(query).all())]
 
-    async def delete(self, schedule_id: str, if_version: int | None = None) -> None:
+    async def delete(self, schedule_id: str, now: datetime, if_version: int | None = None) -> None:
         """Delete; what it triggered already goes on. Raises `ScheduleNotFound`, `StaleVersion`."""
 
         def work(connection: sa.Connection) -> None:
@@ -113,6 +116,7 @@ class Schedules:
                 raise ScheduleNotFound
             if if_version is not None and version != if_version:
                 raise StaleVersion
+            note_schedules(connection, "deleted", [schedule_id], now)
             connection.execute(sa.delete(schedule).where(mine))
 
         await self._database.write(work)

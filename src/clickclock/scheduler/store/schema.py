@@ -85,9 +85,17 @@ job = sa.Table(
     sa.Column("enabled", sa.Boolean, nullable=False),
     _instant("enabled_since", nullable=True),
     sa.Column("max_concurrent", sa.Integer),
+    sa.Column("expected_within_ms", sa.BigInteger),
     sa.Column("node", sa.Text),
     *_versioned(),
     sa.Index(None, "group_name", sqlite_where=sa.text("group_name IS NOT NULL")),
+)
+sa.Index(
+    "ix_job_expected",
+    job.c.application,
+    job.c.job_name,
+    sqlite_where=job.c.expected_within_ms.is_not(None),
+    postgresql_where=job.c.expected_within_ms.is_not(None),
 )
 
 calendar = sa.Table(

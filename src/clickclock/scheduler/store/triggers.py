@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.dependency import run_of
 from clickclock.scheduler.errors import JobIsDisabled, JobNotFound, TriggerIsFinished, TriggerNotFound
+from clickclock.scheduler.store.changes import note_cancelled, note_triggers
 from clickclock.scheduler.store.concluding import IS_AWAITED, NOT_STOPPING
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.dependencies import has_dependents
@@ -52,11 +53,13 @@ def cancel_rows(
 ) -> None:
     """End the queued triggers that meet `condition`, and ask for the live ones to be stopped."""
     is_queued = job_trigger.c.state == State.QUEUED
+    # Who is being preempted would come back; who is cancelled does not.
+    meant = sa.and_(condition, UNFINISHED_ROWS, NOT_STOPPING)
+    note_cancelled(connection, sa.and_(meant, is_queued), now, reason=reason, message=message)
     # One statement: between two, a trigger could be claimed or queued again, and be met by neither.
     connection.execute(
         sa.update(job_trigger)
-        # Who is being preempted would come back; who is cancelled does not.
-        .where(condition, UNFINISHED_ROWS, NOT_STOPPING)
+        .where(meant)
         .values(
             stop_reason=reason,
             state=sa.case((is_queued, State.CANCELLED), else_=job_trigger.c.state),
@@ -144,6 +147,7 @@ class Triggers:
             }
             row = connection.execute(_insert_manual(connection.dialect.name), fields).one_or_none()
             if row is not None:
+                note_triggers(connection, [new.trigger_id], now)
                 return trigger_of(row), True
             earlier = _by_key(connection, new)  # another replica was first with this key
             if earlier is None:

@@ -1,0 +1,110 @@
+"""`clickclock alarms`: what is wrong, who is on it, and who is left in peace.
+
+Never resolves an alarm: it is over when its job is well again.
+
+>>> sorted(alarms.commands)
+['ack', 'list', 'silence', 'silences', 'unsilence']
+"""
+
+import getpass
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.calling import calls
+from clickclock.cli.fields import names, page
+from clickclock.cli.rendering import says, table, when
+
+if TYPE_CHECKING:
+    from clickclock.client import Client, Payload
+
+ALARMS = table(
+    "alarms",
+    ("id", "alarmId"),
+    ("kind", "kind"),
+    ("application", "application"),
+    ("job", "jobName"),
+    ("since", "openedAt", when),
+    ("times", "count"),
+    ("over", "resolvedAt", when),
+    ("taken on by", "acknowledgedBy"),
+    ("message", "message"),
+    empty="All is well.",
+)
+
+
+def _scope(command: Callable[..., Any]) -> Callable[..., Any]:
+    command = click.option("--group", "group_name", help="The jobs of this group.")(command)
+    command = click.option("--job", "job_name", help="This job of the application.")(command)
+    return click.option("--application", help="This application.")(command)
+
+
+def _by(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--by", help="Who says so; your user's name if not given.")(command)
+
+
+def _me(by: str | None) -> str:
+    return by or getpass.getuser()
+
+
+@click.group()
+def alarms() -> None:
+    """Alarms: jobs that failed, did not run, or run too long."""
+
+
+@alarms.command("list")
+@click.option("--all", "everything", is_flag=True, help="Those that are over, too.")
+@_scope
+@click.option("--kind", help="Only missed, longRun, failure or skip.")
+@page
+@calls(ALARMS)
+def list_alarms(client: "Client", everything: bool, **filters: Any) -> "Payload":
+    """List open alarms, newest first."""
+    return client.list_alarms(isOpen=None if everything else True, **names(filters))
+
+
+@alarms.command()
+@click.argument("alarm_id")
+@_by
+@click.option("--note", help="What you know of it.")
+@calls(says("Alarm {alarm_id} is taken on by {alarm[acknowledgedBy]}."))
+def ack(client: "Client", alarm_id: str, by: str | None, note: str | None) -> "Payload":
+    """Take an alarm on."""
+    return client.acknowledge_alarm(alarm_id, _me(by), note)
+
+
+@alarms.command()
+@click.argument("minutes", type=click.FloatRange(min=0, min_open=True))
+@_scope
+@_by
+@click.option("--note", help="Why.")
+@calls(says("Nobody is told until {silence[until]}."))
+def silence(client: "Client", minutes: float, by: str | None, **scope: Any) -> "Payload":
+    """Tell nobody of alarms for so many minutes."""
+    return client.silence(minutes * 60, _me(by), **names(scope))
+
+
+@alarms.command()
+@_scope
+@calls(says("Alarms are told again."))
+def unsilence(client: "Client", **scope: Any) -> "Payload":
+    """End a silence."""
+    return client.end_silence(**names(scope))
+
+
+@alarms.command()
+@calls(
+    table(
+        "silences",
+        ("application", "application"),
+        ("job", "jobName"),
+        ("group", "groupName"),
+        ("until", "until", when),
+        ("by", "silencedBy"),
+        ("note", "note"),
+    )
+)
+def silences(client: "Client") -> "Payload":
+    """List silences that hold."""
+    return client.list_silences()

@@ -1,0 +1,55 @@
+"""`clickclock application`: who is told of the alarms of an application's jobs.
+
+Never makes an application: it is there as soon as a job names it.
+
+>>> sorted(application.commands)
+['delete', 'list', 'set']
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clickclock.cli.calling import calls
+from clickclock.cli.fields import names, page
+from clickclock.cli.rendering import says, table
+
+if TYPE_CHECKING:
+    from clickclock.client import Client, Payload
+
+APPLICATION = click.argument("application", metavar="APP")
+
+
+@click.group()
+def application() -> None:
+    """Applications: defaults for all jobs of one."""
+
+
+@application.command("list")
+@page
+@calls(table("applications", ("application", "application"), ("notifications", "notifications")))
+def list_applications(client: "Client", **filters: Any) -> "Payload":
+    """List applications that have defaults."""
+    return client.list_applications(**names(filters))
+
+
+@application.command("set")
+@APPLICATION
+@click.option("--target", "targets", multiple=True, help="Who is told; can be given many times.")
+@click.option("--on", multiple=True, help="Of what: missed, longRun, failure, skip, recovery.")
+@click.option("--long-run-seconds", type=float, help="An attempt that runs longer is an alarm.")
+@calls(says("Application {application[application]} has these defaults now."))
+def set_defaults(
+    client: "Client", application: str, targets: tuple[str, ...], on: tuple[str, ...], long_run_seconds: float | None
+) -> "Payload":
+    """Set who is told of an application's alarms, and of which."""
+    given = {"targets": list(targets) or None, "on": list(on) or None, "longRunSeconds": long_run_seconds}
+    return client.put_application(application, notifications={k: v for k, v in given.items() if v is not None})
+
+
+@application.command()
+@APPLICATION
+@calls(says("Application {application} has no defaults any more."))
+def delete(client: "Client", application: str) -> "Payload":
+    """Delete an application's defaults; its jobs stay."""
+    return client.delete_application(application)

@@ -1,0 +1,152 @@
+"""`/schedulerService/alarm` and `/schedulerService/silence`: what is wrong, who is on it, and who is left in peace.
+
+Parse, call, render.
+"""
+
+from typing import Any
+
+from pydantic import Field
+from starlette.responses import Response
+
+from clickclock.foundation.errors import Fault, Invalid
+from clickclock.scheduler.alarm import (
+    Acknowledgement,
+    Alarm,
+    AlarmKind,
+    Silence,
+    SilenceRequest,
+    scope_faults,
+)
+from clickclock.scheduler.api.operation import Call, Operation, success
+from clickclock.scheduler.api.paging import columns, key_in, page
+from clickclock.scheduler.api.reading import Body, Page, Query, Word
+from clickclock.scheduler.errors import AlarmIsResolved, AlarmNotFound, SilenceNotFound
+
+
+class AlarmFilters(Page):
+    """Which alarms."""
+
+    alarm_id: Word | None = Field(None, description="This alarm.", examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"])
+    application: Word | None = Field(None, description="Alarms of this application.", examples=["shop"])
+    job_name: Word | None = Field(None, description="Alarms of jobs of this name.", examples=["nightly-export"])
+    group_name: Word | None = Field(None, description="Alarms of this group's jobs.", examples=["exports"])
+    kind: AlarmKind | None = Field(None, description="Alarms of this kind.", examples=["missed"])
+    is_open: bool | None = Field(
+        None, description="Only those that are open, or only those that are over.", examples=[True]
+    )
+
+
+class SilenceTarget(Query):
+    """Which silence is to end."""
+
+    application: Word | None = Field(None, description="The application.", examples=["shop"])
+    job_name: Word | None = Field(None, description="The one job.", examples=["nightly-export"])
+    group_name: Word | None = Field(None, description="The group.", examples=["exports"])
+
+
+ACKNOWLEDGEMENT = Body(Acknowledgement)
+SILENCE = Body(SilenceRequest)
+
+
+async def find(call: Call[AlarmFilters]) -> Response:
+    """GET: newest first."""
+    filters = columns(call.filters)
+    after = key_in(call.filters.cursor, "alarm", filters)
+    found = await call.engine.store.alarms.find(filters, after, call.filters.limit + 1)
+    alarms, cursor = page("alarm", filters, found, call.filters.limit, lambda each: [each.alarm_id])
+    return success(200, alarms=alarms, nextCursor=cursor)
+
+
+async def acknowledge(call: Call[Query]) -> Response:
+    """PUT: somebody takes it on."""
+    by: Acknowledgement = ACKNOWLEDGEMENT.read(call.body)
+    return success(200, alarm=await call.engine.store.alarms.acknowledge(by, call.engine.clock.now()))
+
+
+async def list_silences(call: Call[Query]) -> Response:
+    """GET: those that hold."""
+    return success(200, silences=await call.engine.store.alarms.silences(call.engine.clock.now()))
+
+
+async def silence(call: Call[Query]) -> Response:
+    """PUT: tell nobody for a while."""
+    asked: SilenceRequest = SILENCE.read(call.body, _check_scope)
+    return success(200, silence=await call.engine.store.alarms.silence(asked, call.engine.clock.now()))
+
+
+async def end_silence(call: Call[SilenceTarget]) -> Response:
+    """DELETE: tell again."""
+    _check_scope(call.filters)
+    target = call.filters
+    await call.engine.store.alarms.end_silence(target.application, target.job_name, target.group_name)
+    return success()
+
+
+def _check_scope(asked: Any) -> None:
+    faults = scope_faults(asked.application, asked.job_name, asked.group_name)
+    if faults:
+        raise Invalid(faults=[Fault(field, sentence) for field, sentence in faults.items()])
+
+
+ALARM_OPERATIONS: tuple[Operation[Any], ...] = (
+    Operation(
+        "GET",
+        "List alarms",
+        find,
+        AlarmFilters,
+        {200: {"alarms": list[Alarm], "nextCursor": str | None}},
+        description="Newest first. A job has one open alarm of a kind, which counts what happens again meanwhile.",
+    ),
+    Operation(
+        "PUT",
+        "Acknowledge an alarm",
+        acknowledge,
+        Query,
+        {200: {"alarm": Alarm}},
+        description="Somebody takes it on: it stays open until it is over by itself.",
+        body=Acknowledgement,
+        examples={
+            "with a note": {
+                "alarmId": "01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11",
+                "acknowledgedBy": "ada",
+                "note": "I am looking at it.",
+            }
+        },
+        errors=(AlarmNotFound, AlarmIsResolved, Invalid),
+    ),
+)
+SILENCE_OPERATIONS: tuple[Operation[Any], ...] = (
+    Operation(
+        "GET",
+        "List silences",
+        list_silences,
+        Query,
+        {200: {"silences": list[Silence]}},
+        description="Those that hold, the first to end first.",
+    ),
+    Operation(
+        "PUT",
+        "Silence alarms for a while",
+        silence,
+        Query,
+        {200: {"silence": Silence}},
+        description="Alarms open all the same, and nobody is told; what is still open when the silence is over is told "
+        "then. A silence of the same jobs is replaced.",
+        body=SilenceRequest,
+        examples={
+            "a job": {"application": "shop", "jobName": "nightly-export", "seconds": 3600, "silencedBy": "ada"},
+            "a group": {"groupName": "exports", "seconds": 600, "silencedBy": "ada", "note": "The disk is replaced."},
+        },
+        errors=(Invalid,),
+    ),
+    Operation(
+        "DELETE",
+        "End a silence",
+        end_silence,
+        SilenceTarget,
+        {200: {}},
+        description="It is named by what it was made for.",
+        target_in_body=True,
+        errors=(SilenceNotFound, Invalid),
+    ),
+)

@@ -1,0 +1,179 @@
+"""`/schedulerService/events`: every change as it comes, or those that were.
+
+Parse, call, render. Invariants: an event's id is its place in the order of changes, so that who comes back with
+`Last-Event-ID` misses nothing and gets nothing twice; what is no longer kept is told as `missed`; who does not read is
+let go after `SEND_MAX_S`.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from pydantic import Field, field_validator
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from clickclock.foundation.errors import Fault, Malformed
+from clickclock.scheduler.announcer import READ_MAX, Listener, render
+from clickclock.scheduler.api.operation import Call, Operation, success
+from clickclock.scheduler.api.paging import key_in, page
+from clickclock.scheduler.api.reading import Page, Word
+from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.errors import TooManyListeners
+from clickclock.scheduler.event import PREFIX, TYPES, CloudEvent, Wanted, unknown_types
+
+SEND_MAX_S = 30.0
+POSITION_MAX = 2**53
+MISSED = "Events after that position are no longer kept; read what they changed anew."
+AHEAD = "There is no such position yet: the store is another one, or an older copy. Read what you know anew."
+HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
+
+
+class EventFilters(Page):
+    """Which events."""
+
+    application: Word | None = Field(None, description="Events of this application.", examples=["shop"])
+    job_name: Word | None = Field(None, description="Events of jobs of this name.", examples=["nightly-export"])
+    group_name: Word | None = Field(None, description="Events of this group and its jobs.", examples=["exports"])
+    type: Word | None = Field(
+        None,
+        description="Events of these types, separated by commas: `trigger`, `trigger.failed`, `alarm`.",
+        examples=["trigger.failed,alarm"],
+    )
+    follow: bool = Field(
+        True, description="Stream them as they come; with `false` a list of those that were.", examples=[False]
+    )
+    after: int | None = Field(
+        None, ge=0, le=POSITION_MAX, description="Stream what came after this id, and then what comes.", examples=[4711]
+    )
+
+    @field_validator("type")
+    @classmethod
+    def _refuse_unknown_types(cls, value: str | None) -> str | None:
+        if wrong := unknown_types(_types(value)):
+            about = ", ".join(TYPES)
+            raise ValueError(f"there is no type {', '.join(wrong)}; give one of {about}, with or without its state")
+        return value
+
+    @property
+    def wanted(self) -> Wanted:
+        """As the log is asked for them."""
+        return Wanted(self.application, self.job_name, self.group_name, _types(self.type))
+
+
+def _types(given: str | None) -> frozenset[str]:
+    return frozenset(each.strip().removeprefix(PREFIX) for each in (given or "").split(",") if each.strip())
+
+
+async def read(call: Call[EventFilters]) -> Response:
+    """GET: a stream, or a list."""
+    if not call.filters.follow:
+        return await _list(call)
+    after = _resume_at(call)
+    return _Stream(call.engine, call.filters.wanted, after)
+
+
+async def _list(call: Call[EventFilters]) -> Response:
+    asked = call.filters
+    filters = {name: value for name, value in asked if value is not None and name not in {"limit", "cursor", "follow"}}
+    if asked.after is not None:
+        raise Malformed(faults=[Fault("after", "This goes with follow=true; a list goes on with cursor.")])
+    before = key_in(asked.cursor, "events", filters)
+    place = int(before[0]) if before else None
+    found = await call.engine.store.changes.recent(place, asked.wanted, asked.limit + 1)
+    changes, cursor = page("events", filters, found, asked.limit, lambda change: [str(change.position)])
+    return success(200, events=[change.cloud_event() for change in changes], nextCursor=cursor)
+
+
+def _resume_at(call: Call[EventFilters]) -> int | None:
+    last = call.headers.get("last-event-id")
+    if last is None:
+        return call.filters.after
+    if not (last.isascii() and last.isdecimal()) or int(last[:20]) > POSITION_MAX:
+        raise Malformed(faults=[Fault("Last-Event-ID", "Give the id of the last event that you got.")])
+    return int(last)
+
+
+class _Stream(Response):
+    """The answer to one listener; written to the connection itself, as a thousand of them are."""
+
+    def __init__(self, engine: Engine, wanted: Wanted, after: int | None) -> None:
+        super().__init__(media_type="text/event-stream")
+        self._engine = engine
+        self._wanted = wanted
+        self._after = after
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Tell until the listener hangs up, or is let go."""
+        if scope["method"] == "HEAD":
+            await send({"type": "http.response.start", "status": 200, "headers": list(HEADERS)})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        announcer = self._engine.announcer
+        listener = announcer.join(self._wanted)
+        leaving = asyncio.create_task(_hang_up(receive, listener))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": list(HEADERS)})
+            with contextlib.suppress(TimeoutError):
+                async for text in self._told(listener):
+                    async with asyncio.timeout(SEND_MAX_S):
+                        await send({"type": "http.response.body", "body": text, "more_body": True})
+                async with asyncio.timeout(SEND_MAX_S):
+                    await send({"type": "http.response.body", "body": b""})
+        finally:
+            announcer.leave(listener)
+            leaving.cancel()
+
+    async def _told(self, listener: Listener) -> AsyncIterator[bytes]:
+        yield b": listening\nretry: 1000\n\n"
+        while listener.begins_after is None and not listener.is_over:
+            await listener.next()
+        here = listener.begins_after
+        if here is None:
+            return
+        after = here if self._after is None else self._after
+        if after > here:
+            yield _missed(AHEAD)
+        elif after and after + 1 < await self._engine.store.changes.oldest():
+            yield _missed(MISSED)
+        while after < here:
+            changes = await self._engine.store.changes.read(after, here, self._wanted, READ_MAX)
+            if changes:
+                yield b"".join(map(render, changes))
+            after = changes[-1].position if len(changes) == READ_MAX else here
+        # So that who is told nothing, because nothing fits, can still come back to here.
+        yield b"id: %d\n\n" % here
+        while not listener.is_over:
+            if text := await listener.next():
+                yield text
+
+
+def _missed(sentence: str) -> bytes:
+    return f"event: missed\ndata: {json.dumps({'message': sentence})}\n\n".encode()
+
+
+async def _hang_up(receive: Receive, listener: Listener) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    listener.let_go()
+
+
+OPERATIONS: tuple[Operation[Any], ...] = (
+    Operation(
+        "GET",
+        "Listen to what changes",
+        read,
+        EventFilters,
+        {200: {"events": list[CloudEvent], "nextCursor": str | None}},
+        description="Server-sent events, each a CloudEvent 1.0 in JSON: what becomes of triggers, attempts that ended "
+        "and are tried again, jobs, schedules and groups that were made, changed or deleted, alarms. Each event's id "
+        "is its place in the order of changes: a client that comes back with `Last-Event-ID` (or `after`) goes on "
+        "there, and misses nothing that is still kept (a day). If something is not, an event `missed` says so. With "
+        "`follow=false`: a list of those that were, newest first.",
+        errors=(TooManyListeners,),
+        media={"text/event-stream": "The events as they come."},
+        headers={"Last-Event-ID": ("Go on after this event, instead of `after`.", "4711")},
+    ),
+)

@@ -1,0 +1,172 @@
+"""`GET events`: a stream that can be resumed, and a list of what was."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Mapping
+
+import httpx
+import pytest
+from starlette.types import Message
+
+from clickclock.client.event_stream import Event, EventParser
+from clickclock.foundation.clock import ManualClock
+from clickclock.scheduler.api import create_app
+from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.event import EVERYTHING
+from tests.api.conftest import BASE, JOB
+
+DEADLINE_S = 10
+
+
+class View:
+    """What one listener got."""
+
+    def __init__(self) -> None:
+        self.hang_up = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.started = asyncio.Event()
+        self.raw = b""
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._parser = EventParser()
+
+    async def receive(self) -> Message:
+        await self.hang_up.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        body: bytes = message.get("body", b"")
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            self.ended.set()
+        self.raw += body
+        if b"\n\nid: " in self.raw:
+            self.started.set()
+        for event in self._parser.feed(body):
+            self._events.put_nowait(event)
+
+    async def next(self) -> Event:
+        """The next event."""
+        return await asyncio.wait_for(self._events.get(), DEADLINE_S)
+
+    async def types(self, count: int) -> list[str]:
+        """The types of the next events."""
+        return [json.loads((await self.next()).data)["type"].removeprefix("clickclock.") for _ in range(count)]
+
+
+@pytest.fixture
+async def stepping(engine: Engine) -> AsyncIterator[None]:
+    """The announcer's loop, as the engine runs it."""
+    loop = engine._announcer_loop
+    running = asyncio.create_task(loop.run())
+    yield
+    loop.stop()
+    await running
+
+
+@contextlib.asynccontextmanager
+async def listening(engine: Engine, query: str = "", headers: Mapping[str, str] | None = None) -> AsyncIterator[View]:
+    """A listener, from when it stands until it hangs up."""
+    view = View()
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": "/schedulerService/events",
+        "raw_path": b"/schedulerService/events",
+        "query_string": query.encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in (headers or {}).items()],
+    }
+    serving = asyncio.create_task(create_app(engine)(scope, view.receive, view.send))
+    await asyncio.wait_for(view.started.wait(), DEADLINE_S)
+    try:
+        yield view
+    finally:
+        view.hang_up.set()
+        await asyncio.wait_for(serving, DEADLINE_S)
+
+
+@pytest.mark.usefixtures("stepping", "job")
+async def test_a_listener_hears_what_happens_as_cloud_events(engine: Engine, http: httpx.AsyncClient) -> None:
+    async with listening(engine) as view:
+        trigger = (await http.post("jobTrigger", json={"application": "shop", "jobName": "export"})).json()["trigger"]
+        await http.delete("jobTrigger", params={"triggerId": trigger["triggerId"]})
+        event = await view.next()
+        told = json.loads(event.data)
+        assert (event.name, event.id) == ("message", told["id"])
+        assert (told["specversion"], told["type"]) == ("1.0", "clickclock.trigger.queued")
+        assert told["data"]["triggerId"] == told["subject"] == trigger["triggerId"]
+        assert await view.types(1) == ["trigger.cancelled"]
+
+
+@pytest.mark.usefixtures("stepping")
+async def test_who_comes_back_misses_nothing_and_gets_nothing_twice(engine: Engine, http: httpx.AsyncClient) -> None:
+    async with listening(engine) as view:
+        await http.post("job", json=JOB)
+        last = await view.next()
+    for number in range(3):
+        await http.post("group", json={"groupName": f"{number}"})
+    async with listening(engine, headers={"last-event-id": last.id}) as view:
+        assert await view.types(3) == ["group.created"] * 3
+        await http.delete("group", params={"groupName": "0"})
+        assert await view.types(1) == ["group.deleted"]
+    async with listening(engine, "after=0&type=group.deleted,job") as view:
+        assert await view.types(2) == ["job.created", "group.deleted"]
+
+
+@pytest.mark.usefixtures("stepping")
+async def test_what_is_no_longer_kept_is_told_as_missed(
+    engine: Engine, http: httpx.AsyncClient, clock: ManualClock
+) -> None:
+    for number in range(3):
+        await http.post("group", json={"groupName": f"{number}"})
+    first, *_ = await engine.store.changes.read(0, 10, EVERYTHING, 1)
+    clock.advance(1)
+    await engine.store.changes.prune(clock.now(), 10)
+    async with listening(engine, f"after={first.position}") as view:
+        assert (await view.next()).name == "missed"
+        assert await view.types(1) == ["group.created"]
+    async with listening(engine, "after=1000000") as view:
+        assert "store is another one" in (await view.next()).data
+
+
+@pytest.mark.usefixtures("stepping")
+async def test_when_the_service_stops_listeners_are_let_go(engine: Engine) -> None:
+    async with listening(engine) as view:
+        engine.announcer.close()
+        await asyncio.wait_for(view.ended.wait(), DEADLINE_S)
+
+
+@pytest.mark.usefixtures("job")
+async def test_the_recent_past_is_a_list_in_pages(http: httpx.AsyncClient) -> None:
+    for number in range(3):
+        await http.post("group", json={"groupName": f"{number}"})
+    first = (await http.get("events", params={"follow": False, "limit": 2, "type": "group"})).json()
+    assert [each["data"]["groupName"] for each in first["events"]] == ["2", "1"]
+    more = {"follow": False, "limit": 2, "type": "group", "cursor": first["nextCursor"]}
+    rest = (await http.get("events", params=more)).json()
+    assert [each["data"]["groupName"] for each in rest["events"]] == ["0"]
+    assert rest["nextCursor"] is None
+    of_shop = (await http.get("events", params={"follow": False, "application": "shop"})).json()["events"]
+    assert [each["type"] for each in of_shop] == ["clickclock.job.created"]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [("type=trigger.faild", "type"), ("after=-1", "after"), ("follow=false&after=1", "after"), ("typ=job", "typ")],
+)
+async def test_a_filter_that_fits_nothing_is_refused(http: httpx.AsyncClient, query: str, field: str) -> None:
+    response = await http.get(f"events?{query}")
+    assert response.status_code == 400
+    assert [each["field"] for each in response.json()["errors"]] == [field]
+
+
+async def test_a_last_event_id_that_is_none_is_refused(http: httpx.AsyncClient) -> None:
+    response = await http.get("events", headers={"Last-Event-ID": "nonsense"})
+    assert response.status_code == 400
+
+
+async def test_head_is_answered_without_listening(http: httpx.AsyncClient) -> None:
+    response = await http.head(f"{BASE}events")
+    assert response.headers["content-type"].startswith("text/event-stream")
