@@ -51,50 +51,37 @@ SUMS = table(
 )
 
 
-@click.command()
-@FILES
-@FORMAT
-@SKIP_UNREADABLE
-@DRY_RUN
-@settings(OF_LAKE)
-@AS_JSON
-@click.pass_context
-def import_clicks(
-    ctx: click.Context,
-    /,
-    files: tuple[str, ...],
-    form: str | None,
-    skip_unreadable: bool,
-    dry_run: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
-    """Register clicks from tables, whose columns are named after the parameters."""
-    each = [(file, form) for file in files]
-    import_files(ctx, CLICKS, each, options, skip_unreadable=skip_unreadable, dry_run=dry_run, as_json=as_json)
+def _importer(what: str, description: str) -> click.Command:
+    """The command for clicks, or for orders: both are asked, and tell, the same."""
+
+    @click.command(f"import-{what}", help=description)
+    @FILES
+    @FORMAT
+    @SKIP_UNREADABLE
+    @DRY_RUN
+    @settings(OF_LAKE)
+    @AS_JSON
+    @click.pass_context
+    def bring(
+        ctx: click.Context,
+        /,
+        files: tuple[str, ...],
+        form: str | None,
+        skip_unreadable: bool,
+        dry_run: bool,
+        as_json: bool,
+        **options: Any,
+    ) -> None:
+        each = [(file, form) for file in files]
+        import_files(ctx, what, each, options, skip_unreadable=skip_unreadable, dry_run=dry_run, as_json=as_json)
+
+    return bring
 
 
-@click.command()
-@FILES
-@FORMAT
-@SKIP_UNREADABLE
-@DRY_RUN
-@settings(OF_LAKE)
-@AS_JSON
-@click.pass_context
-def import_orders(
-    ctx: click.Context,
-    /,
-    files: tuple[str, ...],
-    form: str | None,
-    skip_unreadable: bool,
-    dry_run: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
-    """Register orders, refunds and corrections from tables, whose columns are named after the fields."""
-    each = [(file, form) for file in files]
-    import_files(ctx, ORDERS, each, options, skip_unreadable=skip_unreadable, dry_run=dry_run, as_json=as_json)
+import_clicks = _importer(CLICKS, "Register clicks from tables, whose columns are named after the parameters.")
+import_orders = _importer(
+    ORDERS, "Register orders, refunds and corrections from tables, whose columns are named after the fields."
+)
 
 
 @click.command()
