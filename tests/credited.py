@@ -17,7 +17,7 @@ import pyarrow as pa
 from clickclock.attribution.attributor import Attributor, Ran, Settings
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.entry import EntryKind, connection, encode
-from clickclock.attribution.lake import CREDITS, DERIVED, IDENTITIES, UNCONVERTED, Lake, credits_table
+from clickclock.attribution.lake import CREDITS, DERIVED, IDENTITIES, TIES, UNCONVERTED, Lake, credits_table
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.result import Result
 from clickclock.foundation.clock import SystemClock
@@ -30,6 +30,7 @@ KEYS = {
     CREDITS: ("client_id", "order_id", "place"),
     IDENTITIES.name: ("code",),
     UNCONVERTED.name: ("client_id", "month", "person"),
+    TIES.name: ("kind", "code", "other", "at_ms"),
 }
 """What tells the rows of each table apart."""
 MODELS = ("last", "linear", "markov", "shapley_rate")

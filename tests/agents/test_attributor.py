@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from clickclock.attribution.attributor import Settings
 from clickclock.attribution.errors import VersionGone
-from clickclock.attribution.lake import CREDITS, IDENTITIES, UNCONVERTED, Lake
+from clickclock.attribution.lake import CREDITS, IDENTITIES, TIES, UNCONVERTED, Lake
 from clickclock.attribution.policy import InvalidTraffic, Policies, Policy, SellerRule, Window
 from clickclock.attribution.result import Kind, Result
 from tests.credited import (
@@ -32,7 +32,7 @@ from tests.credited import (
     run,
 )
 
-TABLES = (CREDITS, IDENTITIES.name, UNCONVERTED.name)
+TABLES = (CREDITS, IDENTITIES.name, UNCONVERTED.name, TIES.name)
 
 
 @pytest.fixture
@@ -144,6 +144,25 @@ def test_a_month_of_which_much_was_retracted_is_written_anew(
     assert (len(anew), anew & amended) == (1, set())
     assert journeys(lake, twice) == {"1": ["1", "21", "30"], "2": ["2"]}
     assert differences(lake, twice, result_of(lake, tmp_path, full=True)) == []
+
+
+def test_ties_that_an_older_version_did_not_keep_are_found_once_and_kept(lake: Lake, tmp_path: Path) -> None:
+    load(
+        lake,
+        click(1, START_MS, cli_ubid="a", device_id="d", gclid="g"),
+        click(2, START_MS + 1, cli_ubid="b", gclid="g"),
+    )
+    first = result_of(lake, tmp_path)
+    lake.publish(msgspec.structs.replace(first, version=2, ties_version=None), START_MS)
+    load(lake, click(3, START_MS + HOUR_MS, cli_ubid="a", device_id="e", gclid="g"))
+    partial = result_of(lake, tmp_path)
+    assert partial.kind is Kind.INCREMENTAL
+    kinds = rows(lake, partial, TIES.name)["kind"].to_pylist()
+    assert sorted(kinds) == ["link", "link", "use"]
+    load(lake, click(4, START_MS - HOUR_MS, cli_ubid="c", device_id="d", gclid="g"))
+    partial = result_of(lake, tmp_path)
+    full = result_of(lake, tmp_path, full=True)
+    assert differences(lake, partial, full) == []
 
 
 def test_a_table_of_credits_of_another_layout_makes_a_full_run(lake: Lake, tmp_path: Path) -> None:

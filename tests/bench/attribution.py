@@ -85,7 +85,9 @@ def command(*words: str) -> Used:
 
 def _process(words: list[str]) -> Used:
     begun_s = time.perf_counter()
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    # What is installed is compiled; here it is when it has run once.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
     assert process.stdout is not None
     said = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)

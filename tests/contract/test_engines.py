@@ -15,7 +15,7 @@ import pytest
 
 from clickclock.attribution import identifier
 from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, ChannelRule
-from clickclock.attribution.engines import AHEAD_MS, CHANGED, ORDERS, PERSONS, WALK, Engine, unbound
+from clickclock.attribution.engines import AHEAD_MS, CHANGED, IDENTIFIED, ORDERS, PERSONS, WALK, Engine, unbound
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.engines.spark import Spark
 from clickclock.attribution.errors import EngineFailing, EngineMissing
@@ -348,10 +348,10 @@ def _walked(
     changed = [{"person": person, "since_ms": since_ms} for person, since_ms in (of or {}).items()]
     batches = engine.walk(
         touches,
-        ADS.schema.empty_table() if ads is None else ads,
+        engine.uses(touches),
+        engine.floods(touches, ADS.schema.empty_table() if ads is None else ads, rules or Policies()),
         _orders() if orders is None else orders,
         _persons() if persons is None else persons,
-        rules or Policies(),
         Kept(),
         None if of is None else pa.Table.from_pylist(changed, CHANGED),
     )
@@ -372,6 +372,26 @@ def test_links_are_every_two_codes_of_a_click_or_an_order_once(engine: Engine, t
     orders = _orders({"placed_ms": 0, "cli_ubid": 9, "device_id": 4}, {"placed_ms": 0, "device_id": 6})
     pairs = engine.links(_keep_touches(tmp_path, touches), orders)
     assert sorted(pairs.tolist()) == [[-3, 5], [1, 2], [1, 3], [2, 3], [4, 9]]
+
+
+def test_identifiers_of_orders_have_the_codes_of_clicks_row_by_row(engine: Engine) -> None:
+    rules = Policies(by_client={"b": Policy(shared_identifiers=("Kiosk",))})
+    rows = [
+        {"client_id": client_id, "cli_ubid": browser, "device_id": device}
+        for client_id in ("a", "b")
+        for browser in ("u", "U", "kiosk", "KIOSK", None)
+        for device in ("d", "D", None)
+    ]
+    found = engine.codes(pa.Table.from_pylist(rows, IDENTIFIED), rules)
+
+    def code(row: Row, kind: str) -> int | None:
+        value = row[kind]
+        if value is None:
+            return None
+        is_shared = row["client_id"] == "b" and kind == "cli_ubid" and value.lower() == "kiosk"
+        return identifier.code(row["client_id"], kind, value.lower() if is_shared else value)
+
+    assert found.to_pylist() == [{kind: code(row, kind) for kind in ("cli_ubid", "device_id")} for row in rows]
 
 
 def test_a_click_belongs_to_the_person_of_its_strongest_identifier(engine: Engine, tmp_path: Path) -> None:

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from clickclock.attribution import identifier
 from clickclock.attribution.amendment import Amendment, Item, Status
-from clickclock.attribution.attributor.orders import READ, SCHEMA, folded
+from clickclock.attribution.attributor.orders import CODED, READ, SCHEMA, folded
 from clickclock.attribution.lake import ORDERS
 from clickclock.attribution.order import fold
 from clickclock.attribution.policy import Policies
 
-AMENDMENTS = pa.schema([ORDERS.schema.field(name) for name in READ])
+AMENDMENTS = pa.schema(
+    [*(ORDERS.schema.field(name) for name in READ), *((name, pa.int64()) for name in CODED.values())]
+)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOW_MS = 1_800_000_000_000
 ITEMS = st.lists(st.sampled_from([Item("k", "s1"), Item("k", "s2"), Item("k")]), max_size=2)
@@ -51,6 +53,7 @@ def row(each: Amendment, number: int) -> dict[str, Any]:
         "status": str(each.status),
         "refunded_minor": each.refunded_minor,
         "items": [{name: getattr(item, name) for name in item.__struct_fields__} for item in each.items] or None,
+        **{name: code(each.client_id, kind, getattr(each, kind)) for kind, name in CODED.items()},
     }
 
 

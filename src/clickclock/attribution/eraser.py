@@ -34,6 +34,7 @@ from clickclock.attribution.lake import (
     IDENTITIES,
     ORDERS,
     TABLES,
+    TIES,
     UNCONVERTED,
     Found,
     Lake,
@@ -51,7 +52,7 @@ from clickclock.foundation.record import rfc3339
 
 ROUNDS_MAX: Final = 3
 """Others may change the same files meanwhile; who loses so often has met more than bad luck."""
-_PUBLISHED: Final = (CREDITS, IDENTITIES.name, UNCONVERTED.name, ADS.name, FITTED.name)
+_PUBLISHED: Final = (CREDITS, IDENTITIES.name, UNCONVERTED.name, ADS.name, FITTED.name, TIES.name)
 _RAW: Final = tuple(table.name for table in TABLES)
 _EXPORTS: Final = "exports"
 _SAY_IT_THEMSELVES: Final = frozenset(_RAW) - {ORDERS.name}

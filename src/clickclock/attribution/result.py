@@ -45,6 +45,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     unconverted_version: int | None = None
     ads_version: int | None = None
     fitted_version: int | None = None
+    ties_version: int | None = None
     orders: int = 0
     credited: int = 0
     touchpoints: int = 0

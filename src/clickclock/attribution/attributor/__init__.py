@@ -23,7 +23,7 @@ import msgspec
 
 from clickclock.attribution.attributor.drafting import weighing
 from clickclock.attribution.attributor.full import Outcome, run_fully
-from clickclock.attribution.attributor.intake import take_in
+from clickclock.attribution.attributor.intake import TakenIn, take_in
 from clickclock.attribution.attributor.partial import run_partially
 from clickclock.attribution.attributor.world import World, behold
 from clickclock.attribution.engines import Engine
@@ -103,16 +103,16 @@ class Attributor:
         now_ms = self._clock.epoch_ms()
         results = self._lake.results()
         before = results[-1] if results else None
+        taken = take_in(self._lake, self._engine, self._settings.policies, now_ms)
         told = self._settings.as_json
         draft = Result(
             version=before.version + 1 if before else 1,
             created_at=now,
-            engine=self._engine.fingerprint(self._settings.policies),
+            engine=taken.engine,
             code_version=self._code_version,
             settings=told,
             settings_hash=sha256(told.encode()).hexdigest(),
         )
-        taken = take_in(self._lake, self._engine, self._settings.policies, now_ms)
         why = "It was asked for." if full else _why_full(before, draft)
         if before is not None and not why:
             try:
@@ -122,20 +122,24 @@ class Attributor:
                     return Ran(before, is_new=False)
             except VersionGone as gone:
                 why = f"What changed since version {before.version} is not known any more: {gone}"
-        world = behold(self._lake, self._engine, self._settings.policies, self._models, taken)
         outcome = None
         if before is not None and not why:
             try:
+                world = self._behold(taken, before)
                 outcome = run_partially(self._lake, self._engine, world, self._scratch, now_ms, draft.version, before)
             except VersionGone as gone:
                 why = f"What changed since version {before.version} is not known any more: {gone}"
         if outcome is None:
+            world = self._behold(taken, None)
             outcome = run_fully(self._lake, self._engine, world, self._scratch, now_ms, draft.version, before)
         result = _finished(draft, world, outcome, why, self._clock.monotonic_s() - started_s)
         self._lake.publish(result, now_ms)
         # Not before: with a short history, this deletes what the version before consists of.
         self._lake.tidy_derived(history_hours=self._history_hours)
         return Ran(result, is_new=True)
+
+    def _behold(self, taken: TakenIn, before: Result | None) -> World:
+        return behold(self._lake, self._engine, self._settings.policies, self._models, taken, before)
 
     def _is_laid_out(self, before: Result) -> bool:
         """Whether the credits of a version have the columns of today. Raises `VersionGone`."""
@@ -175,6 +179,7 @@ def _finished(draft: Result, world: World, outcome: Outcome, why: str, seconds: 
         identities_version=outcome.identities_version,
         unconverted_version=outcome.unconverted_version,
         fitted_version=outcome.fitted_version,
+        ties_version=outcome.ties_version,
         orders=outcome.orders,
         credited=outcome.credited,
         touchpoints=outcome.touchpoints,

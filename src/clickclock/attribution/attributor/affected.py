@@ -8,7 +8,7 @@ Only who is someone else now, who lost a click, or who had none, is looked at in
 array([], dtype=int64)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,7 +22,8 @@ from clickclock.attribution.attributor import people
 from clickclock.attribution.attributor.keys import KEY, Keys
 from clickclock.attribution.attributor.moments import Moments, moments_of, since_of, together
 from clickclock.attribution.attributor.neighbours import neighbours
-from clickclock.attribution.attributor.orders import READ, Orders, folded
+from clickclock.attribution.attributor.news import net
+from clickclock.attribution.attributor.orders import READ, Orders, coded, folded
 from clickclock.attribution.attributor.people import KINDS, Who
 from clickclock.attribution.attributor.walker import Since
 from clickclock.attribution.attributor.world import World
@@ -33,11 +34,8 @@ from clickclock.attribution.lake import (
     CREDITS,
     IDENTITIES,
     ORDERS,
-    TOUCHES,
-    Changes,
     Lake,
     Sums,
-    Table,
     Words,
     differing,
 )
@@ -50,7 +48,6 @@ BUSY_CLICKS: Final = 48
 _NONE: Final = np.empty(0, np.int64)
 _SAID: Final = (*KEY, "placed_ms", "amount_minor", "refunded_minor", "currency", "status", "seller_id")
 """What an order says of itself in its rows of credits."""
-_TOUCHED: Final = (*KINDS, "id", "received_us", "time_ms", "ad", "click_id", "parameters", "network")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +69,8 @@ class Affected:
 def find_affected(lake: Lake, engine: Engine, world: World, before: Result) -> Affected:
     """Who could have changed since `before`. Raises `VersionGone` if the lake does not know any more what changed."""
     then = _persons_then(lake, before)
-    amended = _amended(lake, world, before)
-    new, gone = _touches(lake, world, before)
+    amended = _amended(lake, engine, world, before)
+    new, gone = world.news.touches, world.news.gone
     whole = [people.moved(then, world.persons)]
     for known in (then, world.persons):
         who = people.who_is([gone[kind] for kind in KINDS], known)
@@ -113,28 +110,6 @@ def _without_click(lake: Lake, before: Result) -> Numbers:
 # --- clicks ---
 
 
-def _touches(lake: Lake, world: World, before: Result) -> tuple[pa.Table, pa.Table]:
-    """The touches that are new, and those that are gone."""
-    changes = lake.changes(TOUCHES.name, before.touches_version)
-    return _net(lake, TOUCHES, changes, _TOUCHED)
-
-
-def _net(lake: Lake, table: Table, changes: Changes, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
-    """Rows that came and rows that went. What was only written again, with others or without, is in neither."""
-    schema = pa.schema([table.schema.field(name) for name in columns])
-    added, removed = (lake.rows(table.name, files, schema) for files in (changes.added, changes.removed))
-    if not removed.num_rows:
-        return added, removed
-    ids = pa.chunked_array([*added["id"].chunks, *removed["id"].chunks], pa.string())
-    signs = np.concatenate([np.ones(added.num_rows, np.int64), np.full(removed.num_rows, -1)])
-    sums = pa.table({"id": ids, "sign": signs}).group_by("id").aggregate([("sign", "sum")])
-    found = []
-    for rows, is_wanted in ((added, pc.greater(sums["sign_sum"], 0)), (removed, pc.less(sums["sign_sum"], 0))):
-        mine = rows.filter(pc.is_in(rows["id"], sums["id"].filter(is_wanted).combine_chunks()))
-        found.append(mine.take(pa.array(np.unique(mine["id"].to_numpy(), return_index=True)[1])))
-    return found[0], found[1]
-
-
 def _of_clicks(world: World, touches: pa.Table) -> Moments:
     who = people.who_is([touches[kind] for kind in KINDS], world.persons)
     ads = world.facts.ads
@@ -165,10 +140,11 @@ class _Amended:
     """Of those of both that do not say the same then and now."""
 
 
-def _amended(lake: Lake, world: World, before: Result) -> _Amended:
+def _amended(lake: Lake, engine: Engine, world: World, before: Result) -> _Amended:
     changes = lake.changes(ORDERS.name, before.orders_version)
-    came, went = _net(lake, ORDERS, changes, READ)
-    keys = Keys(pa.concat_tables([came, went]))
+    came, went = net(lake, ORDERS, changes, READ)
+    went = coded(engine, went, world.policies)
+    keys = Keys(pa.concat_tables([came.select(KEY), went.select(KEY)]))
     orders = world.orders.table
     now = np.flatnonzero(keys.among(orders))
     said = world.amendments.filter(pa.array(keys.among(world.amendments)))

@@ -20,7 +20,17 @@ from clickclock.attribution.attributor.target import NOTE
 from clickclock.attribution.attributor.world import World
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.errors import VersionGone
-from clickclock.attribution.lake import CREDITS, FITTED, IDENTITIES, UNCONVERTED, Lake, Sums, credits_table, different
+from clickclock.attribution.lake import (
+    CREDITS,
+    FITTED,
+    IDENTITIES,
+    TIES,
+    UNCONVERTED,
+    Lake,
+    Sums,
+    credits_table,
+    different,
+)
 from clickclock.attribution.result import Result
 
 
@@ -32,6 +42,7 @@ class Outcome:
     identities_version: int | None
     unconverted_version: int | None
     fitted_version: int | None
+    ties_version: int | None
     orders: int
     credited: int
     touchpoints: int
@@ -43,16 +54,21 @@ def run_fully(
 ) -> Outcome:
     """Write the credits of all orders, for the result version `number`. Raises `RunOvertaken`, `LakeUnreachable`."""
     name, notes = f"part-{uuid.uuid4().hex}", {NOTE: number}
-    tables = (credits_table(list(weighing(world.models))), IDENTITIES, UNCONVERTED, FITTED)
+    tables = (credits_table(list(weighing(world.models))), IDENTITIES, UNCONVERTED, FITTED, TIES)
     ledgers = [lake.ledger(table) for table in tables]
     every = [ledger.parts(name, now_ms, number) for ledger in ledgers]
-    parts, identities, unconverted, fitted = every
+    parts, identities, unconverted, fitted, ties = every
     learning, nulls = Learning(world.models), Nulls()
     credited_orders = touchpoints = 0
     sums = Sums()
     with Blocks(scratch) as blocks:
         for found in engine.walk(
-            world.touches, world.ads, world.orders.table, world.persons_table, world.policies, world.walker()
+            world.touches,
+            world.ties.uses,
+            world.ties.floods,
+            world.orders.table,
+            world.persons_table,
+            world.walker(),
         ):
             journeys, paths = split_found(found, world)
             blocks.add(journeys)
@@ -71,9 +87,10 @@ def run_fully(
                 sums.add(rows)
     fitted.write(learning.fit(nulls))
     identities.write(people.table_of(world.persons))
+    ties.write(world.ties.as_table)
     orders = world.orders.table.num_rows
     changed = orders if before is None else _changed(lake, before, sums, orders)
-    credits_version, identities_version, unconverted_version, fitted_version = (
+    credits_version, identities_version, unconverted_version, fitted_version, ties_version = (
         ledger.commit(each.close(), now_ms, instead_of=None, notes=notes)
         for ledger, each in zip(ledgers, every, strict=True)
     )
@@ -82,6 +99,7 @@ def run_fully(
         identities_version,
         unconverted_version,
         fitted_version,
+        ties_version,
         orders,
         credited_orders,
         touchpoints,

@@ -41,6 +41,8 @@ class TakenIn:
     ads_version: int
     clicks_version: int | None
     """None if there is no table of clicks."""
+    engine: str
+    """The fingerprint of what made them."""
     clicks: int
     """How many were taken in now, those of days that were made anew among them."""
 
@@ -55,7 +57,8 @@ class _Wanted:
 
 def take_in(lake: Lake, engine: Engine, policies: Policies, now_ms: int) -> TakenIn:
     """Make the touches those of the clicks as they are now. Raises `RunOvertaken`, `LakeUnreachable`."""
-    rules = _number(engine.fingerprint(policies))
+    made_by = engine.fingerprint(policies)
+    rules = _number(made_by)
     ledger, ads_ledger = lake.ledger(TOUCHES), lake.ledger(ADS)
     is_same = ledger.noted(_NOTE_OF_RULES) == rules
     since = ledger.noted(_NOTE_OF_CLICKS) if is_same else None
@@ -74,7 +77,7 @@ def take_in(lake: Lake, engine: Engine, policies: Policies, now_ms: int) -> Take
     if not is_same or wanted.version != since:
         notes = {_NOTE_OF_RULES: rules} | ({} if wanted.version is None else {_NOTE_OF_CLICKS: wanted.version})
         ledger.commit(touches.close(), now_ms, instead_of=wanted.instead_of, notes=notes)
-    return TakenIn(ledger.version, ads_ledger.version, wanted.version, touches.rows)
+    return TakenIn(ledger.version, ads_ledger.version, wanted.version, made_by, touches.rows)
 
 
 def _wanted(lake: Lake, since: int | None) -> _Wanted:

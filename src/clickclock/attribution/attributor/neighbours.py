@@ -8,7 +8,6 @@ on its ad from its network.
 0
 """
 
-from datetime import UTC, datetime
 from typing import Final
 
 import ibis
@@ -16,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickclock.attribution.attributor.people import KINDS
+from clickclock.attribution.attributor.ties import files_since
 from clickclock.attribution.attributor.world import World
-from clickclock.attribution.engines import AHEAD_MS, Engine, unbound
+from clickclock.attribution.engines import Engine, unbound
 from clickclock.attribution.lake import TOUCHES, Lake
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.traffic import FLOOD_MS
@@ -37,12 +37,10 @@ def neighbours(lake: Lake, engine: Engine, world: World, touched: pa.Table) -> p
     if not touched.num_rows:
         return schema.empty_table()
     earliest_ms = min(pc.min(touched["time_ms"]).as_py(), pc.min(touched["received_us"]).as_py() // 1000)
-    first_day = datetime.fromtimestamp((earliest_ms - FLOOD_MS - AHEAD_MS) / 1000, UTC).date().isoformat()
-    files = [file for file in lake.stored(TOUCHES.name, world.taken.version) if (file.partition or "") >= first_day]
     batches = engine.query(
         _concerned(world.policies),
         {
-            "touches": lake.addresses(TOUCHES.name, files),
+            "touches": files_since(lake, world.taken.version, earliest_ms),
             "ids": _firsts(touched, "click_id", "time_ms", _IDS),
             "sent": _firsts(touched, "parameters", "received_us", _SENT),
             "networks": _networks(touched),

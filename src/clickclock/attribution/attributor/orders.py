@@ -4,7 +4,7 @@ Never adds up money, and never invents: an amendment that the rules of today can
 Invariants: an order is what `order.fold` makes of its amendments; orders are sorted by client and order id, so that an
 order's row number says where it stands.
 
->>> folded(ORDERS.schema.empty_table(), Policies()).table.num_rows   # doctest: +SKIP
+>>> folded(coded(engine, amendments, policies), policies).table.num_rows   # doctest: +SKIP
 0
 """
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from clickclock.attribution import identifier
 from clickclock.attribution.amendment import Amendment, Item, Status
+from clickclock.attribution.engines import IDENTIFIED, Engine
 from clickclock.attribution.order import Order, fold
 from clickclock.attribution.policy import Policies
 
@@ -29,6 +30,8 @@ READ: Final = (
     *("seller_id", "amount_minor", "currency", "status", "refunded_minor", "items"),
 )
 """The columns of the lake that an order is folded from."""
+CODED: Final = {"cli_ubid": "browser_code", "device_id": "device_code"}
+"""The columns of the codes of identifiers."""
 SELLERS: Final = pa.list_(pa.string())
 SCHEMA: Final = pa.schema(
     [
@@ -57,8 +60,16 @@ class Orders:
     unjudgeable: int
 
 
+def coded(engine: Engine, amendments: pa.Table, policies: Policies) -> pa.Table:
+    """Amendments with the codes of their identifiers beside them, as `CODED` names them."""
+    codes = engine.codes(amendments.select(IDENTIFIED.names), policies)
+    for kind, name in CODED.items():
+        amendments = amendments.append_column(name, codes[kind])
+    return amendments
+
+
 def folded(amendments: pa.Table, policies: Policies) -> Orders:
-    """The orders that amendments, with the columns `READ`, make."""
+    """The orders that amendments, with the columns `READ` and those of `CODED`, make."""
     known = amendments.filter(pc.is_valid(amendments["event_time"]))
     unjudgeable = amendments.num_rows - known.num_rows
     known = known.take(pc.sort_indices(known.select(["client_id", "order_id"]), _BY_ORDER))
@@ -69,11 +80,11 @@ def folded(amendments: pa.Table, policies: Policies) -> Orders:
     is_tied = np.zeros(len(starts), np.bool_)
     same = [column[by_rank[1:]] == column[by_rank[:-1]] for column in (order, *rank)]
     is_tied[order[by_rank[1:]][np.logical_and.reduce(same)]] = True
-    coded = _Codes(policies)
+    codes = _Codes(policies)
     # Of amendments that say the same of time, stage and refund, only the definition knows which one counts.
     tied = known.take(pa.array(by_rank[is_tied[order]]))
-    folds = pa.Table.from_pylist([_row(each, coded) for each in _folds(tied, order[is_tied[order]])], SCHEMA)
-    stacked = _stacked(known.take(pa.array(by_rank[~is_tied[order]])), order[~is_tied[order]], coded)
+    folds = pa.Table.from_pylist([_row(each, codes) for each in _folds(tied, order[is_tied[order]])], SCHEMA)
+    stacked = _stacked(known.take(pa.array(by_rank[~is_tied[order]])), order[~is_tied[order]])
     table = pa.concat_tables([stacked, folds])
     if folds.num_rows:
         numbers = np.concatenate([np.flatnonzero(~is_tied), np.flatnonzero(is_tied)])
@@ -98,21 +109,21 @@ def _stages(status: pa.ChunkedArray) -> NDArray[np.int64]:
     return found
 
 
-def _stacked(rows: pa.Table, order: NDArray[np.int64], coded: "_Codes") -> pa.Table:
+def _stacked(rows: pa.Table, order: NDArray[np.int64]) -> pa.Table:
     """Orders of amendments in the order of their ranks: the last one counts, what it leaves out stays as it was."""
     is_first = np.append(True, order[1:] != order[:-1])[: len(order)]
     starts = np.flatnonzero(is_first)
     ends = np.append(starts[1:], len(order))[: len(starts)] - 1
     placed_ms = _ms(rows["event_time"]).take(pa.array(starts))
     final = rows.take(pa.array(ends))
-    said = {name: _last(rows[name], starts) for name in ("cli_ubid", "device_id", "seller_id")}
+    seller_id = _last(rows["seller_id"], starts)
     items = _last(rows["items"], starts, pc.greater(pc.fill_null(pc.list_value_length(rows["items"]), 0), 0))
     made = {
         "placed_ms": placed_ms,
         "amended_ms": _ms(final["event_time"]),
-        "seller_id": said["seller_id"],
-        "sellers": _sellers(said["seller_id"].combine_chunks(), items.combine_chunks()),
-        **{name: _codes(final["client_id"], name, said[name], coded) for name in ("cli_ubid", "device_id")},
+        "seller_id": seller_id,
+        "sellers": _sellers(seller_id.combine_chunks(), items.combine_chunks()),
+        **{kind: _last(rows[name], starts) for kind, name in CODED.items()},
     }
     return pa.table([made[name] if name in made else final[name] for name in SCHEMA.names], schema=SCHEMA)
 
@@ -147,12 +158,6 @@ class _Codes:
 
 def _ms(instants: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.cast(instants, pa.timestamp("ms", "UTC")).cast(pa.int64())
-
-
-def _codes(clients: pa.ChunkedArray, kind: str, values: pa.ChunkedArray, coded: _Codes) -> pa.Array:
-    code = coded.code
-    pairs = zip(clients.to_pylist(), values.to_pylist(), strict=True)
-    return pa.array([None if value is None else code(client_id, kind, value) for client_id, value in pairs], pa.int64())
 
 
 def _sellers(seller_ids: pa.Array, items: pa.Array) -> pa.Array:
@@ -192,12 +197,12 @@ def _amendment(row: dict[str, Any]) -> Amendment:
     )
 
 
-def _row(order: Order, coded: _Codes) -> dict[str, Any]:
+def _row(order: Order, codes: _Codes) -> dict[str, Any]:
     sellers = [order.seller_id, *(item.seller_id for item in order.items)]
     ids = {"cli_ubid": order.cli_ubid, "device_id": order.device_id}
     return {
         **{name: getattr(order, name) for name in SCHEMA.names if name != "sellers"},
         "status": str(order.status),
         "sellers": [seller for seller in sellers if seller is not None],
-        **{kind: None if value is None else coded.code(order.client_id, kind, value) for kind, value in ids.items()},
+        **{kind: None if value is None else codes.code(order.client_id, kind, value) for kind, value in ids.items()},
     }

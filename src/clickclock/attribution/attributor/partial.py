@@ -24,7 +24,7 @@ from clickclock.attribution.attributor.blocks import ROWS, Blocks, nobodys
 from clickclock.attribution.attributor.drafting import split_found, weighed, weighing
 from clickclock.attribution.attributor.full import Outcome
 from clickclock.attribution.attributor.keys import KEY, Keys
-from clickclock.attribution.attributor.learning import Learning
+from clickclock.attribution.attributor.learning import LEARNT_FROM, Learning
 from clickclock.attribution.attributor.paths import Paths
 from clickclock.attribution.attributor.target import Target, but, crowded
 from clickclock.attribution.attributor.walker import UNCERTAIN
@@ -35,6 +35,7 @@ from clickclock.attribution.lake import (
     FITTED,
     IDENTITIES,
     ORDER_MONTH,
+    TIES,
     UNCONVERTED,
     Lake,
     Sums,
@@ -66,6 +67,9 @@ def run_partially(
         credits_version = journeys.write(target)
         fitted_version = journeys.learn(target, paths)
     identities_version, unconverted_version = before.identities_version, before.unconverted_version
+    ties_version = before.ties_version
+    if ties_version is None or world.news:
+        ties_version = target.replace(TIES, world.ties.as_table)
     if not people.is_same(affected.persons_then, world.persons):
         identities_version = target.replace(IDENTITIES, people.table_of(world.persons))
     if paths.changed:
@@ -75,6 +79,7 @@ def run_partially(
         identities_version,
         unconverted_version,
         fitted_version,
+        ties_version,
         orders=world.orders.table.num_rows,
         credited=before.credited + journeys.credited,
         touchpoints=before.touchpoints + journeys.touchpoints,
@@ -91,10 +96,10 @@ def _walk(engine: Engine, world: World, affected: Affected, blocks: Blocks) -> p
         uncertain = [np.empty(0, np.int64)]
         for found in engine.walk(
             world.touches,
-            world.ads,
+            world.ties.uses,
+            world.ties.floods,
             world.orders.table,
             world.persons_table,
-            world.policies,
             world.walker(since),
             since.wanted,
         ):
@@ -135,14 +140,15 @@ class _Journeys:
         then, now = Sums(), Sums()
         old: list[pa.Table] = []
         self._wanted = frozenset(wanted)
-        for rows in self._then(self._wanted, COMPARED):
-            is_renewed = pa.array(self._renewed.among(rows))
-            old.append(rows.filter(is_renewed))
+        for rows in self._then(self._wanted, COMPARED, pc.field("order_id").isin(self._renewed.order_ids)):
+            old.append(rows.filter(pa.array(self._renewed.among(rows))))
             then.add(old[-1])
             self._count(old[-1], -1)
-            self.learning.show(rows.filter(pc.invert(is_renewed)))
-            for month in rows[ORDER_MONTH].unique().to_pylist():
-                self._standing[month] += _only(rows, month).num_rows
+        # Of the others, a few columns are enough.
+        for rows in self._then(self._wanted, (*LEARNT_FROM, "order_id")):
+            self.learning.show(rows.filter(pa.array(~self._renewed.among(rows))))
+            for month in rows[ORDER_MONTH].value_counts().to_pylist():
+                self._standing[month["values"]] += month["counts"]
         for rows in self._fresh(COMPARED):
             now.add(rows)
             self._count(rows, 1)
@@ -180,8 +186,11 @@ class _Journeys:
         for found in self._blocks:
             yield self._world.facts.rows(found, names)
 
-    def _then(self, wanted: Iterable[str], columns: Sequence[str]) -> Iterator[pa.Table]:
+    def _then(
+        self, wanted: Iterable[str], columns: Sequence[str], of: pc.Expression | None = None
+    ) -> Iterator[pa.Table]:
         where = pc.field(ORDER_MONTH).isin(pa.array(sorted(wanted), pa.string()))
+        where = where if of is None else where & of
         return whole_orders(self._lake.scan(CREDITS, where, list(columns), self._before.credits_version))
 
     def _is_changed(self, rows: pa.Table) -> NDArray[np.bool_]:
@@ -194,7 +203,3 @@ class _Journeys:
         place = rows["place"].to_numpy()
         self.credited += sign * int(np.count_nonzero(place == 1))
         self.touchpoints += sign * int(np.count_nonzero(place))
-
-
-def _only(rows: pa.Table, month: str) -> pa.Table:
-    return rows.filter(pc.equal(rows[ORDER_MONTH], month))

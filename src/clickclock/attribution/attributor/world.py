@@ -2,7 +2,7 @@
 
 Never changes anything. Invariant: two worlds of equal versions and policies are equal.
 
->>> behold(lake, engine, policies, taken).orders.table.num_rows   # doctest: +SKIP
+>>> behold(lake, engine, policies, models, taken, None).orders.table.num_rows   # doctest: +SKIP
 500000
 """
 
@@ -15,14 +15,17 @@ from clickclock.attribution import identity
 from clickclock.attribution.attributor import people
 from clickclock.attribution.attributor.blocks import Facts, facts_of
 from clickclock.attribution.attributor.intake import TakenIn
-from clickclock.attribution.attributor.orders import READ, Orders, folded
+from clickclock.attribution.attributor.news import News, news_since
+from clickclock.attribution.attributor.orders import READ, Orders, coded, folded
 from clickclock.attribution.attributor.people import Who
+from clickclock.attribution.attributor.ties import Ties, links_of, read_ties, ties_of_all, ties_with
 from clickclock.attribution.attributor.walker import Since, Walker
 from clickclock.attribution.engines import PERSONS, Engine
 from clickclock.attribution.identity import Persons
 from clickclock.attribution.lake import ADS, ORDERS, TOUCHES, Lake
 from clickclock.attribution.models import Model
 from clickclock.attribution.policy import Policies
+from clickclock.attribution.result import Result
 from clickclock.attribution.terms import Terms, terms_of
 
 
@@ -38,6 +41,8 @@ class World:
     """What orders were folded from."""
     orders: Orders
     ads: pa.Table
+    news: News
+    ties: Ties
     persons: Persons
     who: Who
     """The persons of the orders."""
@@ -56,20 +61,37 @@ class World:
         return people.table_of(self.persons).select(PERSONS.names)
 
 
-def behold(lake: Lake, engine: Engine, policies: Policies, models: Mapping[str, Model], taken: TakenIn) -> World:
-    """The world as it is now. Raises `LakeUnreachable`, `EngineFailing`."""
+def behold(
+    lake: Lake,
+    engine: Engine,
+    policies: Policies,
+    models: Mapping[str, Model],
+    taken: TakenIn,
+    before: Result | None,
+) -> World:
+    """The world as it is now, with what came since `before`.
+
+    Raises `VersionGone` if that is not known any more, `LakeUnreachable`, `EngineFailing`.
+    """
     delta = lake.table(ORDERS.name)
     orders_version = None if delta is None else delta.version()
     schema = pa.schema([ORDERS.schema.field(name) for name in READ])
     batches = lake.scan(ORDERS.name, columns=list(READ), version=orders_version)
     amendments = pa.Table.from_batches((batch.cast(schema) for batch in batches), schema)
+    amendments = coded(engine, amendments, policies)
     orders = folded(amendments, policies)
     ads = pa.Table.from_batches(
         (batch.cast(ADS.schema) for batch in lake.scan(ADS.name, version=taken.ads_version)), ADS.schema
     )
     touches = lake.uris(TOUCHES.name, taken.version)
     facts = facts_of(orders, ads, policies)
-    pairs = engine.links(touches, orders.table)
+    news = news_since(lake, before)
+    if before is None or before.ties_version is None or news.gone.num_rows:
+        ties = ties_of_all(engine, touches, ads, policies)
+    else:
+        known = read_ties(lake, before.ties_version)
+        ties = ties_with(lake, engine, known, news.touches, taken.version, ads, policies)
+    pairs = links_of(engine, ties, orders.table)
     persons = identity.persons(pairs, people.sentinels(policies, facts.ads.clients))
     nothing = pa.nulls(orders.table.num_rows, pa.int64())
     identifiers = [orders.table[name] if name in orders.table.column_names else nothing for name in people.KINDS]
@@ -80,6 +102,8 @@ def behold(lake: Lake, engine: Engine, policies: Policies, models: Mapping[str, 
         amendments=amendments,
         orders=orders,
         ads=ads,
+        news=news,
+        ties=ties,
         persons=persons,
         who=people.who_is(identifiers, persons),
         facts=facts,

@@ -25,8 +25,11 @@ from clickclock.attribution.policy import Policies
 __all__ = [
     "AHEAD_MS",
     "CHANGED",
+    "FLOODS",
+    "IDENTIFIED",
     "ORDERS",
     "PERSONS",
+    "USES",
     "WALK",
     "Engine",
     "Intake",
@@ -48,6 +51,15 @@ PERSONS: Final = pa.schema([("code", pa.int64()), ("person", pa.int64()), ("is_s
 
 ORDERS: Final = pa.schema([("placed_ms", pa.int64()), ("cli_ubid", pa.int64()), ("device_id", pa.int64())])
 """What of an order is needed: when it was placed, and the codes of its identifiers."""
+
+IDENTIFIED: Final = pa.schema([(name, pa.string()) for name in ("client_id", "cli_ubid", "device_id")])
+"""What identifies whoever placed an order, as it came."""
+
+USES: Final = pa.schema([("used", pa.int64()), ("first_id", pa.string())])
+"""Click ids that several clicks have, and the click of each that used it first."""
+
+FLOODS: Final = pa.schema([("flooding", pa.int64()), ("flooded", pa.int64()), ("at_ms", pa.int64())])
+"""Networks, ads and times: there were too many clicks on the ad from the network in `FLOOD_MS` up to that time."""
 
 CHANGED: Final = pa.schema([("person", pa.int64()), ("since_ms", pa.int64())])
 """Persons, and from when on their clicks and orders are wanted: what happened then or later, and what came then."""
@@ -112,17 +124,29 @@ class Engine(Protocol):
         """Raw clicks in codes. Only the columns that are needed are read."""
         ...
 
-    def links(self, touches: Sequence[str], orders: pa.Table) -> NDArray[np.int64]:
+    def codes(self, texts: pa.Table, rules: Policies) -> pa.Table:
+        """The codes of the identifiers in rows of `IDENTIFIED`, row by row: the same columns, but for the client's."""
+        ...
+
+    def links(self, touches: Source, orders: pa.Table) -> NDArray[np.int64]:
         """Each two codes that were seen on one click or order, once: rows of two, the smaller one first."""
+        ...
+
+    def uses(self, touches: Source) -> pa.Table:
+        """`USES` of these clicks."""
+        ...
+
+    def floods(self, touches: Source, ads: pa.Table, rules: Policies) -> pa.Table:
+        """`FLOODS` of these clicks, once each."""
         ...
 
     def walk(
         self,
-        touches: Sequence[str],
-        ads: pa.Table,
+        touches: Source,
+        uses: pa.Table,
+        floods: pa.Table,
         orders: pa.Table,
         persons: pa.Table,
-        rules: Policies,
         kernel: Kernel,
         of: pa.Table | None = None,
     ) -> Iterator[pa.RecordBatch]:
@@ -130,8 +154,8 @@ class Engine(Protocol):
 
         `orders` has the columns of `ORDERS`, `persons` those of `PERSONS`, each perhaps with others beside them. Clicks
         and orders without a person are left out: all their identifiers are shared, or there is none. `of` (`CHANGED`)
-        leaves out other persons and what was earlier; it changes nothing about the rows that stay, for the clicks of
-        all count where click ids are spent and floods are found.
+        leaves out other persons and what was earlier; it changes nothing about the rows that stay. `uses` and `floods`
+        are those of the clicks of all.
         """
         ...
 

@@ -10,9 +10,8 @@ which is closed when its last row was taken, or nobody wants more.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import duckdb
@@ -58,16 +57,19 @@ class DuckDB(SqlEngine):
             "preserve_insertion_order": False,
             # A file is read once for each piece of work; the system keeps what it can of it.
             "enable_external_file_cache": False,
+            "temp_directory": str(temp_dir),
         }
         self.scratch = temp_dir
         self._storage_options = dict(storage_options or {})
 
     def close(self) -> None:
-        """Nothing: what was opened for a piece of work is closed with it."""
+        if "_database" in self.__dict__:
+            self._database.close()
+            del self._database
 
     def rows(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
         try:
-            with self._connected() as connection:
+            with self._database.cursor() as connection:
                 for table in expression.op().find(ops.UnboundTable):
                     self._offer(connection, table, tables[table.name])
                 with connection.sql(ibis.to_sql(expression, dialect=self.dialect.name)).to_arrow_reader(
@@ -80,15 +82,13 @@ class DuckDB(SqlEngine):
     def walked(self, expression: ibis.Table, tables: Mapping[str, Source], kernel: Kernel) -> Iterator[pa.RecordBatch]:
         return walked(self.rows(expression.order_by(*WALK_ORDER), tables), kernel)
 
-    @contextmanager
-    def _connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with (
-            TemporaryDirectory(dir=self.scratch, prefix="duckdb-") as folder,
-            duckdb.connect(config=self._configuration | {"temp_directory": folder}) as connection,
-        ):
-            for macro in _MACROS:
-                connection.execute(f"CREATE TEMP MACRO {macro}")
-            yield connection
+    @cached_property
+    def _database(self) -> duckdb.DuckDBPyConnection:
+        """An empty one, in memory: to make it takes longer than most pieces of work, each of which has a cursor."""
+        database = duckdb.connect(config=self._configuration)
+        for macro in _MACROS:
+            database.execute(f"CREATE MACRO {macro}")
+        return database
 
     def _offer(self, connection: duckdb.DuckDBPyConnection, table: ops.UnboundTable, source: Source) -> None:
         """Make the rows of a source known by the name of a table."""

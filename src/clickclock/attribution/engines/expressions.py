@@ -19,7 +19,7 @@ import ibis
 import pyarrow as pa
 
 from clickclock.attribution.account import PLACEHOLDERS, ChannelRule
-from clickclock.attribution.engines import AHEAD_MS, CHANGED, ORDERS, PERSONS, WALK
+from clickclock.attribution.engines import AHEAD_MS, CHANGED, FLOODS, IDENTIFIED, ORDERS, PERSONS, USES, WALK
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, STRENGTHS
 from clickclock.attribution.lake import ADS, CLICKS, TOUCHES
@@ -30,7 +30,10 @@ from clickclock.attribution.traffic import BOT_PATTERN, FLOOD_MS
 WALK_ORDER: Final = ("person", "time_ms", "is_order", "strength", "received_us", "id", "number")
 """By which the rows of a kernel are sorted; no two of them are equal."""
 BOTS: Final = pa.schema([("user_agent", pa.string())])
-NUMBERED_ORDERS: Final = ORDERS.append(pa.field("number", pa.int64()))
+_PLACE: Final = pa.field("number", pa.int64())
+NUMBERED_ORDERS: Final = ORDERS.append(_PLACE)
+NUMBERED_TEXTS: Final = IDENTIFIED.append(_PLACE)
+KINDS_OF_ORDERS: Final = tuple(name for name in IDENTIFIED.names if name in NAMESPACES)
 MINE: Final = pa.schema([*TOUCHES.schema, ("person", pa.int64()), ("strength", pa.int8())])
 """Touches with their persons, as they are put aside."""
 _SLOTS: Final = 2**17
@@ -109,6 +112,12 @@ def touches(dialect: Dialect, rules: Policies) -> ibis.Table:
     )
 
 
+def codes(rules: Policies) -> ibis.Table:
+    """The codes of the identifiers in `texts`, and the row of each."""
+    texts = unbound(NUMBERED_TEXTS, "texts")
+    return texts.select(number=texts.number, **{kind: _code(texts, kind, rules) for kind in KINDS_OF_ORDERS})
+
+
 def links() -> ibis.Table:
     """Each two codes on one of `touches` or `orders`, once: `one` is the smaller of the two."""
     kinds = list(NAMESPACES)
@@ -148,14 +157,14 @@ def mine(cut_ms: int) -> ibis.Table:
     return _of_persons(rows, "time_ms", is_partial=True).select(*MINE.names)
 
 
-def walk(rules: Policies, *, is_partial: bool) -> ibis.Table:
-    """The rows of a kernel, not sorted, of `touches`, `orders`, `persons` and `ads`.
+def walk(*, is_partial: bool) -> ibis.Table:
+    """The rows of a kernel, not sorted, of `touches`, `uses`, `floods`, `orders` and `persons`.
 
     If it is partial, only of those that `changed` names, and from when it says; of touches these are `mine`.
     """
     clicks, orders = unbound(TOUCHES.schema, "touches"), unbound(NUMBERED_ORDERS, "orders")
     mine = unbound(MINE, "mine") if is_partial else _of_persons(clicks, "time_ms", is_partial=False)
-    uses, floods = _first_uses(clicks, mine if is_partial else None), _floods(clicks, rules)
+    uses, floods = unbound(USES, "uses"), unbound(FLOODS, "floods")
     judged = mine.left_join(uses, mine.click_id == uses.used).left_join(
         floods, (mine.network == floods.flooding) & (mine.ad == floods.flooded) & (mine.time_ms == floods.at_ms)
     )
@@ -221,30 +230,28 @@ def _members() -> ibis.Table:
     )
 
 
-def _first_uses(clicks: ibis.Table, mine: ibis.Table | None) -> ibis.Table:
-    """Of each click id that was used twice or more (of those in `mine`, if it is given), the click that used it first.
+def uses() -> ibis.Table:
+    """Of each click id that was used twice or more in `touches`, the click that used it first.
 
     Nearly all are used once. So they are counted, and only those of the rest are ranked.
     """
-    used = clicks
-    if mine is not None:
-        wanted = mine.filter(mine.click_id.notnull()).select(wanted="click_id").distinct()
-        used = clicks.join(wanted, clicks.click_id == wanted.wanted)
-    counted = used.group_by("click_id").agg(uses=used.count())
+    clicks = unbound(TOUCHES.schema, "touches")
+    counted = clicks.group_by("click_id").agg(uses=clicks.count())
     several = counted.filter((counted.uses > 1) & counted.click_id.notnull()).select(used="click_id")
     again = clicks.join(several, clicks.click_id == several.used)
     order = [again.time_ms, again.received_us, again.id]
     ranked = again.select("used", first_id="id", rank=ibis.row_number().over(group_by=again.used, order_by=order))
-    return ranked.filter(ranked.rank == 0).select("used", "first_id")
+    return ranked.filter(ranked.rank == 0).select(*USES.names)
 
 
-def _floods(clicks: ibis.Table, rules: Policies) -> ibis.Table:
-    """The networks, ads and times of which there are too many clicks within `FLOOD_MS` before, that time included.
+def floods(rules: Policies) -> ibis.Table:
+    """The networks, ads and times in `touches` of which there are too many clicks within `FLOOD_MS` up to that time.
 
     Whatever lies within `FLOOD_MS` lies in two neighbouring buckets of that length, so one of them has more than half
     of it. Buckets are counted in slots, several in each; then, of the few that are left, each by itself; then only
     networks and ads with such a bucket are looked at time by time.
     """
+    clicks = unbound(TOUCHES.schema, "touches")
     limits = {policy.clicks_per_network_and_ad_max for policy in (rules.default, *rules.by_client.values())}
     half = min(limits) // 2
     rows = _in_slots(clicks)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from clickclock.attribution.engines import Intake, Kernel, Source, expressions
+from clickclock.attribution.engines import FLOODS, USES, Intake, Kernel, Source, expressions
 from clickclock.attribution.engines.batches import as_agreed, numbered
 from clickclock.attribution.engines.columns import arrow_schema
 from clickclock.attribution.engines.expressions import Dialect
@@ -62,24 +62,37 @@ class SqlEngine(ABC):
         touches = self.rows(expressions.touches(self.dialect, rules), tables)
         return Intake(pa.Table.from_batches(as_agreed(ads, ADS.schema), ADS.schema), as_agreed(touches, TOUCHES.schema))
 
-    def links(self, touches: Sequence[str], orders: pa.Table) -> NDArray[np.int64]:
+    def codes(self, texts: pa.Table, rules: Policies) -> pa.Table:
+        batches = self.query(expressions.codes(rules), {"texts": numbered(texts)})
+        schema = pa.schema([(name, pa.int64()) for name in ("number", *expressions.KINDS_OF_ORDERS)])
+        return pa.Table.from_batches(batches, schema).sort_by("number").drop_columns("number")
+
+    def uses(self, touches: Source) -> pa.Table:
+        return pa.Table.from_batches(as_agreed(self.rows(expressions.uses(), {"touches": touches}), USES), USES)
+
+    def floods(self, touches: Source, ads: pa.Table, rules: Policies) -> pa.Table:
+        found = self.rows(expressions.floods(rules), {"touches": touches, "ads": ads})
+        return pa.Table.from_batches(as_agreed(found, FLOODS), FLOODS)
+
+    def links(self, touches: Source, orders: pa.Table) -> NDArray[np.int64]:
         batches = self.query(expressions.links(), {"touches": touches, "orders": orders})
         pairs = [np.column_stack([column.to_numpy() for column in batch.columns]) for batch in batches]
         return np.concatenate([np.empty((0, 2), np.int64), *pairs])
 
     def walk(
         self,
-        touches: Sequence[str],
-        ads: pa.Table,
+        touches: Source,
+        uses: pa.Table,
+        floods: pa.Table,
         orders: pa.Table,
         persons: pa.Table,
-        rules: Policies,
         kernel: Kernel,
         of: pa.Table | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        tables: dict[str, Source] = {"touches": touches, "ads": ads, "orders": numbered(orders), "persons": persons}
+        tables: dict[str, Source] = {"touches": touches, "uses": uses, "floods": floods, "persons": persons}
+        tables["orders"] = numbered(orders)
         if of is None:
-            yield from self.walked(expressions.walk(rules, is_partial=False), tables, kernel)
+            yield from self.walked(expressions.walk(is_partial=False), tables, kernel)
             return
         tables["changed"] = of
         # Asked for twice, and there may be more of them than memory holds.
@@ -89,7 +102,7 @@ class SqlEngine(ABC):
                 for batch in as_agreed(self.rows(expressions.mine(_cut_ms(of)), tables), expressions.MINE):
                     writer.write_batch(batch)
             tables["mine"] = [file]
-            yield from self.walked(expressions.walk(rules, is_partial=True), tables, kernel)
+            yield from self.walked(expressions.walk(is_partial=True), tables, kernel)
 
     def query(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
         return as_agreed(self.rows(expression, tables), arrow_schema(expression))

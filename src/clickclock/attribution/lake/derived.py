@@ -93,6 +93,15 @@ FITTED: Final = _table(
 )
 """What each model that learns has learnt: how much each channel was worth to a client in a month of orders."""
 
+TIES: Final = _table(
+    "ties",
+    [("kind", _TEXT), ("code", _NUMBER), ("other", _NUMBER), ("at_ms", _NUMBER), ("id", _TEXT)],
+    {"code": "PLAIN", "other": "PLAIN", "at_ms": NUMBERS, "id": RISING},
+)
+"""What touches have to do with each other, kept so that a run need not look for it in all of them. By `kind`: a `link`
+is two codes of identifiers on one touch; a `use` is a click id that several have, and the `id` of the first; a `flood`
+is a network (`code`) and an ad (`other`), with too many clicks up to `at_ms`."""
+
 RESULTS: Final = _table(
     "results",
     [
@@ -104,6 +113,7 @@ RESULTS: Final = _table(
         *((name, _NUMBER) for name in ("orders", "credited", "touchpoints", "changed", "unjudgeable")),
         ("seconds", pa.float64()),
         ("fitted_version", _NUMBER),
+        ("ties_version", _NUMBER),
     ],
     {},
     ("version",),
@@ -188,5 +198,5 @@ def credits_table(models: Sequence[str]) -> Table:
 
 KEYS: Final = MappingProxyType({each.name: each.key for each in (UNCONVERTED, credits_table(()))})
 """What the rows of tables that runs revise are retracted by."""
-DERIVED: Final = (TOUCHES, ADS, IDENTITIES, UNCONVERTED, FITTED, RESULTS, COSTS, UPLOADS, RECEIPTS)
+DERIVED: Final = (TOUCHES, ADS, IDENTITIES, UNCONVERTED, FITTED, TIES, RESULTS, COSTS, UPLOADS, RECEIPTS)
 """All but credits, whose columns depend on the models."""

@@ -131,7 +131,7 @@ def matching(name: str, rows: pa.RecordBatch, sought: Sought, marks: Marks) -> F
 def _marked(name: str, kind: pa.DataType, field_name: str, sought: Sought, marks: Marks) -> Collection[Any]:
     """What a field may say of what is erased, without saying the identifier."""
     match field_name:
-        case "code" | "person" if pa.types.is_int64(kind):
+        case "code" | "other" | "person" if pa.types.is_int64(kind):
             return sought.codes | marks.persons
         case "cli_ubid" | "device_id" | "gaid" | "idfa" if pa.types.is_int64(kind):
             return sought.codes

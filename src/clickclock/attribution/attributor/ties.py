@@ -1,0 +1,151 @@
+"""Ties: what touches have to do with each other, and what new ones add to it.
+
+Never looks at all touches again for the sake of a few: what was known of the others is read from the table that keeps
+it. Invariants: ties are a function of the touches and the rules; who reads them gets what was written. Where touches
+are gone, nothing that was kept is certain, and all is found anew.
+
+>>> Ties(np.empty((0, 2), np.int64), USES.empty_table(), FLOODS.empty_table()).as_table.num_rows
+0
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from clickclock.attribution.engines import AHEAD_MS, FLOODS, ORDERS, USES, Engine, unbound
+from clickclock.attribution.lake import TIES, TOUCHES, Lake
+from clickclock.attribution.policy import Policies
+from clickclock.attribution.traffic import FLOOD_MS
+
+_LINK, _USE, _FLOOD = "link", "use", "flood"
+_IDS: Final = pa.schema([("used", pa.int64())])
+_EPOCH: Final = date(1970, 1, 1)
+_DAY_US: Final = 86_400_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Ties:
+    """Those of all touches."""
+
+    links: NDArray[np.int64]
+    """Each two codes that stand on one touch, once."""
+    uses: pa.Table
+    """`USES`."""
+    floods: pa.Table
+    """`FLOODS`."""
+
+    @property
+    def as_table(self) -> pa.Table:
+        """The rows of the lake."""
+        links = {"code": pa.array(self.links[:, 0]), "other": pa.array(self.links[:, 1])}
+        uses = {"code": self.uses["used"], "id": self.uses["first_id"]}
+        floods = {"code": self.floods["flooding"], "other": self.floods["flooded"], "at_ms": self.floods["at_ms"]}
+        return pa.concat_tables([_rows(_LINK, links), _rows(_USE, uses), _rows(_FLOOD, floods)])
+
+
+def links_of(engine: Engine, ties: Ties, orders: pa.Table) -> NDArray[np.int64]:
+    """Each two codes that stand on one touch or order, once."""
+    return engine.links(TOUCHES.schema.empty_table(), _seen_on(orders, ties.links))
+
+
+def ties_of_all(engine: Engine, touches: list[str], ads: pa.Table, policies: Policies) -> Ties:
+    """The ties, found in all touches."""
+    links = engine.links(touches, ORDERS.empty_table())
+    return Ties(links, engine.uses(touches), engine.floods(touches, ads, policies))
+
+
+def ties_with(
+    lake: Lake, engine: Engine, known: Ties, touched: pa.Table, version: int, ads: pa.Table, policies: Policies
+) -> Ties:
+    """The ties of all touches of a version, `touched` among them, if `known` are those of the others."""
+    if not touched.num_rows:
+        return known
+    earliest_ms = pc.min(touched["time_ms"]).as_py()
+    recent = files_since(lake, version, earliest_ms)
+    again = engine.floods(recent, ads, policies)
+    stays, is_new = pc.less(known.floods["at_ms"], earliest_ms), pc.greater_equal(again["at_ms"], earliest_ms)
+    uses = _uses(lake, engine, touched, version)
+    is_other = pc.invert(pc.is_in(known.uses["used"], uses["used"].combine_chunks()))
+    return Ties(
+        engine.links(touched, _seen_on(ORDERS.empty_table(), known.links)),
+        pa.concat_tables([known.uses.filter(is_other), uses]),
+        pa.concat_tables([known.floods.filter(stays), again.filter(is_new)]),
+    )
+
+
+def read_ties(lake: Lake, version: int) -> Ties:
+    """The ties as a run kept them. Raises `VersionGone`."""
+    batches = (batch.cast(TIES.schema) for batch in lake.scan(TIES.name, version=version))
+    rows = pa.Table.from_batches(batches, TIES.schema)
+    links, uses, floods = (rows.filter(pc.equal(rows["kind"], kind)) for kind in (_LINK, _USE, _FLOOD))
+    return Ties(
+        np.column_stack([links[name].to_numpy() for name in ("code", "other")]),
+        uses.select(["code", "id"]).rename_columns(USES.names),
+        floods.select(["code", "other", "at_ms"]).rename_columns(FLOODS.names),
+    )
+
+
+def files_since(lake: Lake, version: int, time_ms: int) -> list[str]:
+    """The files of touches that can have clicks from this time on, or such in whose flood these are."""
+    first = datetime.fromtimestamp((time_ms - FLOOD_MS - AHEAD_MS) / 1000, UTC).date().isoformat()
+    stored = lake.stored(TOUCHES.name, version)
+    return lake.addresses(TOUCHES.name, [file for file in stored if (file.partition or "") >= first])
+
+
+def _uses(lake: Lake, engine: Engine, touched: pa.Table, version: int) -> pa.Table:
+    """Of the click ids of some touches, those that several have of all."""
+    wanted = touched["click_id"].drop_null().unique()
+    ids = pa.table([wanted], schema=_IDS)
+    stored = lake.stored(TOUCHES.name, version)
+    every = pa.Table.from_batches(
+        engine.query(
+            _having(["click_id", "received_us"]), {"touches": lake.addresses(TOUCHES.name, stored), "ids": ids}
+        ),
+        pa.schema([("click_id", pa.int64()), ("received_us", pa.int64())]),
+    )
+    codes, count = np.unique(every["click_id"].to_numpy(), return_counts=True)
+    several = codes[count > 1]
+    is_several = np.isin(every["click_id"].to_numpy(), several)
+    days = _days(every["received_us"].to_numpy()[is_several])
+    if not days:
+        return USES.empty_table()
+    # A second look, at a few days, finds which click each was: to read all ids would cost more than all else.
+    names = ["click_id", "time_ms", "received_us", "id"]
+    files = lake.addresses(TOUCHES.name, [file for file in stored if file.partition in days])
+    used = pa.Table.from_batches(
+        engine.query(_having(names), {"touches": files, "ids": pa.table([several], schema=_IDS)}),
+        pa.schema([TOUCHES.schema.field(name) for name in names]),
+    )
+    used = used.sort_by([(name, "ascending") for name in names])
+    first = np.unique(used["click_id"].to_numpy(), return_index=True)[1]
+    return used.take(pa.array(first)).select(["click_id", "id"]).rename_columns(USES.names)
+
+
+def _having(names: list[str]) -> ibis.Table:
+    """Of touches with one of some click ids, these columns."""
+    touches, ids = unbound(TOUCHES.schema, "touches"), unbound(_IDS, "ids")
+    return touches.join(ids, touches.click_id == ids.used).select(*names)
+
+
+def _days(received_us: NDArray[np.int64]) -> Collection[str]:
+    """The days of receipt, as partitions are named."""
+    return {str(_EPOCH + timedelta(days=day)) for day in np.unique(received_us // _DAY_US).tolist()}
+
+
+def _seen_on(orders: pa.Table, links: NDArray[np.int64]) -> pa.Table:
+    """Orders, and links as if each were one: it does not matter on what two codes were seen together."""
+    linked = [pa.nulls(len(links), pa.int64()), pa.array(links[:, 0]), pa.array(links[:, 1])]
+    return pa.concat_tables([orders.select(ORDERS.names), pa.table(linked, schema=ORDERS)])
+
+
+def _rows(kind: str, columns: dict[str, pa.Array | pa.ChunkedArray]) -> pa.Table:
+    count = len(columns["code"])
+    known = columns | {"kind": pa.repeat(pa.scalar(kind), count)}
+    return pa.table([known.get(field.name, pa.nulls(count, field.type)) for field in TIES.schema], schema=TIES.schema)
