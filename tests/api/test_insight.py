@@ -8,6 +8,7 @@ import pytest
 from clickclock.foundation.clock import ManualClock
 from clickclock.scheduler.engine import Engine
 from tests.api.conftest import JOB, SCHEDULE
+from tests.stores import LEASE, claim, ended, finish, queue
 
 CALL = {"application": "shop", "jobName": "export"}
 
@@ -67,10 +68,84 @@ async def test_statistics_count_what_ended_by_day_and_hour(
     assert (stat["totalTriggers"], stat["cancelled"], stat["queued"], stat["currentStreak"]) == (3, 3, 1, None)
     assert [each["from"] for each in stat["buckets"]] == ["2026-11-20T00:00:00.000Z"]
     assert (stat["from"], stat["to"]) == ("2026-11-13T13:00:00.000Z", "2026-11-20T13:00:00.000Z")
-    hours = {**CALL, "bucket": "hour", "from": "2026-11-20T11:30:00Z"}
+    hours = {**CALL, "bucket": "hour", "from": "2026-11-20T11:00:00Z"}
     stat = (await http.get("jobStat", params=hours)).json()["jobStat"]
     assert [each["cancelled"] for each in stat["buckets"]] == [1, 1]
     assert (await http.get("jobStat")).json()["jobStat"]["totalTriggers"] == 3
+
+
+async def test_a_window_may_begin_and_end_within_an_hour_and_a_day_is_one_of_the_callers_zone(
+    http: httpx.AsyncClient, job: None, clock: ManualClock
+) -> None:
+    for _ in range(8):  # at 10:00, 10:20, …, 12:20
+        trigger = (await http.post("jobTrigger", json=CALL)).json()["trigger"]
+        await http.delete("jobTrigger", params={"triggerId": trigger["triggerId"]})
+        clock.advance(1200)
+    window = {**CALL, "from": "2026-11-20T10:20:00Z", "to": "2026-11-20T12:20:00Z"}
+    stat = (await http.get("jobStat", params={**window, "bucket": "hour"})).json()["jobStat"]
+    assert (stat["cancelled"], stat["undividedHours"]) == (6, 0)
+    assert (stat["from"], stat["to"]) == ("2026-11-20T10:20:00.000Z", "2026-11-20T12:20:00.000Z")
+    assert [each["cancelled"] for each in stat["buckets"]] == [2, 3, 1]
+    # Midnight on the Chatham Islands.
+    stat = (await http.get("jobStat", params={**CALL, "timeZone": "Pacific/Chatham"})).json()["jobStat"]
+    assert [(each["from"], each["to"], each["cancelled"]) for each in stat["buckets"]] == [
+        ("2026-11-19T10:15:00.000Z", "2026-11-20T10:15:00.000Z", 1),
+        ("2026-11-20T10:15:00.000Z", "2026-11-21T10:15:00.000Z", 7),
+    ]
+
+
+async def test_the_ten_slowest_and_latest_and_the_ranking_name_triggers_and_jobs(
+    http: httpx.AsyncClient, engine: Engine, clock: ManualClock
+) -> None:
+    store = engine.store
+    jobs = [{**JOB, "jobName": name} for name in ("good", "bad")]
+    assert (await http.post("job", json=jobs)).status_code == 201
+    ids = {}
+    for second, name in enumerate(["good", "bad", "good", "bad"]):
+        now = clock.now() + timedelta(seconds=10 * second)
+        ids[second] = await queue(store, name, now)
+        (launch,) = (await claim(store, now + timedelta(seconds=second))).launches
+        end = ended(now + timedelta(seconds=3 * second + 1), code=int(name == "bad" and second > 1))
+        await store.queue.mark_running(LEASE, [(launch.name, "n", now + timedelta(seconds=second))])
+        await finish(store, launch.name, end)
+    clock.advance(60)
+    stat = (await http.get("jobStat", params={"application": "shop", "rank": "failing"})).json()["jobStat"]
+    assert [each["triggerId"] for each in stat["slowest"]] == [ids[3], ids[2], ids[1], ids[0]]
+    assert [each["durationMs"] for each in stat["slowest"]] == [7000, 5000, 3000, 1000]
+    assert [each["lagMs"] for each in stat["latest"]] == [3000, 2000, 1000, 0]
+    assert (stat["slowest"][0]["jobName"], stat["slowest"][0]["state"]) == ("bad", "failed")
+    assert stat["slowest"][0]["finishedAt"] > stat["slowest"][0]["startedAt"] > stat["slowest"][0]["dueTime"]
+    assert [(each["jobName"], each["failed"], each["flips"], each["flakiness"]) for each in stat["jobs"]] == [
+        ("bad", 1, 1, 0.5)
+    ]
+    assert (stat["flips"], stat["flakiness"]) == (1, 0.25)
+    await store.triggers.prune(list(ids.values()), clock.now() - timedelta(days=1))
+    stat = (await http.get("jobStat", params={"application": "shop"})).json()["jobStat"]
+    assert stat["jobs"] is None
+    gone = stat["slowest"][0]
+    assert (gone["triggerId"], gone["jobName"], gone["durationMs"]) == (ids[3], "bad", 7000)
+    assert (gone["state"], gone["lagMs"], gone["finishedAt"]) == (None, None, None)
+
+
+async def test_all_that_is_wrong_with_a_question_is_told_together(http: httpx.AsyncClient, job: None) -> None:
+    async def faults(**query: str) -> dict[str, str]:
+        response = await http.get("jobStat", params=query)
+        assert response.status_code == 400, response.text
+        return {each["field"]: each["message"] for each in response.json()["errors"]}
+
+    told = await faults(
+        jobName="export", rank="worst", timeZone="Europe/Berlim", bucket="week", limit="0",
+        **{"from": "2026-11-20T00:00:00Z", "to": "2026-11-19T00:00:00Z"},
+    )  # fmt: skip
+    assert set(told) == {"application", "rank", "timeZone", "bucket", "limit", "to"}
+    assert 'did you mean "Europe/Berlin"?' in told["timeZone"]
+    assert "'slowest', 'latest', 'flaky' or 'failing'" in told["rank"]
+    assert "not after from" in told["to"]
+    told = await faults(**{"from": "2025-01-01T00:00:00Z", "to": "2025-02-01T00:00:00Z"}, timeZone="x")
+    assert set(told) == {"from", "to", "timeZone"}
+    assert told["from"] == "Statistics are kept for 400 days; give a time after 2025-10-16T10:00:00.000Z."
+    assert set(await faults(**CALL, rank="flaky")) == {"rank"}
+    assert "at most 92 days" in (await faults(bucket="hour", **{"from": "2026-01-01T00:00:00Z"}))["to"]
 
 
 @pytest.mark.parametrize(
@@ -89,6 +164,7 @@ async def test_statistics_count_what_ended_by_day_and_hour(
         ("to=0001-01-01T00:00:00Z", 400),
         ("from=0001-01-01T00:00:00%2B14:00", 400),
         ("to=9999-12-31T23:59:59-12:00", 400),
+        ("from=9999-12-31T00:00:00Z&to=9999-12-31T20:00:00Z&timeZone=Asia/Kathmandu", 200),
     ],
 )
 async def test_statistics_of_nothing(http: httpx.AsyncClient, job: None, query: str, status: int) -> None:

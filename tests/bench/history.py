@@ -72,6 +72,15 @@ def _ask(
     return took
 
 
+def _within(now: datetime) -> dict[str, str]:
+    since = (now - timedelta(days=6)).replace(minute=17)
+    return {"from": since.isoformat(), "to": (since + timedelta(hours=100, minutes=31)).isoformat()}
+
+
+def _day(now: datetime) -> dict[str, str]:
+    return {"from": (now - timedelta(days=1)).replace(minute=0, second=0, microsecond=0).isoformat()}
+
+
 def _questions(now: datetime) -> dict[str, tuple[str, dict[str, Any]]]:
     month = {"from": (now - timedelta(days=DAYS)).isoformat(), "to": now.isoformat()}
     return {
@@ -90,6 +99,11 @@ def _questions(now: datetime) -> dict[str, tuple[str, dict[str, Any]]]:
         "jobStat, an application, 7 days": ("jobStat", {"application": _APPLICATION}),
         "jobStat, a group, 7 days": ("jobStat", {"groupName": "history"}),
         "jobStat, a group, 28 days by day": ("jobStat", {"groupName": "history", **month, "bucket": "day"}),
+        "jobStat, all, 7 days, with the slowest": ("jobStat", {}),
+        "jobStat, all, 100 hours from within one": ("jobStat", {**_within(now), "bucket": "hour"}),
+        "jobStat, a job, 7 days of Kathmandu": ("jobStat", {**_ITS_JOB, "timeZone": "Asia/Kathmandu"}),
+        "jobStat, the slowest of 100 jobs, a day": ("jobStat", {**_day(now), "rank": "slowest"}),
+        "jobStat, the flakiest of a group, a day": ("jobStat", {**_day(now), "groupName": "history", "rank": "flaky"}),
         "jobDetail": ("jobDetail", _ITS_JOB),
         "job": ("job", {}),
         "schedules": ("schedules", {}),

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from clickclock.scheduler.statistics import Scope, summarise
+from clickclock.scheduler.statistics import Scope
 from clickclock.scheduler.store import Store
+from clickclock.scheduler.summary import summarise
 from clickclock.scheduler.trigger import ExitKind, State, StopReason, Trigger
 from tests.stores import (
     NOW,

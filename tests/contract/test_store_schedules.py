@@ -11,8 +11,9 @@ from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleVersion
 from clickclock.scheduler.planner import decide_due
 from clickclock.scheduler.schedule import Decision
-from clickclock.scheduler.statistics import Scope, summarise
+from clickclock.scheduler.statistics import Scope
 from clickclock.scheduler.store import Due, Store
+from clickclock.scheduler.summary import summarise
 from clickclock.scheduler.trigger import Kind, SkipReason, State, StopReason
 from tests.stores import (
     NOW,

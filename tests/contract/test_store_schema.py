@@ -19,11 +19,12 @@ from alembic.script import ScriptDirectory
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.errors import StoreUnreachable
 from clickclock.scheduler.errors import JobExists
+from clickclock.scheduler.statistics import Scope
 from clickclock.scheduler.store import Store, database
 from clickclock.scheduler.store.migrate import REVISION, SCRIPTS, current_revision, upgrade
 from clickclock.scheduler.store.schema import job, job_group, metadata
 from clickclock.scheduler.trigger import State
-from tests.stores import NOW, add_job, add_schedule, at, claim, ended, finish, heartbeat, plan, queue, start
+from tests.stores import NOW, add_job, add_schedule, at, claim, ended, finish, group, heartbeat, plan, queue, start
 from tests.stores import job as a_job
 
 
@@ -280,6 +281,19 @@ QUERIES: dict[str, tuple[Callable[[Store], Awaitable[object]], tuple[str, ...]]]
     ),
     "census": (lambda store: store.replicas.census(at(120), at(60)), ("ix_job_trigger_",)),
 }
+
+
+@pytest.mark.parametrize("scope", [Scope.of(), Scope.of("shop"), Scope.of("shop", "export"), Scope.of(group_name="g")])
+async def test_the_triggers_of_a_divided_hour_are_found_by_when_they_ended(
+    scope: Scope, store_url: Callable[[str], str]
+) -> None:
+    store = await Store.open(store_url("sqlite"))
+    await store.groups.create(group("g"), NOW)
+    await store.jobs.create([a_job(group_name="g")], NOW)
+    await finish(store, await start(store), ended())
+    found = await plans_of(store, lambda: store.statistics.window(scope, at(0.5), at(60), [at(0.5)]))
+    await store.close()
+    assert "job_trigger USING INDEX ix_job_trigger_counted (finished_at>? AND finished_at<?)" in found
 
 
 @pytest.mark.parametrize("name", QUERIES)

@@ -6,9 +6,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from clickclock.scheduler.statistics import Ending, Key, Rollup, Scope, roll_up, summarise
-from clickclock.scheduler.store import Census, Store
+from clickclock.scheduler.ranking import Rank
+from clickclock.scheduler.statistics import Ending, Key, Rollup, Scope, roll_up, total
+from clickclock.scheduler.store import Census, Store, windows
+from clickclock.scheduler.summary import summarise
 from clickclock.scheduler.trigger import FINISHED, ExitKind, State, Trigger
+from clickclock.scheduler.window import dividing
 from tests.stores import (
     NOW,
     add_job,
@@ -106,6 +109,85 @@ async def test_rollups_are_of_the_hours_that_begin_in_the_window(store: Store) -
     assert [hour for hour, _ in await store.statistics.rollups(Scope.of(), NOW, at(7200))] == [NOW, at(3600)]
     assert [hour for hour, _ in await store.statistics.rollups(Scope.of(), at(1), at(9000))] == [at(3600), at(7200)]
     assert await store.statistics.rollups(Scope.of(), at(9999), at(99999)) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_any_window_counts_exactly_the_triggers_that_ended_in_it(store: Store, seed: int) -> None:
+    dice = random.Random(seed)
+    await live_a_little(store, dice)
+    finished = [each for each in await triggers(store) if each.state in FINISHED]
+    for _ in range(10):
+        since, until = sorted(at(dice.uniform(-600, 4 * 3600)) for _ in range(2))
+        inside = [each for each in finished if each.finished_at and since <= each.finished_at < until]
+        cuts = dividing([since, until, at(5400)])
+        for scope, mine in ((Scope.of(), inside), (Scope.of("shop", "a"), [e for e in inside if e.job_name == "a"])):
+            counted = await store.statistics.window(scope, since, until, cuts)
+            exact = total(roll_up_all(mine))
+            assert as_numbers(total(each for _, each in counted.rollups)) == as_numbers(exact)
+            assert counted.undivided == []
+
+
+def roll_up_all(finished: list[Trigger]) -> list[Rollup]:
+    endings = [ending for each in finished for ending in endings_of(each)]
+    return [each for key, each in roll_up(endings).items() if key.scope == Scope.of()]
+
+
+async def test_an_hour_whose_triggers_are_gone_is_counted_whole_and_told(store: Store) -> None:
+    await add_job(store)
+    for seconds in (60, 1860, 3660):
+        await finish(store, await start(store, now=at(seconds)), ended(at(seconds)))
+    half = at(1800)
+    counted = await store.statistics.window(Scope.of(), half, at(7200), [half])
+    assert [(begins, each.states[State.SUCCEEDED]) for begins, each in counted.rollups] == [(half, 1), (at(3600), 1)]
+    first = (await triggers(store))[0]
+    await store.triggers.prune([first.trigger_id], at(-86400))
+    counted = await store.statistics.window(Scope.of(), half, at(7200), [half])
+    assert [(begins, each.states[State.SUCCEEDED]) for begins, each in counted.rollups] == [(NOW, 2), (at(3600), 1)]
+    assert counted.undivided == [NOW]
+
+
+async def test_an_hour_of_too_many_triggers_is_counted_whole_and_told(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "TRIGGERS_MAX", 2)
+    await add_job(store)
+    for seconds in (60, 1860, 3660, 5460, 7000):
+        await finish(store, await start(store, now=at(seconds)), ended(at(seconds)))
+    counted = await store.statistics.window(Scope.of(), at(1800), at(5400), [at(1800), at(5400)])
+    assert [begins for begins, _ in counted.rollups] == [at(1800), at(3600)]
+    assert counted.undivided == [at(3600)]
+
+
+async def test_flips_are_counted_across_batches_and_remembered_by_their_triggers(store: Store) -> None:
+    await store.jobs.create([job(), job("other")], NOW)
+    for second, code in enumerate((0, 1, 1, 0)):
+        await finish(store, await start(store, now=at(second)), ended(at(second), code=code))
+        await finish(store, await start(store, "other", now=at(second)), ended(at(second), code=1))
+        await store.statistics.count()
+    for scope in (Scope.of("shop", "export"), Scope.of("shop"), Scope.of()):
+        ((_, rollup),) = await store.statistics.rollups(scope, *FOREVER)
+        assert (rollup.flips, rollup.recovered, rollup.flaky) == (2, 0, 2)
+    counted = await store.statistics.window(Scope.of(), at(0.5), at(2.5), [at(0.5), at(2.5)])
+    ((_, part),) = counted.rollups
+    assert part.flips == 1
+
+
+async def test_a_ranking_is_of_the_jobs_asked_for_and_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    await store.groups.create(group(), NOW)
+    await store.jobs.create([job("a", group_name="exports"), job("b"), job("c"), job("idle")], NOW)
+    for seconds, name, took in ((0, "a", 5), (10, "b", 7), (3620, "b", 9), (40, "c", 1)):
+        await finish(store, await start(store, name, now=at(seconds)), ended(at(seconds + took)))
+
+    async def slowest(filters: dict[str, str], hours: int = 2) -> list[tuple[str, int]] | None:
+        ranked = await store.statistics.ranking(Rank.SLOWEST, filters, NOW, at(3600 * hours), 2)
+        return None if ranked is None else [(name, sums.states[State.SUCCEEDED]) for (_, name), sums in ranked]
+
+    assert await slowest({}) == [("b", 2), ("a", 1)]
+    assert await slowest({"application": "shop"}, 1) == [("b", 1), ("a", 1)]
+    assert await slowest({"group_name": "exports"}) == [("a", 1)]
+    assert await slowest({"application": "crm"}) == []
+    monkeypatch.setattr(windows, "OUTLINES_MAX", 3)
+    assert await slowest({}) is None
 
 
 async def test_what_concluded_counts_exactly_once_however_often_it_is_counted(store: Store, second: Store) -> None:

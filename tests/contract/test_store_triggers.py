@@ -8,8 +8,9 @@ import pytest
 from clickclock.foundation.errors import Invalid
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.errors import JobIsDisabled, JobNotFound, TriggerIsFinished, TriggerNotFound
-from clickclock.scheduler.statistics import Scope, summarise
+from clickclock.scheduler.statistics import Scope
 from clickclock.scheduler.store import Store
+from clickclock.scheduler.summary import summarise
 from clickclock.scheduler.trigger import Attempt, Kind, NewTrigger, State, StopReason
 from tests.stores import (
     NOW,

@@ -4,6 +4,7 @@ import math
 import random
 from collections import Counter
 from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -11,27 +12,24 @@ from hypothesis import strategies as st
 
 from clickclock.scheduler import statistics
 from clickclock.scheduler.statistics import (
-    DAY,
-    HOUR,
-    Distribution,
+    PEAKS_MAX,
     Ending,
     Key,
+    Peak,
     Rollup,
     Scope,
     Spread,
-    Summary,
-    SummaryBucket,
     bucket,
-    group_by,
+    is_flip,
     percentiles,
     roll_up,
     streak,
-    summarise,
-    summarise_each,
     total,
     value_of,
 )
+from clickclock.scheduler.summary import Distribution, Summary, SummaryBucket, summarise, summarise_each
 from clickclock.scheduler.trigger import FINISHED, State
+from clickclock.scheduler.window import HOUR, Days, Hours
 
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 MILLISECONDS = st.floats(min_value=0, max_value=3.2e10, allow_subnormal=False)
@@ -49,7 +47,10 @@ ENDINGS = st.builds(
     lag_ms=st.none() | EIGHTHS,
     cpu_seconds=st.none() | EIGHTHS,
     max_memory_bytes=st.none() | st.integers(0, 2**40),
+    trigger_id=st.uuids().map(str),
+    is_flip=st.booleans(),
 )
+UTC_DAYS = Days(ZoneInfo("UTC"))
 ROLLUPS = st.lists(ENDINGS, max_size=8)
 
 
@@ -120,6 +121,69 @@ def test_merging_is_associative_and_commutative(a: list[Ending], b: list[Ending]
     assert left == right == backwards == rolled(a + b + c)
 
 
+@given(st.lists(st.lists(MILLISECONDS, max_size=20), min_size=1, max_size=8), st.randoms(use_true_random=False))
+def test_percentiles_of_merged_sketches_are_within_two_percent_of_those_of_all_their_values(
+    parts: list[list[float]], chance: random.Random
+) -> None:
+    spreads = []
+    for values in parts:
+        spreads.append(Spread())
+        for value in values:
+            spreads[-1].add(value)
+    while len(spreads) > 1:
+        other = spreads.pop(chance.randrange(len(spreads)))
+        chance.choice(spreads).merge(other)
+    values = [value for part in parts for value in part]
+    if values:
+        qs = (0.0, 0.5, 0.95, 0.99, 1.0)
+        found = percentiles(spreads[0].buckets, qs, min(values), max(values))
+        for q, value in zip(qs, found, strict=True):
+            assert value == pytest.approx(nearest_rank(values, q), rel=statistics.RELATIVE_ERROR * (1 + 1e-6), abs=1)
+
+
+@given(st.lists(ENDINGS, max_size=40), st.integers(1, 8))
+def test_the_ten_slowest_and_latest_are_those_of_all_triggers_however_they_were_merged(
+    endings: list[Ending], parts: int
+) -> None:
+    merged = total(rolled(endings[part::parts]) for part in range(parts))
+    for peaks, measure in ((merged.slowest, "duration_ms"), (merged.latest, "lag_ms")):
+        everything = [
+            Peak(getattr(each, measure), each.trigger_id, each.application, each.job_name)
+            for each in endings
+            if getattr(each, measure) is not None
+        ]
+        assert peaks == sorted(everything, reverse=True)[:PEAKS_MAX]
+
+
+def test_what_an_earlier_version_dumped_is_loaded_without_what_it_did_not_count() -> None:
+    dumped = (
+        '{"states":{"succeeded":2},"retry_count":1,"preemption_count":0,"duration":{"count":2,"sum_ms":30.0,'
+        '"min_ms":10.0,"max_ms":20.0,"buckets":{"58":1,"75":1}},"lag":{"count":0,"sum_ms":0.0,"min_ms":null,'
+        '"max_ms":null,"buckets":{}},"cpu_seconds":0.5,"max_memory_bytes":null}'
+    )
+    loaded = Rollup.load(dumped)
+    assert (loaded.states, loaded.retry_count, loaded.duration.max_ms) == ({State.SUCCEEDED: 2}, 1, 20.0)
+    assert (loaded.recovered, loaded.flips, loaded.flaky, loaded.slowest, loaded.latest) == (0, 0, 0, [], [])
+    merged = total([loaded, rolled([ending(duration_ms=15.0, trigger_id="new")])])
+    assert [each.trigger_id for each in merged.slowest] == ["new"]
+
+
+def test_what_succeeds_after_a_retry_or_flips_is_flaky_and_counts_once() -> None:
+    rollup = rolled(
+        [
+            ending(attempts=1),
+            ending(attempts=2),
+            ending(attempts=3, is_flip=True),
+            ending(attempts=2, preemption_count=1),
+            ending(State.FAILED, attempts=4, is_flip=True),
+            ending(State.FAILED, attempts=4),
+            ending(State.SKIPPED),
+        ]
+    )
+    assert (rollup.recovered, rollup.flips, rollup.flaky) == (2, 2, 3)
+    assert summarise([rollup]).flakiness == 0.5
+
+
 @given(ROLLUPS, ROLLUPS)
 def test_a_total_leaves_its_parts_as_they_were(a: list[Ending], b: list[Ending]) -> None:
     one, other = rolled(a), rolled(b)
@@ -134,7 +198,7 @@ def test_every_trigger_counts_once_in_its_state(endings: list[Ending]) -> None:
     assert summary.total_triggers == len(endings)
     by_state = (summary.succeeded, summary.failed, summary.timed_out, summary.cancelled, summary.lost, summary.skipped)
     assert sum(by_state) == len(endings)
-    assert sum(part.total_triggers for part in summarise_each(group_by(DAY, rollups.items()))) == len(endings)
+    assert sum(part.total_triggers for part in summarise_each(UTC_DAYS, rollups.items())) == len(endings)
 
 
 def test_a_batch_is_grouped_by_scope_and_utc_hour() -> None:
@@ -197,6 +261,9 @@ def test_a_summary_of_nothing_is_zeros_and_nulls() -> None:
         "lost": 0,
         "skipped": 0,
         "successRate": None,
+        "recovered": 0,
+        "flips": 0,
+        "flakiness": None,
         "retryCount": 0,
         "preemptionCount": 0,
         "durationMs": nothing,
@@ -225,17 +292,17 @@ def test_a_negative_lag_of_two_clocks_counts_as_none() -> None:
 
 def test_buckets_are_summaries_by_hour_or_day_oldest_first() -> None:
     rollups = [(TEN + timedelta(hours=hours), rolled([ending()])) for hours in (30, 0, 1, 2, 0)]
-    hours = summarise_each(group_by(HOUR, rollups))
+    hours = summarise_each(Hours(), rollups)
     assert [(part.start, part.total_triggers) for part in hours] == [
         (TEN, 2),
         (TEN + HOUR, 1),
         (TEN + 2 * HOUR, 1),
         (TEN + 30 * HOUR, 1),
     ]
-    days = summarise_each(group_by(DAY, rollups))
-    assert [(part.wire()["from"], part.total_triggers) for part in days] == [
-        ("2026-11-20T00:00:00.000Z", 4),
-        ("2026-11-21T00:00:00.000Z", 1),
+    days = summarise_each(UTC_DAYS, rollups)
+    assert [(part.wire()["from"], part.wire()["to"], part.total_triggers) for part in days] == [
+        ("2026-11-20T00:00:00.000Z", "2026-11-21T00:00:00.000Z", 4),
+        ("2026-11-21T00:00:00.000Z", "2026-11-22T00:00:00.000Z", 1),
     ]
     assert SummaryBucket.model_validate(days[0].wire()) == days[0]
 
@@ -246,6 +313,14 @@ def test_a_streak_grows_turns_and_is_left_alone() -> None:
         assert [streak(previous, state) for previous in (0, 2, -3)] == [-1, -1, -4]
     for state in (State.CANCELLED, State.SKIPPED):
         assert [streak(previous, state) for previous in (0, 2, -3)] == [0, 2, -3]
+
+
+def test_an_outcome_flips_when_the_one_before_was_the_other_one() -> None:
+    assert [is_flip(previous, State.SUCCEEDED) for previous in (0, 2, -3)] == [False, False, True]
+    for state in (State.FAILED, State.TIMED_OUT, State.LOST):
+        assert [is_flip(previous, state) for previous in (0, 2, -3)] == [False, True, False]
+    for state in (State.CANCELLED, State.SKIPPED):
+        assert not any(is_flip(previous, state) for previous in (0, 2, -3))
 
 
 @pytest.mark.parametrize("record", [Summary, SummaryBucket, Distribution])

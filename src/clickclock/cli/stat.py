@@ -26,6 +26,7 @@ MEASURES = (
     ("cancelled", "cancelled"),
     ("skipped", "skipped"),
     ("success", "successRate", share),
+    ("flaky", "flakiness", share),
     ("p50", "durationMs.p50", duration),
     ("p95", "durationMs.p95", duration),
     ("lag p95", "lagMs.p95", duration),
@@ -39,7 +40,32 @@ NOW = (
     ("streak", "currentStreak"),
     ("last success", "lastSuccessAt", when),
     ("last failure", "lastFailureAt", when),
+    ("undivided hours", "undividedHours"),
 )
+
+PEAKS = (
+    ("id", "triggerId"),
+    ("application", "application"),
+    ("job", "jobName"),
+    ("state", "state"),
+    ("due", "dueTime", when),
+    ("took", "durationMs", duration),
+    ("lag", "lagMs", duration),
+)
+SHOWN = sections(
+    record("jobStat", ("from", "from", when), ("to", "to", when), *NOW, *MEASURES),
+    table("jobStat.buckets", ("from", "from", when), *MEASURES, empty="Nothing ended in this time."),
+    table("jobStat.slowest", *PEAKS, title="The slowest", empty="Nothing ran in this time."),
+    table("jobStat.latest", *PEAKS, title="The latest", empty="Nothing started in this time."),
+)
+RANKED = table(
+    "jobStat.jobs", ("application", "application"), ("job", "jobName"), *MEASURES, empty="No job is worth naming."
+)
+
+
+def show(payload: "Payload") -> None:
+    """Print the ranking that was asked for, or else all the rest."""
+    (SHOWN if payload["jobStat"]["jobs"] is None else RANKED)(payload)
 
 
 @click.command()
@@ -47,13 +73,15 @@ NOW = (
 @click.option("--group", "group_name", help="The jobs of this group.")
 @click.option("--from", "from_", type=Instant(), help="Beginning of the window; 7 days ago if not given.")
 @click.option("--to", type=Instant(), help="End of the window; now if not given.")
-@click.option("--bucket", type=click.Choice(["hour", "day"]), help="By hour or by day, in UTC; by day if not given.")
-@calls(
-    sections(
-        record("jobStat", ("from", "from", when), ("to", "to", when), *NOW, *MEASURES),
-        table("jobStat.buckets", ("from", "from", when), *MEASURES, empty="Nothing ended in this time."),
-    )
+@click.option("--bucket", type=click.Choice(["hour", "day"]), help="By hour of UTC or by day; by day if not given.")
+@click.option("--time-zone", help="IANA time zone of the days; UTC if not given.")
+@click.option(
+    "--rank",
+    type=click.Choice(["slowest", "latest", "flaky", "failing"]),
+    help="Name the jobs that are worst in this, the worst first.",
 )
+@click.option("--limit", type=click.IntRange(1, 50), help="Name so many jobs at most; 10 if not given.")
+@calls(show)
 def stat(client: "Client", **filters: Any) -> "Payload":
     """Show statistics of jobs, applications or a group."""
     return client.job_stat(**names(filters))

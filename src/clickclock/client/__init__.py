@@ -220,7 +220,11 @@ class Client(Alarming, Attributing, Declaring, Listing, Timing):
         return self._call("DELETE", "job", query=query)
 
     def job_stat(self, **filters: object) -> Payload:
-        """Statistics of a job, an application or a group (`from`, `to`, `bucket`: `hour` or `day`)."""
+        """Statistics of a job, an application, a group, or all.
+
+        `from`, `to`, `bucket` (`hour`, `day`), `timeZone` of the days, `rank` (`slowest`, `latest`, `flaky`, `failing`)
+        and its `limit`.
+        """
         return self._call("GET", "jobStat", query=filters)
 
     # Schedules

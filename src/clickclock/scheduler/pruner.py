@@ -10,6 +10,7 @@ from clickclock.foundation.clock import Clock
 from clickclock.scheduler.executors import Executor
 from clickclock.scheduler.group import Group
 from clickclock.scheduler.job import Job
+from clickclock.scheduler.statistics import KEPT
 from clickclock.scheduler.store import CHANGE_PRUNE_MAX, Store
 from clickclock.scheduler.trigger import attempt_name
 
@@ -21,8 +22,6 @@ CHANGES_MAX = 2_000_000
 """What listeners can come back to: a day, or some hundred bytes for each of so many changes."""
 ALARM_DAYS = 90
 """Alarms that are over, and what was told of them."""
-ROLLUP_DAYS = 400
-"""Statistics outlive the triggers they were made of."""
 PAGE = 1000
 
 
@@ -43,7 +42,7 @@ class Pruner:
         names = [attempt_name(trigger_id, number + 1) for trigger_id, tries in old for number in range(tries)]
         for executor in self._executors.values():
             await executor.remove_logs(names)
-        await self._store.triggers.prune([trigger_id for trigger_id, _ in old], now - timedelta(days=ROLLUP_DAYS))
+        await self._store.triggers.prune([trigger_id for trigger_id, _ in old], now - KEPT)
         while await self._store.changes.prune(now - timedelta(hours=CHANGE_HOURS), CHANGES_MAX) == CHANGE_PRUNE_MAX:
             pass
         await self._store.alarms.prune(now - timedelta(days=ALARM_DAYS))

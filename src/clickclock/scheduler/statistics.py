@@ -1,8 +1,9 @@
-"""Statistics: concluded triggers, rolled up by job and hour, and summed up over any window.
+"""Statistics: concluded triggers, rolled up by job and hour.
 
 Never reads a clock or a row, and never sees an attempt: one trigger counts once, in its final state.
-Invariants: rollups merge in any order and grouping to the same numbers; the states add up to the total;
-a percentile is within 2 % of the true value (within 1 ms below 1 ms), and within the minimum and maximum.
+Invariants: rollups merge in any order and grouping to the same numbers and the same ten slowest and latest triggers;
+a percentile is within 2 % of the true value (within 1 ms below 1 ms), and within the minimum and maximum; what an
+earlier version dumped is loaded, without what it did not count.
 Source: Masson, Rim and Lee, "DDSketch: a fast and fully-mergeable quantile sketch with relative-error guarantees",
 PVLDB 12(12), 2019.
 
@@ -14,15 +15,14 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Final, NamedTuple, Self, TypeVar
 
 import msgspec
-from pydantic import Field
 
-from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.trigger import State
+from clickclock.scheduler.window import hour_of
 
 Number = TypeVar("Number", int, float)
 Counted = TypeVar("Counted", int, State)
@@ -32,8 +32,10 @@ _GAMMA = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 _LN_GAMMA = math.log(_GAMMA)
 FAILURES = frozenset({State.FAILED, State.TIMED_OUT, State.LOST})
 """Final states that count against the success rate; a cancelled or skipped trigger says nothing about the job."""
-HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
+KEPT = timedelta(days=400)
+"""Rollups outlive the triggers they were made of, by so much."""
+PEAKS_MAX = 10
+"""How many of the slowest, and of the latest, triggers a rollup names."""
 
 
 def bucket(value_ms: float) -> int:
@@ -80,6 +82,15 @@ class Scope(NamedTuple):
         return cls("application", application, "") if job_name is None else cls("job", application, job_name)
 
 
+class Peak(NamedTuple):
+    """A trigger that took long, or started late: by how many ms. Peaks sort by that, and then by the trigger's id."""
+
+    ms: float
+    trigger_id: str
+    application: str
+    job_name: str
+
+
 class Key(NamedTuple):
     """What a rollup is of. `hour` is the beginning of an hour, in UTC."""
 
@@ -91,7 +102,8 @@ class Key(NamedTuple):
 class Ending:
     """A concluded trigger, or `count` skipped times in one row.
 
-    `attempts` is how many were started; a measure is None where nothing was measured.
+    `attempts` is how many were started; a measure is None where nothing was measured. `is_flip`: the job failed before
+    this success, or succeeded before this failure.
     """
 
     application: str
@@ -106,11 +118,8 @@ class Ending:
     lag_ms: float | None = None
     cpu_seconds: float | None = None
     max_memory_bytes: int | None = None
-
-    @property
-    def hour(self) -> datetime:
-        """The beginning of the hour in which it ended, in UTC."""
-        return self.finished_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    trigger_id: str = ""
+    is_flip: bool = False
 
 
 @dataclass(slots=True)
@@ -153,16 +162,28 @@ class Rollup:
     lag: Spread = field(default_factory=Spread)
     cpu_seconds: float = 0.0
     max_memory_bytes: int | None = None
+    recovered: int = 0
+    flips: int = 0
+    flaky: int = 0
+    slowest: list[Peak] = field(default_factory=list)
+    latest: list[Peak] = field(default_factory=list)
 
     def add(self, ending: Ending) -> None:
         """Count one trigger."""
         self.states[ending.state] = self.states.get(ending.state, 0) + ending.count
-        self.retry_count += max(0, ending.attempts - 1 - ending.preemption_count)
+        retries = max(0, ending.attempts - 1 - ending.preemption_count)
+        self.retry_count += retries
         self.preemption_count += ending.preemption_count
         if ending.duration_ms is not None:
             self.duration.add(ending.duration_ms)
+            _add_peak(self.slowest, ending.duration_ms, ending)
         if ending.lag_ms is not None:
             self.lag.add(ending.lag_ms)
+            _add_peak(self.latest, ending.lag_ms, ending)
+        has_recovered = retries > 0 and ending.state is State.SUCCEEDED
+        self.recovered += has_recovered
+        self.flips += ending.is_flip
+        self.flaky += has_recovered or ending.is_flip
         self.cpu_seconds += ending.cpu_seconds or 0.0
         self.max_memory_bytes = _chosen(max, self.max_memory_bytes, ending.max_memory_bytes)
 
@@ -184,6 +205,11 @@ class Rollup:
         self.lag.merge(other.lag)
         self.cpu_seconds += other.cpu_seconds
         self.max_memory_bytes = _chosen(max, self.max_memory_bytes, other.max_memory_bytes)
+        self.recovered += other.recovered
+        self.flips += other.flips
+        self.flaky += other.flaky
+        _add_peaks(self.slowest, other.slowest)
+        _add_peaks(self.latest, other.latest)
 
 
 _WRITER: Final = msgspec.json.Encoder()
@@ -198,102 +224,29 @@ def total(rollups: Iterable[Rollup]) -> Rollup:
     return result
 
 
+def outcomes(rollup: Rollup) -> int:
+    """How many triggers ran to an end: those that succeeded and those that count against it."""
+    return sum(count for state, count in rollup.states.items() if state is State.SUCCEEDED or state in FAILURES)
+
+
 def roll_up(endings: Iterable[Ending]) -> dict[Key, Rollup]:
     """A batch of concluded triggers by scope and hour: each counts for its job, application, group, and for all."""
     by_job: dict[tuple[str, str, str | None, datetime], Rollup] = {}
     for ending in endings:
-        key = (ending.application, ending.job_name, ending.group_name, ending.hour)
+        key = (ending.application, ending.job_name, ending.group_name, hour_of(ending.finished_at))
         by_job.setdefault(key, Rollup()).add(ending)
     rollups: dict[Key, Rollup] = {}
+    by_application: dict[Key, Rollup] = {}
     for (application, job_name, group_name, hour), rollup in by_job.items():
-        scopes = [Scope.of(application, job_name), Scope.of(application), Scope.of()]
-        scopes += [Scope.of(group_name=group_name)] if group_name is not None else []
-        for scope in scopes:
-            rollups.setdefault(Key(scope, hour), Rollup()).merge(rollup)
-    return rollups
-
-
-class Distribution(Record):
-    """How one measure in milliseconds is spread; all null if nothing was measured. Percentiles are within 2 %."""
-
-    min: float | None = Field(None, description="The smallest value, in ms.", examples=[812.0])
-    avg: float | None = Field(None, description="The mean, in ms.", examples=[1420.5])
-    p50: float | None = Field(None, description="Half of the values are at or below this, in ms.", examples=[1300.0])
-    p95: float | None = Field(None, description="95 % of the values are at or below this, in ms.", examples=[2900.0])
-    p99: float | None = Field(None, description="99 % of the values are at or below this, in ms.", examples=[4100.0])
-    max: float | None = Field(None, description="The largest value, in ms.", examples=[4233.0])
-
-    @classmethod
-    def of(cls, spread: Spread) -> Self:
-        """The distribution of a spread, to the microsecond."""
-        if spread.min_ms is None or spread.max_ms is None:
-            return cls()
-        p50, p95, p99 = percentiles(spread.buckets, (0.5, 0.95, 0.99), spread.min_ms, spread.max_ms)
-        return cls.trusted(
-            min=round(spread.min_ms, 3),
-            avg=round(spread.sum_ms / spread.count, 3),
-            p50=round(p50, 3),
-            p95=round(p95, 3),
-            p99=round(p99, 3),
-            max=round(spread.max_ms, 3),
-        )
-
-
-class Summary(Record):
-    """What happened to the triggers that were concluded in a window."""
-
-    total_triggers: int = Field(description="Concluded triggers, whatever their final state.", examples=[168])
-    succeeded: int = Field(description="Triggers that succeeded.", examples=[160])
-    failed: int = Field(description="Triggers that failed for good.", examples=[3])
-    timed_out: int = Field(description="Triggers whose last attempt ran longer than its limit.", examples=[1])
-    cancelled: int = Field(description="Triggers that were cancelled or replaced.", examples=[2])
-    lost: int = Field(description="Triggers whose last attempt vanished.", examples=[0])
-    skipped: int = Field(description="Due times that did not become a run.", examples=[2])
-    success_rate: float | None = Field(
-        description="succeeded / (succeeded + failed + timedOut + lost), from 0 to 1; null if there were none.",
-        examples=[0.9756],
-    )
-    retry_count: int = Field(description="Attempts after the first, without those after a preemption.", examples=[7])
-    preemption_count: int = Field(description="How often attempts were preempted.", examples=[1])
-    duration_ms: Distribution = Field(
-        description="How long triggers ran, from start to end.",
-        examples=[{"min": 812.0, "avg": 1420.5, "p50": 1300.0, "p95": 2900.0, "p99": 4100.0, "max": 4233.0}],
-    )
-    lag_ms: Distribution = Field(
-        description="How long after their due time triggers started.",
-        examples=[{"min": 2.0, "avg": 6.1, "p50": 5.0, "p95": 14.0, "p99": 40.0, "max": 41.0}],
-    )
-    cpu_seconds: float = Field(description="Processor time used, where it was measured.", examples=[512.25])
-    max_memory_bytes: int | None = Field(
-        description="The most memory that one trigger used; null if none was measured.", examples=[134217728]
-    )
-
-
-class SummaryBucket(Summary):
-    """The summary of one hour or day."""
-
-    start: Instant = Field(
-        alias="from", description="Beginning of the hour or day, in UTC.", examples=["2026-11-20T10:00:00.000Z"]
-    )
-
-
-def summarise(rollups: Iterable[Rollup]) -> Summary:
-    """One summary of any number of rollups: a job's hours, an application's jobs; all zero for none."""
-    return Summary.trusted(**_fields(total(rollups)))
-
-
-def group_by(width: timedelta, rollups: Iterable[tuple[datetime, Rollup]]) -> list[tuple[datetime, Rollup]]:
-    """New rollups, one for each UTC hour (`HOUR`) or day (`DAY`) that has any, oldest first."""
-    grouped: dict[datetime, Rollup] = {}
-    for hour, rollup in rollups:
-        start = hour.replace(hour=0) if width == DAY else hour
-        grouped.setdefault(start, Rollup()).merge(rollup)
-    return sorted(grouped.items(), key=lambda item: item[0])
-
-
-def summarise_each(rollups: Iterable[tuple[datetime, Rollup]]) -> list[SummaryBucket]:
-    """One summary for each hour or day of `group_by`."""
-    return [SummaryBucket.trusted(start=start, **_fields(rollup)) for start, rollup in rollups]
+        by_application.setdefault(Key(Scope.of(application), hour), Rollup()).merge(rollup)
+        if group_name is not None:
+            rollups.setdefault(Key(Scope.of(group_name=group_name), hour), Rollup()).merge(rollup)
+        of_job = rollups.setdefault(Key(Scope.of(application, job_name), hour), rollup)
+        if of_job is not rollup:  # its group was changed meanwhile
+            of_job.merge(rollup)
+    for (_, hour), rollup in by_application.items():
+        rollups.setdefault(Key(Scope.of(), hour), Rollup()).merge(rollup)
+    return rollups | by_application
 
 
 def streak(previous: int, state: State) -> int:
@@ -309,26 +262,22 @@ def streak(previous: int, state: State) -> int:
     return previous
 
 
-def _fields(sums: Rollup) -> dict[str, object]:
-    states = sums.states
-    succeeded = states.get(State.SUCCEEDED, 0)
-    judged = succeeded + sum(states.get(state, 0) for state in FAILURES)
-    return {
-        "total_triggers": sum(states.values()),
-        "succeeded": succeeded,
-        "failed": states.get(State.FAILED, 0),
-        "timed_out": states.get(State.TIMED_OUT, 0),
-        "cancelled": states.get(State.CANCELLED, 0),
-        "lost": states.get(State.LOST, 0),
-        "skipped": states.get(State.SKIPPED, 0),
-        "success_rate": round(succeeded / judged, 6) if judged else None,
-        "retry_count": sums.retry_count,
-        "preemption_count": sums.preemption_count,
-        "duration_ms": Distribution.of(sums.duration),
-        "lag_ms": Distribution.of(sums.lag),
-        "cpu_seconds": round(sums.cpu_seconds, 6),
-        "max_memory_bytes": sums.max_memory_bytes,
-    }
+def is_flip(previous: int, state: State) -> bool:
+    """Whether a trigger that ended in `state` breaks the streak `previous`."""
+    return (previous < 0 and state is State.SUCCEEDED) or (previous > 0 and state in FAILURES)
+
+
+def _add_peak(peaks: list[Peak], ms: float, ending: Ending) -> None:
+    if len(peaks) < PEAKS_MAX or ms >= peaks[-1].ms:
+        _add_peaks(peaks, [Peak(max(0.0, ms), ending.trigger_id, ending.application, ending.job_name)])
+
+
+def _add_peaks(peaks: list[Peak], others: list[Peak]) -> None:
+    """Keep the highest of both; each list has its highest first."""
+    if others and (len(peaks) < PEAKS_MAX or others[0] > peaks[-1]):
+        peaks += others
+        peaks.sort(reverse=True)
+        del peaks[PEAKS_MAX:]
 
 
 def _add_counts(counts: dict[Counted, int], others: Mapping[Counted, int]) -> None:

@@ -14,7 +14,7 @@ asked; several times in one gap are one moment.
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
@@ -124,6 +124,12 @@ def _readings(zone: ZoneInfo, wall: datetime) -> tuple[datetime, datetime]:
         wall.replace(tzinfo=zone, fold=0).astimezone(UTC),
         wall.replace(tzinfo=zone, fold=1).astimezone(UTC),
     )
+
+
+def first_moment(zone: ZoneInfo, day: date) -> datetime:
+    """When a day begins on a zone's clocks (aware UTC): at midnight, or after a jump over it."""
+    first, second = _readings(zone, datetime.combine(day, time.min))
+    return seam_between(zone, second, first).at if second < first else first
 
 
 def _text(wall: datetime) -> str:

@@ -1,36 +1,31 @@
 """`/schedulerService/jobStat`: what happened to a job's triggers, or to those of an application or group.
 
-Parse, call, render. Never reads triggers that ended: the rollups have them.
+Parse, call, render. Never reads history: the rollups have it, and of triggers that ended no more than those of
+the hours that the window divides, and the few that are named.
 """
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import Field
 from starlette.responses import Response
 
-from clickclock.foundation.errors import Fault, Malformed
-from clickclock.foundation.record import Instant
+from clickclock.foundation.errors import Fault, Invalid, Malformed
+from clickclock.foundation.record import Instant, Record, rfc3339
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
+from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import GroupNotFound, JobNotFound
-from clickclock.scheduler.statistics import (
-    DAY,
-    HOUR,
-    Scope,
-    Summary,
-    SummaryBucket,
-    group_by,
-    summarise,
-    summarise_each,
-)
+from clickclock.scheduler.ranking import Rank
+from clickclock.scheduler.statistics import KEPT, Peak, Scope, total
+from clickclock.scheduler.summary import Summary, SummaryBucket, summarise, summarise_each
+from clickclock.scheduler.trigger import State, Trigger
+from clickclock.scheduler.wall_clock import zone_named
+from clickclock.scheduler.window import HOUR, Days, Hours, dividing, hour_of
 
 WINDOW = timedelta(days=7)
-WINDOW_MAX_DAYS = {"hour": 92, "day": 3660}
-"""So that no answer has more than some 2,000 hours or 3,700 days in it."""
-EARLIEST = datetime(1970, 1, 8, tzinfo=UTC)
 
 
 class Width(StrEnum):
@@ -38,6 +33,10 @@ class Width(StrEnum):
 
     HOUR = "hour"
     DAY = "day"
+
+
+WINDOW_MAX_DAYS = {Width.HOUR: 92, Width.DAY: KEPT.days}
+"""So that no answer has more than some 2,000 hours or 400 days in it."""
 
 
 class StatFilters(Query):
@@ -49,16 +48,51 @@ class StatFilters(Query):
     since: Instant | None = Field(
         None,
         alias="from",
-        description="Beginning of the window, taken back to the full hour; 7 days before `to` if not given.",
+        description="Beginning of the window, any instant of the last 400 days; if not given, 7 days before `to`, "
+        "taken back to the full hour.",
         examples=["2026-11-13T00:00:00.000Z"],
     )
     until: Instant | None = Field(
         None,
         alias="to",
-        description="End of the window, its last hour counted as a whole; now if not given.",
+        description="End of the window, any instant, not in it; now if not given.",
         examples=["2026-11-20T00:00:00.000Z"],
     )
-    bucket: Width = Field(Width.DAY, description="Width of the buckets, in UTC.", examples=["day"])
+    bucket: Width = Field(Width.DAY, description="Width of the buckets: hours of UTC, or days.", examples=["day"])
+    time_zone: Word = Field("UTC", description="IANA time zone of the days.", examples=["Europe/Berlin"])
+    rank: Rank | None = Field(
+        None,
+        description="Name the jobs, too, that are worst in this: mean duration, mean lag, flakiness, or the share that "
+        "failed.",
+        examples=["flaky"],
+    )
+    limit: int = Field(10, ge=1, le=50, description="How many jobs `rank` names at most.", examples=[10])
+
+    def window(self, now: datetime) -> tuple[datetime, datetime]:
+        """Beginning and end, as asked for."""
+        until = self.until or now
+        return self.since or hour_of(until - WINDOW), until
+
+
+class PeakTrigger(Record):
+    """One of the slowest, or latest, triggers. Of one that is kept no longer there is what it was named for."""
+
+    trigger_id: str = Field(description="The trigger.", examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"])
+    application: str = Field(description="Its job's application.", examples=["shop"])
+    job_name: str = Field(description="Its job.", examples=["nightly-export"])
+    state: State | None = Field(description="How it ended.", examples=["succeeded"])
+    duration_ms: float | None = Field(description="How long it ran.", examples=[4233.0])
+    lag_ms: float | None = Field(description="How long after its due time it started.", examples=[41.0])
+    due_time: Instant | None = Field(description="When it was due.", examples=["2026-11-20T02:30:00.000Z"])
+    started_at: Instant | None = Field(description="When it started.", examples=["2026-11-20T02:30:00.041Z"])
+    finished_at: Instant | None = Field(description="When it ended.", examples=["2026-11-20T02:30:04.274Z"])
+
+
+class RankedJob(Summary):
+    """A job's numbers in the full hours that the window is in."""
+
+    application: str = Field(description="Its application.", examples=["shop"])
+    job_name: str = Field(description="Its name.", examples=["nightly-export"])
 
 
 class JobStat(Summary):
@@ -67,8 +101,21 @@ class JobStat(Summary):
     application: str | None = Field(None, description="The application asked for.", examples=["shop"])
     job_name: str | None = Field(None, description="The job asked for.", examples=["nightly-export"])
     group_name: str | None = Field(None, description="The group asked for.", examples=["exports"])
-    since: Instant = Field(alias="from", description="Beginning of the window.", examples=["2026-11-13T00:00:00.000Z"])
-    until: Instant = Field(alias="to", description="End of the window.", examples=["2026-11-20T00:00:00.000Z"])
+    since: Instant = Field(
+        alias="from",
+        description="Beginning of what was counted: as asked for, or that of its hour, if that could not be divided.",
+        examples=["2026-11-13T00:00:00.000Z"],
+    )
+    until: Instant = Field(
+        alias="to",
+        description="End of what was counted: as asked for, or that of its hour, if that could not be divided.",
+        examples=["2026-11-20T00:00:00.000Z"],
+    )
+    undivided_hours: int = Field(
+        description="Hours that the window or midnight divides and that were counted as a whole, because triggers of "
+        "them are kept no longer, or are too many (20,000 for one answer); 0: all is exact.",
+        examples=[0],
+    )
     current_streak: int | None = Field(
         None,
         description="Successes in a row (positive) or failures (negative) up to now; null where it is not one job.",
@@ -82,62 +129,135 @@ class JobStat(Summary):
     )
     running: int = Field(description="Triggers that start or run now.", examples=[1])
     queued: int = Field(description="Triggers that wait now.", examples=[0])
+    slowest: list[PeakTrigger] = Field(description="The ten triggers that ran longest, the longest first.")
+    latest: list[PeakTrigger] = Field(
+        description="The ten that started longest after their due time, the latest first."
+    )
+    jobs: list[RankedJob] | None = Field(
+        None, description="The jobs of the ranking that was asked for, the worst first; null if none was."
+    )
     buckets: list[SummaryBucket] = Field(
         description="The window by hour or day, oldest first; those without triggers are left out.", examples=[[]]
     )
 
 
-async def read(call: Call[StatFilters]) -> Response:
-    """GET: one answer, whatever it sums over."""
-    wanted, engine = call.filters, call.engine
-    until = wanted.until or engine.clock.now()
-    if until < EARLIEST:
-        raise Malformed(faults=[Fault("to", "There are no statistics of so long ago; give a later time.")])
-    since = (wanted.since or until - WINDOW).astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    filters = {
-        name: value
-        for name, value in (("application", wanted.application), ("job_name", wanted.job_name))
-        if value is not None
-    }
+def check(wanted: StatFilters, now: datetime) -> Sequence[Fault]:
+    """What is wrong with the filters together."""
     faults = []
     if wanted.job_name is not None and wanted.application is None:
         faults.append(Fault("application", "Give the application that the job belongs to."))
-    if wanted.group_name is not None and filters:
+    if wanted.group_name is not None and (wanted.application is not None or wanted.job_name is not None):
         faults.append(Fault("groupName", "Give a group, or an application with or without a job; not both."))
+    if wanted.rank is not None and wanted.job_name is not None:
+        faults.append(Fault("rank", "A ranking is of several jobs; leave jobName out, or rank."))
+    try:
+        zone_named(wanted.time_zone)
+    except Invalid as invalid:
+        faults += invalid.faults
+    earliest = now - KEPT
+    too_old = f"Statistics are kept for {KEPT.days} days; give a time after {rfc3339(earliest)}."
+    faults += [
+        Fault(name, too_old)
+        for name, given in (("from", wanted.since), ("to", wanted.until))
+        if given is not None and given < earliest
+    ]
+    if any(each.field == "to" for each in faults):
+        return faults
+    since, until = wanted.window(now)
+    most = WINDOW_MAX_DAYS[wanted.bucket]
     if until <= since:
-        faults.append(Fault("to", "This is not after from; give a later time."))
-    if until - since > timedelta(days=(most := WINDOW_MAX_DAYS[wanted.bucket]) + 1):
-        faults.append(Fault("from", f"With bucket={wanted.bucket} a window has at most {most} days; make it shorter."))
-    if faults:
-        raise Malformed(faults=faults)
+        faults.append(Fault("to", f"This is not after from, {rfc3339(since)}; give a later time, or an earlier from."))
+    elif until - since > timedelta(days=most + 1):
+        faults.append(Fault("to", f"With bucket={wanted.bucket} a window has at most {most} days; make it shorter."))
+    return faults
+
+
+class _Whose(NamedTuple):
+    """Whose statistics: their scope, the columns of its triggers and jobs, and the job's pulse if it is one."""
+
+    scope: Scope
+    columns: Mapping[str, Any]
+    pulse: Mapping[str, Any]
+
+
+async def read(call: Call[StatFilters]) -> Response:
+    """GET: one answer, whatever it sums over."""
+    wanted, engine, now = call.filters, call.engine, call.engine.clock.now()
+    whose = await _whose(engine, wanted)
+    since, until = wanted.window(now)
+    days = Days(zone_named(wanted.time_zone))
+    # What ended by now is all there is of this hour: it need not be divided at now.
+    ends = [since, until] if until < now else [since]
+    midnights = days.starting_in(since, min(until, now)) if wanted.bucket is Width.DAY and since < now else []
+    statistics = engine.store.statistics
+    counted = await statistics.window(whose.scope, since, until, dividing([*ends, *reversed(midnights)]))
+    ranked = None if wanted.rank is None else await _ranked(engine, wanted, wanted.rank, whose.columns, now)
+    queued, running = await statistics.live_counts(whose.columns)
+    sums = total(rollup for _, rollup in counted.rollups)
+    kept = await statistics.triggers_of({each.trigger_id for each in (*sums.slowest, *sums.latest)})
+    is_whole = set(counted.undivided)
+    stat = JobStat.model_construct(
+        **dict(summarise([sums])),
+        application=wanted.application,
+        job_name=wanted.job_name,
+        group_name=wanted.group_name,
+        since=hour_of(since) if hour_of(since) in is_whole else since,
+        until=hour_of(until) + HOUR if until in ends and hour_of(until) in is_whole else until,
+        undivided_hours=len(is_whole),
+        current_streak=whose.pulse.get("streak"),
+        last_success_at=whose.pulse.get("last_success_at"),
+        last_failure_at=whose.pulse.get("last_failure_at"),
+        running=running,
+        queued=queued,
+        slowest=[_peak(each, kept.get(each.trigger_id), "duration_ms") for each in sums.slowest],
+        latest=[_peak(each, kept.get(each.trigger_id), "lag_ms") for each in sums.latest],
+        jobs=ranked,
+        buckets=summarise_each(Hours() if wanted.bucket is Width.HOUR else days, counted.rollups),
+    )
+    return success(jobStat=stat)
+
+
+async def _whose(engine: Engine, wanted: StatFilters) -> _Whose:
+    """Raises `JobNotFound`, `GroupNotFound`."""
+    columns = {"application": wanted.application, "job_name": wanted.job_name, "group_name": wanted.group_name}
     pulse: Mapping[str, Any] = {}
     if wanted.application is not None and wanted.job_name is not None:
         await engine.store.jobs.get(wanted.application, wanted.job_name)
         pulse = await engine.store.statistics.pulse(wanted.application, wanted.job_name) or {}
-    live = dict(filters)
-    if wanted.group_name is not None:
-        if not await engine.store.groups.find({"group_name": wanted.group_name}, None, 1):
-            raise GroupNotFound
-        live["group_name"] = wanted.group_name
-    scope = Scope.of(wanted.application, wanted.job_name, wanted.group_name)
-    rollups = await engine.store.statistics.rollups(scope, since, until)
-    grouped = group_by(HOUR if wanted.bucket is Width.HOUR else DAY, rollups)
-    queued, running = await engine.store.statistics.live_counts(live)
-    stat = JobStat.model_construct(
-        **dict(summarise(rollup for _, rollup in grouped)),
-        application=wanted.application,
-        job_name=wanted.job_name,
-        group_name=wanted.group_name,
-        since=since,
-        until=until,
-        current_streak=pulse.get("streak"),
-        last_success_at=pulse.get("last_success_at"),
-        last_failure_at=pulse.get("last_failure_at"),
-        running=running,
-        queued=queued,
-        buckets=summarise_each(grouped),
+    if wanted.group_name is not None and not await engine.store.groups.find({"group_name": wanted.group_name}, None, 1):
+        raise GroupNotFound
+    return _Whose(
+        Scope.of(wanted.application, wanted.job_name, wanted.group_name),
+        {name: value for name, value in columns.items() if value is not None},
+        pulse,
     )
-    return success(jobStat=stat)
+
+
+async def _ranked(
+    engine: Engine, wanted: StatFilters, rank: Rank, columns: Mapping[str, Any], now: datetime
+) -> list[RankedJob]:
+    """Raises `Malformed` where it would be too much work."""
+    since, until = wanted.window(now)
+    ranked = await engine.store.statistics.ranking(rank, columns, hour_of(since), until, wanted.limit)
+    if ranked is None:
+        sentence = "There are too many hours of jobs to rank; make the window shorter, or name an application or group."
+        raise Malformed(faults=[Fault("rank", sentence)])
+    return [
+        RankedJob.trusted(**dict(summarise([sums])), application=application, job_name=job_name)
+        for (application, job_name), sums in ranked
+    ]
+
+
+def _peak(peak: Peak, kept: Trigger | None, measure: str) -> PeakTrigger:
+    known = dict.fromkeys(("state", "duration_ms", "lag_ms", "due_time", "started_at", "finished_at"))
+    if kept is not None:
+        known = {name: getattr(kept, name) for name in known}
+    return PeakTrigger.trusted(
+        **{**known, measure: peak.ms},
+        trigger_id=peak.trigger_id,
+        application=peak.application,
+        job_name=peak.job_name,
+    )
 
 
 OPERATIONS = (
@@ -147,9 +267,10 @@ OPERATIONS = (
         read,
         StatFilters,
         {200: {"jobStat": JobStat}},
-        description="Of one job, of an application's jobs, of a group's jobs, or of all; over a window of full hours. "
-        "A trigger counts once, in its final state, in the hour in which it ended, and for the "
-        "group that its job was in then.",
+        check=check,
+        description="Of one job, of an application's jobs, of a group's jobs, or of all; over any window. A trigger "
+        "counts once, in its final state, at the time at which it ended, and for the group that its job was in then. "
+        "Percentiles are within 2 % of the exact ones.",
         errors=(JobNotFound, GroupNotFound),
     ),
 )

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -85,6 +86,8 @@ class Operation(Generic[F]):
     run: Run[F]
     filters: type[F]
     answers: Mapping[int, Payload]
+    check: Callable[[F, datetime], Sequence[Fault]] | None = None
+    """What is wrong with several filters together, or at the time it is; none of them may be required."""
     description: str = ""
     body: type[BaseModel] | None = None
     several: bool = False
@@ -105,6 +108,11 @@ class Operation(Generic[F]):
     answer_headers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     media: Mapping[str, str] = field(default_factory=dict)
     """Answers with 200 that are not JSON: media type to description."""
+
+    def checked_at(self, now: datetime) -> Callable[[F], Sequence[Fault]] | None:
+        """`check`, at a time."""
+        check = self.check
+        return None if check is None else lambda filters: check(filters, now)
 
 
 class Resource:
@@ -130,7 +138,7 @@ class Resource:
         if operation.target_in_body:
             filters = read_target(operation.filters, query, body)
         else:
-            filters = read_filters(operation.filters, query)
+            filters = read_filters(operation.filters, query, operation.checked_at(self._engine.clock.now()))
         response = await operation.run(Call(self._engine, filters, headers, body))
         await response(scope, receive, send)
 

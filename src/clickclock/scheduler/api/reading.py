@@ -50,9 +50,23 @@ class Page(Query):
     )
 
 
-def read_filters(model: type[M], raw: bytes) -> M:
-    """The filters in a query string. Raises `Malformed` naming every fault."""
-    return _validated(model, _given(model, raw) if raw else {})
+def read_filters(model: type[M], raw: bytes, check: Callable[[M], Sequence[Fault]] | None = None) -> M:
+    """The filters in a query string. Raises `Malformed` naming every fault, those of several filters by `check`."""
+    given = _given(model, raw) if raw else {}
+    if check is None:
+        return _validated(model, given)
+    try:
+        filters = model.model_validate(given, by_alias=True, by_name=False)
+    except ValidationError as error:
+        # One faulty filter does not hide what is wrong with the others.
+        faults = faults_of(error, model, noun="filter")
+        failing = {each.field for each in faults}
+        rest = model.model_validate({name: value for name, value in given.items() if name not in failing})
+        faults += [each for each in check(rest) if each.field not in failing]
+        raise Malformed(faults=faults) from error
+    if faults := list(check(filters)):
+        raise Malformed(faults=faults)
+    return filters
 
 
 def read_target(model: type[M], raw: bytes, body: bytes) -> M:

@@ -5,26 +5,27 @@ Invariant: a trigger is marked as counted in the transaction that adds it to the
 whatever dies. Counting in batches, apart from concluding, keeps it out of the way of the living.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
 
-from clickclock.scheduler.statistics import FAILURES, Ending, Key, Rollup, Scope, roll_up, streak
+from clickclock.scheduler.ranking import Job, Rank
+from clickclock.scheduler.statistics import FAILURES, Key, Rollup, Scope, is_flip, roll_up, streak
 from clickclock.scheduler.store.alarming import take_note
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.rows import insert_of
+from clickclock.scheduler.store.rows import ENDING_COLUMNS, among, ending_of, insert_of, trigger_of
 from clickclock.scheduler.store.schema import (
-    MILLISECOND,
     UNCOUNTED_ROWS,
     UNFINISHED_ROWS,
     job_pulse,
     job_trigger,
     rollup,
 )
-from clickclock.scheduler.trigger import LIVE, State
+from clickclock.scheduler.store.windows import Counted, ranking_of, rollups_of, window_of
+from clickclock.scheduler.trigger import LIVE, State, Trigger
 
 COUNT_MAX = 1000
 """Triggers counted in one transaction."""
@@ -36,20 +37,16 @@ _t = job_trigger.c
 _key = sa.tuple_(rollup.c.kind, rollup.c.application, rollup.c.name, rollup.c.hour)
 # Statements are made once: making one costs more than running it.
 _UNCOUNTED = (
-    sa.select(
-        _t.trigger_id, _t.application, _t.job_name, _t.group_name, _t.state, _t.skipped_count, _t.started_at,
-        _t.finished_at, _t.attempt, _t.preemption_count, _t.lag_ms, _t.cpu_seconds, _t.max_memory_bytes,
-        _t.message,
-    )
+    sa.select(*ENDING_COLUMNS, _t.message)
     .where(UNCOUNTED_ROWS)
     .order_by(_t.finished_at, _t.trigger_id)
     .limit(sa.bindparam("most"))
-)  # fmt: skip
+)
 _ROLLUPS = sa.select(rollup).where(_key.in_(sa.bindparam("keys", expanding=True)))
-_COUNTED = sa.update(job_trigger).where(_t.trigger_id == sa.bindparam("b_id")).values(counted=True)
 _PULSES = sa.select(job_pulse).where(
     sa.tuple_(job_pulse.c.application, job_pulse.c.job_name).in_(sa.bindparam("jobs", expanding=True))
 )
+_OUTCOMES = FAILURES | {State.SUCCEEDED}
 _NO_PULSE: dict[str, Any] = {
     "streak": 0,
     "last_success_id": None,
@@ -67,30 +64,13 @@ def count(connection: sa.Connection, most: int) -> int:
             return 0
     rows = connection.execute(_UNCOUNTED, {"most": most}).all()
     if rows:
-        endings = [_ending(row) for row in rows]
-        _add(connection, roll_up(endings))
+        flips = _feel_pulse(connection, rows)
+        _add(connection, roll_up(ending_of(row, is_flip=row.trigger_id in flips) for row in rows))
         take_note(connection, rows)
-        _feel_pulse(connection, [(row.trigger_id, ending) for row, ending in zip(rows, endings, strict=True)])
-        connection.execute(_COUNTED, [{"b_id": row.trigger_id} for row in rows])
+        connection.execute(_mark(connection.dialect.name), {"counted": [row.trigger_id for row in rows]})
+        if flips:
+            connection.execute(_mark_flips(connection.dialect.name), {"flips": sorted(flips)})
     return len(rows)
-
-
-def _ending(row: Any) -> Ending:
-    ran = row.started_at is not None
-    return Ending(
-        row.application,
-        row.job_name,
-        State(row.state),
-        row.finished_at,
-        group_name=row.group_name,
-        count=row.skipped_count or 1,
-        attempts=row.attempt,
-        preemption_count=row.preemption_count,
-        duration_ms=(row.finished_at - row.started_at) / MILLISECOND if ran else None,
-        lag_ms=row.lag_ms,
-        cpu_seconds=row.cpu_seconds,
-        max_memory_bytes=row.max_memory_bytes,
-    )
 
 
 def _add(connection: sa.Connection, rollups: Mapping[Key, Rollup]) -> None:
@@ -103,6 +83,16 @@ def _add(connection: sa.Connection, rollups: Mapping[Key, Rollup]) -> None:
         _set_rollup(connection.dialect.name),
         [{**key.scope._asdict(), "hour": key.hour, "content": each.dump()} for key, each in rollups.items()],
     )
+
+
+@lru_cache
+def _mark(dialect: str) -> sa.Update:
+    return sa.update(job_trigger).where(among(dialect, _t.trigger_id, "counted")).values(counted=sa.true())
+
+
+@lru_cache
+def _mark_flips(dialect: str) -> sa.Update:
+    return sa.update(job_trigger).where(among(dialect, _t.trigger_id, "flips")).values(is_flip=sa.true())
 
 
 @lru_cache
@@ -121,23 +111,28 @@ def _set_pulse(dialect: str) -> Any:
     )
 
 
-def _feel_pulse(connection: sa.Connection, endings: Sequence[tuple[str, Ending]]) -> None:
-    told = [(trigger_id, each) for trigger_id, each in endings if each.state in FAILURES | {State.SUCCEEDED}]
-    jobs = sorted({(each.application, each.job_name) for _, each in told})
+def _feel_pulse(connection: sa.Connection, rows: Sequence[Any]) -> set[str]:
+    """Bring the pulses of the jobs of these triggers up to date; the ids of those that flipped their job's outcome."""
+    told = [(row, State(row.state)) for row in rows if row.state in _OUTCOMES]
+    jobs = sorted({(row.application, row.job_name) for row, _ in told})
     pulses: dict[tuple[str, str], dict[str, Any]] = {}
     for start in range(0, len(jobs), KEYS_PER_QUERY):
         for row in connection.execute(_PULSES, {"jobs": jobs[start : start + KEYS_PER_QUERY]}):
             pulses[row.application, row.job_name] = row._asdict()
-    for trigger_id, each in told:
-        pulse = pulses.setdefault((each.application, each.job_name), dict(_NO_PULSE))
-        outcome = "success" if each.state is State.SUCCEEDED else "failure"
-        pulse["streak"] = streak(pulse["streak"], each.state)
-        pulse[f"last_{outcome}_id"], pulse[f"last_{outcome}_at"] = trigger_id, each.finished_at
+    flips = set()
+    for row, state in told:
+        pulse = pulses.setdefault((row.application, row.job_name), dict(_NO_PULSE))
+        outcome = "success" if state is State.SUCCEEDED else "failure"
+        if is_flip(pulse["streak"], state):
+            flips.add(row.trigger_id)
+        pulse["streak"] = streak(pulse["streak"], state)
+        pulse[f"last_{outcome}_id"], pulse[f"last_{outcome}_at"] = row.trigger_id, row.finished_at
     if jobs:
         connection.execute(
             _set_pulse(connection.dialect.name),
             [{**pulses[key], "application": key[0], "job_name": key[1]} for key in jobs],
         )
+    return flips
 
 
 class Statistics:
@@ -158,19 +153,30 @@ class Statistics:
     async def rollups(self, scope: Scope, since: datetime, until: datetime) -> list[tuple[datetime, Rollup]]:
         """A scope's rollups of all hours that begin in [since, until), oldest first, with what just concluded."""
         await self.count_all()
-        query = (
-            sa.select(rollup.c.hour, rollup.c.content)
-            .where(
-                rollup.c.kind == scope.kind,
-                rollup.c.application == scope.application,
-                rollup.c.name == scope.name,
-                rollup.c.hour >= since,
-                rollup.c.hour < until,
-            )
-            .order_by(rollup.c.hour)
-        )
+        return await self._database.read(lambda c: rollups_of(c, scope, since, until))
+
+    async def window(
+        self, scope: Scope, since: datetime, until: datetime, dividing: Sequence[datetime] = ()
+    ) -> Counted:
+        """What happened in [since, until) up to now, hours divided at the instants `dividing` if they can be."""
+        await self.count_all()
+        return await self._database.read(lambda c: window_of(c, scope, since, until, dividing))
+
+    async def ranking(
+        self, rank: Rank, filters: Mapping[str, Any], since: datetime, until: datetime, most: int
+    ) -> list[tuple[Job, Rollup]] | None:
+        """The first `most` of the jobs whose columns equal `filters`, the worst first, each with its sums.
+
+        By the hours that begin in the window; None if there are more than `OUTLINES_MAX` of them.
+        """
+        await self.count_all()
+        return await self._database.read(lambda c: ranking_of(c, rank, filters, since, until, most))
+
+    async def triggers_of(self, trigger_ids: Collection[str]) -> dict[str, Trigger]:
+        """Those of the triggers that are still kept, without their attempts, by id."""
+        query = sa.select(job_trigger).where(_t.trigger_id.in_(sorted(trigger_ids)))
         rows = await self._database.read(lambda c: c.execute(query).all())
-        return [(row.hour, Rollup.load(row.content)) for row in rows]
+        return {row.trigger_id: trigger_of(row) for row in rows}
 
     async def pulse(self, application: str, job_name: str) -> Mapping[str, Any] | None:
         """Streak, last success and last failure of a job (columns of `job_pulse`), if it ever ended."""

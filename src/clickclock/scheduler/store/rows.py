@@ -19,12 +19,19 @@ from clickclock.scheduler.group import Group, StoredGroup
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job, StoredJob
 from clickclock.scheduler.schedule import Schedule, StoredSchedule
-from clickclock.scheduler.store.schema import MILLISECOND
+from clickclock.scheduler.statistics import Ending
+from clickclock.scheduler.store.schema import MILLISECOND, job_trigger
 from clickclock.scheduler.trigger import Attempt, Kind, SkipReason, State, StopReason, Trigger, UpstreamTrigger
 
 DEFINITIONS_CACHED = 2048
 """Definitions kept in their parsed form: those that fire often; 100,000 idle ones stay in the store."""
 
+_t = job_trigger.c
+ENDING_COLUMNS = (
+    _t.trigger_id, _t.application, _t.job_name, _t.group_name, _t.state, _t.skipped_count, _t.started_at,
+    _t.finished_at, _t.attempt, _t.preemption_count, _t.lag_ms, _t.cpu_seconds, _t.max_memory_bytes, _t.is_flip,
+)  # fmt: skip
+"""What `ending_of` reads."""
 _COLUMNS = {"schedule_id", "schedule_name", "version", "created_at", "updated_at"}
 """Fields that have columns of their own. Without them the definitions of many schedules are one, parsed once."""
 
@@ -175,4 +182,25 @@ def trigger_of(row: Any, attempts: list[Attempt] | None = None) -> Trigger:
     # In the order of the fields: that is the order in which they are written.
     return Trigger.trusted(
         **{name: derived[name] if name in derived else columns[name] for name in Trigger.model_fields}
+    )
+
+
+def ending_of(row: Any, *, is_flip: bool | None = None) -> Ending:
+    """What statistics count of a concluded trigger; `is_flip` where its row does not say it yet."""
+    ran = row.started_at is not None
+    return Ending(
+        row.application,
+        row.job_name,
+        State(row.state),
+        row.finished_at,
+        group_name=row.group_name,
+        count=row.skipped_count or 1,
+        attempts=row.attempt,
+        preemption_count=row.preemption_count,
+        duration_ms=(row.finished_at - row.started_at) / MILLISECOND if ran else None,
+        lag_ms=row.lag_ms,
+        cpu_seconds=row.cpu_seconds,
+        max_memory_bytes=row.max_memory_bytes,
+        trigger_id=row.trigger_id,
+        is_flip=bool(row.is_flip) if is_flip is None else is_flip,
     )

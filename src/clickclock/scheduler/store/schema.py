@@ -196,6 +196,7 @@ job_trigger = sa.Table(
     _waits,
     _unfollowed,
     _preemptible,
+    sa.Column("is_flip", sa.Boolean),
 )
 
 
@@ -216,6 +217,7 @@ UNFINISHED_ROWS = _states(_state, UNFINISHED)
 UNHAPPY_ROWS = _states(_state, FINISHED - {State.SUCCEEDED})
 UNCOUNTED_ROWS = sa.and_(_finished_at.is_not(None), _counted.is_(None))
 """Concluded triggers that are in no rollup yet."""
+COUNTED_ROWS = _counted.is_not(None)
 
 
 def unfinished_rows(of: sa.ColumnCollection[str, sa.Column[Any]]) -> sa.ColumnElement[bool]:
@@ -260,6 +262,7 @@ _partial(
     where=UNHAPPY_ROWS,
 )
 _partial("ix_job_trigger_uncounted", "finished_at", "trigger_id", where=UNCOUNTED_ROWS)
+_partial("ix_job_trigger_counted", "finished_at", "application", "job_name", where=COUNTED_ROWS)
 _partial("ix_job_trigger_backfill", "backfill_id", "state", where=_backfill_id.is_not(None))
 # A job runs once after its upstreams in one run; what was skipped may run later, if an upstream succeeds by hand.
 _RUN = ("application", "job_name", "run_id")

@@ -1,0 +1,152 @@
+"""Statistics of any window: rollups of its whole hours, and the triggers themselves of the hours that it divides.
+
+Never writes. Invariants: an hour is divided only if every trigger that its rollup counts is still there, so that
+nothing is left out in silence; else it is counted whole, where it begins, and told. What is read is bounded.
+
+>>> window_of(connection, Scope.of(), since, until, dividing([since])).undivided   # doctest: +SKIP
+[]
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from clickclock.scheduler.ranking import Job, Outline, Rank, best
+from clickclock.scheduler.statistics import Rollup, Scope, total
+from clickclock.scheduler.store.rows import ENDING_COLUMNS, ending_of
+from clickclock.scheduler.store.schema import COUNTED_ROWS, job, job_trigger, rollup
+from clickclock.scheduler.window import HOUR, hour_of
+
+TRIGGERS_MAX = 20_000
+"""Triggers that one answer reads to divide hours: some 100 ms."""
+OUTLINES_MAX = 100_000
+"""Rollups that one ranking reads: a second, beside the loop."""
+_JOB = "job"
+_r = rollup.c
+_t = job_trigger.c
+
+
+class Counted(NamedTuple):
+    """What happened in a window: rollups with when each begins, oldest first, and the hours that were not divided."""
+
+    rollups: list[tuple[datetime, Rollup]]
+    undivided: list[datetime]
+
+
+def rollups_of(
+    connection: sa.Connection, scope: Scope, since: datetime, until: datetime
+) -> list[tuple[datetime, Rollup]]:
+    """A scope's rollups of all hours that begin in [since, until), oldest first."""
+    query = (
+        sa.select(_r.hour, _r.content)
+        .where(
+            _r.kind == scope.kind, _r.application == scope.application, _r.name == scope.name,
+            _r.hour >= since, _r.hour < until,
+        )
+        .order_by(_r.hour)
+    )  # fmt: skip
+    return [(row.hour, Rollup.load(row.content)) for row in connection.execute(query)]
+
+
+def window_of(
+    connection: sa.Connection, scope: Scope, since: datetime, until: datetime, dividing: Sequence[datetime]
+) -> Counted:
+    """What happened in [since, until), hours divided at the instants `dividing`, the foremost of which matter most."""
+    whole = rollups_of(connection, scope, hour_of(since), until)
+    counts = {hour: sum(each.states.values()) for hour, each in whole}
+    cuts: dict[datetime, set[datetime]] = {}
+    for instant in dividing:
+        if (hour := hour_of(instant)) in counts:
+            cuts.setdefault(hour, set()).add(instant)
+    divided: dict[datetime, list[tuple[datetime, Rollup]]] = {}
+    left = TRIGGERS_MAX
+    for hour, instants in cuts.items():
+        if counts[hour] <= left:
+            left -= counts[hour]
+            pieces = _pieces(connection, scope, [hour, *sorted(instants), hour + HOUR], counts[hour], (since, until))
+            if pieces is not None:
+                divided[hour] = pieces
+    rollups = [piece for hour, each in whole for piece in divided.get(hour, [(hour, each)])]
+    return Counted(rollups, sorted(cuts.keys() - divided.keys()))
+
+
+def _pieces(
+    connection: sa.Connection, scope: Scope, bounds: list[datetime], expected: int, window: tuple[datetime, datetime]
+) -> list[tuple[datetime, Rollup]] | None:
+    """The parts of one hour that are in the window, from its triggers; None if some of them are gone."""
+    # Others may be counted between the two questions (on PostgreSQL): never fewer than `expected`.
+    rows = connection.execute(_ended_in(scope.kind), {**scope._asdict(), "since": bounds[0], "until": bounds[-1]}).all()
+    if sum(row.skipped_count or 1 for row in rows) < expected:
+        return None
+    pieces = []
+    for start, end in pairwise(bounds):
+        if window[0] <= start < window[1]:
+            piece = Rollup()
+            for row in rows:
+                if start <= row.finished_at < end:
+                    piece.add(ending_of(row))
+            if piece.states:
+                pieces.append((start, piece))
+    return pieces
+
+
+@lru_cache
+def _ended_in(kind: str) -> sa.Select[Any]:
+    """The counted triggers of a scope of a kind that ended in a time."""
+    # By when they ended: SQLite would take a job's own index, and read all that it ever did.
+    of_application = _t.application.concat("") == sa.bindparam("application")
+    owners = {
+        _JOB: (of_application, _t.job_name.concat("") == sa.bindparam("name")),
+        "application": (of_application,),
+        "group": (_t.group_name == sa.bindparam("name"),),
+        "all": (),
+    }
+    ended = (_t.finished_at >= sa.bindparam("since"), _t.finished_at < sa.bindparam("until"))
+    return sa.select(*ENDING_COLUMNS).where(COUNTED_ROWS, *ended, *owners[kind]).limit(2 * TRIGGERS_MAX)
+
+
+def outlines_of(
+    connection: sa.Connection, filters: Mapping[str, Any], since: datetime, until: datetime
+) -> dict[Job, Outline] | None:
+    """An outline of each job there is (columns equal to `filters`), of hours that begin in the window.
+
+    None if that would be more than `OUTLINES_MAX` rollups.
+    """
+    query = (
+        sa.select(_r.application, _r.name, _r.content)
+        .select_from(
+            job.join(
+                rollup,
+                sa.and_(_r.kind == _JOB, _r.application == job.c.application, _r.name == job.c.job_name),
+            )
+        )
+        .where(
+            _r.hour >= since, _r.hour < until, *(job.c[column] == value for column, value in filters.items())
+        )
+        .limit(OUTLINES_MAX + 1)
+    )  # fmt: skip
+    outlines: dict[Job, Outline] = {}
+    for number, (application, name, content) in enumerate(connection.execute(query)):
+        if number == OUTLINES_MAX:
+            return None
+        outline = Outline.load(content)
+        if (known := outlines.setdefault((application, name), outline)) is not outline:
+            known.merge(outline)
+    return outlines
+
+
+def ranking_of(
+    connection: sa.Connection, rank: Rank, filters: Mapping[str, Any], since: datetime, until: datetime, most: int
+) -> list[tuple[Job, Rollup]] | None:
+    """The first `most` jobs of a ranking, the worst first, each with its sums; None if there are too many rollups."""
+    outlines = outlines_of(connection, filters, since, until)
+    if outlines is None:
+        return None
+    return [
+        (key, total(each for _, each in rollups_of(connection, Scope.of(*key), since, until)))
+        for key in best(rank, outlines, most)
+    ]
