@@ -8,9 +8,11 @@ Invariant: with CLICKCLOCK_TEST_NO_SKIPS=1, as in `.ci/run`, whatever would be s
 ... def test_a_full_disk_is_reported() -> None: ...
 """
 
+import functools
 import itertools
 import os
 import shutil
+import subprocess
 import warnings
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
@@ -24,12 +26,15 @@ PARTS = {
     "curl": (("curl",), "curl: apt-get install curl"),
     "helm": (("helm",), "Helm: .ci/helm FOLDER brings it; put FOLDER into the PATH"),
     "java": (("java",), "Java for Spark: apt-get install openjdk-17-jre-headless"),
+    "namespaces": (("ip",), "network and mount namespaces, as root: apt-get install iproute2, and run privileged"),
     "openssl": (("openssl",), "openssl: apt-get install openssl"),
     "podman": (("podman",), "a container engine: apt-get install podman runc catatonit"),
     "runc": (("runc",), "what starts containers: apt-get install runc"),
     "systemd-analyze": (("systemd-analyze",), "what reads units: apt-get install systemd"),
 }
 """By name of a part: the commands of which one must be there, and what is missing without them."""
+TRIALS = {"namespaces": ("unshare", "--net", "--mount", "ip", "link", "set", "lo", "up")}
+"""What a part has to be able to do, where being there is not enough."""
 
 NO_SKIPS = os.environ.get("CLICKCLOCK_TEST_NO_SKIPS") == "1"
 
@@ -39,8 +44,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs"):
         for part in mark.args:
             commands, description = PARTS[part]
-            if not any(map(shutil.which, commands)):
+            if not any(map(shutil.which, commands)) or not _works(TRIALS.get(part)):
                 pytest.skip(f"needs {description}")
+
+
+@functools.cache
+def _works(trial: tuple[str, ...] | None) -> bool:
+    return trial is None or subprocess.run(trial, capture_output=True, check=False).returncode == 0
 
 
 @pytest.hookimpl(wrapper=True)

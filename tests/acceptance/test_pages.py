@@ -19,6 +19,12 @@ PAGES = {
     "keep-jobs-in-git.md": ("5 unchanged.", "schedule shop/hourly-report/weekdays deleted", "3 unchanged."),
     "move-from-airflow.md": ("job shop/export created", "python export.py --at 2", "02:30:00"),
     "move-from-cron.md": ("job reports/cat created", "report --all", "timeZone: Europe/Berlin", "@reboot is left out"),
+    "when-something-is-wrong.md": (
+        "The scanner finds nothing wrong",
+        "it failed",
+        "clickclock_findings{",
+        "database_url",
+    ),
 }
 """Pages of which every command is run, with what they have to say."""
 

@@ -213,7 +213,29 @@ async def test_the_installation_tells_who_serves_and_that_all_is_well(
 async def test_a_schedule_that_should_have_fired_shows(http: httpx.AsyncClient, clock: ManualClock, job: None) -> None:
     await http.post("schedules", json=SCHEDULE)
     clock.advance(timedelta(days=1).total_seconds())
-    assert (await http.get("cluster")).json()["cluster"]["invariants"]["overdueSchedules"] == 1
+    cluster = (await http.get("cluster")).json()["cluster"]
+    assert cluster["invariants"]["overdueSchedules"] == 1
+    (found,) = [each for each in cluster["findings"] if each["code"] == "overdueSchedules"]
+    assert (found["severity"], found["count"], len(found["ids"])) == ("fail", 1, 1)
+    assert found["message"] in cluster["problems"]
+    assert "planner" in found["remedy"]
+
+
+async def test_metrics_tell_of_every_finding_once_the_scanner_has_looked(
+    http: httpx.AsyncClient, engine: Engine, clock: ManualClock, job: None
+) -> None:
+    await http.post("schedules", json=SCHEDULE)
+    clock.advance(timedelta(days=1).total_seconds())
+    before = await http.get("http://127.0.0.1/metrics")
+    assert "clickclock_findings{" not in before.text
+    assert 'clickclock_loop_overdue_seconds{loop="planner"}' in before.text
+    await engine.scanner.step()
+    response = await http.get("http://127.0.0.1/metrics")
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert 'clickclock_findings{code="overdueSchedules",severity="fail"} 1\n' in response.text
+    assert 'clickclock_findings{code="stuckAttempts",severity="fail"} 0\n' in response.text
+    assert f"clickclock_scan_timestamp_seconds {clock.now().timestamp():.3f}\n" in response.text
+    assert (await http.post("http://127.0.0.1/metrics")).status_code == 405
 
 
 async def test_a_preview_says_what_daylight_saving_does(http: httpx.AsyncClient) -> None:

@@ -29,6 +29,7 @@ from clickclock.scheduler.schedule import Schedule, upcoming
 from clickclock.scheduler.store import NewSchedule, Store
 from clickclock.scheduler.store.schema import job_trigger, schedule
 from clickclock.scheduler.trigger import UNFINISHED
+from tests.chaos.cable import Cable, permitted
 from tests.chaos.checker import Verdict, judge, marks_of
 from tests.chaos.clocks import wrong_clock
 from tests.chaos.replica import GIVEN_UP_AFTER_S
@@ -51,7 +52,7 @@ class Member:
     """One replica: its process, its folder, its cable, its clock."""
 
     number: int
-    wire: Wire
+    wire: Wire | Cable
     process: subprocess.Popen[str] | None = None
     address: str | None = None
     frozen: bool = False
@@ -92,11 +93,9 @@ class Chaos:
         callers: asyncio.Task[None] | None = None
         try:
             for number in range(self.replicas):
-                member = Member(
-                    number, Wire(Path(self.server.get_uri("postgres").partition("host=")[2]) / ".s.PGSQL.5432")
-                )
-                await member.wire.open()
+                member = Member(number, self._lay(number))
                 self.members.append(member)
+                await member.wire.open()
             await asyncio.gather(*map(self._start, self.members))
             callers = asyncio.create_task(self._call())
             await self._storm()
@@ -117,6 +116,11 @@ class Chaos:
             await self._clear()
             engine.dispose()
             self.server.cleanup()
+
+    def _lay(self, number: int) -> Wire | Cable:
+        """The first replica has a network of its own, where that is permitted."""
+        target = Path(self.server.get_uri("postgres").partition("host=")[2]) / ".s.PGSQL.5432"
+        return Cable(target) if number == 0 and permitted() else Wire(target)
 
     async def _prepare(self) -> datetime:
         store = await Store.open(self.server.get_uri("postgres"))
@@ -173,8 +177,8 @@ class Chaos:
         member.process.send_signal(signal.SIGCONT)
 
     async def _cut(self, member: Member) -> None:
-        """The network between the replica and its database swallows everything."""
-        self._note("network cut", member)
+        """The network between the replica and its database swallows everything, or its link is down."""
+        self._note("network cut" if isinstance(member.wire, Wire) else "cable pulled", member)
         member.wire.cut()
         await asyncio.sleep(self.dice.choice((0.5, 2.0, GIVEN_UP_AFTER_S + 3)))
         member.wire.mend()
@@ -197,11 +201,12 @@ class Chaos:
         folder.mkdir(exist_ok=True)
         clock = wrong_clock(self.folder, CLOCKS_AHEAD_S[member.number % len(CLOCKS_AHEAD_S)])
         config = {
-            "data_dir": str(folder), "port": 0, "clicks": False, "log_level": "error",
-            "database_url": f"postgresql://postgres@127.0.0.1:{member.wire.port}/postgres",
+            "data_dir": str(folder), "host": member.wire.host, "port": 0, "clicks": False, "log_level": "error",
+            "database_url": f"postgresql://postgres@{member.wire.database}/postgres",
+            "insecure_no_authentication": True,
         }  # fmt: skip
         environment = {**os.environ, **clock, "PYTHONPATH": os.pathsep.join(["src", *filter(None, sys.path)])}
-        member.process = await asyncio.to_thread(_launch, config, environment, folder / "log")
+        member.process = await asyncio.to_thread(launch, config, environment, folder / "log", member.wire.within)
         assert member.process.stdout is not None
         async with asyncio.timeout(READY_S):
             line = await asyncio.to_thread(member.process.stdout.readline)
@@ -278,10 +283,13 @@ class Chaos:
                 os.kill(int(file.read_text(encoding="ascii")), signal.SIGKILL)
 
 
-def _launch(config: dict[str, Any], environment: dict[str, str], log: Path) -> subprocess.Popen[str]:
+def launch(
+    config: dict[str, Any], environment: dict[str, str], log: Path, within: tuple[str, ...] = ()
+) -> subprocess.Popen[str]:
+    """A replica as a process of its own; `within` is what its command line begins with."""
     with log.open("a") as errors:
         return subprocess.Popen(
-            [sys.executable, "-m", "tests.chaos.replica", json.dumps(config)],
+            [*within, sys.executable, "-m", "tests.chaos.replica", json.dumps(config)],
             cwd=ROOT,
             env=environment,
             stdout=subprocess.PIPE,

@@ -16,8 +16,12 @@ NOTICED_S = 3.0
 class Wire:
     """One replica's way to the server's Unix socket, by a TCP port of its own."""
 
-    def __init__(self, target: Path) -> None:
+    within: tuple[str, ...] = ()
+    """What a replica's command line begins with."""
+
+    def __init__(self, target: Path, host: str = "127.0.0.1") -> None:
         self._target = target
+        self.host = host
         self._server: asyncio.Server | None = None
         self._flows: set[asyncio.Task[None]] = set()
         self._generation = 0
@@ -25,9 +29,14 @@ class Wire:
         self._is_cut = False
         self.port = 0
 
+    @property
+    def database(self) -> str:
+        """Where the server is, for the replica."""
+        return f"{self.host}:{self.port}"
+
     async def open(self) -> None:
         """Listen."""
-        self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._carry, self.host, 0)
         self.port = self._server.sockets[0].getsockname()[1]
 
     def cut(self) -> None:

@@ -279,7 +279,18 @@ QUERIES: dict[str, tuple[Callable[[Store], Awaitable[object]], tuple[str, ...]]]
         lambda store: queue(store, idempotency_key="k"),
         ("uq_job_trigger_idempotency_key (application=? AND job_name=? AND idempotency_key=?)",),
     ),
-    "census": (lambda store: store.replicas.census(at(120), at(60)), ("ix_job_trigger_",)),
+    "census": (lambda store: store.replicas.census(), ("ix_job_trigger_",)),
+    "survey": (
+        lambda store: store.surveys.take(at(120), overdue_before=at(60), queued_before=at(60), failures=5),
+        (
+            "ix_schedule_next_due (next_due<?)",
+            "ix_schedule_next_due (next_due=?)",
+            "job_trigger USING INDEX ix_job_trigger_live",
+            "job_trigger USING INDEX ix_job_trigger_ready (ready_at<?)",
+            "ix_notification_state (state=?)",
+            "alarm USING INDEX uq_alarm_open",
+        ),
+    ),
 }
 
 

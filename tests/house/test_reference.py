@@ -3,12 +3,15 @@
 import json
 import re
 
+from clickclock.app.doctor.check import CHECKS
 from clickclock.attribution.click import Flag
 from clickclock.attribution.counters import FAMILIES
 from clickclock.attribution.query import Reason
 from clickclock.foundation.config import Config
+from clickclock.scheduler.api.metrics import FAMILIES as GAUGES
 from clickclock.scheduler.declaration_schema import declaration_schema
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
+from clickclock.scheduler.finding import RULES, FindingCode
 from clickclock.scheduler.trigger import TRANSITIONS
 from tests.house.tree import ROOT
 
@@ -45,6 +48,14 @@ def test_every_flag_and_every_fault_of_a_click_is_in_the_reference() -> None:
 
 def test_every_metric_is_in_the_reference() -> None:
     assert _codes("collector.md", "Metrics") == {family.name for family in FAMILIES} | {"clickclock_start_time_seconds"}
+
+
+def test_every_finding_metric_and_check_is_in_the_reference() -> None:
+    assert _codes("findings.md", "Findings") == set(RULES) == set(FindingCode)
+    assert _codes("findings.md", "Metrics") == {name for name, _ in GAUGES}
+    assert _codes("findings.md", "Checks") == set(CHECKS)
+    page = (ROOT / "docs/reference/findings.md").read_text(encoding="utf-8")
+    assert [rule.remedy for rule in RULES.values() if rule.remedy not in page] == []
 
 
 def test_the_state_diagram_is_printed_from_the_table() -> None:

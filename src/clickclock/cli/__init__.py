@@ -39,6 +39,7 @@ COMMANDS = {
     "replay": "clickclock.cli.replay:replay",
     "compact": "clickclock.cli.compact:compact",
     "journal": "clickclock.cli.journal:journal",
+    "doctor": "clickclock.cli.doctor:doctor",
     "demo": "clickclock.cli.demo:demo",
     "cluster": "clickclock.cli.cluster:cluster",
     "mapping": "clickclock.cli.mapping:mapping",

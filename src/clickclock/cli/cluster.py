@@ -45,6 +45,14 @@ if TYPE_CHECKING:
         record("cluster.totals", title="Totals"),
         record("cluster.invariants", title="What should be 0"),
         record("cluster.alarms", title="Alarms"),
+        table(
+            "cluster.findings",
+            ("finding", "code"),
+            ("how bad", "severity"),
+            ("what is wrong", "message"),
+            title="What is wrong",
+            empty="Nothing.",
+        ),
     )
 )
 def cluster(client: "Client") -> "Payload":

@@ -31,6 +31,7 @@ from clickclock.scheduler.planner import Planner
 from clickclock.scheduler.preempter import PREEMPTIONS_MAX, Preempter
 from clickclock.scheduler.pruner import Pruner
 from clickclock.scheduler.rescuer import Rescuer
+from clickclock.scheduler.scanner import Scanner
 from clickclock.scheduler.store import Heartbeat, Hint, Store
 from clickclock.scheduler.targets import Target
 from clickclock.scheduler.vault import Vault
@@ -117,6 +118,14 @@ class Engine:
         self.alarmer = Alarmer(store, clock)
         self.notifier = Notifier(store, clock, targets or {}, lease_id=self.replica_id, fraction=fraction)
         self.announcer = Announcer(store, clock, joined=self.wake_announcer)
+        self.scanner = Scanner(
+            store,
+            clock,
+            node=node,
+            replica_id=self.replica_id,
+            default_cluster=self.default_cluster,
+            capacities=self.capacities,
+        )
         self._make_loops(idle_s)
 
     def _make_loops(self, idle_s: float) -> None:
@@ -135,6 +144,7 @@ class Engine:
         self._announcer_loop = Loop("announcer", self.announcer.step)
         self._alarmer_loop = Loop("alarmer", self.alarmer.step)
         self._notifier_loop = Loop("notifier", self.notifier.step)
+        self._scanner_loop = Loop("scanner", self.scanner.step)
 
     @property
     def _loops(self) -> list[Loop]:
@@ -152,6 +162,7 @@ class Engine:
             self._announcer_loop,
             self._alarmer_loop,
             self._notifier_loop,
+            self._scanner_loop,
         ]
 
     def change_schedules(self) -> None:

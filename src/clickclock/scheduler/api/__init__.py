@@ -74,7 +74,7 @@ def create_app(
     app = Starlette(
         routes=[
             *(Route(path, Resource(engine, operations, body_bytes_max)) for path, operations in TABLE.items()),
-            *documentation_routes(TABLE, engine.version),
+            *documentation_routes(TABLE, engine),
         ],
         middleware=[Middleware(Gate, allowed_hosts=allowed_hosts)],
     )

@@ -3,25 +3,21 @@
 Parse, call, render.
 """
 
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
 from starlette.responses import Response
 
 from clickclock.foundation.errors import StoreUnreachable
-from clickclock.foundation.record import Instant, Record, rfc3339
+from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query
 from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.finding import Finding, FindingCode
 from clickclock.scheduler.notification import Delivery
-from clickclock.scheduler.store import Census, Heartbeat
+from clickclock.scheduler.store import Heartbeat
 
-SKEW_MS_MAX = 1000.0
-"""A machine whose clock is off by more than this is worth a sentence: the database's clock counts all the same."""
-OVERDUE_AFTER = timedelta(seconds=60)
-"""A schedule that is later than this should have fired."""
 UNNAMED = ""
 """The cluster of triggers whose jobs name none, in the store."""
 
@@ -110,6 +106,7 @@ class ClusterInformation(Record):
     totals: Totals = Field(description="What there is.")
     invariants: Invariants = Field(description="What should be 0.")
     alarms: AlarmState = Field(description="What people should look at.")
+    findings: list[Finding] = Field(description="What is wrong now, by a code, and what to do about it.")
     problems: list[str] = Field(
         description="What is wrong now, a sentence each; empty when all is well.",
         examples=[["The clock of web-2 is 5.0 s behind the database's, which counts."]],
@@ -120,9 +117,12 @@ async def read(call: Call[Query]) -> Response:
     """GET: as it is now."""
     engine, store, now = call.engine, call.engine.store, call.engine.clock.now()
     beats = await store.replicas.living(now)
-    census = await store.replicas.census(now, now - OVERDUE_AFTER)
+    census = await store.replicas.census()
+    told = await engine.capacities()
+    findings = await engine.scanner.look(told)
+    counts = {each.code: each.count for each in findings}
     latency_s = await store.ping_s()
-    clusters = await _clusters(engine, beats)
+    clusters = await _clusters(engine, beats, told)
     information = ClusterInformation(
         replicas=[
             ReplicaState(
@@ -144,9 +144,13 @@ async def read(call: Call[Query]) -> Response:
             clock_skew_ms=round(engine.clock_skew_ms, 3),
         ),
         totals=Totals(jobs=census.jobs, schedules=census.schedules, queued=census.queued, running=census.running),
-        invariants=Invariants(overdue_schedules=census.overdue_schedules, stuck_attempts=census.stuck_attempts),
+        invariants=Invariants(
+            overdue_schedules=counts.get(FindingCode.OVERDUE_SCHEDULES, 0),
+            stuck_attempts=counts.get(FindingCode.STUCK_ATTEMPTS, 0),
+        ),
         alarms=await _alarms(engine),
-        problems=_problems(beats, await store.replicas.silent(now), clusters, census),
+        findings=findings,
+        problems=[each.message for each in findings],
     )
     return success(cluster=information)
 
@@ -161,9 +165,9 @@ async def _alarms(engine: Engine) -> AlarmState:
     )
 
 
-async def _clusters(engine: Engine, beats: list[Heartbeat]) -> list[ClusterState]:
+async def _clusters(engine: Engine, beats: list[Heartbeat], told: Sequence[Mapping[str, Any]]) -> list[ClusterState]:
     """Each cluster once: what the replicas that have it say, added up."""
-    said: dict[str, list[Mapping[str, Any]]] = {each["cluster"]: [each] for each in await engine.capacities()}
+    said: dict[str, list[Mapping[str, Any]]] = {each["cluster"]: [each] for each in told}
     for beat in beats:
         if beat.replica_id != engine.replica_id:
             for each in beat.clusters:
@@ -193,37 +197,6 @@ async def _clusters(engine: Engine, beats: list[Heartbeat]) -> list[ClusterState
     return clusters
 
 
-def _problems(
-    beats: list[Heartbeat], silent: list[tuple[Heartbeat, int]], clusters: list[ClusterState], census: Census
-) -> list[str]:
-    """What is wrong, a sentence each, that which needs somebody first."""
-    found = [
-        f"The replica {beat.node} has not been heard since {rfc3339(beat.heartbeat_at)} and holds {held} attempts; "
-        "they are given up, or adopted when it comes back."
-        for beat, held in silent
-    ]
-    for beat in beats:
-        found += [
-            f"The {loop['name']} loop of {beat.node} is stalled: {loop['error'] or 'it hangs'}."
-            for loop in beat.loops
-            if loop["stalled"]
-        ]
-        skew_ms = beat.clock_skew_ms or 0.0
-        if abs(skew_ms) > SKEW_MS_MAX:
-            off = f"{abs(skew_ms) / 1000:.1f} s {'behind' if skew_ms > 0 else 'ahead of'}"
-            found.append(f"The clock of {beat.node} is {off} the database's, which counts.")
-    found += [
-        f"The cluster {each.cluster} has trouble: {each.message or 'it does not answer.'}"
-        for each in clusters
-        if each.message is not None or not each.reachable
-    ]
-    if census.overdue_schedules:
-        found.append(f"{census.overdue_schedules} schedules have been due for more than {OVERDUE_AFTER.seconds} s.")
-    if census.stuck_attempts and not silent:
-        found.append(f"{census.stuck_attempts} attempts are held by no living replica.")
-    return found
-
-
 OPERATIONS = (
     Operation(
         "GET",
@@ -231,7 +204,8 @@ OPERATIONS = (
         read,
         Query,
         {200: {"cluster": ClusterInformation}},
-        description="Replicas, clusters, store, totals, the invariants, all of which should be 0, and what is wrong.",
+        description="Replicas, clusters, store, totals, the invariants, all of which should be 0, and what is wrong, "
+        "with what to do about it.",
         errors=(StoreUnreachable,),
     ),
 )

@@ -1,4 +1,4 @@
-"""`/openapi.json`, and `/docs`, which is made of it in the browser.
+"""What is beside the resources: `/openapi.json`, `/docs`, which is made of it in the browser, and `/metrics`.
 
 Never fetches anything from elsewhere: the page is two small files of ours, and works with no way to the internet.
 """
@@ -13,8 +13,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from clickclock.foundation.problem import MethodNotAllowed
+from clickclock.scheduler.api.metrics import MEDIA_TYPE, exposition
 from clickclock.scheduler.api.openapi import document
 from clickclock.scheduler.api.operation import Operation
+from clickclock.scheduler.engine import Engine
 
 _FOLDER = Path(__file__).parent
 _POLICY = {"content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'"}
@@ -25,14 +27,17 @@ _PAGES = {
 }
 
 
-def documentation_routes(table: Mapping[str, Sequence[Operation[Any]]], version: str) -> list[Route]:
+def documentation_routes(table: Mapping[str, Sequence[Operation[Any]]], engine: Engine) -> list[Route]:
     """The pages; the document is made when it is first asked for, since that takes longer than starting the rest."""
     made: list[bytes] = []
 
     async def openapi(_request: Request) -> Response:
         if not made:
-            made.append(json.dumps(document(table, version)).encode())
+            made.append(json.dumps(document(table, engine.version)).encode())
         return Response(made[0], media_type="application/json")
+
+    async def metrics(_request: Request) -> Response:
+        return Response(exposition(engine), media_type=MEDIA_TYPE)
 
     async def root(_request: Request) -> Response:
         return RedirectResponse("/docs")
@@ -47,6 +52,7 @@ def documentation_routes(table: Mapping[str, Sequence[Operation[Any]]], version:
     return [
         _get("/", root),
         _get("/openapi.json", openapi),
+        _get("/metrics", metrics),
         *(_get(path, page(*of)) for path, of in _PAGES.items()),
     ]
 

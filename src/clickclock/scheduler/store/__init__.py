@@ -32,6 +32,7 @@ from clickclock.scheduler.store.queue import Held, Queue
 from clickclock.scheduler.store.replicas import Census, Heartbeat, Replicas
 from clickclock.scheduler.store.rollups import COUNT_MAX, Statistics
 from clickclock.scheduler.store.schedules import NewSchedule, Schedules
+from clickclock.scheduler.store.survey import Queued, Survey, Surveys
 from clickclock.scheduler.store.triggers import Triggers
 
 __all__ = [
@@ -47,7 +48,9 @@ __all__ = [
     "NewSchedule",
     "Parcel",
     "Planned",
+    "Queued",
     "Store",
+    "Survey",
     "Tail",
     "Told",
 ]
@@ -73,6 +76,7 @@ class Store:
         self.chains = Chains(database)
         self.statistics = Statistics(database)
         self.replicas = Replicas(database)
+        self.surveys = Surveys(database)
         self.changes = Changes(database)
         self.alarms = Alarms(database)
         self.outbox = Outbox(database)

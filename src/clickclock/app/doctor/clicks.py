@@ -1,0 +1,86 @@
+"""What the collectors wrote and where it goes: their port, their journals, the lake.
+
+Never cuts, seals or deletes anything. Invariant: a journal can be looked at while it is written.
+"""
+
+from collections.abc import Iterator
+
+from clickclock.app.doctor.check import Check, fail, ok, warn
+from clickclock.app.doctor.holders import holder_of, listener_on
+from clickclock.app.lake import lake_of
+from clickclock.attribution import journal
+from clickclock.attribution.errors import JournalDamaged, LakeUnreachable
+from clickclock.attribution.lake import CLICKS
+from clickclock.foundation.config import Config
+
+WAITS_S_WARN = 15 * 60
+"""Compaction runs each minute: what has waited for longer will wait for ever."""
+_MIB = 2**20
+
+
+def clicks(config: Config, now_ms: int) -> Iterator[Check]:
+    """All of it; nothing where no clicks are taken."""
+    if not config.clicks:
+        return
+    yield from _port(config)
+    yield from _journals(config, now_ms)
+    yield _lake(config)
+
+
+def _port(config: Config) -> Iterator[Check]:
+    if config.click_port == 0:
+        return
+    collectors, listener = holder_of(config.data_dir / "collectors-lock"), listener_on(config.click_port)
+    if collectors is not None and listener is not None:
+        yield ok("clickPort", f"Clicks are taken on port {config.click_port}.")
+    elif listener is not None:
+        found = f"Nobody collects into {config.data_dir}, and port {config.click_port} is taken by {listener}."
+        yield fail("clickPort", found, "End that process, or give another --click-port.")
+    elif collectors is not None:
+        found = f"The collectors of {config.data_dir} run, and nobody listens on port {config.click_port}."
+        yield fail("clickPort", found, "See their log; if they were given another --click-port, give it here as well.")
+    else:
+        yield ok("clickPort", f"Port {config.click_port} is free, and no collector runs.")
+
+
+def _journals(config: Config, now_ms: int) -> Iterator[Check]:
+    damaged: list[str] = []
+    waiting, waiting_bytes, oldest_ms, segments, left = 0, 0, now_ms, 0, 0
+    for slot in journal.slots(config.journal_dir):
+        is_taken = journal.is_taken(slot)
+        for segment in journal.segments(slot):
+            segments += 1
+            try:
+                seen = journal.inspect(segment)
+            except FileNotFoundError:  # compacted just now
+                continue
+            except (JournalDamaged, OSError) as error:
+                damaged.append(f"{segment.path}: {error}")
+                continue
+            if seen.state == "damaged":
+                damaged.append(str(segment.path))
+            left += seen.state == "live" and not is_taken
+            if segment.state is journal.State.SEALED:
+                waiting, waiting_bytes = waiting + 1, waiting_bytes + seen.bytes
+                oldest_ms = min(oldest_ms, seen.last_ms or now_ms)
+    if damaged:
+        found = f"{len(damaged)} segments are damaged, the first is {damaged[0]}."
+        remedy = "See `clickclock journal verify`; what is whole in them can still be read. Look at the disk."
+        yield fail("journals", found, remedy)
+    waited_s = (now_ms - oldest_ms) / 1000
+    if waited_s > WAITS_S_WARN:
+        found = f"{waiting} sealed segments ({waiting_bytes / _MIB:.1f} MiB) wait for compaction, one {waited_s:.0f} s."
+        remedy = "See why with `clickclock triggers list attribution`, or run `clickclock compact` on this data folder."
+        yield warn("journals", found, remedy)
+    if not damaged and waited_s <= WAITS_S_WARN:
+        crash = f"; {left} were left by a crash, and are cut and sealed by whoever comes next" if left else ""
+        yield ok("journals", f"{segments} segments, {waiting} of them sealed{crash}.")
+
+
+def _lake(config: Config) -> Check:
+    try:
+        there = lake_of(config).table(CLICKS.name)
+    except LakeUnreachable as error:
+        remedy = "Mend `lake_url` and `lake_options`, or bring the object store back; clicks are kept in the journals."
+        return fail("lake", str(error), remedy)
+    return ok("lake", f"{config.lake} has nothing yet." if there is None else f"{config.lake} can be read.")

@@ -1,0 +1,80 @@
+"""Who holds a port or a lock of this machine, from what the kernel tells.
+
+Never takes either, not even for a moment: somebody may be just about to start. Invariant: of processes that this user
+may not look into only the number is told.
+
+>>> listener_on(1) is None
+True
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+_PROC = Path("/proc")
+_LISTENS = "0A"
+_COMMAND_MAX = 100
+
+
+def listener_on(port: int) -> str | None:
+    """Who listens on a port; None if nobody does."""
+    sockets = {
+        columns[9]
+        for table in ("tcp", "tcp6")
+        for columns in _rows(_PROC / "net" / table)
+        if columns[1].endswith(f":{port:04X}") and columns[3] == _LISTENS
+    }
+    if not sockets:
+        return None
+    wanted = {f"socket:[{each}]" for each in sockets}
+    return next((told(pid) for pid in _pids() if wanted & set(_open_files(pid))), "another user's process")
+
+
+def holder_of(lock: Path) -> int | None:
+    """The process that holds a file's lock exclusively; None if nobody does. 0: one of another container."""
+    try:
+        inode = str(lock.stat().st_ino)
+    except OSError:
+        return None
+    for columns in _rows(_PROC / "locks"):
+        # A line of who waits has `->` before the kind.
+        if columns[1] == "FLOCK" and columns[3] == "WRITE" and columns[5].rpartition(":")[2] == inode:
+            return int(columns[4])
+    return None
+
+
+def has_open(pid: int, file: Path) -> bool:
+    """Whether a process lives and has a file open."""
+    return str(file.absolute()) in _open_files(pid)
+
+
+def told(pid: int) -> str:
+    """A process as people know it."""
+    try:
+        words = (_PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        words = []
+    command = " ".join(words).strip()[:_COMMAND_MAX]
+    return f"process {pid} ({command})" if command else f"process {pid}"
+
+
+def _rows(table: Path) -> Iterator[list[str]]:
+    try:
+        lines = table.read_text(encoding="ascii").splitlines()
+    except OSError:  # no IPv6, or a hardened /proc
+        return
+    for line in lines:
+        columns = line.split()
+        if columns and columns[0].endswith(":"):
+            yield columns
+
+
+def _pids() -> Iterator[int]:
+    return (int(path.name) for path in _PROC.iterdir() if path.name.isdecimal())
+
+
+def _open_files(pid: int) -> Iterator[str]:
+    try:
+        for each in (_PROC / str(pid) / "fd").iterdir():
+            yield str(each.readlink())
+    except OSError:  # it has ended, or is somebody else's
+        return

@@ -1,0 +1,93 @@
+"""The service, asked over HTTP; and where it does not answer, who has its port or its data folder.
+
+Never looks into the store (`stores.py`). Invariant: what the service finds itself is told in its own words.
+
+>>> service("http://127.0.0.1:1", None).answers
+False
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from clickclock.app.doctor.check import Check, Result, fail, ok
+from clickclock.app.doctor.holders import has_open, holder_of, listener_on, told
+from clickclock.client import Client, Payload, Refused, Unreachable
+from clickclock.foundation.config import is_loopback
+
+TIMEOUT_S = 10.0
+"""It asks its clusters, and waits 2 s for each that does not answer."""
+STRANGER = "notTheScheduler"
+START = "Start it with `clickclock serve`; jobs that run go on, and are adopted."
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the service said; whether it could look at itself."""
+
+    answers: bool
+    checks: list[Check]
+
+
+def service(url: str, data_dir: Path | None) -> Asked:
+    """Ask. `data_dir` is where the service would be found on this machine, if it is one of this machine."""
+    try:
+        with Client(url, timeout_s=TIMEOUT_S, retries=0) as client:
+            cluster: Payload = client.cluster()["cluster"]
+    except Refused as refused:
+        if refused.code == STRANGER:
+            return Asked(False, [_absent(url, data_dir, refused)])
+        remedy = "See its log; what it says of the store is mended there, and it goes on by itself."
+        return Asked(False, [fail("service", f"It answers at {url}: {refused}", remedy)])
+    except (Unreachable, KeyError, TypeError) as error:
+        return Asked(False, [_absent(url, data_dir, error)])
+    versions = ", ".join(sorted({each["version"] for each in cluster["replicas"]}))
+    found = f"It answers at {url}: {len(cluster['replicas'])} replicas ({versions})."
+    return Asked(True, [ok("service", found), *findings_checks(cluster["findings"])])
+
+
+def _absent(url: str, data_dir: Path | None, error: Exception) -> Check:
+    parts = urlsplit(url)
+    listener = listener_on(parts.port or 80) if is_loopback(parts.hostname or "") else None
+    serves = None if data_dir is None else holder_of(data_dir / "lock")
+    if serves is not None:
+        found = f"It does not answer at {url}, and {told(serves)} serves {data_dir}."
+        remedy = "If it has another port, give --url; if it hangs, end it and start it again: its jobs go on."
+        return fail("service", found, remedy)
+    if listener is not None:
+        remedy = "End that process, or give the service another --port."
+        return fail("service", f"What answers at {url} is no clickclock, but {listener}.", remedy)
+    return fail("service", str(error) or f"What answers at {url} is no clickclock.", START)
+
+
+def findings_checks(findings: Iterable[Payload]) -> list[Check]:
+    """Each finding of the scanner as a check; one that is well, if there is none."""
+    return [
+        Check(
+            "findings",
+            Result(each["severity"]),
+            f"{each['message']} [{each['code']}{_of(each['ids'])}]",
+            each["remedy"],
+        )
+        for each in findings
+    ] or [ok("findings", "The scanner finds nothing wrong.")]
+
+
+def _of(ids: list[str]) -> str:
+    return f": {', '.join(ids)}" if ids else ""
+
+
+def supervisor(data_dir: Path) -> Check:
+    """Whether the supervisor lives, if a service has the folder."""
+    folder = data_dir / "supervisor"
+    try:
+        pid = int((folder / "lock").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        pid = 0
+    if pid and has_open(pid, folder / "lock"):
+        return ok("supervisor", f"It is {told(pid)}.")
+    if holder_of(data_dir / "lock") is None:
+        return ok("supervisor", "None runs: no service has the data folder, and no job of it runs.")
+    remedy = f"The service starts another within seconds; if it cannot, {folder / 'errors'} says why."
+    return fail("supervisor", "It does not run, and so no job of this machine starts.", remedy)

@@ -1,0 +1,73 @@
+"""`clickclock doctor`: look at everything, and say what is wrong and what to do.
+
+Never changes anything, and needs no service. Invariant: the exit code is 1 exactly when a check fails; what is only
+worth a look leaves it at 0.
+
+>>> doctor.name
+'doctor'
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from clickclock.cli.calling import print_json
+from clickclock.cli.settings import CONFIG, DATA_DIR, given, settings
+from clickclock.foundation.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from clickclock.app.doctor import Check
+    from clickclock.foundation.config import Config
+
+COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+OF_DOCTOR = (CONFIG, DATA_DIR, click.option("--database-url", help="sqlite:///FILE or postgresql://USER@HOST/NAME."))
+
+
+@click.command()
+@settings(OF_DOCTOR)
+@click.option("--service-only", is_flag=True, help="Ask the service, and look at nothing of this machine.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@click.pass_context
+def doctor(ctx: click.Context, /, config: Path | None, service_only: bool, as_json: bool, **options: Any) -> None:
+    """Look at everything, and say what is wrong and what to do."""
+    from clickclock.app import doctor as look  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (as above)
+
+    if service_only:
+        checks = look.of_service(ctx.obj)
+    else:
+        variables = environment()
+        try:
+            loaded = load(config, variables, given(options))
+        except ConfigurationError as error:
+            checks = [*look.of_configuration(error), *look.of_service(ctx.obj)]
+        else:
+            checks = look.doctor(loaded, _url(ctx, loaded), variables)
+    is_well = not any(each.result == look.Result.FAIL for each in checks)
+    if as_json:
+        rows = [{"check": c.check, "result": c.result, "found": c.found, "remedy": c.remedy} for c in checks]
+        print_json({"healthy": is_well, "checks": rows})
+    else:
+        _print(checks)
+    ctx.exit(0 if is_well else 1)
+
+
+def _url(ctx: click.Context, config: "Config") -> str:
+    """As given; if it was not, where a service of this configuration is."""
+    root = ctx.find_root()
+    if root.get_parameter_source("url") is not ParameterSource.DEFAULT or not config.port:
+        return str(ctx.obj)
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)  # noqa: S104 (where to ask, not to listen)
+    return f"http://{f'[{host}]' if ':' in host else host}:{config.port}"
+
+
+def _print(checks: Sequence["Check"]) -> None:
+    width = max(len(each.check) for each in checks)
+    for each in checks:
+        result = click.style(f"{each.result:4}", fg=COLOURS[each.result])
+        click.echo(f"{result}  {each.check:{width}}  {each.found}")
+        if each.remedy:
+            click.echo(f"{'':4}  {'':{width}}  → {each.remedy}")

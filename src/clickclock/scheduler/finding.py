@@ -1,0 +1,193 @@
+"""What the scanner may find wrong, each by a code: how bad it is, what is wrong in a sentence, and what to do.
+
+Never looks for anything (`scanner.py` does). Invariant: `RULES` has every code, so that a finding without a remedy
+cannot be made.
+
+>>> finding(FindingCode.STUCK_ATTEMPTS, ["a-1"], count=1).message
+'Attempts that no living replica holds: 1.'
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from enum import StrEnum
+from typing import NamedTuple
+
+from pydantic import Field
+
+from clickclock.foundation.record import Record
+
+OVERDUE_AFTER = timedelta(seconds=60)
+"""A schedule that is later than this should have fired."""
+QUEUED_TOO_LONG = timedelta(seconds=60)
+"""A trigger that waits longer than this for a replica that could run it waits for one that is not there."""
+STARTING_TOO_LONG_S = 300.0
+"""Pulling a large image takes minutes; what takes longer hangs."""
+SKEW_MS_MAX = 1000.0
+"""A machine whose clock is off by more than this is worth a sentence: the database's clock counts all the same."""
+JUMP_S_MAX = 2.0
+"""A wall clock that moves by more than this against the monotonic one was set, or the machine was suspended."""
+JUMP_TOLD_S = 3600.0
+SET_BACK_AFTER = timedelta(seconds=60)
+"""A last change that is further ahead than this was written before the clock was set back."""
+FAILURES_UNHEARD = 5
+"""A job that failed so often without a success, and whose owner is told by nobody, is worth a sentence."""
+IDS_MAX = 5
+
+
+class Severity(StrEnum):
+    """How bad it is."""
+
+    FAIL = "fail"
+    WARN = "warn"
+
+
+class FindingCode(StrEnum):
+    """What can be wrong."""
+
+    STORE_UNREACHABLE = "storeUnreachable"
+    STALLED_LOOP = "stalledLoop"
+    SILENT_REPLICA = "silentReplica"
+    STUCK_ATTEMPTS = "stuckAttempts"
+    OVERDUE_SCHEDULES = "overdueSchedules"
+    UNREACHABLE_CLUSTER = "unreachableCluster"
+    QUEUED_NOWHERE = "queuedNowhere"
+    SLOW_STARTS = "slowStarts"
+    CLOCK_SET_BACK = "clockSetBack"
+    CLOCK_JUMPED = "clockJumped"
+    SKEWED_CLOCK = "skewedClock"
+    DEAD_NOTIFICATIONS = "deadNotifications"
+    IDLE_SCHEDULES = "idleSchedules"
+    UNHEARD_FAILURES = "unheardFailures"
+
+
+class Finding(Record):
+    """Something that is wrong now."""
+
+    code: FindingCode = Field(description="What it is, for programs.", examples=["overdueSchedules"])
+    severity: Severity = Field(
+        description="`fail`: jobs do not run as they should; `warn`: somebody should look.", examples=["fail"]
+    )
+    count: int = Field(description="How many there are.", examples=[2])
+    ids: list[str] = Field(description="The first few of them.", examples=[["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"]])
+    message: str = Field(
+        description="What is wrong, a sentence.", examples=["Schedules that have been due for more than 60 s: 2."]
+    )
+    remedy: str = Field(
+        description="What to do, a sentence.", examples=["See whether the planner's loop is stalled or slow."]
+    )
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """By which it is known again: what is told one by one, by whom it is about."""
+        return self.code, (self.ids[0] if RULES[self.code].one_by_one and self.ids else "")
+
+
+class Rule(NamedTuple):
+    """What is said of one code; `wrong` is filled with `count` and with what the scanner says."""
+
+    severity: Severity
+    wrong: str
+    remedy: str
+    one_by_one: bool = False
+
+
+_FAIL, _WARN = Severity.FAIL, Severity.WARN
+RULES: Mapping[FindingCode, Rule] = {
+    FindingCode.STORE_UNREACHABLE: Rule(
+        _FAIL, "{said}", "Start the database and free its disk; everything goes on by itself when it answers."
+    ),
+    FindingCode.STALLED_LOOP: Rule(
+        _FAIL,
+        "The {loop} loop of {node} is stalled: {said}.",
+        "Mend what the error names; if the loop hangs, restart that replica: its jobs run on and are adopted.",
+        one_by_one=True,
+    ),
+    FindingCode.SILENT_REPLICA: Rule(
+        _FAIL,
+        "The replica {node} has not been heard since {heard} and holds {held} attempts; they are given up, or adopted "
+        "when it comes back.",
+        "Start it again on its own data folder, or mend its way to the database.",
+        one_by_one=True,
+    ),
+    FindingCode.STUCK_ATTEMPTS: Rule(
+        _FAIL,
+        "Attempts that no living replica holds: {count}.",
+        "Start the replica that ran them, or wait for another to give them up; until then they hold their slots.",
+    ),
+    FindingCode.OVERDUE_SCHEDULES: Rule(
+        _FAIL,
+        f"Schedules that have been due for more than {OVERDUE_AFTER.seconds} s: {{count}}.",
+        "Look at the planner's loop in `clickclock cluster` and at the service's log: the store is slow, or the "
+        "schedule cannot be computed.",
+    ),
+    FindingCode.UNREACHABLE_CLUSTER: Rule(
+        _FAIL,
+        "The cluster {cluster} has trouble: {said}",
+        "Start what it runs on, or mend its table in the configuration; its triggers wait.",
+        one_by_one=True,
+    ),
+    FindingCode.QUEUED_NOWHERE: Rule(
+        _FAIL,
+        "Triggers that wait for a cluster or a node that no living replica has: {count}.",
+        "Start a replica that has it, or change `cluster` or `node` of their jobs and cancel what waits.",
+    ),
+    FindingCode.SLOW_STARTS: Rule(
+        _WARN,
+        f"Attempts that have been starting for more than {STARTING_TOO_LONG_S:.0f} s: {{count}}.",
+        "See what their cluster says of them (`clickclock triggers show ID`), and cancel those that hang.",
+    ),
+    FindingCode.CLOCK_SET_BACK: Rule(
+        _FAIL,
+        "The clock is {behind_s:.0f} s behind the last change in the store.",
+        "Set the clock right; until it has passed that moment, what was due before it waits.",
+    ),
+    FindingCode.CLOCK_JUMPED: Rule(
+        _WARN,
+        "The clock of {node} moved by {jump_s:+.1f} s at once, within the last hour.",
+        "Let NTP or chrony slew it, and see that the machine is not suspended.",
+        one_by_one=True,
+    ),
+    FindingCode.SKEWED_CLOCK: Rule(
+        _WARN,
+        "The clock of {node} is {off} the database's, which counts.",
+        "Have NTP or chrony set that machine's clock.",
+        one_by_one=True,
+    ),
+    FindingCode.DEAD_NOTIFICATIONS: Rule(
+        _WARN,
+        "Notifications that were given up: {count}.",
+        "See why with `clickclock notifications list --state dead`, mend the target, then `notifications retry`.",
+    ),
+    FindingCode.IDLE_SCHEDULES: Rule(
+        _WARN,
+        "Schedules that never fired and never will: {count}.",
+        "See their next times with `clickclock schedule preview`; mend expression, dates or calendar, or delete them.",
+    ),
+    FindingCode.UNHEARD_FAILURES: Rule(
+        _WARN,
+        f"Jobs that failed {FAILURES_UNHEARD} times or more without a success, of which nobody is told: {{count}}.",
+        "Mend them, or give them `notifications.targets` (an application can have them for all its jobs).",
+    ),
+}
+
+
+def finding(code: FindingCode, ids: Sequence[str], count: int | None = None, **said: object) -> Finding:
+    """A finding about these; `said` fills the sentence."""
+    rule = RULES[code]
+    count = len(ids) if count is None else count
+    return Finding(
+        code=code,
+        severity=rule.severity,
+        count=count,
+        ids=list(ids[:IDS_MAX]),
+        message=rule.wrong.format(count=count, **said),
+        remedy=rule.remedy,
+    )
+
+
+def skewed(node: str, skew_ms: float) -> Finding | None:
+    """What there is to say of a machine whose clock is so far behind the one that counts."""
+    if abs(skew_ms) <= SKEW_MS_MAX:
+        return None
+    off = f"{abs(skew_ms) / 1000:.1f} s {'behind' if skew_ms > 0 else 'ahead of'}"
+    return finding(FindingCode.SKEWED_CLOCK, [node], node=node, off=off)

@@ -1,0 +1,179 @@
+"""What should not be → findings, each with what to do; told in the log when they appear and when they are gone.
+
+Never mends anything, and never decides what is worth telling (`finding.py`). Invariants: a look reads a few indexes and
+never history; it is true of the moment in which it was made, whoever asks for it.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from clickclock.foundation.clock import Clock
+from clickclock.foundation.errors import StoreUnreachable
+from clickclock.foundation.record import rfc3339
+from clickclock.scheduler.finding import (
+    FAILURES_UNHEARD,
+    JUMP_S_MAX,
+    JUMP_TOLD_S,
+    OVERDUE_AFTER,
+    QUEUED_TOO_LONG,
+    SET_BACK_AFTER,
+    STARTING_TOO_LONG_S,
+    Finding,
+    FindingCode,
+    Severity,
+    finding,
+    skewed,
+)
+from clickclock.scheduler.store import Heartbeat, Queued, Store, Survey
+
+SCAN_EVERY_S = 30.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What the last step found, when, and how long it took to look."""
+
+    findings: tuple[Finding, ...]
+    at: datetime
+    took_s: float
+
+
+class Scanner:
+    """One step looks once and tells what changed; `look` is for who asks now."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        node: str,
+        replica_id: str,
+        default_cluster: str,
+        capacities: Callable[[], Awaitable[Sequence[Mapping[str, Any]]]],
+    ) -> None:
+        """`capacities` says how this replica's own clusters do; of the others' their heartbeats say it."""
+        self._store = store
+        self._clock = clock
+        self._node = node
+        self._replica_id = replica_id
+        self._default_cluster = default_cluster
+        self._capacities = capacities
+        self._starting: dict[str, float] = {}
+        self._ahead_s: float | None = None
+        self._jumped: tuple[float, float] | None = None
+        self.last: Scan | None = None
+
+    async def step(self) -> float | None:
+        """Look, keep what was found, and log what is new and what is gone."""
+        began_s = self._clock.monotonic_s()
+        try:
+            findings = await self.look()
+        except StoreUnreachable as error:
+            self._keep([finding(FindingCode.STORE_UNREACHABLE, [], 1, said=error)], began_s)
+            raise
+        self._keep(findings, began_s)
+        return SCAN_EVERY_S
+
+    def _keep(self, findings: Sequence[Finding], began_s: float) -> None:
+        before = {} if self.last is None else {each.key: each for each in self.last.findings}
+        after = {each.key: each for each in findings}
+        for key in after.keys() - before.keys():
+            level = logging.ERROR if after[key].severity is Severity.FAIL else logging.WARNING
+            _log.log(level, "%s: %s %s", after[key].code, after[key].message, after[key].remedy)
+        # What cannot be looked for while the store is away is not gone for that.
+        if FindingCode.STORE_UNREACHABLE not in {each.code for each in findings}:
+            for key in before.keys() - after.keys():
+                _log.info("%s: no longer so: %s", before[key].code, before[key].message)
+        self.last = Scan(tuple(findings), self._clock.now(), self._clock.monotonic_s() - began_s)
+
+    async def look(self, clusters: Sequence[Mapping[str, Any]] | None = None) -> list[Finding]:
+        """What is wrong now, that which needs somebody first. Raises `StoreUnreachable`.
+
+        `clusters` is what this replica's own clusters say, if it was asked just now.
+        """
+        now = self._clock.now()
+        beats = await self._store.replicas.living(now)
+        silent = await self._store.replicas.silent(now)
+        clusters = await self._capacities() if clusters is None else clusters
+        survey = await self._store.surveys.take(
+            now,
+            overdue_before=now - OVERDUE_AFTER,
+            queued_before=now - QUEUED_TOO_LONG,
+            failures=FAILURES_UNHEARD,
+        )
+        found = [
+            *_of_replicas(beats, silent),
+            *_of_clusters(clusters, [beat for beat in beats if beat.replica_id != self._replica_id]),
+            *self._of_clock(now, survey),
+            *self._of_rows(survey, beats, clusters),
+        ]
+        return sorted(found, key=lambda each: each.severity)
+
+    def _of_rows(
+        self, survey: Survey, beats: Sequence[Heartbeat], clusters: Sequence[Mapping[str, Any]]
+    ) -> Iterable[Finding]:
+        here = {each["cluster"] for each in clusters} | {each["cluster"] for beat in beats for each in beat.clusters}
+        nodes = {self._node, *(beat.node for beat in beats)}
+        nowhere = [each.trigger_id for each in survey.queued if not self._has_place(each, here, nodes)]
+        now_s = self._clock.monotonic_s()
+        self._starting = {name: self._starting.get(name, now_s) for name in survey.starting}
+        slow = [
+            name.rpartition("-")[0] for name, since_s in self._starting.items() if now_s - since_s > STARTING_TOO_LONG_S
+        ]
+        for code, count, ids in (
+            (FindingCode.STUCK_ATTEMPTS, survey.stuck.count, survey.stuck.ids),
+            (FindingCode.OVERDUE_SCHEDULES, survey.overdue.count, survey.overdue.ids),
+            (FindingCode.QUEUED_NOWHERE, len(nowhere), nowhere),
+            (FindingCode.SLOW_STARTS, len(slow), slow),
+            (FindingCode.DEAD_NOTIFICATIONS, survey.dead_notifications.count, survey.dead_notifications.ids),
+            (FindingCode.IDLE_SCHEDULES, survey.idle.count, survey.idle.ids),
+            (FindingCode.UNHEARD_FAILURES, survey.unheard.count, survey.unheard.ids),
+        ):
+            if count:
+                yield finding(code, ids, count)
+
+    def _has_place(self, each: Queued, clusters: set[str], nodes: set[str]) -> bool:
+        return (each.cluster or self._default_cluster) in clusters and (each.node is None or each.node in nodes)
+
+    def _of_clock(self, now: datetime, survey: Survey) -> Iterable[Finding]:
+        now_s = self._clock.monotonic_s()
+        before_s, self._ahead_s = self._ahead_s, now.timestamp() - now_s
+        if before_s is not None and abs(self._ahead_s - before_s) > JUMP_S_MAX:
+            self._jumped = self._ahead_s - before_s, now_s
+        if self._jumped is not None and now_s - self._jumped[1] < JUMP_TOLD_S:
+            yield finding(FindingCode.CLOCK_JUMPED, [self._node], node=self._node, jump_s=self._jumped[0])
+        if survey.changed_at is not None and survey.changed_at - now > SET_BACK_AFTER:
+            behind_s = (survey.changed_at - now).total_seconds()
+            yield finding(FindingCode.CLOCK_SET_BACK, [self._node], behind_s=behind_s)
+
+
+def _of_replicas(beats: Sequence[Heartbeat], silent: Sequence[tuple[Heartbeat, int]]) -> Iterable[Finding]:
+    for beat, held in silent:
+        heard = rfc3339(beat.heartbeat_at)
+        yield finding(FindingCode.SILENT_REPLICA, [beat.node], node=beat.node, heard=heard, held=held)
+    for beat in beats:
+        for loop in beat.loops:
+            if loop["stalled"]:
+                name, said = loop["name"], (loop["error"] or "it hangs").rstrip(".")
+                ids = [f"{beat.node}/{name}"]
+                yield finding(FindingCode.STALLED_LOOP, ids, node=beat.node, loop=name, said=said)
+        told = skewed(beat.node, beat.clock_skew_ms or 0.0)
+        if told is not None:
+            yield told
+
+
+def _of_clusters(own: Sequence[Mapping[str, Any]], others: Sequence[Heartbeat]) -> Iterable[Finding]:
+    """Each cluster once, by whoever has trouble with it first."""
+    told = set()
+    for each in (*own, *(each for beat in others for each in beat.clusters)):
+        # Of releases that did not say so, nothing is known.
+        is_well = each.get("reachable", True) and each.get("message") is None
+        if not is_well and each["cluster"] not in told:
+            told.add(each["cluster"])
+            said = each.get("message") or "It does not answer."
+            yield finding(FindingCode.UNREACHABLE_CLUSTER, [each["cluster"]], cluster=each["cluster"], said=said)

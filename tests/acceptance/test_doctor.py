@@ -1,0 +1,332 @@
+"""The doctor: everything that it looks at is made to be wrong for real, and it says so, and what to do.
+
+Never fakes what it looks at. Invariant: no check is without its fault; the last test counts them.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from clickclock.app.doctor import Check, Result, doctor
+from clickclock.app.doctor.check import CHECKS
+from clickclock.app.doctor.clicks import WAITS_S_WARN, clicks
+from clickclock.foundation.clock import SystemClock
+from clickclock.foundation.config import Config, load
+from clickclock.scheduler.store import Store
+from tests.acceptance.service import running
+from tests.chaos.clocks import wrong_clock
+from tests.kept import keep, lines
+from tests.stores import add_job, add_schedule
+
+ROOT = Path(__file__).parents[2]
+NOWHERE = "http://127.0.0.1:9"
+SLOW_DISK = """
+#include <unistd.h>
+int fdatasync(int fd) { (void)fd; usleep(80000); return 0; }
+"""
+
+
+def seen(checks: list[Check], check: str, result: Result, *said: str) -> Check:
+    """The check that is so and says this; what to do is said, too."""
+    found = next((each for each in checks if each.check == check and each.result is result), None)
+    assert found is not None, checks
+    assert [part for part in said if part not in found.found] == []
+    assert found.remedy or result is Result.OK
+    return found
+
+
+def config(folder: Path, **said: Any) -> Config:
+    """A configuration with its data in a folder; without clicks, unless it says so."""
+    folder.mkdir(exist_ok=True)
+    return load(None, {}, {"data_dir": folder, "clicks": False, **said})
+
+
+def look(folder: Path, **said: Any) -> list[Check]:
+    """All that the doctor finds where no service answers."""
+    return doctor(config(folder, **said), NOWHERE, {"PATH": os.environ["PATH"]})
+
+
+def run(*words: str | Path, **variables: str) -> tuple[int, list[Check]]:
+    """The real program: its exit code, and what it found."""
+    environment = {**os.environ, "PYTHONPATH": "src", "CLICKCLOCK_CLICKS": "false", **variables}
+    done = subprocess.run(
+        [sys.executable, "-m", "clickclock.cli", "doctor", "--json", *map(str, words)],
+        env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    answer = json.loads(done.stdout)
+    checks = [Check(each["check"], Result(each["result"]), each["found"], each["remedy"]) for each in answer["checks"]]
+    assert answer["healthy"] == (done.returncode == 0)
+    return done.returncode, checks
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[int]:
+    """A port that somebody else has, who never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_where_all_is_well_it_says_so_and_ends_with_0(tmp_path: Path) -> None:
+    with running(tmp_path / "data") as service:
+        code, checks = run("--data-dir", tmp_path / "data", CLICKCLOCK_URL=service.url)
+        assert (code, [each for each in checks if each.result is Result.FAIL]) == (0, [])
+        seen(checks, "service", Result.OK, service.url)
+        seen(checks, "findings", Result.OK)
+        seen(checks, "supervisor", Result.OK)
+        code, checks = run("--service-only", CLICKCLOCK_URL=service.url)
+        assert (code, {each.check for each in checks}) == (0, {"service", "findings"})
+
+
+def test_a_service_that_is_down_is_told_with_how_to_start_it(tmp_path: Path) -> None:
+    code, checks = run("--data-dir", tmp_path, CLICKCLOCK_URL=NOWHERE)
+    assert code == 1
+    assert "clickclock serve" in seen(checks, "service", Result.FAIL).remedy
+
+
+def test_a_service_on_another_port_is_found_by_its_data_folder(tmp_path: Path) -> None:
+    with running(tmp_path / "data") as service:
+        _, checks = run("--data-dir", tmp_path / "data", CLICKCLOCK_URL=NOWHERE)
+        seen(checks, "service", Result.FAIL, f"process {service.process.pid} ", "serves")
+
+
+def test_who_has_the_port_is_named(tmp_path: Path) -> None:
+    program = "import http.server; s = http.server.HTTPServer(('127.0.0.1', 0), http.server.BaseHTTPRequestHandler); "
+    program += "print(s.server_port, flush=True); s.serve_forever()"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as other:
+        try:
+            assert other.stdout is not None
+            port = other.stdout.readline().strip()
+            checks = doctor(config(tmp_path), f"http://127.0.0.1:{port}", {})
+            seen(checks, "service", Result.FAIL, f"process {other.pid} ", "http.server")
+        finally:
+            other.kill()
+
+
+def test_what_the_service_finds_is_told_in_its_words(tmp_path: Path) -> None:
+    file = tmp_path / "clickclock.toml"
+    file.write_text(f'[clusters.boxes]\nexecutor = "container"\nengine = "unix://{tmp_path}/none.sock"\n')
+    with running(tmp_path / "data", "--config", str(file)) as service:
+        code, checks = run("--data-dir", tmp_path / "data", "--config", file, CLICKCLOCK_URL=service.url)
+    assert code == 1
+    seen(checks, "findings", Result.FAIL, "The cluster boxes has trouble", "unreachableCluster: boxes")
+
+
+async def _due_long_ago(url: str) -> None:
+    store = await Store.open(url)
+    await add_job(store)
+    await add_schedule(store)
+    await store.close()
+
+
+async def test_without_a_service_the_scanner_looks_into_the_store(tmp_path: Path) -> None:
+    await _due_long_ago(f"sqlite:///{tmp_path}/clickclock.db")
+    _, checks = run("--data-dir", tmp_path, CLICKCLOCK_URL=NOWHERE)
+    found = [each.found for each in checks if each.check == "findings" and each.result is Result.FAIL]
+    assert found[0].startswith("No replica of this store lives")
+    assert "overdueSchedules: s" in found[1]
+
+
+def test_every_fault_of_a_configuration_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "clickclock.toml"
+    file.write_text('port = "no"\nhots = "x"\n')
+    code, checks = run("--config", file, CLICKCLOCK_URL=NOWHERE)
+    assert code == 1
+    assert [each.found.partition(":")[0] for each in checks if each.check == "configuration"] == ["hots", "port"]
+
+
+def test_a_target_whose_secret_cannot_be_read_is_told(tmp_path: Path) -> None:
+    ops = {"url": "https://example.com/", "secret_file": tmp_path / "nothing"}
+    seen(look(tmp_path, notifications={"ops": ops}), "configuration", Result.FAIL, "notifications.ops.secret_file")
+
+
+def test_a_data_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    _, checks = run("--data-dir", tmp_path / "none", CLICKCLOCK_URL=NOWHERE)
+    seen(checks, "dataFolder", Result.FAIL, "does not exist")
+
+
+def on_a_disk(folder: Path, options: str) -> list[Check]:
+    """What the doctor finds in a data folder that is a disk of its own, in memory."""
+    program = [sys.executable, "-m", "clickclock.cli", "doctor", "--json", "--data-dir", str(folder)]
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs -o {options} disk {folder} && exec "$@"', "sh", *program],
+        env={**os.environ, "PYTHONPATH": "src", "CLICKCLOCK_URL": NOWHERE, "CLICKCLOCK_CLICKS": "false"},
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    return [Check(**{**each, "result": Result(each["result"])}) for each in json.loads(done.stdout)["checks"]]
+
+
+@pytest.mark.needs("namespaces")
+def test_a_disk_without_room_is_told(tmp_path: Path) -> None:
+    seen(on_a_disk(tmp_path, "size=64m"), "diskSpace", Result.FAIL, "MiB are free")
+    seen(on_a_disk(tmp_path, "size=2g,nr_inodes=500"), "diskSpace", Result.FAIL, "more files can be made")
+
+
+@pytest.mark.needs("namespaces")
+def test_a_disk_that_takes_no_writes_is_told(tmp_path: Path) -> None:
+    seen(on_a_disk(tmp_path, "size=2g,ro"), "dataFolder", Result.FAIL, "Read-only file system")
+
+
+@pytest.mark.needs("cc")
+def test_a_disk_that_is_slow_to_sync_is_told(tmp_path: Path) -> None:
+    source, library = tmp_path / "slow.c", tmp_path / "slow.so"
+    source.write_text(SLOW_DISK, encoding="ascii")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    _, checks = run("--data-dir", tmp_path, CLICKCLOCK_URL=NOWHERE, LD_PRELOAD=str(library))
+    seen(checks, "diskSync", Result.WARN)
+
+
+def test_old_time_zones_are_told(tmp_path: Path) -> None:
+    (tmp_path / "tzdata.zi").write_text("# version 2019a\n", encoding="ascii")
+    _, checks = run("--data-dir", tmp_path, CLICKCLOCK_URL=NOWHERE, PYTHONTZPATH=str(tmp_path))
+    seen(checks, "timeZones", Result.WARN, "2019a")
+
+
+def test_a_service_without_its_supervisor_is_told(tmp_path: Path) -> None:
+    with (tmp_path / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        checks = look(tmp_path)
+    seen(checks, "supervisor", Result.FAIL)
+    seen(look(tmp_path), "supervisor", Result.OK)
+
+
+def test_a_database_that_does_not_answer_is_told(tmp_path: Path) -> None:
+    seen(look(tmp_path, database_url="postgresql://nobody@127.0.0.1:9/none"), "store", Result.FAIL, "refused")
+
+
+async def test_a_database_that_another_program_locked_is_not_taken_for_damaged(tmp_path: Path) -> None:
+    file = tmp_path / "clickclock.db"
+    await _due_long_ago(f"sqlite:///{file}")
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+        connection.execute("BEGIN EXCLUSIVE")
+        _, checks = run("--data-dir", tmp_path, CLICKCLOCK_URL=NOWHERE)
+    seen(checks, "store", Result.FAIL, "locked")
+
+
+async def test_a_database_that_is_another_ones_is_told(tmp_path: Path, store_url: Callable[[str], str]) -> None:
+    (tmp_path / "installation").write_text("01993f2e\n")
+    _, checks = run("--data-dir", tmp_path, "--database-url", store_url("postgresql"), CLICKCLOCK_URL=NOWHERE)
+    seen(checks, "store", Result.FAIL, "belongs to installation 01993f2e")
+
+
+async def test_tables_of_a_later_program_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "clickclock.db"
+    await _due_long_ago(f"sqlite:///{file}")
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE installation SET needs_revision = '9999'")
+    _, checks = run("--data-dir", tmp_path, CLICKCLOCK_URL=NOWHERE)
+    seen(checks, "storeRevision", Result.FAIL, "9999")
+
+
+async def test_a_damaged_database_is_told_and_left_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "clickclock.db"
+    await _due_long_ago(f"sqlite:///{file}")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:4096] + b"\xff" * 8192 + whole[12288:])
+    damaged = file.read_bytes()
+    _, checks = run("--data-dir", tmp_path, CLICKCLOCK_URL=NOWHERE)
+    seen(checks, "storeIntegrity", Result.FAIL, str(file))
+    assert file.read_bytes() == damaged
+    assert "store" not in {each.check for each in checks}
+
+
+@pytest.mark.needs("cc")
+def test_a_clock_that_is_not_the_databases_is_told(tmp_path: Path, store_url: Callable[[str], str]) -> None:
+    clock = wrong_clock(tmp_path, 5)
+    words = ("--data-dir", tmp_path, "--database-url", store_url("postgresql"))
+    _, checks = run(*words, CLICKCLOCK_URL=NOWHERE, **clock)
+    seen(checks, "storeClock", Result.WARN, "-5")
+    seen(run(*words, CLICKCLOCK_URL=NOWHERE)[1], "storeClock", Result.OK)
+
+
+def test_clusters_that_do_not_answer_are_told(tmp_path: Path) -> None:
+    said = {
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "clusters": [{"name": "k", "cluster": {"server": "https://127.0.0.1:9/"}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+    }  # fmt: skip
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(said))
+    checks = look(
+        tmp_path,
+        clusters={
+            "boxes": {"executor": "container", "engine": f"unix://{tmp_path}/none.sock"},
+            "far": {"executor": "kubernetes", "kubeconfig": str(tmp_path / "kubeconfig")},
+            "lost": {"executor": "kubernetes", "kubeconfig": str(tmp_path / "none")},
+        },
+    )
+    found = [each.found for each in checks if each.check == "clusters"]
+    assert [each.split()[2] for each in found] == ["boxes", "far", "lost"]
+    seen(checks, "clusters", Result.FAIL, "boxes")
+
+
+def test_a_port_of_clicks_that_somebody_else_has_is_told(tmp_path: Path) -> None:
+    with listening() as port:
+        checks = look(tmp_path, clicks=True, click_port=port)
+    seen(checks, "clickPort", Result.FAIL, f"process {os.getpid()} ")
+    seen(look(tmp_path, clicks=True, click_port=port), "clickPort", Result.OK)
+
+
+async def test_journals_that_are_damaged_or_wait_for_too_long_are_told(tmp_path: Path) -> None:
+    data = config(tmp_path, clicks=True, click_port=0)
+    await keep(data.journal_dir / "0", lines(100))
+    now_ms = SystemClock().epoch_ms()
+    seen(list(clicks(data, now_ms)), "journals", Result.OK)
+    late = list(clicks(data, now_ms + (WAITS_S_WARN + 60) * 1000))
+    assert "clickclock compact" in seen(late, "journals", Result.WARN, "wait for compaction").remedy
+    segment = next((data.journal_dir / "0").glob("*.sealed"))
+    with segment.open("r+b") as file:
+        file.seek(-4096, os.SEEK_END)
+        file.write(b"\xff" * 4096)
+        file.seek(4096)
+        file.write(b"\xff" * 4096)
+    seen(list(clicks(data, now_ms)), "journals", Result.FAIL, str(segment))
+
+
+def test_a_lake_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    log = tmp_path / "lake" / "clicks" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020}.json").write_text("this is no log\n")
+    seen(look(tmp_path, clicks=True, click_port=0), "lake", Result.FAIL)
+    shutil.rmtree(tmp_path / "lake")
+    seen(look(tmp_path, clicks=True, click_port=0), "lake", Result.OK)
+
+
+@pytest.mark.needs("namespaces")
+def test_who_may_not_look_is_told_so_and_sees_the_rest(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0)
+    file = tmp_path / "clickclock.toml"
+    file.write_text(f'data_dir = "{data}"\n')
+    # Root, without root's right to read everything.
+    words = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", sys.executable, "-m", "clickclock.cli"]
+    done = subprocess.run(
+        [*words, "doctor", "--json", "--config", str(file)],
+        env={**os.environ, "PYTHONPATH": "src", "CLICKCLOCK_URL": NOWHERE},
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    checks = [Check(**{**each, "result": Result(each["result"])}) for each in json.loads(done.stdout)["checks"]]
+    assert done.returncode == 1
+    for check in ("dataFolder", "store", "journals"):
+        seen(checks, check, Result.FAIL, str(data), "Permission denied")
+    seen(checks, "timeZones", Result.OK)
+
+
+def test_every_check_has_a_test_that_makes_it_fail() -> None:
+    found = re.findall(r'"(\w+)", Result\.(?:FAIL|WARN)', Path(__file__).read_text(encoding="utf-8"))
+    assert set(found) == set(CHECKS)
