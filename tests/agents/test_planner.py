@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from clickclock.foundation.clock import ManualClock
-from clickclock.scheduler.planner import CLAIM_MAX, POSTPONE_S, Planner
+from clickclock.scheduler.planner import CLAIM_MAX, CLEAR_S, POSTPONE_S, START_S, Planner
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.trigger import State
 from tests.agents.conftest import Calls
@@ -51,6 +51,26 @@ async def test_a_time_is_planned_a_moment_ahead_and_not_sooner(store: Store, clo
     assert await planner.step() == 60.0
     (trigger,) = await triggers(store)
     assert (trigger.nominal_time, clock.now()) == (at(60), at(59.5))
+
+
+async def test_what_can_wait_is_told_how_long_what_is_live_has_the_machine_for_itself(
+    store: Store, clock: ManualClock, calls: Calls
+) -> None:
+    planner = Planner(store, clock, fired=calls, replaced=calls, ahead_s=0.005)
+    await add_job(store)
+    await add_schedule(store)
+    await planner.step()
+    assert planner.busy_s() == 0
+    clock.advance(60 - CLEAR_S)
+    assert planner.busy_s() == 0
+    clock.advance(CLEAR_S - 0.005)
+    assert planner.busy_s() == pytest.approx(0.005 + START_S)
+    await planner.step()  # the time is planned, and does not start before it has come
+    assert planner.busy_s() == pytest.approx(0.005 + START_S)
+    clock.advance(0.005 + START_S)
+    assert planner.busy_s() == 0
+    clock.advance(59.999 - START_S + 1)
+    assert planner.busy_s() == START_S  # it is late
 
 
 async def test_a_step_repeated_at_the_same_moment_adds_nothing(

@@ -34,7 +34,8 @@ async def test_a_dry_run_says_what_would_run_and_runs_nothing(
 async def test_a_backfill_is_started_and_tells_how_far_it_is(
     http: httpx.AsyncClient, schedule: None, engine: Engine
 ) -> None:
-    begun = await http.post("backfill", json=RANGE | {"reason": "a fix", "maxConcurrentTriggers": 2})
+    pace = {"maxConcurrentTriggers": 2, "maxTriggersPerSecond": 40}
+    begun = await http.post("backfill", json=RANGE | pace | {"reason": "a fix"})
     assert begun.status_code == 201
     made = begun.json()["backfill"]
     assert (made["state"], made["total"], made["excluded"], made["done"]) == ("running", 9, 1, 0)

@@ -33,9 +33,10 @@ HOUR_AGO = NOW - timedelta(hours=1)
 
 
 async def begin(store: Store, now: datetime = NOW, minutes: int = 5, **fields: Any) -> StoredBackfill:
-    """A backfill of the schedule `s`, of so many minutes from an hour ago."""
+    """A backfill of the schedule `s`, of so many minutes from an hour ago; four of its triggers fit into one step."""
     until = HOUR_AGO + timedelta(minutes=minutes - 1)
-    asked = Backfill.model_validate({"schedule_id": "s", "since": HOUR_AGO, "until": until, **fields})
+    given = {"schedule_id": "s", "since": HOUR_AGO, "until": until, "max_triggers_per_second": 80, **fields}
+    asked = Backfill.model_validate(given)
     times = schedule().timetable(NOW)
     return await store.backfills.create(asked, count_times(times, asked.since, asked.until, 10_000), now)
 
@@ -131,10 +132,10 @@ async def test_missed_times_that_share_one_row_give_it_up_one_after_the_other(st
     (shared,) = await triggers(store, states=[State.SKIPPED])
     assert (shared.skip_reason, shared.skipped_count) == (SkipReason.CATCH_UP_WINDOW, 149)
     await of_missed(store, made + timedelta(minutes=1), NOW - timedelta(minutes=1))
-    assert (await lead(store, 1)).triggers == 40
+    assert (await lead(store, 1)).triggers == 10
     (rest,) = await triggers(store, states=[State.SKIPPED])
-    assert (rest.skipped_count, rest.nominal_time) == (109, made + timedelta(minutes=41))
-    for second in (2, 3, 4):
+    assert (rest.skipped_count, rest.nominal_time) == (139, made + timedelta(minutes=11))
+    for second in range(2, 16):
         await lead(store, second)
     assert await triggers(store, states=[State.SKIPPED]) == []
     assert len({each.nominal_time for each in await triggers(store, kind=Kind.BACKFILL)}) == 149
@@ -182,7 +183,7 @@ async def test_a_schedule_that_queues_its_triggers_does_not_wait_for_those_of_a_
 
 
 async def test_live_triggers_start_first_and_a_quarter_of_the_slots_is_theirs(prepared: Store) -> None:
-    await begin(prepared, minutes=10, max_concurrent_triggers=10, max_triggers_per_second=100)
+    await begin(prepared, minutes=10, max_concurrent_triggers=10, max_triggers_per_second=200)
     await lead(prepared, 1)
     live = await queue(prepared, now=at(2))
     claimed = await claim(prepared, at(2), slots=8)

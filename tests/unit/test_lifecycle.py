@@ -93,6 +93,47 @@ async def test_a_wake_ends_the_pause() -> None:
     await ended(task)
 
 
+async def test_a_loop_that_gives_way_steps_when_others_no_longer_need_the_machine() -> None:
+    steps = Steps(None)
+    needed_s = [0.002, 0.001, 0.0]
+    loop = Loop("l", steps, busy_s=lambda: needed_s.pop(0))
+    task = asyncio.create_task(loop.run())
+    await steps.begun()
+    assert needed_s == []
+    loop.stop()
+    steps.end()
+    await ended(task)
+
+
+async def test_a_loop_that_gives_way_steps_at_last_although_others_need_the_machine_all_the_time() -> None:
+    steps = Steps(None)
+    asked: list[None] = []
+
+    def busy_s() -> float:
+        asked.append(None)
+        return 3600.0
+
+    loop = Loop("l", steps, busy_s=busy_s)
+    task = asyncio.create_task(loop.run())
+    await steps.begun()
+    assert asked
+    loop.stop()
+    steps.end()
+    await ended(task)
+
+
+async def test_a_loop_that_gives_way_stops_without_another_step() -> None:
+    steps = Steps(None)
+
+    def busy_s() -> float:
+        loop.stop()
+        return 3600.0
+
+    loop = Loop("l", steps, busy_s=busy_s)
+    await ended(asyncio.create_task(loop.run()))
+    assert steps.taken == 0
+
+
 async def test_a_loop_stops_after_the_step_that_runs() -> None:
     steps = Steps(0.0)
     loop = Loop("l", steps)

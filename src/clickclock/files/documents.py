@@ -5,8 +5,8 @@ anything else, as in JSON, so that neither `no` nor `1:30` nor a date turns into
 Invariants: `documents(written([value]))` is `[value]`; every fault is told, with line and column; aliases cannot make
 a small file large.
 
-It reads libyaml's events itself: building PyYAML's nodes and resolving their tags takes four times as long. Places
-are looked up in a second reading, which only a file with faults needs.
+It reads and writes libyaml's events itself: building PyYAML's nodes and resolving their tags takes up to four times
+as long. Places are looked up in a second reading, which only a file with faults needs.
 
 >>> documents("a: no\nb: 1\n---\n- 2026-12-25\n", "x.yaml")
 [{'a': 'no', 'b': 1}, ['2026-12-25']]
@@ -14,20 +14,24 @@ are looked up in a second reading, which only a file with faults needs.
 (2, 5)
 """
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from io import StringIO
 from typing import Any
 
 import yaml
-from yaml.cyaml import CParser
+from yaml.cyaml import CEmitter, CParser
 from yaml.events import (
     AliasEvent,
+    DocumentEndEvent,
     DocumentStartEvent,
     MappingEndEvent,
     MappingStartEvent,
     ScalarEvent,
     SequenceEndEvent,
+    SequenceStartEvent,
 )
 
 from clickclock.foundation.errors import Fault, Permanent
@@ -40,12 +44,14 @@ LINE_CHARS = 110
 MERGE = "<<"
 
 _NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d*)(?P<rest>\.\d*(?:[eE][-+]\d+)?)?", re.ASCII)
+_NUMBER_BEGINS = frozenset("-+0123456789")
 _WORDS = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
     **dict.fromkeys(("null", "Null", "NULL", "~", ""), None),
 }
 _STRING_TAG = "tag:yaml.org,2002:str"
+_RESOLVER = yaml.resolver.Resolver()
 _INDEX = re.compile(r"\[(\d+)\]\.?")
 
 
@@ -81,26 +87,48 @@ def place_in(text: str, number: int, path: str) -> tuple[int, int]:
 
 
 def written(values: Iterable[Any]) -> str:
-    """Documents as YAML, in the order of their fields."""
-    return str(
-        yaml.dump_all(
-            values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=LINE_CHARS, default_flow_style=False
-        )
-    )
+    """Documents as YAML, in the order of their fields: text of several lines as such, and nothing said by reference."""
+    stream = StringIO()
+    emitter = CEmitter(stream, allow_unicode=True, width=LINE_CHARS)
+    emitter.open()
+    for number, value in enumerate(values):
+        emitter.emit(DocumentStartEvent(explicit=number > 0))
+        _emit(emitter.emit, value)
+        emitter.emit(DocumentEndEvent(explicit=False))
+    emitter.close()
+    return stream.getvalue()
 
 
-class _Dumper(yaml.CSafeDumper):  # type: ignore[misc] # it ships no types
-    """Text of several lines as such, and nothing said by reference."""
+def _emit(emit: Callable[[Any], None], value: Any) -> None:
+    if isinstance(value, str):
+        emit(ScalarEvent(None, _STRING_TAG, (_is_text(value), True), value, style="|" if "\n" in value else None))
+    elif isinstance(value, dict):
+        emit(MappingStartEvent(None, None, True, flow_style=False))
+        for name, each in value.items():
+            _emit(emit, name)
+            _emit(emit, each)
+        emit(MappingEndEvent())
+    elif isinstance(value, list):
+        emit(SequenceStartEvent(None, None, True, flow_style=False))
+        for each in value:
+            _emit(emit, each)
+        emit(SequenceEndEvent())
+    else:
+        emit(ScalarEvent(None, None, (True, False), _word(value)))
 
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
+
+@lru_cache(10_000)
+def _is_text(value: str) -> bool:
+    """Whether every reader takes an unquoted word for text: `no` and `1:30` are something else to many."""
+    return bool(_RESOLVER.resolve(yaml.ScalarNode, value, (True, False)) == _STRING_TAG)
 
 
-def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar(_STRING_TAG, value, style="|" if "\n" in value else None)
-
-
-_Dumper.add_representer(str, _text)
+def _word(value: int | float | None) -> str:
+    """A number (its fraction always with a point), truth, or nothing, as they are in JSON."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    word = repr(value)
+    return word.replace("e", ".0e") if isinstance(value, float) and "." not in word else word
 
 
 class _Reader:
@@ -196,12 +224,11 @@ class _Reader:
         self.faults.append((mark.line + 1, mark.column + 1, message))
 
 
-@lru_cache(10_000)
 def _plain(text: str) -> Any:
     """What an unquoted word is."""
     if text in _WORDS:
         return _WORDS[text]
-    number = _NUMBER.fullmatch(text)
+    number = _NUMBER.fullmatch(text) if text[0] in _NUMBER_BEGINS else None
     if number is None:
         return text
     return float(text) if number["rest"] else int(text)

@@ -10,6 +10,7 @@ True
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -22,6 +23,8 @@ BACK_OFF_FIRST_S = 0.1
 BACK_OFF_MAX_S = 5.0
 STALLED_AFTER_S = 10.0
 """A loop that has not finished a step for this much longer than it meant to is unhealthy."""
+GIVES_WAY_S_MAX = 0.25
+"""A loop that gives way steps at least so often, whoever needs the machine."""
 
 _log = logging.getLogger(__name__)
 
@@ -102,7 +105,10 @@ def sentence_of(error: Exception) -> str:
 
 
 class Loop:
-    """Runs `step` again and again. A step returns how many seconds it needs not run; None: until it is woken."""
+    """Runs `step` again and again. A step returns how many seconds it needs not run; None: until it is woken.
+
+    It gives way where `busy_s` is given: no step begins while that says for how many seconds others need the machine.
+    """
 
     def __init__(
         self,
@@ -110,11 +116,13 @@ class Loop:
         step: Callable[[], Awaitable[float | None]],
         idle_max_s: float = IDLE_MAX_S,
         back_off_max_s: float = BACK_OFF_MAX_S,
+        busy_s: Callable[[], float] | None = None,
     ) -> None:
         self.name = name
         self._back_off_max_s = back_off_max_s
         self._step = step
         self._idle_max_s = idle_max_s
+        self._busy_s = busy_s
         self._wake = asyncio.Event()
         self._stopping = asyncio.Event()
         self._failures = 0
@@ -137,6 +145,8 @@ class Loop:
     async def run(self) -> None:
         """Step until `stop`."""
         while not self._stopping.is_set():
+            if self._busy_s is not None and await self._gives_way(self._busy_s):
+                continue
             self._wake.clear()
             pause_s = await self._try_step()
             if self._stopping.is_set():
@@ -147,6 +157,16 @@ class Loop:
                 await self.woken(pause_s)
             else:
                 await asyncio.sleep(0)
+
+    async def _gives_way(self, busy_s: Callable[[], float]) -> bool:
+        """Wait while others need the machine, but not for ever; whether it was stopped meanwhile."""
+        until_s = time.monotonic() + GIVES_WAY_S_MAX
+        while (wait_s := min(busy_s(), until_s - time.monotonic())) > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._stopping.wait()
+                    return True
+        return False
 
     async def _try_step(self) -> float:
         try:

@@ -156,8 +156,11 @@ def check_range(backfill: Backfill, now: datetime) -> None:
 
 
 def room(pace: Pace, unfinished: int) -> int:
-    """How many triggers may be made now: not more than are to run at once, and a fifth of a second's worth."""
-    return max(0, min(pace.max_concurrent_triggers - unfinished, max(1, int(pace.max_triggers_per_second / 5))))
+    """How many triggers may be made now: not more than are to run at once, and a twentieth of a second's worth.
+
+    A larger batch would hold up a live trigger that is due in the middle of it.
+    """
+    return max(0, min(pace.max_concurrent_triggers - unfinished, max(1, int(pace.max_triggers_per_second / 20))))
 
 
 def progress(by_state: Mapping[str, int]) -> dict[str, int]:

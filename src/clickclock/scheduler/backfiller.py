@@ -36,9 +36,14 @@ class Backfiller:
 
     async def step(self) -> float | None:
         """Lead on; returns seconds until there may be more to do, None while no backfill runs."""
-        led = await self._store.backfills.lead(self._clock.now())
+        now = self._clock.now()
+        # As the planner does: a claim that is asked for now comes right after this step, and shares its commit.
+        early = self._store.writes_in_order and self._next_at is not None and self._next_at <= now
+        if early:
+            self._queued()
+        led = await self._store.backfills.lead(now)
         self._waits, self._next_at = led.blocked > 0, led.next_at
-        if led.triggers:
+        if led.triggers and not early:
             self._queued()
         pauses_s = []
         if led.blocked:

@@ -39,10 +39,11 @@ HELD = ("enabled", "paused", "pause_reason")
 _MAY_BE_UNSAID = {"enabled", "paused", "pauseReason", "managedBy", "scheduleId"}
 SET_BY_SERVICE = frozenset({"createdAt", "updatedAt", "managedBy"})
 """Fields of a thing that no declaration gives."""
+_STAMPS = {"created_at", "updated_at"}
 _MADE_BY_SERVICE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kind:
     """One kind of thing that can be declared. A further one is one more row of `KINDS`."""
 
@@ -53,7 +54,17 @@ class Kind:
     key_fields: tuple[str, ...]
 
     def key(self, record: Declarable) -> Key:
-        return (self.name, *(getattr(record, field_name) for field_name in self.key_fields))
+        return (self.name, *[getattr(record, field_name) for field_name in self.key_fields])
+
+    @cached_property
+    def key_aliases(self) -> tuple[str, ...]:
+        """The key's fields by their wire names."""
+        return tuple(self.model.model_fields[field_name].alias or field_name for field_name in self.key_fields)
+
+    def key_given(self, item: Mapping[str, Any]) -> Key:
+        """The key of a thing as it was given; what is missing or no text is empty."""
+        given = [item.get(alias) for alias in self.key_aliases]
+        return (self.name, *[each if isinstance(each, str) else "" for each in given])
 
 
 KINDS: Mapping[str, Kind] = {
@@ -256,7 +267,7 @@ def said(record: Declarable) -> dict[str, Any]:
 
     A default that is spelled out counts only where it wins over a group's; an id only where somebody chose it.
     """
-    told = record.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"created_at", "updated_at"})
+    told = record.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_defaults=True, exclude=_STAMPS)
     if _MADE_BY_SERVICE.fullmatch(told.get("scheduleId", "")):
         del told["scheduleId"]
     if isinstance(record, Job) and record.group_name is not None:
@@ -335,6 +346,8 @@ def _going(kept: Mapping[Key, Kept], named: set[Key], terms: Terms) -> list[Step
 
 def _emptied(named: set[Key], going: Sequence[Step]) -> list[Fault]:
     """The applications of which the set would have no job left."""
+    if not going:
+        return []
     staying = {key[1] for key in named if key[0] == "job"}
     lost: dict[str, int] = {}
     for step in going:

@@ -136,13 +136,15 @@ class Engine:
         self._rescuer_loop = Loop("rescuer", self.rescuer.step)
         # After an outage the others wait for it: two looks of theirs, and what runs here would be given up.
         self._heartbeat_loop = Loop("heartbeat", self.beat, back_off_max_s=HEARTBEAT_RETRY_S_MAX)
-        self._backfiller_loop = Loop("backfiller", self.backfiller.step)
+        # What can wait for a moment does, while something live is due.
+        busy_s = self.planner.busy_s
+        self._backfiller_loop = Loop("backfiller", self.backfiller.step, busy_s=busy_s)
         self._chainer_loop = Loop("chainer", self.chainer.step, idle_s)
         self.store.queue.on_chain = self._chainer_loop.wake
-        self._counter_loop = Loop("counter", self.counter.step)
-        self._pruner_loop = Loop("pruner", self.pruner.step, idle_max_s=3600.0)
+        self._counter_loop = Loop("counter", self.counter.step, busy_s=busy_s)
+        self._pruner_loop = Loop("pruner", self.pruner.step, idle_max_s=3600.0, busy_s=busy_s)
         self._announcer_loop = Loop("announcer", self.announcer.step)
-        self._alarmer_loop = Loop("alarmer", self.alarmer.step)
+        self._alarmer_loop = Loop("alarmer", self.alarmer.step, busy_s=busy_s)
         self._notifier_loop = Loop("notifier", self.notifier.step)
         self._scanner_loop = Loop("scanner", self.scanner.step)
 

@@ -17,6 +17,10 @@ from clickclock.scheduler.store import Due, Store
 CLAIM_FIRST = 50
 CLAIM_MAX = 250
 """Schedules in one transaction: few at first, so that the first of a thousand start while the others are planned."""
+CLEAR_S = 0.02
+"""What can wait is not begun when something is due within this: about what a short job takes, from plan to end."""
+START_S = 0.004
+"""About what a start takes, from its moment to the first instruction of the job."""
 POSTPONE_S = 60.0
 """A schedule that cannot be planned is looked at again after this long, and holds up no other meanwhile."""
 
@@ -47,7 +51,15 @@ class Planner:
         self._fired = fired
         self._replaced = replaced
         self._next_due: datetime | None = None
+        self._fired_at: datetime | None = None
         self.is_behind = False
+
+    def busy_s(self) -> float:
+        """Seconds until nothing is due within `CLEAR_S`, and what was due has started; 0 if that is so now."""
+        now = self._clock.now()
+        if self._next_due is not None and (due_s := (self._next_due - now).total_seconds()) < CLEAR_S:
+            return max(due_s, 0.0) + START_S
+        return 0.0 if self._fired_at is None else max(0.0, (self._fired_at - now).total_seconds() + START_S)
 
     async def step(self) -> float | None:
         """Plan; returns seconds until the next schedule is due."""
@@ -64,6 +76,8 @@ class Planner:
         for schedule_id, error in planned.faults:
             _log.error("schedule %s cannot be planned and waits %.0f s: %s", schedule_id, POSTPONE_S, error)
         self._next_due = planned.next_due
+        if planned.fires:
+            self._fired_at = now
         if planned.fires and not early:
             self._fired()
         if planned.replaced:

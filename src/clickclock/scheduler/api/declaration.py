@@ -254,7 +254,7 @@ def _given(call: Call[DeclarationTarget]) -> _Given:
 
 async def _plan(given: _Given, terms: Terms, engine: Engine) -> Plan:
     """What has to change. Raises `Invalid` naming every fault by its place."""
-    keys = {kind.name: [_key(kind, item) for item in given.items[kind.name]] for kind in KINDS.values()}
+    keys = {kind.name: [kind.key_given(item) for item in given.items[kind.name]] for kind in KINDS.values()}
     asked = {key for several in keys.values() for key in several}
     kept = await engine.store.declared.read(asked, terms.set_name if terms.prune else None)
     named: dict[str, Key] = {}
@@ -283,12 +283,6 @@ async def _plan(given: _Given, terms: Terms, engine: Engine) -> Plan:
     if other := {each.key for each in wanted} - asked:
         kept |= await engine.store.declared.read(other, None)
     return compare(wanted, kept, terms, same)
-
-
-def _key(kind: Kind, item: Mapping[str, Any]) -> Key:
-    """The key of a thing as it was given; what is missing or no text is empty."""
-    given = (item.get(kind.model.model_fields[name].alias or name) for name in kind.key_fields)
-    return (kind.name, *(each if isinstance(each, str) else "" for each in given))
 
 
 async def _timed(steps: Sequence[Step], engine: Engine) -> list[Step]:

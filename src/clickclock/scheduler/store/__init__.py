@@ -14,7 +14,7 @@ from typing import Self
 
 from clickclock.foundation.clock import Clock
 from clickclock.scheduler.store.alarms import Alarms
-from clickclock.scheduler.store.backfills import Backfills, Led
+from clickclock.scheduler.store.backfills import Backfills
 from clickclock.scheduler.store.calendars import Calendars
 from clickclock.scheduler.store.chains import Chains, Told
 from clickclock.scheduler.store.changes import PRUNE_MAX as CHANGE_PRUNE_MAX
@@ -25,6 +25,7 @@ from clickclock.scheduler.store.declared import Declared
 from clickclock.scheduler.store.groups import Groups, ImageMappings
 from clickclock.scheduler.store.hints import Hint, Hints
 from clickclock.scheduler.store.jobs import Jobs
+from clickclock.scheduler.store.leading import Led
 from clickclock.scheduler.store.migrate import migrate
 from clickclock.scheduler.store.outbox import Outbox, Parcel
 from clickclock.scheduler.store.planning import Due, Planned

@@ -57,6 +57,10 @@ _NOTE = Prepared(
         (parts := _of_triggers())[0], parts[1].where(among(dialect, _t.trigger_id, "ids")).order_by(_t.trigger_id)
     )
 )
+_NOTE_ONE = Prepared(
+    lambda _: _noting((parts := _of_triggers())[0], parts[1].where(_t.trigger_id == sa.bindparam("b_id")))
+)
+"""The usual case: on SQLite a list is a virtual table, which costs more than all the rest."""
 _NOTE_RUNNING = Prepared(
     lambda _: _noting(
         (
@@ -124,7 +128,9 @@ _NOTE_SCHEDULES = Prepared(
 
 def note_triggers(connection: sa.Connection, trigger_ids: Sequence[str], at: datetime) -> None:
     """These triggers have just become what their rows say."""
-    if trigger_ids:
+    if len(trigger_ids) == 1:
+        _NOTE_ONE.run(connection, [{"b_id": trigger_ids[0], "at": at}])
+    elif trigger_ids:
         _NOTE.run(connection, [{"ids": list(trigger_ids), "at": at}])
 
 

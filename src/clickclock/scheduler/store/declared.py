@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from pydantic_core import from_json
 from sqlalchemy.dialects import postgresql
 
 from clickclock.foundation.errors import Fault, Invalid
@@ -47,6 +48,12 @@ class _Table:
     row: Callable[[sa.Connection, Any, Any, datetime], dict[str, Any]]
     own: Mapping[str, str]
     """Wire names of fields whose values are columns."""
+
+    @property
+    def read(self) -> list[sa.Column[Any]]:
+        """The columns that say what is kept: definition, version, when it was made; its key; its own."""
+        names = ("definition", "version", "created_at", *self.key, *self.own.values())
+        return [self.table.c[name] for name in names]
 
 
 def _job_row(_: sa.Connection, new: Job, old: Any, now: datetime) -> dict[str, Any]:
@@ -112,12 +119,12 @@ class Declared:
             kept: dict[Key, Kept] = {}
             for kind in KINDS.values():
                 if set_name is not None:
-                    of_set = _kept(kind, connection.execute(_of_set(kind, set_name)))
+                    of_set = _kept(kind, connection.execute(_of_set(kind, set_name)).all())
                     kept |= {key: each for key, each in of_set if each.definition.get("managedBy") == set_name}
                 wanted = [key for key in keys if key[0] == kind.name and key not in kept]
                 if wanted:
-                    query, values = _of_keys(connection, kind, wanted)
-                    kept |= _kept(kind, connection.execute(query, values))
+                    query, values = _of_keys(connection, kind, wanted, _TABLES[kind.name].read)
+                    kept |= _kept(kind, connection.execute(query, values).all())
             return kept
 
         return await self._database.read(work)
@@ -168,7 +175,9 @@ class Declared:
         return [record for row in rows if isinstance(record := _record(KINDS["schedule"], row), Schedule)]
 
 
-def _of_keys(connection: sa.Connection, kind: Kind, keys: Sequence[Key]) -> tuple[sa.Select[Any], dict[str, Any]]:
+def _of_keys(
+    connection: sa.Connection, kind: Kind, keys: Sequence[Key], columns: Iterable[sa.Column[Any]]
+) -> tuple[sa.Select[Any], dict[str, Any]]:
     """The rows of these keys: one look into the index for each, however many there are; and the query's values."""
     table = _TABLES[kind.name]
     if connection.dialect.name == "sqlite":
@@ -184,36 +193,34 @@ def _of_keys(connection: sa.Connection, kind: Kind, keys: Sequence[Key]) -> tupl
         parts = [unnested.c[name] for name in names]
         values = {name: [key[1 + place] for key in keys] for place, name in enumerate(names)}
     matching = [table.table.c[name] == part for name, part in zip(table.key, parts, strict=True)]
-    return sa.select(*table.table.c).where(*matching), values
+    return sa.select(*columns).where(*matching), values
 
 
 def _of_set(kind: Kind, set_name: str) -> sa.Select[Any]:
     """The rows of a set, and perhaps others, whose definition has the same words elsewhere."""
-    table = _TABLES[kind.name].table
+    table = _TABLES[kind.name]
     words = f'"managedBy":{json.dumps(set_name)}'
-    return sa.select(*table.c).where(table.c.definition.contains(words, autoescape=True))
+    return sa.select(*table.read).where(table.table.c.definition.contains(words, autoescape=True))
 
 
 def _kept(kind: Kind, rows: Iterable[Any]) -> Iterator[tuple[Key, Kept]]:
-    columns = _TABLES[kind.name].key
-    for row in rows:
-        key = (kind.name, *(getattr(row, column) for column in columns))
-        yield key, Kept(kind, _definition(kind, row), row.version, row.created_at)
-
-
-def _definition(kind: Kind, row: Any) -> dict[str, Any]:
-    own = {name: getattr(row, column) for name, column in _TABLES[kind.name].own.items()}
-    return {**json.loads(row.definition), **own}
+    names = len(_TABLES[kind.name].key)
+    own = tuple(_TABLES[kind.name].own)
+    for definition, version, created_at, *values in rows:
+        said = from_json(definition)
+        said.update(zip(own, values[names:], strict=True))
+        yield (kind.name, *values[:names]), Kept(kind, said, version, created_at)
 
 
 def _record(kind: Kind, row: Any) -> Declarable:
-    return kind.model.model_validate(_definition(kind, row))
+    own = {name: getattr(row, column) for name, column in _TABLES[kind.name].own.items()}
+    return kind.model.model_validate({**from_json(row.definition), **own})
 
 
 def _locked(connection: sa.Connection, kind: Kind, steps: Sequence[Step]) -> dict[Key, Any]:
     """The rows that the steps are about, held until the end. Raises `StaleVersion` if one is not as it was."""
     table = _TABLES[kind.name]
-    query, values = _of_keys(connection, kind, [step.key for step in steps])
+    query, values = _of_keys(connection, kind, [step.key for step in steps], table.table.c)
     found = connection.execute(query.with_for_update(of=table.table), values)
     rows = {(kind.name, *(getattr(row, name) for name in table.key)): row for row in found}
     for step in steps:

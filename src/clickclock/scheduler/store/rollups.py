@@ -27,8 +27,8 @@ from clickclock.scheduler.store.schema import (
 from clickclock.scheduler.store.windows import Counted, ranking_of, rollups_of, window_of
 from clickclock.scheduler.trigger import LIVE, State, Trigger
 
-COUNT_MAX = 1000
-"""Triggers counted in one transaction."""
+COUNT_MAX = 100
+"""Triggers counted in one transaction: some 5 ms, for which live triggers may have to wait."""
 KEYS_PER_QUERY = 200
 _COUNTING_LOCK = 0x636C6B64
 """On PostgreSQL one replica counts at a time; the others need not."""
