@@ -1,6 +1,7 @@
 """The dispatcher: queued triggers become started attempts, and what was claimed is never forgotten."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,11 +11,12 @@ from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.scheduler.dispatcher import BLOCKED_LOOK_S, CLAIM_MAX, Dispatcher
 from clickclock.scheduler.executors import Executor
 from clickclock.scheduler.image_mapping import ImageMapping
-from clickclock.scheduler.store import Claimed, Store
+from clickclock.scheduler.planner import decide_due
+from clickclock.scheduler.store import Claimed, Planned, Store, Taker
 from clickclock.scheduler.trigger import ExitKind, State
 from clickclock.scheduler.vault import Vault
 from tests.agents.scripted import ScriptedExecutor
-from tests.stores import LEASE, NODE, NOW, add_job, at, claim, ended, finish, job, queue, states
+from tests.stores import LEASE, NODE, NOW, add_job, add_schedule, at, claim, ended, finish, job, queue, states
 
 Build = Callable[..., Dispatcher]
 
@@ -285,3 +287,77 @@ async def test_a_secret_is_read_at_the_start_and_a_missing_one_fails_the_attempt
     failed = await store.triggers.get(lacking)
     assert (failed.state, failed.attempt) == (State.FAILED, 1)
     assert "no variable NONE for jobs" in (failed.message or "")
+
+
+async def _plan(store: Store, taker: Taker | None) -> Planned:
+    return await store.queue.plan(at(60), 100, decide_due, at(120), taker)
+
+
+async def test_what_is_planned_is_started_without_a_step(
+    dispatcher: Dispatcher, store: Store, executor: ScriptedExecutor
+) -> None:
+    await dispatcher.step()
+    await add_job(store)
+    await add_schedule(store)
+    planned, needs_step = await dispatcher.start_with(partial(_plan, store))
+    assert executor.starts == [each.name for each in planned.launches] != []
+    assert not needs_step
+
+
+async def test_before_the_first_step_what_is_planned_is_queued(
+    dispatcher: Dispatcher, store: Store, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    await add_schedule(store)
+    planned, needs_step = await dispatcher.start_with(partial(_plan, store))
+    assert (planned.launches, planned.queued, needs_step, executor.starts) == ((), 1, False, [])
+
+
+async def test_where_attempts_need_images_what_is_planned_is_queued(
+    build: Build, store: Store, clock: ManualClock
+) -> None:
+    dispatcher = build(local=ScriptedExecutor(clock, wants_image=True))
+    await dispatcher.step()
+    await add_job(store)
+    await add_schedule(store)
+    planned, needs_step = await dispatcher.start_with(partial(_plan, store))
+    assert (planned.launches, planned.queued, needs_step) == ((), 1, False)
+
+
+async def test_what_was_taken_and_could_not_be_handed_over_is_started_by_a_step(
+    dispatcher: Dispatcher, store: Store, executor: ScriptedExecutor
+) -> None:
+    await dispatcher.step()
+    await add_job(store)
+    await add_schedule(store)
+    executor.takes_starts = False
+    planned, needs_step = await dispatcher.start_with(partial(_plan, store))
+    assert (needs_step, executor.launches) == (True, {})
+    executor.takes_starts = True
+    await dispatcher.step()
+    assert list(executor.launches) == [each.name for each in planned.launches] != []
+
+
+async def test_what_is_taken_and_on_its_way_is_not_taken_for_left_over(
+    dispatcher: Dispatcher, store: Store, executor: ScriptedExecutor
+) -> None:
+    await dispatcher.step()
+    await add_job(store)
+    await add_schedule(store)
+
+    async def plan(taker: Taker | None) -> Planned:
+        planned = await _plan(store, taker)
+        executor.takes_starts = False
+        await queue(store)
+        with pytest.raises(ExecutorUnreachable):
+            await dispatcher.step()  # it fails, and leaves what it claimed in doubt
+        executor.takes_starts = True
+        await dispatcher.step()
+        assert executor.launches == {}
+        return planned
+
+    planned, needs_step = await dispatcher.start_with(plan)
+    assert list(executor.launches) == [each.name for each in planned.launches] != []
+    assert needs_step
+    await dispatcher.step()
+    assert len(executor.launches) == 2

@@ -5,11 +5,12 @@ import logging
 import pytest
 
 from clickclock.foundation.clock import ManualClock
-from clickclock.scheduler.planner import CLAIM_MAX, CLEAR_S, POSTPONE_S, START_S, Planner
-from clickclock.scheduler.store import Store
+from clickclock.foundation.errors import StoreUnreachable
+from clickclock.scheduler.planner import CLAIM_MAX, CLEAR_S, POSTPONE_S, START_S, YIELD_S, Plan, Planner
+from clickclock.scheduler.store import Planned, Store
 from clickclock.scheduler.trigger import State
 from tests.agents.conftest import Calls
-from tests.stores import NOW, add_job, add_schedule, at, job, new_schedule, states, triggers
+from tests.stores import NOW, add_job, add_schedule, at, job, new_schedule, plan, states, triggers
 
 
 @pytest.fixture
@@ -131,3 +132,41 @@ async def test_a_schedule_that_cannot_be_planned_waits_and_is_logged(
         assert await planner.step() == POSTPONE_S
     assert "schedule s cannot be planned" in caplog.text
     assert await states(store) == []
+
+
+async def test_who_is_beaten_to_a_due_time_leaves_the_next_ones_to_the_winner_for_a_moment(
+    planner: Planner, store: Store, clock: ManualClock
+) -> None:
+    store.writes_in_order = False
+    await add_job(store)
+    await add_schedule(store, kind="interval", expression="PT1S")
+    assert await planner.step() == 1.0
+    clock.advance(1.99)
+    await plan(store, clock.now())
+    assert await planner.step() == YIELD_S
+
+
+async def test_what_ended_is_written_before_a_plan_of_what_is_due(store: Store, clock: ManualClock) -> None:
+    seen = []
+
+    async def planning() -> None:
+        seen.append(await states(store))
+
+    planner = Planner(store, clock, fired=lambda: None, replaced=lambda: None, planning=planning)
+    await add_job(store)
+    await add_schedule(store)
+    await planner.step()
+    clock.advance(60)
+    await planner.step()
+    assert seen == [[]]
+    assert await states(store) == [State.QUEUED]
+
+
+async def test_a_plan_whose_answer_is_lost_is_looked_up(store: Store, clock: ManualClock, calls: Calls) -> None:
+    async def lost(_: Plan) -> tuple[Planned, bool]:
+        raise StoreUnreachable
+
+    planner = Planner(store, clock, fired=calls, replaced=calls, start_with=lost)
+    with pytest.raises(StoreUnreachable):
+        await planner.step()
+    assert calls.count == 1

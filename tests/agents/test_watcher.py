@@ -10,7 +10,15 @@ from clickclock.foundation.errors import ExecutorUnreachable, StoreUnreachable
 from clickclock.scheduler.executors import Sighting
 from clickclock.scheduler.store import Store, database
 from clickclock.scheduler.trigger import ExitKind, State
-from clickclock.scheduler.watcher import FINISH_MAX, SEEN_RUNNING_AFTER_S, STOP_AGAIN_S, YIELD_S, YIELD_S_MAX, Watcher
+from clickclock.scheduler.watcher import (
+    COMPANY_S_MAX,
+    FINISH_MAX,
+    SEEN_RUNNING_AFTER_S,
+    STOP_AGAIN_S,
+    YIELD_S,
+    YIELD_S_MAX,
+    Watcher,
+)
 from tests.agents.conftest import Calls
 from tests.agents.scripted import ScriptedExecutor
 from tests.stores import LEASE, NOW, add_job, at, claim, ended, finish, queue, states
@@ -19,11 +27,17 @@ LOOK_S = 30.0
 
 
 def build(
-    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls, *, starts_wait: bool = False
+    store: Store,
+    clock: ManualClock,
+    executor: ScriptedExecutor,
+    calls: Calls,
+    *,
+    starts_wait: bool = False,
+    company_in_s: float | None = None,
 ) -> Watcher:
     return Watcher(
         store, clock, {"local": executor}, lease_id=LEASE, fraction=lambda: 0.5, concluded=calls,
-        look_for_stops_s=LOOK_S, starts_wait=lambda: starts_wait,
+        look_for_stops_s=LOOK_S, starts_wait=lambda: starts_wait, company_in_s=lambda: company_in_s,
     )  # fmt: skip
 
 
@@ -295,3 +309,29 @@ async def test_a_wish_to_stop_waits_for_a_cluster_that_is_away_and_no_other_does
     clock.advance(STOP_AGAIN_S)
     await watcher.step()
     assert [name for name, _ in away.stops] == [f"{there}-1"]
+
+
+async def test_an_end_waits_for_a_plan_that_is_near_and_is_written_with_it(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
+) -> None:
+    watcher = build(store, clock, executor, calls, company_in_s=COMPANY_S_MAX)
+    await add_job(store)
+    assert not watcher.join()
+    executor.end(await started(store, executor))
+    assert await watcher.step() == COMPANY_S_MAX
+    assert await states(store) == [State.STARTING]
+    assert watcher.join()
+    await watcher.step()
+    assert await states(store) == [State.SUCCEEDED]
+    assert not watcher.join()
+
+
+@pytest.mark.parametrize("company_in_s", [0.0, -1.0, COMPANY_S_MAX + 0.001])
+async def test_an_end_does_not_wait_for_a_plan_that_is_far_or_overdue(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls, company_in_s: float
+) -> None:
+    watcher = build(store, clock, executor, calls, company_in_s=company_in_s)
+    await add_job(store)
+    executor.end(await started(store, executor))
+    await watcher.step()
+    assert await states(store) == [State.SUCCEEDED]

@@ -65,7 +65,8 @@ async def prepare(ground: Ground) -> list[tuple[str, datetime]]:
 
 
 def _jobs(ground: Ground) -> list[Job]:
-    return [ground.job("short"), ground.job("long", 'sleep 1; exit "$code"')]
+    """One with a cap, whose triggers are queued and claimed, and one whose triggers are taken as they are planned."""
+    return [ground.job("short", maxConcurrentTriggers=100), ground.job("long", 'sleep 1; exit "$code"')]
 
 
 def _due(now: datetime, number: int) -> datetime:

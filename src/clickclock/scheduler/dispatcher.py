@@ -7,19 +7,21 @@ cluster that fails holds up no other.
 
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.lifecycle import Parts
 from clickclock.scheduler.executors import Executor, Launch
-from clickclock.scheduler.store import Store
+from clickclock.scheduler.store import Claimed, Planned, Store, Taker
 from clickclock.scheduler.trigger import Exit, ExitKind, State
 from clickclock.scheduler.vault import Vault
 
 CLAIM_MAX = 100
 """Attempts in one transaction: few enough that the first run while the next are claimed."""
+TAKE_MAX = 250
+"""Attempts that one plan starts at once: all that it fires, as a rule."""
 BLOCKED_LOOK_S = 1.0
 """While triggers wait for a slot, look again this often, beside being woken when one gets free."""
 HAND_OVER_S_MAX = 3.0
@@ -56,6 +58,10 @@ class Dispatcher:
         self._vault = vault or Vault(None, {})
         # At the start everything: an earlier life may have died between claim and start.
         self._in_doubt = set(executors)
+        self._default_cluster = next(iter(executors))
+        self._claiming: set[str] = set()
+        self._is_taking = False
+        self._is_passed_over = False
         self.clusters = Parts(clock.monotonic_s)
         self._blocked: set[str] = set()
         self._behind: set[str] = set()
@@ -74,6 +80,46 @@ class Dispatcher:
         """Claim and start; returns seconds until a queued trigger is ready."""
         return await self.clusters.step(self._executors, self._step_cluster)
 
+    async def start_with(self, plan: Callable[[Taker | None], Awaitable[Planned]]) -> tuple[Planned, bool]:
+        """Plan, and start at once what is taken on the default cluster; and whether a step has to look after it."""
+        cluster = self._default_cluster
+        executor = self._executors[cluster]
+        capacity = await executor.capacity()
+        if executor.wants_image or not capacity.reachable or cluster in self._in_doubt:
+            return await plan(None), False
+        self._is_taking, self._is_passed_over = True, False
+        try:
+            with self._doubting(cluster):
+                asked_s = self._clock.monotonic_s()
+                slots = self._slots_beside(capacity.total, CLAIM_MAX if cluster in self._claiming else 0)
+                planned = await plan(Taker(cluster, self._node, self._lease_id, slots, TAKE_MAX))
+                if planned.launches and self._is_late(asked_s):
+                    self._in_doubt.add(cluster)
+                    return planned, True
+                await self._start(executor, planned.launches, {})
+        except ExecutorUnreachable as error:
+            _log.warning("what was planned could not be started on %s: %s", cluster, error)
+            return planned, True
+        finally:
+            self._is_taking = False
+        return planned, self._is_passed_over
+
+    @contextlib.contextmanager
+    def _doubting(self, cluster: str) -> Iterator[None]:
+        """Whatever fails in here may have claimed or even started something: a lost answer says nothing."""
+        try:
+            yield
+        except BaseException:
+            self._in_doubt.add(cluster)
+            raise
+
+    def _slots_beside(self, slots: int, others: int) -> int:
+        """Slots that are left beside what somebody else of this replica may be claiming in another transaction."""
+        return slots if self._store.writes_in_order else slots - others
+
+    def _is_late(self, asked_s: float) -> bool:
+        return self._clock.monotonic_s() - asked_s > HAND_OVER_S_MAX
+
     async def _step_cluster(self, cluster: str) -> float | None:
         executor = self._executors[cluster]
         self._blocked.discard(cluster)
@@ -81,28 +127,42 @@ class Dispatcher:
         capacity = await executor.capacity()
         if not capacity.reachable:
             raise ExecutorUnreachable(capacity.message)
+        is_taking = self._is_taking and cluster == self._default_cluster
         if cluster in self._in_doubt:
+            if is_taking:
+                # What is taken and on its way to the executor would look left over, and would be started twice.
+                self._is_passed_over = True
+                return None
             await self._settle(cluster, executor)
-        # Whatever fails from here on may have claimed or even started: a lost answer says nothing.
-        self._in_doubt.add(cluster)
+            self._in_doubt.discard(cluster)
         asked_s = self._clock.monotonic_s()
-        claimed = await self._store.queue.claim(
-            self._clock.now() + self._ahead,
-            cluster=cluster,
-            node=self._node,
-            lease_id=self._lease_id,
-            slots=capacity.total,
-            limit=CLAIM_MAX,
-            wants_image=executor.wants_image,
-        )
+        self._claiming.add(cluster)
+        try:
+            with self._doubting(cluster):
+                claimed = await self._store.queue.claim(
+                    self._clock.now() + self._ahead,
+                    cluster=cluster,
+                    node=self._node,
+                    lease_id=self._lease_id,
+                    slots=self._slots_beside(capacity.total, TAKE_MAX if is_taking else 0),
+                    limit=CLAIM_MAX,
+                    wants_image=executor.wants_image,
+                )
+        finally:
+            self._claiming.discard(cluster)
+        return await self._start_claimed(cluster, executor, claimed, asked_s)
+
+    async def _start_claimed(self, cluster: str, executor: Executor, claimed: Claimed, asked_s: float) -> float | None:
         if claimed.blocked:
             self._blocked.add(cluster)
+            self._is_passed_over = True
         if len(claimed.launches) == CLAIM_MAX:
             self._behind.add(cluster)
-        if claimed.launches and self._clock.monotonic_s() - asked_s > HAND_OVER_S_MAX:
+        if claimed.launches and self._is_late(asked_s):
+            self._in_doubt.add(cluster)
             return 0.0
-        await self._start(executor, claimed.launches, dict(claimed.unstartable))
-        self._in_doubt.discard(cluster)
+        with self._doubting(cluster):
+            await self._start(executor, claimed.launches, dict(claimed.unstartable))
         if len(claimed.launches) + len(claimed.unstartable) == CLAIM_MAX:
             return 0.0
         pauses_s = [BLOCKED_LOOK_S] if claimed.blocked else []

@@ -95,7 +95,13 @@ class Engine:
             store, clock, executors, **here, fraction=fraction, ahead_s=PLAN_AHEAD_S, vault=self.vault
         )
         self.planner = Planner(
-            store, clock, fired=self.wake_dispatcher, replaced=self.stop_attempts, ahead_s=PLAN_AHEAD_S
+            store,
+            clock,
+            fired=self.wake_dispatcher,
+            replaced=self.stop_attempts,
+            start_with=self.dispatcher.start_with,
+            planning=self._bring_ends,
+            ahead_s=PLAN_AHEAD_S,
         )
         self.watcher = Watcher(
             store,
@@ -106,6 +112,7 @@ class Engine:
             concluded=self._concluded,
             look_for_stops_s=idle_s,
             starts_wait=lambda: self.planner.is_behind or self.dispatcher.is_behind,
+            company_in_s=self._plans_in_s,
         )
         self.rescuer = Rescuer(store, clock, executors, **here, fraction=fraction, concluded=self.wake_dispatcher)
         self.preempter = Preempter(
@@ -232,6 +239,18 @@ class Engine:
             self._dispatcher_loop.wake()
         if self.backfiller.may_go_on():
             self._backfiller_loop.wake()
+
+    def _plans_in_s(self) -> float | None:
+        """How soon a plan comes whose commit ends can share; None if somebody waits for ends, or each has its own."""
+        if not self.store.writes_in_order or self.dispatcher.waits_for_slots or self.backfiller.may_go_on():
+            return None
+        return self.planner.next_in_s()
+
+    async def _bring_ends(self) -> None:
+        """Ends that waited for a plan are written right before it: so it sees them, and they share its commit."""
+        if self.watcher.join():
+            self._watcher_loop.wake()
+            await asyncio.sleep(0)
 
     async def open(self) -> None:
         """Say that we are here, connect to the clusters, and adopt what this node left behind."""

@@ -7,12 +7,12 @@ Never starts anything. Invariants: whatever dies here, a due time is either stil
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
 from clickclock.foundation.clock import Clock
 from clickclock.scheduler.schedule import Decision, decide
-from clickclock.scheduler.store import Due, Store
+from clickclock.scheduler.store import Due, Planned, Store, Taker
 
 CLAIM_FIRST = 50
 CLAIM_MAX = 250
@@ -21,8 +21,13 @@ CLEAR_S = 0.02
 """What can wait is not begun when something is due within this: about what a short job takes, from plan to end."""
 START_S = 0.004
 """About what a start takes, from its moment to the first instruction of the job."""
+YIELD_S = 0.05
+"""Who finds that another replica has planned what was due lets it go on for so long, rather than race it each time."""
 POSTPONE_S = 60.0
 """A schedule that cannot be planned is looked at again after this long, and holds up no other meanwhile."""
+
+Plan = Callable[[Taker | None], Awaitable[Planned]]
+"""One planning transaction, with whoever takes at once what it fires."""
 
 _log = logging.getLogger(__name__)
 
@@ -31,6 +36,15 @@ def decide_due(due: Due) -> Decision:
     """What becomes of a claimed schedule's due times. Pure."""
     times = due.schedule.timetable(due.anchor, due.days)
     return decide(due.schedule_id, due.schedule, times, due.high_water, due.facts)
+
+
+async def queue_all(plan: Plan) -> tuple[Planned, bool]:
+    """Plan what others start."""
+    return await plan(None), False
+
+
+async def nobody_waits() -> None:
+    """Nothing is written before a plan."""
 
 
 class Planner:
@@ -43,15 +57,24 @@ class Planner:
         *,
         fired: Callable[[], None],
         replaced: Callable[[], None],
+        start_with: Callable[[Plan], Awaitable[tuple[Planned, bool]]] = queue_all,
+        planning: Callable[[], Awaitable[None]] = nobody_waits,
         ahead_s: float = 0.0,
     ) -> None:
+        """`start_with` plans and starts what is taken, and says whether `fired` is to be told whatever was queued.
+
+        `planning` is called before a plan of what is due: what is written then shares its commit.
+        """
         self._store = store
         self._clock = clock
         self._ahead = timedelta(seconds=ahead_s)
         self._fired = fired
         self._replaced = replaced
+        self._start_with = start_with
+        self._planning = planning
         self._next_due: datetime | None = None
         self._fired_at: datetime | None = None
+        self._queues = True
         self.is_behind = False
 
     def busy_s(self) -> float:
@@ -64,24 +87,44 @@ class Planner:
     async def step(self) -> float | None:
         """Plan; returns seconds until the next schedule is due."""
         now = self._clock.now() + self._ahead
-        # Where writes happen in their order, a claim that is asked for now comes right after this plan, and shares its
-        # commit: one wait for the disk between a due time and its start instead of two.
         is_due = self._next_due is not None and self._next_due <= now
-        early = is_due and self._store.writes_in_order
-        if early:
-            self._fired()
         limit = CLAIM_MAX if self.is_behind else CLAIM_FIRST
-        planned = await self._store.queue.plan(now, limit, decide_due, now + timedelta(seconds=POSTPONE_S))
+        early = False
+        if is_due:
+            await self._planning()
+
+        async def plan(taker: Taker | None) -> Planned:
+            # Where writes happen in their order, a claim that is asked for now comes right after this plan, and shares
+            # its commit: one wait for the disk between a due time and its start instead of two.
+            nonlocal early
+            early = is_due and self._store.writes_in_order and (taker is None or self._queues)
+            if early:
+                self._fired()
+            postpone_to = now + timedelta(seconds=POSTPONE_S)
+            return await self._store.queue.plan(now, limit, decide_due, postpone_to, taker)
+
+        try:
+            planned, needs_step = await self._start_with(plan)
+        except Exception:
+            self._fired()  # a lost answer may have fired
+            raise
         self.is_behind = planned.claimed == limit
         for schedule_id, error in planned.faults:
             _log.error("schedule %s cannot be planned and waits %.0f s: %s", schedule_id, POSTPONE_S, error)
         self._next_due = planned.next_due
         if planned.fires:
             self._fired_at = now
-        if planned.fires and not early:
+        self._queues = planned.queued > 0
+        if needs_step or (self._queues and not early):
             self._fired()
         if planned.replaced:
             self._replaced()
-        if planned.next_due is None:
-            return None
-        return (planned.next_due - self._ahead - self._clock.now()).total_seconds()
+        if self.is_behind:
+            return 0.0
+        pause_s = self.next_in_s()
+        is_beaten = is_due and not planned.claimed and not self._store.writes_in_order
+        return max(pause_s, YIELD_S) if is_beaten and pause_s is not None else pause_s
+
+    def next_in_s(self) -> float | None:
+        """Seconds until it plans again, as far as it knows."""
+        return None if self._next_due is None else (self._next_due - self._ahead - self._clock.now()).total_seconds()

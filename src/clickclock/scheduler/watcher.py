@@ -17,6 +17,8 @@ from clickclock.scheduler.trigger import State
 
 YIELD_S, YIELD_S_MAX = 0.02, 0.5
 """While starts wait, ends may wait this long: nobody is late for hearing of an end."""
+COMPANY_S_MAX = 0.05
+"""An end waits for a plan that comes within this time, and shares its commit."""
 FINISH_MAX = 200
 """Conclusions in one transaction."""
 SEEN_RUNNING_AFTER_S = 0.02
@@ -30,7 +32,7 @@ _log = logging.getLogger(__name__)
 class Watcher:
     """One step carries news from the executors to the store, and wishes to stop the other way."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each thing that it goes by
         self,
         store: Store,
         clock: Clock,
@@ -41,7 +43,9 @@ class Watcher:
         concluded: Callable[[bool], None],
         look_for_stops_s: float,
         starts_wait: Callable[[], bool],
+        company_in_s: Callable[[], float | None] = lambda: None,
     ) -> None:
+        """`company_in_s`: how soon something else is written that ends may wait for."""
         self._store = store
         self._clock = clock
         self._executors = executors
@@ -50,6 +54,8 @@ class Watcher:
         self._concluded = concluded
         self._look_for_stops_s = look_for_stops_s
         self._starts_wait = starts_wait
+        self._company_in_s = company_in_s
+        self._has_company = False
         self._look_for_stops_at_s = float("-inf")
         self._concluded_at_s = float("-inf")
         self._told: set[str] = set()
@@ -62,6 +68,11 @@ class Watcher:
         """Somebody wants an attempt stopped: the next step finds out which."""
         self._look_for_stops_at_s = float("-inf")
 
+    def join(self) -> bool:
+        """What ends waited for comes now; whether the next step has any to write."""
+        self._has_company = any(self._ended.values())
+        return self._has_company
+
     async def step(self) -> float | None:
         """Carry what is new; returns seconds until the next look."""
         now_s = self._clock.monotonic_s()
@@ -69,20 +80,29 @@ class Watcher:
             all_told = await self._stop(await self._store.queue.stopping(self._lease_id))
             self._look_for_stops_at_s = now_s + (self._look_for_stops_s if all_told else STOP_AGAIN_S)
         yields = self._starts_wait() and now_s - self._concluded_at_s < YIELD_S_MAX
+        company_s = self._wait_for_company_s()
 
         async def carry(cluster: str) -> None:
             executor = self._executors[cluster]
             self._note(now_s, cluster, await executor.observe())
-            if not yields:
+            if not yields and company_s is None:
                 await self._conclude(cluster, executor)
 
         rests_s = await self.clusters.step(self._executors, carry)
         if yields:
             return YIELD_S
         await self._mark_running(now_s)
+        if company_s is not None and any(self._ended.values()):
+            return company_s
         self._concluded_at_s = self._clock.monotonic_s()
         pause_s = SEEN_RUNNING_AFTER_S if self._fresh else self._look_for_stops_at_s - now_s
         return pause_s if rests_s is None else min(pause_s, rests_s)
+
+    def _wait_for_company_s(self) -> float | None:
+        """How long ends wait for a commit that comes anyway; None if they need not."""
+        has_company, self._has_company = self._has_company, False
+        in_s = None if has_company else self._company_in_s()
+        return in_s if in_s is not None and 0 < in_s <= COMPANY_S_MAX else None
 
     def _note(self, now_s: float, cluster: str, news: Sequence[Sighting]) -> None:
         for sighting in news:

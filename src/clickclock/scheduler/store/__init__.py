@@ -34,6 +34,7 @@ from clickclock.scheduler.store.replicas import Census, Heartbeat, Replicas
 from clickclock.scheduler.store.rollups import COUNT_MAX, Statistics
 from clickclock.scheduler.store.schedules import NewSchedule, Schedules
 from clickclock.scheduler.store.survey import Queued, Survey, Surveys
+from clickclock.scheduler.store.taking import Taker
 from clickclock.scheduler.store.triggers import Triggers
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "Store",
     "Survey",
     "Tail",
+    "Taker",
     "Told",
 ]
 

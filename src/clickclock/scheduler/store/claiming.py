@@ -68,12 +68,9 @@ def with_jobs(*, of_deleted_jobs: bool = False) -> sa.Select[Any]:
     )
 
 
-_HERE = _t.cluster.in_([sa.bindparam("cluster"), sa.bindparam("or_cluster")])
-_RUNNING = Prepared(
-    sa.select(sa.func.count()).where(
-        LIVE_ROWS, _t.cluster == sa.bindparam("cluster"), _t.lease_id == sa.bindparam("lease_id")
-    )
-)
+HERE = _t.cluster.in_([sa.bindparam("cluster"), sa.bindparam("or_cluster")])
+HELD = sa.and_(LIVE_ROWS, _t.cluster == sa.bindparam("cluster"), _t.lease_id == sa.bindparam("lease_id"))
+_RUNNING = Prepared(sa.select(sa.func.count()).where(HELD))
 _retry = job_trigger.alias("retry").c
 _IN_TURN = sa.or_(
     sa.not_(_t.serial),
@@ -94,7 +91,7 @@ READY = (
     .where(
         QUEUED_ROWS,
         _t.ready_at <= sa.bindparam("now"),
-        _HERE,
+        HERE,
         sa.or_(job.c.node.is_(None), job.c.node == sa.bindparam("node")),
         _IN_TURN,
         _t.waits.is_(None),
@@ -138,7 +135,7 @@ _NOT_BEHIND_A_FULL_ONE = (
 )
 """Past whatever is full already: only asked once something was, since it counts all live attempts."""
 _NEXT_READY = Prepared(
-    sa.select(sa.func.min(_t.ready_at)).where(QUEUED_ROWS, _t.ready_at > sa.bindparam("now"), _HERE, _t.waits.is_(None))
+    sa.select(sa.func.min(_t.ready_at)).where(QUEUED_ROWS, _t.ready_at > sa.bindparam("now"), HERE, _t.waits.is_(None))
 )
 _START = Prepared(
     sa.update(job_trigger)

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.business_days import Days
+from clickclock.scheduler.launch import Launch
 from clickclock.scheduler.schedule import Circumstances, Decision, OverlapPolicy, Schedule, Skip
 from clickclock.scheduler.store.changes import note_triggers
 from clickclock.scheduler.store.dependencies import has_dependents
@@ -27,6 +28,7 @@ from clickclock.scheduler.store.schema import (
     job_trigger,
     schedule,
 )
+from clickclock.scheduler.store.taking import Taker, Taking
 from clickclock.scheduler.store.triggers import cancel_rows
 from clickclock.scheduler.trigger import Kind, State, StopReason
 
@@ -49,16 +51,19 @@ class Due:
 class Planned:
     """What one planning transaction did. `next_due` is when to look again; `faults` are schedules that failed.
 
+    `launches` are of those fires that its taker holds now, and `queued` is how many others there are.
     `chained`: some wait for upstream jobs, or others depend on some that were skipped.
     """
 
     claimed: int
     fires: int
+    queued: int
     skips: int
     replaced: bool
     chained: bool
     next_due: datetime | None
     faults: tuple[tuple[str, Exception], ...]
+    launches: Sequence[Launch]
 
 
 _DUE = Prepared(
@@ -70,8 +75,11 @@ _DUE = Prepared(
         job.c.enabled,
         job.c.enabled_since,
         job.c.group_name,
+        job.c.max_concurrent,
+        job.c.node,
         job.c.definition.label("job_definition"),
         job_group.c.definition.label("grouped"),
+        job_group.c.max_concurrent.label("group_cap"),
         job_group.c.paused,
         job_group.c.resumed_at,
         calendar.c.definition.label("calendar"),
@@ -85,7 +93,8 @@ _DUE = Prepared(
 )
 _LIVE_LANE = _t.backfill_id.is_(None)
 """A backfill's triggers are no earlier triggers of the schedule: they hold up nothing, and nothing replaces them."""
-_NEXT_DUE = Prepared(sa.select(sa.func.min(schedule.c.next_due)))
+_NEXT_DUE = Prepared(sa.select(sa.func.min(schedule.c.next_due)).where(schedule.c.next_due > sa.bindparam("now")))
+"""What is due and was not claimed is in the hands of another replica, or left over because there was so much."""
 _UNFINISHED = Prepared(
     lambda dialect: (
         sa.select(_t.schedule_id, sa.func.count().label("unfinished"))
@@ -136,6 +145,7 @@ _SKIP = _insert(
 class _Batch:
     """What one transaction is going to write."""
 
+    taking: Taking
     fires: list[dict[str, Any]] = field(default_factory=list)
     skips: list[dict[str, Any]] = field(default_factory=list)
     advances: list[dict[str, Any]] = field(default_factory=list)
@@ -147,17 +157,14 @@ class _Batch:
         its_job = effective_job(row.job_definition, row.grouped)
         parameters = its_job.fill_parameters(planned.parameters) if its_job.parameters or planned.parameters else {}
         for fire in decision.fires:
-            self.fires.append(
-                _row(row, planned, fire.nominal, fire.due, now)
-                | {
-                    "cluster": its_job.cluster or ANY_CLUSTER,
-                    "serial": fire.serial,
-                    "priority": its_job.priority,
-                    "max_attempts": 1 + its_job.max_retries,
-                    "parameters": parameters,
-                    "waits": True if its_job.depends_on else None,
-                }
-            )
+            trigger = _row(row, planned, fire.nominal, fire.due, now) | {
+                "cluster": its_job.cluster or ANY_CLUSTER,
+                "priority": its_job.priority,
+                "max_attempts": 1 + its_job.max_retries,
+                "parameters": parameters,
+            }
+            if not self.taking.take(row, its_job, fire, trigger):
+                self.fires.append(trigger | {"serial": fire.serial, "waits": True if its_job.depends_on else None})
         for skip in decision.skips:
             self.skips.append(_skipped(row, planned, skip, now))
         if decision.replace:
@@ -176,7 +183,11 @@ class _Batch:
         self.faults.append((row.schedule_id, error))
         self.advances.append({"b_id": row.schedule_id, "b_water": row.high_water, "b_due": until, "b_fire": None})
 
-    def write(self, connection: sa.Connection, now: datetime) -> None:
+    def leaves_due(self, now: datetime) -> bool:
+        """Whether a schedule has more due times than are decided at once."""
+        return any(each["b_due"] is not None and each["b_due"] <= now for each in self.advances)
+
+    def write(self, connection: sa.Connection, now: datetime) -> Sequence[Launch]:
         """In this order: what is replaced must be out of the way before its successor is there."""
         if self.replaced:
             replaced = sa.and_(_t.schedule_id.in_(self.replaced), _LIVE_LANE)
@@ -187,8 +198,10 @@ class _Batch:
         if self.skips:
             _SKIP.run(connection, self.skips)
         note_triggers(connection, [row["trigger_id"] for row in (*self.fires, *self.skips)], now)
+        launches = self.taking.write()
         if self.advances:
             _ADVANCE.run(connection, self.advances)
+        return launches
 
 
 def write_skips(connection: sa.Connection, row: Any, planned: Schedule, skips: Sequence[Skip], now: datetime) -> None:
@@ -200,12 +213,17 @@ def write_skips(connection: sa.Connection, row: Any, planned: Schedule, skips: S
 
 
 def plan(
-    connection: sa.Connection, now: datetime, limit: int, decide: Callable[[Due], Decision], postpone_to: datetime
+    connection: sa.Connection,
+    now: datetime,
+    limit: int,
+    decide: Callable[[Due], Decision],
+    postpone_to: datetime,
+    taker: Taker | None,
 ) -> Planned:
     """Claim, decide, insert, advance; see `Queue.plan`."""
     rows = _DUE.rows(connection, now=now, most=limit)
     unfinished = _unfinished_by_schedule(connection, rows)
-    batch = _Batch()
+    batch = _Batch(Taking(connection, now, taker))
     for row in rows:
         try:
             planned = planned_schedule(row.definition)
@@ -222,17 +240,19 @@ def plan(
             batch.add(row, planned, decision, now)
         except Exception as error:  # noqa: BLE001 - one broken schedule must not hold up all the others
             batch.postpone(row, postpone_to, error)
-    batch.write(connection, now)
+    launches = batch.write(connection, now)
     return Planned(
         claimed=len(rows),
-        fires=len(batch.fires),
+        fires=len(batch.fires) + len(launches),
+        queued=len(batch.fires),
         skips=sum(skip["skipped_count"] or 1 for skip in batch.skips),
         replaced=bool(batch.replaced),
         chained=bool(batch.replaced)
         or any(each["waits"] for each in batch.fires)
         or any(each["unfollowed"] for each in batch.skips),
-        next_due=_NEXT_DUE.scalar(connection),
+        next_due=now if batch.leaves_due(now) else _NEXT_DUE.scalar(connection, now=now),
         faults=tuple(batch.faults),
+        launches=launches,
     )
 
 

@@ -25,6 +25,7 @@ from clickclock.scheduler.store.preempting import is_wanted, preempt
 from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rows import among, effective_job
 from clickclock.scheduler.store.schema import ANY_CLUSTER, LIVE_ROWS, job_trigger, replica
+from clickclock.scheduler.store.taking import Taker
 from clickclock.scheduler.trigger import Conclusion, Exit, State, StopReason, attempt_name, parse_attempt_name
 
 _t = job_trigger.c
@@ -78,10 +79,18 @@ class Queue:
         """Called when a trigger that others depend on has ended, or one that depends on others is there."""
 
     async def plan(
-        self, now: datetime, limit: int, decide: Callable[[Due], Decision], postpone_to: datetime
+        self,
+        now: datetime,
+        limit: int,
+        decide: Callable[[Due], Decision],
+        postpone_to: datetime,
+        taker: Taker | None = None,
     ) -> Planned:
-        """Claim due schedules and commit what `decide` makes of them; one that fails is postponed, alone."""
-        planned = await self._database.write(lambda c: plan(c, now, limit, decide, postpone_to))
+        """Claim due schedules and commit what `decide` makes of them; one that fails is postponed, alone.
+
+        What nothing holds up is claimed in the same moment by the `taker`, if there is one: it has to start it.
+        """
+        planned = await self._database.write(lambda c: plan(c, now, limit, decide, postpone_to, taker))
         if planned.chained:
             self.on_chain()
         return planned

@@ -95,8 +95,8 @@ class Journal:
 
         If we die between this and the spawn, the next supervisor finds the intent and looks for the process.
         """
-        self.flush()
-        self._append(_line({"attempts": intents}))
+        self._append(b"".join([*self._pending, _line({"attempts": intents})]))
+        self._pending.clear()
         for intent in intents:
             self.attempts[intent["name"]] = intent
 
@@ -113,8 +113,8 @@ class Journal:
         if self._pending:
             self._append(b"".join(self._pending))
             self._pending.clear()
-            if self._bytes > self._rewrite_at:
-                self._rewrite()
+        if self._bytes > self._rewrite_at:
+            self._rewrite()
 
     @property
     def pending(self) -> bool:

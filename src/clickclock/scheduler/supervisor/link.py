@@ -19,7 +19,8 @@ PROTOCOL = 2
 SOCKET_NAME = "socket"
 OUTBOX_BYTES_MAX = 64 << 20
 """About 500,000 sightings that nobody read."""
-_READ_BYTES = 1 << 18
+_READ_BYTES = 1 << 16
+"""Few enough that the memory for them need not be mapped anew for each message."""
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 

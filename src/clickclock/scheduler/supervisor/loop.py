@@ -250,7 +250,7 @@ class Supervisor:
             return
 
     def _reap(self) -> None:
-        while True:
+        while self._running:
             try:
                 info = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
