@@ -47,7 +47,15 @@ def manifests(file: Path) -> list[dict[str, Any]]:
 
 
 @helm
-@pytest.mark.parametrize("settings", [(TRUSTED,), (TRUSTED, "jobs.enabled=false"), (TRUSTED, *COLLECTORS)])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        (TRUSTED,),
+        (TRUSTED, "jobs.enabled=false"),
+        (TRUSTED, *COLLECTORS),
+        (TRUSTED, *COLLECTORS, "scheduler.volume.enabled=false"),
+    ],
+)
 def test_all_that_the_chart_makes_is_what_kubernetes_takes(settings: tuple[str, ...]) -> None:
     objects = rendered(*settings)
     assert {"StatefulSet", "PodDisruptionBudget", "NetworkPolicy"} <= {each["kind"] for each in objects}
@@ -62,6 +70,26 @@ def test_every_replica_has_a_volume_of_its_own_that_stays(component: str) -> Non
     assert [claim["metadata"]["name"] for claim in replicas["volumeClaimTemplates"]] == ["data"]
     assert set(replicas["persistentVolumeClaimRetentionPolicy"].values()) == {"Retain"}
     assert "data" not in [volume["name"] for volume in replicas["template"]["spec"]["volumes"]]
+
+
+@helm
+def test_a_scheduler_whose_output_need_not_stay_has_no_volume_and_collectors_keep_theirs() -> None:
+    objects = rendered(TRUSTED, *COLLECTORS, "scheduler.volume.enabled=false")
+    scheduler = named(objects, "StatefulSet", "shop-clickclock-scheduler")["spec"]
+    assert "volumeClaimTemplates" not in scheduler
+    assert {"name": "data", "emptyDir": {}} in scheduler["template"]["spec"]["volumes"]
+    assert "volumeClaimTemplates" in named(objects, "StatefulSet", "shop-clickclock-collector")["spec"]
+
+
+@helm
+@pytest.mark.parametrize("component", ["scheduler", "collector"])
+def test_replicas_reach_each_other_at_their_pods_addresses(component: str) -> None:
+    pod = named(rendered(TRUSTED, *COLLECTORS), "StatefulSet", f"shop-clickclock-{component}")["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    variables = {each["name"]: each for each in container["env"]}
+    assert variables["POD_IP"]["valueFrom"]["fieldRef"]["fieldPath"] == "status.podIP"
+    assert variables["CLICKCLOCK_ADVERTISE_URL"]["value"] == "http://$(POD_IP):8080"
+    assert load(None, {"CLICKCLOCK_ADVERTISE_URL": "http://10.0.0.7:8080"}, {}).advertise_url == "http://10.0.0.7:8080"
 
 
 @helm

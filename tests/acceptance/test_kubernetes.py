@@ -67,17 +67,20 @@ class Caller:
 def test_pods_outlive_a_killed_service_and_their_exits_and_output_are_known(
     double: KubernetesDouble, options: tuple[str, str], tmp_path: Path
 ) -> None:
+    end = tmp_path / "end"
     with running(tmp_path / "data", *options) as service:
         caller = Caller(service)
         refused = caller.ask(
             "POST", "job", json={"application": "shop", "jobName": "x", "command": "sh -c x", "cluster": "prod"}
         )
         assert refused.status_code == 422
-        outlives = caller.run("outlives", "sh -c 'echo began; sleep 2; echo went on; exit 7'")
-        ends = caller.run("ends", "sh -c 'echo began; sleep 0.5; exit 3'")
+        waits = f"until [ -e {end} ]; do sleep 0.1; done"
+        outlives = caller.run("outlives", f"sh -c 'echo began; {waits}; sleep 2; echo went on; exit 7'")
+        ends = caller.run("ends", f"sh -c 'echo began; {waits}; exit 3'")
         until(lambda: caller.get("jobLog", triggerId=outlives) == "began\n", "it has printed")
         until(lambda: caller.get("jobLog", triggerId=ends) == "began\n", "it has printed")
         service.kill()
+        end.touch()
     until(lambda: any(pod["status"]["phase"] == "Failed" for pod in double.pods()), "a pod ends while nobody is there")
     with running(tmp_path / "data", *options) as service:
         caller = Caller(service)

@@ -134,3 +134,26 @@ class ScriptedExecutor:
 
     async def close(self) -> None:
         self._on_change = lambda: None
+
+
+class SharedScriptedExecutor(ScriptedExecutor):
+    """A cluster whose attempts belong to no host: all of them are known here, and this says which are ours."""
+
+    is_shared = True
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.adopted: dict[str, bool] = {}
+        self.released: list[str] = []
+        self.owner = ""
+
+    def share(self, owner: str, holds: Callable[[float], bool]) -> None:
+        self.owner = owner
+
+    async def adopt(self, names: Sequence[str], *, contested: bool) -> None:
+        if not self.reachable:
+            raise ExecutorUnreachable
+        self.adopted |= dict.fromkeys(names, contested)
+
+    async def release(self, names: Sequence[str]) -> None:
+        self.released += names

@@ -1,17 +1,18 @@
 """The rescuer: what a replica left behind is adopted, or lost; what is foreign is ended."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.executors import Sighting
-from clickclock.scheduler.rescuer import LOOK_EVERY_S, Rescuer
+from clickclock.scheduler.rescuer import COMPARE_EVERY_S, LOOK_EVERY_S, SILENT_S, Rescuer
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.trigger import ExitKind, State
 from tests.agents.conftest import Calls
-from tests.agents.scripted import ScriptedExecutor
+from tests.agents.scripted import ScriptedExecutor, SharedScriptedExecutor
 from tests.stores import LEASE, NODE, NOW, add_job, at, claim, ended, finish, heartbeat, job, queue, states
 
 BEFORE = "an-earlier-life"
@@ -30,6 +31,14 @@ async def left(store: Store, executor: ScriptedExecutor | None, lease: str = BEF
         await executor.start([launch])
         await store.queue.mark_running(lease, [(launch.name, node, NOW)])
     return launch.name
+
+
+async def listen(rescuer: Rescuer, clock: ManualClock, seconds: float = SILENT_S) -> None:
+    """Look for so long, and once more."""
+    for _ in range(round(seconds / LOOK_EVERY_S)):
+        await rescuer.step()
+        clock.advance(LOOK_EVERY_S)
+    await rescuer.step()
 
 
 async def held(store: Store) -> list[str]:
@@ -133,8 +142,8 @@ async def test_an_attempt_of_a_replica_that_fell_silent_is_lost(
     await store.replicas.beat(heartbeat("other", lease_s=15, node="node-2"))
     name = await left(store, None, lease="other", node="node-2")
     clock.advance(16)
-    await rescuer.step()
-    assert await states(store) == [State.STARTING]  # heard once; was it silent since?
+    await listen(rescuer, clock, SILENT_S - LOOK_EVERY_S)
+    assert await states(store) == [State.STARTING]  # its lease ran out; but was it silent for long enough?
     clock.advance(LOOK_EVERY_S)
     await rescuer.step()
     assert await states(store) == [State.LOST]
@@ -161,14 +170,12 @@ async def test_an_attempt_of_a_replica_that_left_no_trace_is_lost(
 ) -> None:
     await add_job(store)
     await left(store, None, lease=new_id(), node="node-2")
-    for _ in range(2):
-        await rescuer.step()
-        clock.advance(LOOK_EVERY_S)
+    await listen(rescuer, clock)
     assert await states(store) == [State.LOST]
 
 
 async def test_an_attempt_that_vanished_under_us_is_lost(
-    rescuer: Rescuer, store: Store, executor: ScriptedExecutor, calls: Calls
+    rescuer: Rescuer, store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
 ) -> None:
     await add_job(store)
     await store.replicas.beat(heartbeat())
@@ -176,6 +183,7 @@ async def test_an_attempt_that_vanished_under_us_is_lost(
     await rescuer.step()
     assert await states(store) == [State.RUNNING]
     executor.lose(name)
+    clock.advance(COMPARE_EVERY_S)
     await rescuer.step()
     assert (await states(store), calls.count) == ([State.LOST], 1)
 
@@ -234,11 +242,10 @@ async def test_a_store_that_was_away_costs_nobody_an_attempt(
     clock.advance(16)
     await rescuer.step()
     clock.advance(60)  # and in all this time nobody could look or beat
-    await rescuer.step()
+    await listen(rescuer, clock, SILENT_S - LOOK_EVERY_S)
     assert await states(store) == [State.STARTING]
     await store.replicas.beat(heartbeat("other", clock.now(), node="node-2"))
-    clock.advance(LOOK_EVERY_S)
-    await rescuer.step()
+    await listen(rescuer, clock)
     assert await states(store) == [State.STARTING]
 
 
@@ -277,3 +284,108 @@ async def test_a_cluster_that_is_away_at_the_start_is_adopted_when_it_answers(
     await rescuer.step()
     assert await held(store) == [mine]
     assert (executor.running, executor.forgotten) == ([mine], ["foreign-1"])
+
+
+@pytest.fixture
+def cluster(clock: ManualClock) -> SharedScriptedExecutor:
+    return SharedScriptedExecutor(clock)
+
+
+@pytest.fixture
+def heir(store: Store, clock: ManualClock, cluster: SharedScriptedExecutor, calls: Calls) -> Rescuer:
+    """A rescuer whose attempts run where every replica sees them."""
+    return Rescuer(
+        store,
+        clock,
+        {"local": cluster},
+        node=NODE,
+        lease_id=LEASE,
+        fraction=lambda: 0.5,
+        concluded=lambda: None,
+        took_over=calls,
+    )
+
+
+async def test_an_attempt_that_belongs_to_no_host_is_gone_on_with_when_its_replica_falls_silent(
+    heir: Rescuer, store: Store, clock: ManualClock, cluster: SharedScriptedExecutor, calls: Calls
+) -> None:
+    await add_job(store, max_retries=1)
+    await store.replicas.beat(heartbeat("other", node="node-2"))
+    runs = await left(store, cluster, lease="other", node="node-2")
+    claimed = await left(store, None, lease="other", node="node-2")
+    clock.advance(16)
+    await listen(heir, clock)
+    assert sorted(await held(store)) == sorted([runs, claimed])
+    assert sorted(await states(store)) == [State.RUNNING, State.STARTING]
+    assert cluster.adopted == {runs: True, claimed: True}
+    assert cluster.stops == []
+    assert calls.count >= 1  # the dispatcher is to look for what was never started
+    assert await finish(store, runs, ended(), lease="other") is None
+
+
+async def test_an_attempt_of_a_replica_that_took_its_leave_is_gone_on_with_at_once(
+    heir: Rescuer, store: Store, clock: ManualClock, cluster: SharedScriptedExecutor
+) -> None:
+    await add_job(store)
+    await store.replicas.beat(heartbeat("other", node="node-2"))
+    name = await left(store, cluster, lease="other", node="node-2")
+    await store.replicas.leave("other", clock.now())
+    await heir.step()
+    assert await held(store) == [name]
+
+
+async def test_an_attempt_that_could_not_be_told_of_is_told_of_when_its_cluster_answers(
+    heir: Rescuer, store: Store, clock: ManualClock, cluster: SharedScriptedExecutor
+) -> None:
+    await add_job(store)
+    await store.replicas.beat(heartbeat("other", node="node-2"))
+    name = await left(store, cluster, lease="other", node="node-2")
+    await store.replicas.leave("other", clock.now())
+    cluster.reachable = False
+    await heir.step()
+    assert cluster.adopted == {}
+    cluster.reachable = True
+    await heir.step()
+    assert cluster.adopted == {name: True}
+    assert await states(store) == [State.RUNNING]
+
+
+async def test_what_another_replica_went_on_with_is_let_be_and_what_is_nobodys_is_ended_at_the_second_look(
+    heir: Rescuer, store: Store, clock: ManualClock, cluster: SharedScriptedExecutor
+) -> None:
+    await add_job(store)
+    await store.replicas.beat(heartbeat("other", node="node-2"))
+    theirs = await left(store, cluster, lease="other", node="node-2")
+    concluded = await left(store, cluster, lease="other", node="node-2")
+    await finish(store, concluded, ended(), lease="other")
+    await heir.step()
+    assert (cluster.released, cluster.stops) == ([theirs], [])
+    clock.advance(COMPARE_EVERY_S)
+    await heir.step()
+    assert cluster.stops == [(concluded, 0.0)]
+
+
+async def test_after_a_restart_what_another_replica_went_on_with_meanwhile_stays_with_it(
+    heir: Rescuer, store: Store, cluster: SharedScriptedExecutor
+) -> None:
+    await add_job(store)
+    await store.replicas.beat(heartbeat("other", node="node-2"))
+    theirs, mine = await left(store, cluster), await left(store, cluster)
+    abandoned = await store.queue.abandoned(NOW)
+    await store.queue.take_over([each for each in abandoned if each.name == theirs], "other", NODE)
+    await heir.adopt()
+    assert await held(store) == [mine]
+    assert cluster.adopted == {mine: False}
+
+
+async def test_an_attempt_on_a_cluster_that_only_others_have_waits_for_them(
+    rescuer: Rescuer, store: Store, clock: ManualClock
+) -> None:
+    await add_job(store, cluster="prod")
+    beat = replace(heartbeat("other", node="node-2"), clusters=[{"cluster": "prod", "shared": True}])
+    await store.replicas.beat(beat)
+    await queue(store)
+    assert (await claim(store, cluster="prod", lease="other", node="node-2")).launches
+    clock.advance(16)
+    await listen(rescuer, clock)
+    assert (await states(store), await held(store)) == ([State.STARTING], [])

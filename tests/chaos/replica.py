@@ -8,7 +8,7 @@ import sys
 
 LEASE_S = 3.0
 HEARTBEAT_EVERY_S = 0.6
-LOOK_EVERY_S = 1.0
+LOOK_EVERY_S = 0.5
 ANSWER_S_MAX = 2.0
 LOCK_S_MAX = 1.5
 GIVEN_UP_AFTER_S = LEASE_S + 2 * LOOK_EVERY_S
@@ -16,12 +16,12 @@ GIVEN_UP_AFTER_S = LEASE_S + 2 * LOOK_EVERY_S
 
 
 def hasten() -> None:
-    """A fifth of the product's own times."""
+    """Less than half of the product's own times."""
     from clickclock.scheduler import engine, rescuer  # noqa: PLC0415 - only in the process that is to be hastened
     from clickclock.scheduler.store import database  # noqa: PLC0415
 
     engine.LEASE_S, engine.HEARTBEAT_EVERY_S = LEASE_S, HEARTBEAT_EVERY_S
-    rescuer.LOOK_EVERY_S, rescuer.FORGOTTEN_AFTER_S = LOOK_EVERY_S, 2 * LOOK_EVERY_S
+    rescuer.LOOK_EVERY_S, rescuer.SILENT_S = LOOK_EVERY_S, LEASE_S - LOOK_EVERY_S
     engine.HEARTBEAT_RETRY_S_MAX = HEARTBEAT_EVERY_S / 3
     database.ANSWER_S_MAX, database.LOCK_S_MAX = ANSWER_S_MAX, LOCK_S_MAX
 

@@ -80,8 +80,9 @@ class KubernetesDouble:
         """(method, path) of every request."""
         self.allowed = _rules(ROOT / "deploy/kubernetes/rbac.yaml")
         # Faults, each until it is taken away.
-        self.answers: list[Answered | str] = []
-        """What the next changing requests get instead: a status, or `lost`, done but never answered."""
+        self.answers: list[Answered | str | Callable[[], None]] = []
+        """What the next changing requests get instead: a status; or `lost`, or what is to be called then: done, but
+        never answered."""
         self.image_faults: dict[str, tuple[str, str]] = {}
         self.unschedulable: str | None = None
         self.quota: str | None = None
@@ -360,7 +361,9 @@ class KubernetesDouble:
         try:
             lost = self._fault(method)
             answer = await self._route(method, target, headers, json.loads(body) if body else {}, writer)
-            if lost:
+            if lost is not None:
+                if callable(lost):
+                    lost()
                 writer.transport.abort()
                 return False
             if answer is None:
@@ -372,13 +375,13 @@ class KubernetesDouble:
         await writer.drain()
         return True
 
-    def _fault(self, method: str) -> bool:
+    def _fault(self, method: str) -> str | Callable[[], None] | None:
         if method == "GET" or not self.answers:
-            return False
+            return None
         fault = self.answers.pop(0)
         if isinstance(fault, Answered):
             raise fault
-        return True
+        return fault
 
     async def _route(
         self, method: str, target: str, headers: Mapping[str, str], body: Object, writer: asyncio.StreamWriter

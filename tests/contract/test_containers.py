@@ -94,18 +94,18 @@ async def test_a_name_that_somebody_else_took_is_left_to_him(place: Place, engin
 async def test_what_was_made_and_never_started_is_made_anew(place: Place, engine: ContainerEngine) -> None:
     name = f"{new_id()}-1"
     labels = [f"--label=clickclock.{key}={value}" for key, value in
-              (("attempt", name), ("cluster", "boxes"), ("node", "host-1"))]  # fmt: skip
+              (("attempt", name), ("cluster", "boxes"), ("owner", "host-1"))]  # fmt: skip
     engine.run("create", "--name", f"clickclock-{name}", *labels, IMAGE, "false")
     await place.reopen()
     assert name not in await place.executor.inventory()
     assert (await place.end(await place.start("true", name=name))).code == 0
 
 
-async def test_a_create_whose_answer_was_lost_is_ours_and_is_started(place: Place, engine: ContainerEngine) -> None:
+async def test_what_an_unanswered_create_made_is_made_anew(place: Place, engine: ContainerEngine) -> None:
     name = f"{new_id()}-1"
     label = f"--label=clickclock.attempt={name}"
     engine.run("create", "--name", f"clickclock-{name}", label, "--network=host", IMAGE, "sh", "-c", "exit 9")
-    assert (await place.end(await place.start("true", name=name))).code == 9
+    assert (await place.end(await place.start("sh", "-c", "exit 8", name=name))).code == 8
 
 
 async def test_a_container_that_somebody_removes_is_lost(place: Place, engine: ContainerEngine) -> None:

@@ -383,7 +383,7 @@ async def test_a_secret_reaches_the_command_by_a_secret_of_its_own_and_stands_in
 async def test_a_job_that_was_made_and_not_completed_is_completed_when_it_is_handed_over_again(place: Place) -> None:
     name = f"{new_id()}-1"
     launch = Launch(name, ("/bin/sh", "-c", "echo $A"), image=IMAGE, secrets={"A": "b"})
-    made = job_of(launch, KubernetesOptions(), node="host-1", now=SystemClock().now())
+    made = job_of(launch, KubernetesOptions(), owner="host-1", now=SystemClock().now())
     place.double.call(place.double.create, "jobs", made)
     await place.reopen()
     assert await place.executor.inventory() == {}
@@ -395,10 +395,58 @@ async def test_a_job_that_was_made_and_not_completed_is_completed_when_it_is_han
 async def test_a_job_that_nobody_completes_ends_without_having_run(impatient: Place) -> None:
     name = f"{new_id()}-1"
     launch = Launch(name, ("true",), image=IMAGE, secrets={"A": "b"})
-    made = job_of(launch, KubernetesOptions(), node="host-1", now=SystemClock().now())
+    made = job_of(launch, KubernetesOptions(), owner="host-1", now=SystemClock().now())
     impatient.double.call(impatient.double.create, "jobs", made)
     assert (await impatient.end(name)).kind is ExitKind.NOT_STARTED
     assert impatient.double.kubelet.starts == []
+
+
+async def test_a_pod_that_is_never_made_is_told_in_the_clusters_own_words(impatient: Place) -> None:
+    impatient.double.image_faults[IMAGE] = ("ContainerCreating", "")
+    name = await impatient.start("true")
+    await impatient.until(lambda: any(each["status"].get("containerStatuses") for each in impatient.double.pods()))
+    words = 'MountVolume.SetUp failed for volume "data": configmap "settings" not found'
+    impatient.double.call(impatient.double.warn, "Pod", impatient.pod_of(name), "FailedMount", words)
+    ending = await impatient.end(name)
+    assert (ending.kind, ending.message) == (ExitKind.NOT_STARTED, f"FailedMount: {words}")
+    assert impatient.double.kubelet.starts == []
+
+
+async def test_a_pod_that_takes_long_to_make_and_is_in_no_trouble_is_waited_for(impatient: Place) -> None:
+    impatient.double.image_faults[IMAGE] = ("ContainerCreating", "")
+    name = await impatient.start("true")
+    await impatient.until(lambda: any(each["status"].get("containerStatuses") for each in impatient.double.pods()))
+    asked = ("GET", f"/api/v1/namespaces/{NAMESPACE}/events")
+    await impatient.until(lambda: impatient.double.requests.count(asked) > 3)
+    del impatient.double.image_faults[IMAGE]
+    assert (await impatient.end(name)).code == 0
+
+
+async def test_a_create_that_arrives_after_its_attempt_was_concluded_elsewhere_runs_nothing(
+    double: KubernetesDouble, tmp_path: Path
+) -> None:
+    """Whoever made it stood still in that moment; another went on with it, and was done with it."""
+    late, heir = Place(double, tmp_path / "late"), Place(double, tmp_path / "heir")
+    for place in (late, heir):
+        place.executor.share("service", lambda _: True)
+        await place.open()
+    name = await late.start("exit 3")
+    await late.until(lambda: bool(double.jobs()))
+    await heir.executor.adopt([name], contested=True)
+    assert (await heir.end(name)).code == 3
+    await heir.executor.forget([name])
+    await heir.until(lambda: "clickclock/concluded" in double.jobs()[0]["metadata"]["annotations"])
+    assert double.jobs()[0]["spec"]["ttlSecondsAfterFinished"] == 3600
+    await late.executor.close()
+    late = Place(double, tmp_path / "late")
+    late.executor.share("service", lambda _: True)
+    await late.open()
+    assert await late.executor.inventory() == {}
+    await late.executor.start([Launch(name, ("/bin/sh", "-c", "exit 4"), image=IMAGE)])
+    assert (await late.end(name)).code == 3
+    assert double.kubelet.starts == [name]
+    for place in (late, heir):
+        await place.executor.close()
 
 
 async def test_no_more_is_asked_of_a_cluster_than_the_manifest_allows_and_all_of_that(impatient: Place) -> None:

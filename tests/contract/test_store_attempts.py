@@ -9,6 +9,8 @@ from clickclock.scheduler.store import Store
 from clickclock.scheduler.summary import summarise
 from clickclock.scheduler.trigger import ExitKind, State, StopReason, Trigger
 from tests.stores import (
+    LEASE,
+    NODE,
     NOW,
     add_job,
     add_schedule,
@@ -112,7 +114,7 @@ async def test_a_failure_goes_back_to_the_queue_while_attempts_remain(store: Sto
 async def test_a_late_replica_cannot_finish_a_rescued_attempt(store: Store, second: Store) -> None:
     await add_job(store, max_retries=1)
     name = await start(store)
-    await second.queue.take_over(await second.queue.abandoned(NOW), "lease-2")
+    await second.queue.take_over(await second.queue.abandoned(NOW), "lease-2", "node-2")
     assert await finish(store, name, ended()) is None
     assert await states(store) == [State.RUNNING]
     await finish(second, name, ended(kind=ExitKind.LOST), lease="lease-2", fraction=0.0)
@@ -193,9 +195,34 @@ async def test_an_attempt_is_abandoned_when_the_lease_of_its_replica_runs_out(st
 async def test_what_a_node_left_behind_is_what_an_earlier_replica_of_it_held(store: Store) -> None:
     await add_job(store)
     name = await start(store, lease="before")
-    assert [each.name for each in await store.queue.left_behind("node-1", "now")] == [name]
-    assert await store.queue.left_behind("node-1", "before") == []
-    assert await store.queue.left_behind("node-2", "now") == []
+    assert [each.name for each in await store.queue.left_behind("node-1", "now", NOW)] == [name]
+    assert await store.queue.left_behind("node-1", "before", NOW) == []
+    assert await store.queue.left_behind("node-2", "now", NOW) == []
+
+
+async def test_what_a_living_replica_took_over_is_not_left_behind(store: Store) -> None:
+    await add_job(store)
+    name = await start(store, lease="before")
+    await store.replicas.beat(heartbeat("other", node="node-2"))
+    await store.queue.take_over(await store.queue.abandoned(NOW), "other", NODE)
+    assert await store.queue.left_behind(NODE, "now", at(1)) == []
+    assert [each.name for each in await store.queue.left_behind(NODE, "now", at(60))] == [name]
+
+
+async def test_the_output_of_an_attempt_is_kept_where_it_ran_or_by_who_watched_over_it(store: Store) -> None:
+    await add_job(store, max_retries=2)
+    name = await start(store)
+    trigger_id = name[:-2]
+    assert await store.replicas.keeper(trigger_id, 1) == NODE
+    assert await store.replicas.keeper(trigger_id, 2) is None
+    (held,) = await store.queue.held(LEASE)
+    await store.queue.take_over([held], "other", "node-2")
+    assert await store.replicas.keeper(trigger_id, 1) == "node-2"
+    await finish(store, name, ended(code=1, node="a-machine-of-the-cluster"), lease="other")
+    assert await store.replicas.keeper(trigger_id, 1) == "node-2"
+    (again,) = (await claim(store, at(60))).launches
+    await finish(store, again.name, ended(at(60)))
+    assert [await store.replicas.keeper(trigger_id, number) for number in (1, 2)] == ["node-2", NODE]
 
 
 async def test_of_two_that_take_over_an_attempt_one_gets_it(store: Store, second: Store) -> None:
@@ -203,11 +230,11 @@ async def test_of_two_that_take_over_an_attempt_one_gets_it(store: Store, second
     for _ in range(5):
         await start(store, lease="gone")
     left = await store.queue.abandoned(NOW)
-    await asyncio.gather(store.queue.take_over(left, "a"), second.queue.take_over(left, "b"))
+    await asyncio.gather(store.queue.take_over(left, "a", "node-1"), second.queue.take_over(left, "b", "node-2"))
     holders = [len(await store.queue.held(each)) for each in ("a", "b", "gone")]
     assert sum(holders) == 5
     assert holders[2] == 0
-    await store.queue.take_over([], "a")
+    await store.queue.take_over([], "a", "node-1")
     assert len(await store.queue.held("a")) == holders[0]
 
 

@@ -13,7 +13,7 @@ from clickclock.foundation.errors import ExecutorUnreachable, StoreUnreachable
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.engine import HEARTBEAT_EVERY_S, LEASE_S, Engine
 from clickclock.scheduler.job import Job
-from clickclock.scheduler.rescuer import LOOK_EVERY_S
+from clickclock.scheduler.rescuer import LOOK_EVERY_S, SILENT_S
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.trigger import FINISHED, NewTrigger, State
@@ -142,7 +142,7 @@ async def test_a_replica_that_says_nothing_any_more_loses_what_it_held(stage: St
     stage.clock.advance(LEASE_S + HEARTBEAT_EVERY_S)
     await south.rescuer.step()
     assert await stage.state(trigger_id) is State.STARTING
-    stage.clock.advance(LOOK_EVERY_S)
+    stage.clock.advance(SILENT_S)
     await south.rescuer.step()
     assert await stage.state(trigger_id) is State.LOST
 
@@ -156,7 +156,7 @@ async def test_what_is_given_up_is_never_for_a_moment_anybodys_else(stage: Stage
     await north.dispatcher.step()
     stage.pass_time(LEASE_S + HEARTBEAT_EVERY_S)
     await south.rescuer.step()
-    stage.clock.advance(LOOK_EVERY_S)
+    stage.clock.advance(SILENT_S)
     to_store.armed = call
     with suppress(StoreUnreachable):
         await south.rescuer.step()

@@ -17,7 +17,7 @@ PLAIN = ContainerOptions()
 
 def body(options: ContainerOptions = PLAIN, **fields: Any) -> dict[str, Any]:
     launch = Launch(**{"name": "t-1", "argv": ("run", "it"), "image": "busybox", **fields})
-    return creation(launch, options, cluster="boxes", node="host-1")
+    return creation(launch, options, cluster="boxes", owner="host-1")
 
 
 def ended(code: int, output: bytes = b"", asked: ExitKind | None = None, **state: Any) -> Exit:

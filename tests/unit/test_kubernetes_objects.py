@@ -20,7 +20,7 @@ NAME = "01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11-2"
 
 def job(options: dict[str, Any] | None = None, **fields: Any) -> Any:
     launch = Launch(NAME, ("true",), **{"image": "i", "application": "web shop", "job_name": "a/b", **fields})
-    return job_of(launch, KubernetesOptions.model_validate(options or {}), node="host-1", now=NOW)
+    return job_of(launch, KubernetesOptions.model_validate(options or {}), owner="host-1", now=NOW)
 
 
 def pod_spec(options: dict[str, Any] | None = None, **fields: Any) -> Any:
@@ -31,7 +31,7 @@ def test_a_job_says_whose_it_is_in_labels_and_annotations() -> None:
     labels, annotations = job()["metadata"]["labels"], job()["metadata"]["annotations"]
     assert labels["clickclock/application"] == "web-shop"
     assert labels["clickclock/trigger"] == NAME.rpartition("-")[0]
-    assert (labels["clickclock/attempt"], labels["clickclock/node"]) == ("2", "host-1")
+    assert (labels["clickclock/attempt"], labels["clickclock/owner"]) == ("2", "host-1")
     assert annotations["clickclock/application"] == "web shop"
     assert annotations["clickclock/attempt-name"] == NAME
     assert "clickclock/group" not in labels
@@ -105,7 +105,7 @@ def test_a_job_that_may_be_preempted_tolerates_and_selects_more() -> None:
 
 def test_a_template_is_laid_over_and_ours_stays_ours() -> None:
     template = {
-        "metadata": {"labels": {"team": "orders", "clickclock/node": "another"}},
+        "metadata": {"labels": {"team": "orders", "clickclock/owner": "another"}},
         "spec": {
             "securityContext": {"runAsNonRoot": True},
             "containers": [
@@ -116,7 +116,7 @@ def test_a_template_is_laid_over_and_ours_stays_ours() -> None:
     }
     spec = job({"pod_template": template})["spec"]["template"]
     assert spec["metadata"]["labels"]["team"] == "orders"
-    assert spec["metadata"]["labels"]["clickclock/node"] == "host-1"
+    assert spec["metadata"]["labels"]["clickclock/owner"] == "host-1"
     main, proxy = spec["spec"]["containers"]
     assert (main["command"], main["volumeMounts"][0]["name"], proxy["name"]) == (["true"], "v", "proxy")
     assert spec["spec"]["securityContext"] == {"runAsNonRoot": True}

@@ -10,6 +10,7 @@ a database is remembered before anything is done with it.
 import socket
 from pathlib import Path
 
+from clickclock.app.holding import url_of
 from clickclock.foundation.config import Config
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.store import Store
@@ -40,3 +41,14 @@ def _write(file: Path, line: str) -> None:
     fresh = file.with_suffix(".new")
     fresh.write_text(f"{line}\n")
     fresh.rename(file)
+
+
+def advertised_url(config: Config, listener: socket.socket) -> str:
+    """Where the other replicas reach this one: as the configuration says, or where it listens.
+
+    One that listens on every address is reached by its machine's name.
+    """
+    if config.advertise_url is not None:
+        return config.advertise_url.rstrip("/")
+    host, port = listener.getsockname()[:2]
+    return f"http://{socket.gethostname()}:{port}" if host in {"0.0.0.0", "::"} else url_of(listener)  # noqa: S104 - only compared, not listened on

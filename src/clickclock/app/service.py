@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import uvicorn
 import uvloop
@@ -27,7 +28,7 @@ from clickclock.app.clusters import LOCAL, clusters
 from clickclock.app.collectors import Collectors, listen
 from clickclock.app.desk import open_desk
 from clickclock.app.holding import BACKLOG, listening, make_data_dir, sole, url_of
-from clickclock.app.membership import node_name, open_store
+from clickclock.app.membership import advertised_url, node_name, open_store
 from clickclock.app.own_jobs import ensure_own_jobs
 from clickclock.app.targets import open_targets
 from clickclock.attribution import api as attribution_api
@@ -42,6 +43,7 @@ from clickclock.scheduler.targets import Target
 from clickclock.scheduler.vault import Vault
 
 TICK_S = 1.0
+OWN_JOBS_EVERY_S = 30.0
 GRACEFUL_S = 5
 """Seconds that open answers get when the service stops; live logs are cut then, and can be resumed."""
 WHAT_TO_TRY = """
@@ -101,6 +103,7 @@ async def _serve(
         targets=targets,
         vault=vault,
         limits=Limits(config.preemptions_max, config.backfill_times_max),
+        url=advertised_url(config, listener),
     )
     await engine.open()
     server = _server(config, engine)
@@ -141,17 +144,28 @@ async def _clicks(
     async with Collectors.started(config, sockets) as collectors:
         announcing = asyncio.create_task(collectors.announce())
         # It waits for the port to answer, which is as soon as the rest is ready.
-        asking = asyncio.create_task(asyncio.to_thread(ensure_own_jobs, url, config, file, node))
+        stopping = asyncio.Event()
+        asking = asyncio.create_task(_keep_own_jobs(stopping, url, config, file, node))
         try:
             yield
         finally:
             announcing.cancel()
+            stopping.set()
             await asking
+
+
+async def _keep_own_jobs(stopping: asyncio.Event, url: str, config: Config, file: Path | None, node: str) -> None:
+    """At the start; and among replicas now and then, since one that is gone leaves those that it has for all."""
+    while not stopping.is_set():
+        await asyncio.to_thread(ensure_own_jobs, url, config, file, node)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), OWN_JOBS_EVERY_S if config.shares_database else None)
 
 
 def _server(config: Config, engine: Engine) -> "_Server":
     """The service's own port: the scheduler, and what people ask of attribution."""
-    allowed_hosts = None if config.insecure_no_authentication else [config.host, *config.allowed_hosts]
+    own_names = [config.host, *filter(None, [urlsplit(engine.url or "").hostname])]
+    allowed_hosts = None if config.insecure_no_authentication else [*own_names, *config.allowed_hosts]
     scheduler = scheduler_api.create_app(
         engine, allowed_hosts=allowed_hosts, body_bytes_max=config.request_body_bytes_max
     )

@@ -110,6 +110,9 @@ class Config(BaseModel):
     )
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    advertise_url: str | None = Field(
+        None, pattern=r"^https?://[^/?#\s]+/?$", description="Where other replicas reach this one; its host and port."
+    )
     database_url: str | None = Field(
         None, description="`sqlite:///FILE` or `postgresql://USER@HOST/NAME`; SQLite in the data folder if not given."
     )

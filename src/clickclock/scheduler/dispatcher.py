@@ -76,6 +76,10 @@ class Dispatcher:
         """Whether there may be more that can start at once, on some cluster."""
         return bool(self._behind)
 
+    def doubt(self) -> None:
+        """Attempts became ours, or stopped being ours: the next step looks which of them were never started."""
+        self._in_doubt |= self._executors.keys()
+
     async def step(self) -> float | None:
         """Claim and start; returns seconds until a queued trigger is ready."""
         return await self.clusters.step(self._executors, self._step_cluster)

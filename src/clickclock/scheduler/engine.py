@@ -18,33 +18,33 @@ from typing import Any, NamedTuple
 from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.errors import StoreUnreachable
 from clickclock.foundation.ids import new_id
-from clickclock.foundation.lifecycle import Loop, LoopHealth, run_all, sentence_of
+from clickclock.foundation.lifecycle import Loop, LoopHealth, run_all
 from clickclock.scheduler.alarmer import Alarmer
 from clickclock.scheduler.announcer import Announcer
 from clickclock.scheduler.backfiller import Backfiller
 from clickclock.scheduler.chainer import Chainer
 from clickclock.scheduler.counter import Counter
 from clickclock.scheduler.dispatcher import Dispatcher
-from clickclock.scheduler.executors import Capacity, Executor
+from clickclock.scheduler.executors import Executor, condition, shared
+from clickclock.scheduler.lease import Lease
 from clickclock.scheduler.notifier import Notifier
 from clickclock.scheduler.planner import Planner
 from clickclock.scheduler.preempter import PREEMPTIONS_MAX, Preempter
 from clickclock.scheduler.pruner import Pruner
-from clickclock.scheduler.rescuer import Rescuer
+from clickclock.scheduler.rescuer import COMPARE_EVERY_S, Rescuer
 from clickclock.scheduler.scanner import Scanner
 from clickclock.scheduler.store import Heartbeat, Hint, Store
 from clickclock.scheduler.targets import Target
 from clickclock.scheduler.vault import Vault
 from clickclock.scheduler.watcher import Watcher
 
-LEASE_S = 15.0
-HEARTBEAT_EVERY_S = 3.0
+LEASE_S = 7.0
+HEARTBEAT_EVERY_S = 2.0
+"""Three heartbeats may fail to come before a replica counts as gone."""
 HEARTBEAT_RETRY_S_MAX = 1.0
 POLL_S = 1.0
 """How often a replica looks for what others wrote, where others may write."""
 FAULTS_KEPT_S = 1.0
-CAPACITY_S_MAX = 2.0
-"""A cluster that does not say within this time what it holds is not waited for: the heartbeat must not be late."""
 SKEW_TOLD_S = 1.0
 """A machine whose clock is off by more than this is told of in the log, when it is noticed."""
 PLAN_AHEAD_S = 0.005
@@ -76,21 +76,29 @@ class Engine:
         fraction: Callable[[], float] = random.random,
         vault: Vault | None = None,
         limits: Limits | None = None,
+        url: str | None = None,
     ) -> None:
+        """`url` is where other replicas reach our API, if there can be any."""
         self.store = store
         self.clock = clock
         self.executors = executors
         self.default_cluster = next(iter(executors))
         self.replica_id = new_id()
         self.node = node
+        self.url = url
         self.version = version
+        self._lease = Lease(LEASE_S)
         self.vault = vault or Vault(None, {})
         self.started_at = clock.now()
         self.limits = limits or Limits()
         self._faults: tuple[float, list[str]] | None = None
         self._is_news = False
-        idle_s = 30.0 if store.kind == "sqlite" else POLL_S
-        here = {"node": node, "lease_id": self.replica_id}
+        self._make_agents(targets or {}, fraction)
+        self._make_loops()
+
+    def _make_agents(self, targets: Mapping[str, Target], fraction: Callable[[], float]) -> None:
+        store, clock, executors = self.store, self.clock, self.executors
+        here = {"node": self.node, "lease_id": self.replica_id}
         self.dispatcher = Dispatcher(
             store, clock, executors, **here, fraction=fraction, ahead_s=PLAN_AHEAD_S, vault=self.vault
         )
@@ -110,11 +118,20 @@ class Engine:
             lease_id=self.replica_id,
             fraction=fraction,
             concluded=self._concluded,
-            look_for_stops_s=idle_s,
+            look_for_stops_s=self._idle_s,
             starts_wait=lambda: self.planner.is_behind or self.dispatcher.is_behind,
             company_in_s=self._plans_in_s,
         )
-        self.rescuer = Rescuer(store, clock, executors, **here, fraction=fraction, concluded=self.wake_dispatcher)
+        self.rescuer = Rescuer(
+            store,
+            clock,
+            executors,
+            **here,
+            fraction=fraction,
+            concluded=self.wake_dispatcher,
+            took_over=self._took_over,
+            look_every_s=COMPARE_EVERY_S if store.kind == "sqlite" else None,
+        )
         self.preempter = Preempter(
             store, clock, executors, **here, preemptions_max=self.limits.preemptions_max, asked=self.stop_attempts
         )
@@ -123,25 +140,25 @@ class Engine:
         self.counter = Counter(store)
         self.pruner = Pruner(store, clock, executors)
         self.alarmer = Alarmer(store, clock)
-        self.notifier = Notifier(store, clock, targets or {}, lease_id=self.replica_id, fraction=fraction)
+        self.notifier = Notifier(store, clock, targets, lease_id=self.replica_id, fraction=fraction)
         self.announcer = Announcer(store, clock, joined=self.wake_announcer)
         self.scanner = Scanner(
             store,
             clock,
-            node=node,
+            node=self.node,
             replica_id=self.replica_id,
             default_cluster=self.default_cluster,
             capacities=self.capacities,
         )
-        self._make_loops(idle_s)
 
-    def _make_loops(self, idle_s: float) -> None:
+    def _make_loops(self) -> None:
+        idle_s = self._idle_s
         self._planner_loop = Loop("planner", self.planner.step, idle_s)
         self._dispatcher_loop = Loop("dispatcher", self._dispatch, idle_s)
         self._preempter_loop = Loop("preempter", self.preempter.step, idle_s)
         self._watcher_loop = Loop("watcher", self.watcher.step, idle_s)
         self._rescuer_loop = Loop("rescuer", self.rescuer.step)
-        # After an outage the others wait for it: two looks of theirs, and what runs here would be given up.
+        # After an outage the others wait for it, for as long as for any heartbeat.
         self._heartbeat_loop = Loop("heartbeat", self.beat, back_off_max_s=HEARTBEAT_RETRY_S_MAX)
         # What can wait for a moment does, while something live is due.
         busy_s = self.planner.busy_s
@@ -154,6 +171,10 @@ class Engine:
         self._alarmer_loop = Loop("alarmer", self.alarmer.step, busy_s=busy_s)
         self._notifier_loop = Loop("notifier", self.notifier.step)
         self._scanner_loop = Loop("scanner", self.scanner.step)
+
+    @property
+    def _idle_s(self) -> float:
+        return 30.0 if self.store.kind == "sqlite" else POLL_S
 
     @property
     def _loops(self) -> list[Loop]:
@@ -252,12 +273,25 @@ class Engine:
             self._watcher_loop.wake()
             await asyncio.sleep(0)
 
+    def _took_over(self) -> None:
+        """Attempts of another replica are ours: some may never have been started, and some are to be stopped."""
+        self.dispatcher.doubt()
+        self._dispatcher_loop.wake()
+        self._look_for_stops()
+
+    def _lease_holds(self, since_s: float) -> bool:
+        return self._lease.holds(since_s, self.clock.monotonic_s(), self.clock.now())
+
     async def open(self) -> None:
         """Say that we are here, connect to the clusters, and adopt what this node left behind."""
         await self._set_clock()
         self.started_at = self.clock.now()
         await self.beat()
+        # Replicas that share a database are one service, and may go on with each other's attempts.
+        owner = self.node if self.store.kind == "sqlite" else self.store.installation_id or self.node
         for executor in self.executors.values():
+            if (anywhere := shared(executor)) is not None:
+                anywhere.share(owner, self._lease_holds)
             await executor.open(self._watcher_loop.wake)
         await self.rescuer.adopt()
         self.store.hints.listen(self._heard)
@@ -305,33 +339,20 @@ class Engine:
 
     async def capacities(self) -> list[dict[str, Any]]:
         """What each cluster holds, and what is wrong with it."""
-        told = []
-        for name, executor in self.executors.items():
-            try:
-                async with asyncio.timeout(CAPACITY_S_MAX):
-                    capacity = await executor.capacity()
-            except TimeoutError:
-                capacity = Capacity(0, False, (), f"The cluster did not answer within {CAPACITY_S_MAX:.0f} s.")
-            except Exception as error:  # noqa: BLE001 - what is wrong with one cluster must not cost the heartbeat
-                capacity = Capacity(0, False, (), sentence_of(error))
-            agents = (self.dispatcher, self.watcher, self.rescuer)
-            trouble = next(filter(None, (each.clusters.trouble(name) for each in agents)), None)
-            told.append(
-                {
-                    "cluster": name,
-                    "total": capacity.total,
-                    "reachable": capacity.reachable and trouble is None,
-                    "nodes": list(capacity.nodes),
-                    "message": capacity.message or trouble,
-                }
-            )
-        return told
+        agents = (self.dispatcher, self.watcher, self.rescuer)
+        troubles = {
+            name: next(filter(None, (agent.clusters.trouble(name) for agent in agents)), None)
+            for name in self.executors
+        }
+        return await asyncio.gather(
+            *(condition(name, executor, troubles[name]) for name, executor in self.executors.items())
+        )
 
     async def beat(self) -> float:
         """Renew the lease."""
         await self._set_clock()
         clusters = await self.capacities()
-        now = self.clock.now()
+        now, asked_s = self.clock.now(), self.clock.monotonic_s()
         await self.store.replicas.beat(
             Heartbeat(
                 replica_id=self.replica_id,
@@ -344,8 +365,14 @@ class Engine:
                 clusters=clusters,
                 loops=[{"name": each.name, "stalled": each.is_stalled, "error": each.error} for each in self.loops()],
                 clock_skew_ms=self.clock_skew_ms,
+                url=self.url,
             )
         )
+        if self._lease.renew(asked_s, now):
+            # There was none, or it had ended: others may have gone on with what we have.
+            self.dispatcher.doubt()
+            self.rescuer.doubt()
+            self._rescuer_loop.wake()
         return HEARTBEAT_EVERY_S
 
     def loops(self) -> list[LoopHealth]:

@@ -48,6 +48,12 @@ class LogNotFound(NotFound):
     code = "logNotFound"
 
 
+class OutputElsewhere(Transient):
+    """The output is kept on another host, which does not answer now; ask again when it does."""
+
+    code = "outputElsewhere"
+
+
 class MappingNotFound(NotFound):
     """There is no mapping for that prefix; list them with GET commandPrefixImageMapping."""
 

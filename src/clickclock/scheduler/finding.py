@@ -104,8 +104,8 @@ RULES: Mapping[FindingCode, Rule] = {
     ),
     FindingCode.SILENT_REPLICA: Rule(
         _FAIL,
-        "The replica {node} has not been heard since {heard} and holds {held} attempts; they are given up, or adopted "
-        "when it comes back.",
+        "The replica {node} has not been heard since {heard} and holds {held} attempts; others go on with those on "
+        "shared clusters, the rest are given up, or adopted when it comes back.",
         "Start it again on its own data folder, or mend its way to the database.",
         one_by_one=True,
     ),

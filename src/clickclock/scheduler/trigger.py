@@ -103,6 +103,10 @@ DISRUPTIONS_MAX = 20
 run short of."""
 
 
+_OF_STOPPING = frozenset({15, 9})
+"""The signals by which attempts are stopped: SIGTERM, and SIGKILL when the grace period is over."""
+
+
 class StopReason(StrEnum):
     """Why the scheduler asked for an attempt to be stopped."""
 
@@ -201,7 +205,11 @@ def conclude(
 
 
 def _judge(exit_: Exit, stop_reason: StopReason | None, rule: RetryRule) -> tuple[State, str | None]:
-    match exit_.kind:
+    kind = exit_.kind
+    if kind is ExitKind.SIGNAL and stop_reason is not None and exit_.signal in _OF_STOPPING:
+        # Whoever asked it to end may be gone, and with him that it was he.
+        kind = ExitKind.STOPPED
+    match kind:
         case ExitKind.CODE if exit_.code in rule.success_exit_codes:
             return State.SUCCEEDED, exit_.message
         case ExitKind.CODE:

@@ -6,12 +6,12 @@ conclusion is on disk; an attempt that is no longer ours is left alone; a cluste
 
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.lifecycle import Parts
-from clickclock.scheduler.executors import Executor, Sighting
+from clickclock.scheduler.executors import Executor, Sighting, shared
 from clickclock.scheduler.store import Held, Store
 from clickclock.scheduler.trigger import State
 
@@ -135,13 +135,22 @@ class Watcher:
             batch = dict(list(ended.items())[:FINISH_MAX])
             exits = {name: sighting.exit for name, sighting in batch.items() if sighting.exit is not None}
             conclusions = await self._store.queue.finish(self._lease_id, exits, self._fraction)
+            foreign = batch.keys() - conclusions.keys()
+            if foreign:
+                _log.warning("%d attempts ended that were no longer ours, one is %s", len(foreign), min(foreign))
             # On disk. If we die here, the executor tells us again, and the fence lets nothing be written twice.
-            await executor.forget(list(batch))
+            await self._let_go(executor, batch.keys(), foreign)
             for name in batch:
                 del ended[name]
-            if foreign := batch.keys() - conclusions.keys():
-                _log.warning("%d attempts ended that were no longer ours, one is %s", len(foreign), min(foreign))
             self._concluded(any(each.state is State.QUEUED or each.retry_at for each in conclusions.values()))
+
+    async def _let_go(self, executor: Executor, ended: Collection[str], foreign: Collection[str]) -> None:
+        """Forget what has ended; but what another replica has taken over it has still to see end."""
+        anywhere = shared(executor)
+        theirs = await self._store.queue.live_among(foreign) if anywhere is not None else set()
+        if anywhere is not None and theirs:
+            await anywhere.release(sorted(theirs))
+        await executor.forget([name for name in ended if name not in theirs])
 
     async def _mark_running(self, now_s: float) -> None:
         """What has run for a moment is written as running."""

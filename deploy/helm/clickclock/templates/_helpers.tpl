@@ -92,6 +92,13 @@ spec:
             secretKeyRef:
               name: {{ .root.Values.database.secretName }}
               key: {{ .root.Values.database.secretKey }}
+        # The replicas ask each other for the output of attempts.
+        - name: POD_IP
+          valueFrom:
+            fieldRef:
+              fieldPath: status.podIP
+        - name: CLICKCLOCK_ADVERTISE_URL
+          value: http://$(POD_IP):8080
       {{- with .root.Values.environmentFrom }}
       envFrom:
         {{- toYaml . | nindent 8 }}
@@ -147,6 +154,10 @@ spec:
         name: {{ include "clickclock.fullname" .root }}-{{ .component }}
     - name: tmp
       emptyDir: {}
+    {{- if not (dig "volume" "enabled" true $values) }}
+    - name: data
+      emptyDir: {}
+    {{- end }}
   {{- with $values.nodeSelector }}
   nodeSelector:
     {{- toYaml . | nindent 4 }}

@@ -39,6 +39,7 @@ class ReplicaState(Record):
     node: str = Field(description="Its data folder's name among others.", examples=["web-1-5f0c6c1d9a11"])
     host: str = Field(description="The machine it runs on.", examples=["web-1"])
     version: str = Field(description="The program's version.", examples=["0.1.0"])
+    url: str | None = Field(None, description="Where other replicas reach it.", examples=["http://web-1:8080"])
     started_at: Instant = Field(description="When it started.", examples=["2026-11-20T08:00:00.000Z"])
     heartbeat_at: Instant = Field(description="Its last heartbeat.", examples=["2026-11-20T10:00:00.000Z"])
     clock_skew_ms: float | None = Field(
@@ -130,6 +131,7 @@ async def read(call: Call[Query]) -> Response:
                 node=beat.node,
                 host=beat.host,
                 version=beat.version,
+                url=beat.url,
                 started_at=beat.started_at,
                 heartbeat_at=beat.heartbeat_at,
                 clock_skew_ms=None if beat.clock_skew_ms is None else round(beat.clock_skew_ms, 3),

@@ -1,6 +1,7 @@
 """`/schedulerService/jobLog`: what an attempt wrote, as it stands or live.
 
-Parse, call, render. Invariants: secrets are masked; an event's id is the byte offset after its text, so that who comes
+Parse, call, render. Invariants: any replica answers, by asking the one that keeps the output; secrets are
+masked; an event's id is the byte offset after its text, so that who comes
 back with `Last-Event-ID` misses nothing and gets nothing twice; a file is looked at no more often than every `POLL_S`;
 the stream ends when the attempt has ended and all is told.
 """
@@ -15,10 +16,11 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from clickclock.foundation.errors import ExecutorUnreachable, Fault, Malformed
-from clickclock.scheduler.api.operation import Call, Operation
+from clickclock.scheduler.api import relay
+from clickclock.scheduler.api.operation import BASE, Call, Operation
 from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.errors import LogNotFound, TriggerNotFound
+from clickclock.scheduler.errors import LogNotFound, OutputElsewhere, TriggerNotFound
 from clickclock.scheduler.executors import LogChunk
 from clickclock.scheduler.secret import mask, reach
 from clickclock.scheduler.trigger import FINISHED, LIVE, State, Trigger, attempt_name
@@ -50,13 +52,15 @@ async def read(call: Call[LogFilters]) -> Response:
     wanted = call.filters
     trigger = await call.engine.store.triggers.get(wanted.trigger_id)
     number = wanted.attempt or trigger.attempt
+    if wanted.follow and wanted.attempt is not None and wanted.attempt > max(trigger.attempt, 1):
+        raise LogNotFound
+    if node := await relay.keeper(call.engine, call.headers, wanted.trigger_id, number):
+        return await _ask(call, node, number)
     if wanted.follow:
-        if wanted.attempt is not None and wanted.attempt > max(trigger.attempt, 1):
-            raise LogNotFound
         offset = _resume_at(call)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(
-            _follow(call.engine, trigger, max(number, 1), offset), headers=headers, media_type="text/event-stream"
+            _follow(call, trigger, max(number, 1), offset), headers=headers, media_type="text/event-stream"
         )
     chunk = await _read(call.engine, trigger, number, wanted.offset, wanted.limit)
     if chunk is None:
@@ -66,6 +70,13 @@ async def read(call: Call[LogFilters]) -> Response:
         headers={"x-next-offset": str(chunk.next_offset), "x-log-complete": str(chunk.complete).lower()},
         media_type="text/plain",
     )
+
+
+async def _ask(call: Call[LogFilters], node: str, number: int) -> Response:
+    wanted = call.filters
+    query = {"triggerId": wanted.trigger_id, "attempt": str(number), "offset": str(wanted.offset)}
+    query |= {"follow": "true"} if wanted.follow else {"limit": str(wanted.limit)}
+    return await relay.ask(call.engine, node, f"{BASE}/jobLog", query, call.headers)
 
 
 def _resume_at(call: Call[LogFilters]) -> int:
@@ -95,7 +106,8 @@ async def _read(engine: Engine, trigger: Trigger, attempt: int, offset: int, lim
     return LogChunk(data, next_offset, chunk.complete and next_offset >= chunk.next_offset)
 
 
-async def _follow(engine: Engine, trigger: Trigger, attempt: int, offset: int) -> AsyncIterator[str]:
+async def _follow(call: Call[LogFilters], trigger: Trigger, attempt: int, offset: int) -> AsyncIterator[str | bytes]:
+    engine = call.engine
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     quiet_s = 0.0
     complete = False
@@ -112,6 +124,13 @@ async def _follow(engine: Engine, trigger: Trigger, attempt: int, offset: int) -
                 yield _event("log", {"text": text, "offset": told}, told)
         if chunk is None or complete or not chunk.data:
             trigger = await engine.store.triggers.get(trigger.trigger_id)
+            if chunk is None and (node := await relay.keeper(engine, call.headers, trigger.trigger_id, attempt)):
+                # It waited, and another replica has started it.
+                elsewhere = await _ask(call, node, attempt)
+                if isinstance(elsewhere, StreamingResponse):
+                    async for piece in elsewhere.body_iterator:
+                        yield bytes(piece, "utf-8") if isinstance(piece, str) else bytes(piece)
+                    return
             if _has_ended(trigger, attempt) and (chunk is None or complete):
                 break
             await asyncio.sleep(POLL_S)
@@ -159,8 +178,9 @@ OPERATIONS = (
         "and `X-Log-Complete` (whether more can come). With `follow=true` server-sent events: `log` with `text` and "
         "`offset`, and at last `end` with the trigger's `state` and the attempt's `exitCode`. Each event's id is an "
         "offset: a client that comes back with `Last-Event-ID` goes on there. Secrets that the application's jobs may "
-        "be given are masked as `***`; offsets count the bytes as they were written.",
-        errors=(TriggerNotFound, LogNotFound, ExecutorUnreachable),
+        "be given are masked as `***`; offsets count the bytes as they were written. Of many replicas any answers, by "
+        "asking the one that keeps the output.",
+        errors=(TriggerNotFound, LogNotFound, OutputElsewhere, ExecutorUnreachable),
         media={"text/plain": "The output.", "text/event-stream": "The output as it comes, and its end."},
         headers={"Last-Event-ID": ("With `follow=true`: go on after this event, instead of at `offset`.", "4096")},
         answer_headers={

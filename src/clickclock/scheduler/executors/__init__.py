@@ -5,15 +5,30 @@ It never reads or writes the store. Invariants: `start` is idempotent by the att
 it runs once); an exit that was observed is observed again after a restart until it is forgotten.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Final, Protocol, cast
 
+from clickclock.foundation.lifecycle import sentence_of
 from clickclock.scheduler.launch import Launch
 from clickclock.scheduler.trigger import Exit
 
-__all__ = ["Capacity", "Executor", "Launch", "LogChunk", "Sighting"]
+__all__ = [
+    "Capacity",
+    "Executor",
+    "Launch",
+    "LeaseLost",
+    "LogChunk",
+    "SharedExecutor",
+    "Sighting",
+    "condition",
+    "shared",
+]
+
+CAPACITY_S_MAX: Final = 1.5
+"""A cluster that does not say within this time what it holds is not waited for: the heartbeat must not be late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +110,62 @@ class Executor(Protocol):
     async def close(self) -> None:
         """Let go; attempts go on running. Who wants them ended stops them first and watches until they are gone."""
         ...
+
+
+class SharedExecutor(Executor, Protocol):
+    """An executor whose attempts belong to no host: every replica reaches the same ones, and may go on with them.
+
+    Before `share` is called it is alone, and all that it finds is its own. Afterwards `observe` tells of what was
+    started or adopted here; `inventory` also of what others run there, as running.
+    """
+
+    is_shared: bool
+    """Whether that is so. An executor that does not say it is bound to its host: its attempts are lost with it."""
+
+    def share(self, owner: str, holds: Callable[[float], bool]) -> None:
+        """Called before `open`. What is made there is known by `owner`, which is the same for all replicas.
+
+        `holds` says whether our lease held all the time since a moment of the monotonic clock: what was accepted
+        before the lease was lost must not be made any more, for another replica may have gone on with it.
+        """
+        ...
+
+    async def adopt(self, names: Sequence[str], *, contested: bool) -> None:
+        """These are ours now: afterwards `inventory` has those that are there. Idempotent.
+
+        Raises `ExecutorUnreachable` if that cannot be found out. `contested`: who held them may only stand still, and
+        go on in the middle of making one, which must not run it again.
+        """
+        ...
+
+    async def release(self, names: Sequence[str]) -> None:
+        """Another replica has these: leave them as they are, tell no more of them, drop our copy of their output."""
+        ...
+
+
+class LeaseLost(Exception):
+    """An attempt was to be made, and our lease ended meanwhile: it is not ours to make."""
+
+
+def shared(executor: Executor | None) -> SharedExecutor | None:
+    """The executor, if its attempts belong to no host."""
+    return cast(SharedExecutor, executor) if getattr(executor, "is_shared", False) else None
+
+
+async def condition(name: str, executor: Executor, trouble: str | None) -> dict[str, Any]:
+    """What a cluster holds and what is wrong with it, as a heartbeat tells it; `trouble` is what others had with it."""
+    try:
+        async with asyncio.timeout(CAPACITY_S_MAX):
+            capacity = await executor.capacity()
+    except TimeoutError:
+        capacity = Capacity(0, False, (), f"The cluster did not answer within {CAPACITY_S_MAX:g} s.")
+    except Exception as error:  # noqa: BLE001 - what is wrong with one cluster must not cost the heartbeat
+        capacity = Capacity(0, False, (), sentence_of(error))
+    return {
+        "cluster": name,
+        "total": capacity.total,
+        "reachable": capacity.reachable and trouble is None,
+        "nodes": list(capacity.nodes),
+        "message": capacity.message or trouble,
+        "shared": shared(executor) is not None,
+    }

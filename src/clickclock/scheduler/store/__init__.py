@@ -30,7 +30,7 @@ from clickclock.scheduler.store.migrate import migrate
 from clickclock.scheduler.store.outbox import Outbox, Parcel
 from clickclock.scheduler.store.planning import Due, Planned
 from clickclock.scheduler.store.queue import Held, Queue
-from clickclock.scheduler.store.replicas import Census, Heartbeat, Replicas
+from clickclock.scheduler.store.replicas import Census, Heartbeat, LastBeat, Replicas
 from clickclock.scheduler.store.rollups import COUNT_MAX, Statistics
 from clickclock.scheduler.store.schedules import NewSchedule, Schedules
 from clickclock.scheduler.store.survey import Queued, Survey, Surveys
@@ -46,6 +46,7 @@ __all__ = [
     "Heartbeat",
     "Held",
     "Hint",
+    "LastBeat",
     "Led",
     "NewSchedule",
     "Parcel",

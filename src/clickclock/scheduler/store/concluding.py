@@ -160,4 +160,5 @@ def _attempt_row(row: Any, exit_: Exit, conclusion: Conclusion, update: Mapping[
         "cpu_seconds": exit_.cpu_seconds,
         "max_memory_bytes": exit_.max_memory_bytes,
         "preempted_by": None if conclusion.uses_up_retry else row.preempted_by,
+        "kept_on": row.node if exit_.node is not None else None,
     }

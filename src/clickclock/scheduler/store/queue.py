@@ -157,9 +157,10 @@ class Queue:
         """All live attempts of ours."""
         return await self._held(_t.lease_id == lease_id)
 
-    async def left_behind(self, node: str, lease_id: str) -> list[Held]:
-        """Live attempts of this node that an earlier replica on it held."""
-        return await self._held(_t.node == node, _t.lease_id != lease_id)
+    async def left_behind(self, node: str, lease_id: str, now: datetime) -> list[Held]:
+        """Live attempts of this node that an earlier replica on it held; not what another has taken over."""
+        others = sa.select(replica.c.replica_id).where(replica.c.lease_until > now, replica.c.node != node)
+        return await self._held(_t.node == node, _t.lease_id != lease_id, _t.lease_id.not_in(others))
 
     async def abandoned(self, now: datetime) -> list[Held]:
         """Live attempts whose replica's lease has run out."""
@@ -178,8 +179,8 @@ class Queue:
         query = with_jobs(of_deleted_jobs=True).where(LIVE_ROWS, *conditions)
         return [_as_held(row) for row in await self._database.read(lambda c: c.execute(query).all())]
 
-    async def take_over(self, held: Sequence[Held], lease_id: str) -> None:
-        """Make abandoned attempts ours; those that somebody else took first stay theirs."""
+    async def take_over(self, held: Sequence[Held], lease_id: str, node: str) -> None:
+        """Make abandoned attempts ours, on this node; those that somebody else took first stay theirs."""
         rows = [
             {"b_id": parse_attempt_name(each.name)[0], "b_attempt": parse_attempt_name(each.name)[1],
              "b_lease": each.lease_id}
@@ -193,7 +194,7 @@ class Queue:
                 _t.attempt == sa.bindparam("b_attempt"),
                 _t.lease_id == sa.bindparam("b_lease"),
             )
-            .values(lease_id=lease_id)
+            .values(lease_id=lease_id, node=node)
         )
         if rows:
             await self._database.write(lambda c: c.execute(statement, rows))

@@ -4,9 +4,9 @@ Never takes anything over (`rescuer.py`). Invariant: a replica's lease is in thi
 name it, so that a heartbeat is one write however many attempts run.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,6 +17,7 @@ from clickclock.scheduler.store.schema import (
     LIVE_ROWS,
     QUEUED_ROWS,
     UNFINISHED_ROWS,
+    attempt,
     job,
     job_trigger,
     replica,
@@ -24,6 +25,7 @@ from clickclock.scheduler.store.schema import (
 )
 
 _t = job_trigger.c
+_HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,18 @@ class Heartbeat:
     loops: Sequence[Mapping[str, Any]]
     clock_skew_ms: float | None = None
     """How far the database's clock is ahead of its machine's; None of those that do not say."""
+    url: str | None = None
+    """Where the other replicas reach its API; None of those that do not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastBeat:
+    """When a replica was heard last."""
+
+    heartbeat_at: datetime
+    has_left: bool
+    shared_clusters: frozenset[str]
+    """Clusters of it whose attempts others can go on with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +85,9 @@ class Replicas:
 
     async def leave(self, replica_id: str, now: datetime) -> None:
         """Give the lease up: a clean stop. What still runs may be taken over at once."""
-        statement = sa.update(replica).where(replica.c.replica_id == replica_id).values(lease_until=now)
+        statement = (
+            sa.update(replica).where(replica.c.replica_id == replica_id).values(heartbeat_at=now, lease_until=now)
+        )
         await self._database.write(lambda c: c.execute(statement))
 
     async def living(self, now: datetime) -> list[Heartbeat]:
@@ -94,10 +110,35 @@ class Replicas:
         rows = [dict(row._mapping) for row in await self._database.read(lambda c: c.execute(query).all())]
         return [(Heartbeat(**{name: row[name] for name in Heartbeat.__slots__}), row["held"]) for row in rows]
 
-    async def heartbeats(self, replica_ids: Collection[str]) -> dict[str, datetime]:
-        """When each of these replicas was heard last."""
-        query = sa.select(replica.c.replica_id, replica.c.heartbeat_at).where(replica.c.replica_id.in_(replica_ids))
-        return dict(await self._database.read(lambda c: c.execute(query).all()))
+    async def last_beats(self, now: datetime) -> dict[str, LastBeat]:
+        """When each replica was heard last; those that were not for an hour are left out."""
+        r = replica.c
+        query = sa.select(r.replica_id, r.heartbeat_at, r.lease_until, r.clusters).where(r.heartbeat_at > now - _HOUR)
+        rows = await self._database.read(lambda c: c.execute(query).all())
+        return {
+            row.replica_id: LastBeat(
+                row.heartbeat_at,
+                row.lease_until <= row.heartbeat_at,
+                frozenset(each["cluster"] for each in row.clusters if each.get("shared")),
+            )
+            for row in rows
+        }
+
+    async def at(self, node: str, now: datetime) -> Heartbeat | None:
+        """The living replica of a node."""
+        query = sa.select(replica).where(replica.c.node == node, replica.c.lease_until > now)
+        query = query.order_by(replica.c.started_at.desc()).limit(1)
+        row = await self._database.read(lambda c: c.execute(query).one_or_none())
+        return None if row is None else Heartbeat(**row._mapping)
+
+    async def keeper(self, trigger_id: str, number: int) -> str | None:
+        """The node that keeps the output of an attempt: where it ran, or whose replica watched over it."""
+        a = attempt.c
+        of_ended = sa.select(sa.func.coalesce(a.kept_on, a.node)).where(a.trigger_id == trigger_id, a.attempt == number)
+        of_live = sa.select(_t.node).where(_t.trigger_id == trigger_id, _t.attempt == number, LIVE_ROWS)
+        query = sa.select(sa.func.coalesce(of_ended.scalar_subquery(), of_live.scalar_subquery()))
+        node: str | None = await self._database.read(lambda c: c.execute(query).scalar_one())
+        return node
 
     async def census(self) -> Census:
         """Totals."""

@@ -324,6 +324,7 @@ attempt = sa.Table(
     sa.Column("cpu_seconds", sa.Float),
     sa.Column("max_memory_bytes", sa.BigInteger),
     sa.Column("preempted_by", sa.Text),
+    sa.Column("kept_on", sa.Text),
 )
 
 job_dependency = sa.Table(
@@ -380,6 +381,7 @@ replica = sa.Table(
     sa.Column("clusters", Json, nullable=False),
     sa.Column("loops", Json, nullable=False),
     sa.Column("clock_skew_ms", sa.Float),
+    sa.Column("url", sa.Text),
 )
 
 installation = sa.Table(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from clickclock.foundation.clock import Clock, SystemClock
-from clickclock.scheduler.executors import LogChunk, Sighting, log_file
+from clickclock.scheduler.executors import LeaseLost, LogChunk, Sighting, log_file
 from clickclock.scheduler.executors.container import request
 from clickclock.scheduler.executors.container.engine import NOT_FOUND, Engine, EngineUnreachable, Refused
 from clickclock.scheduler.executors.container.options import ContainerOptions
@@ -42,6 +42,8 @@ class Surroundings:
 
     cluster: str
     node: str
+    owner: str
+    holds: Callable[[float], bool]
     engine: Engine
     options: ContainerOptions
     logs: Path
@@ -49,6 +51,7 @@ class Surroundings:
     log_bytes_max: int
     clock: Clock
     tell: Callable[[Sighting], None]
+    give_back: Callable[[str], None]
     gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(STARTS_AT_ONCE))
     pulls: dict[str, asyncio.Lock] = field(default_factory=dict)
 
@@ -77,6 +80,7 @@ class ContainerAttempt:
         self._around = around
         self._engine = around.engine
         self._launch = launch
+        self._accepted_s = around.clock.monotonic_s()
         self._output = Output(str(around.logs), name, around.log_bytes_max)
         self._mark = around.marks / name
         self._asked = _noted(self._mark)
@@ -99,6 +103,10 @@ class ContainerAttempt:
                 await self._until_end()
             except _Over as over:
                 self._see(over.ending)
+            except LeaseLost:
+                _log.warning("%s was accepted before our lease was lost, and is not started", self.name)
+                self._around.give_back(self.name)
+                return
             except EngineUnreachable:
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _PAUSE_S_MAX)
@@ -141,14 +149,21 @@ class ContainerAttempt:
 
     async def _start(self, launch: Launch) -> None:
         await self._end_if_stopped()
-        await self._create(launch)
+        made = await self._create(launch)
+        if made is None:
+            return
         if launch.not_before is not None:
             await self._until(launch.not_before)
         await self._end_if_stopped()
         self._may_run = True
         try:
             async with self._around.gate:
-                await self._engine.start(self.container)
+                if not self._around.holds(self._accepted_s):
+                    await self._engine.remove(made)
+                    raise LeaseLost
+                # Whoever stood still for longer than his lease starts nothing. And by its id: had another made one of
+                # that name meanwhile, that is not started a second time.
+                await self._engine.start(made)
         except Refused as refused:
             there = await self._engine.inspect(self.container)
             if there is None or request.instant(there["State"]["StartedAt"]) is None:
@@ -162,14 +177,15 @@ class ContainerAttempt:
                 # With the clock's own step: never a moment early.
                 await asyncio.wait_for(self._hurry.wait(), early.total_seconds() + 0.001)
 
-    async def _create(self, launch: Launch) -> None:
+    async def _create(self, launch: Launch) -> str | None:
+        """Have its container made; the id of it, or None if it was started already."""
         around = self._around
         policy = launch.pull_policy or around.options.pull_policy
         image = launch.image or ""
         if not image:
             self._fail("The job has no image, and no prefix of the mapping fits its command.")
         try:
-            body = request.creation(launch, around.options, cluster=around.cluster, node=around.node)
+            body = request.creation(launch, around.options, cluster=around.cluster, owner=around.owner)
         except ValueError as error:
             self._fail(str(error))
         pulled = False
@@ -180,23 +196,36 @@ class ContainerAttempt:
                     pulled = True
                 self._may_be_there = True
                 async with self._around.gate:
-                    await self._engine.create(self.container, body)
+                    if not self._around.holds(self._accepted_s):
+                        raise LeaseLost
+                    made = await self._engine.create(self.container, body)
             except Refused as refused:
                 if refused.status == NOT_FOUND and policy == "ifNotPresent" and not pulled:
                     await self._pull(image)
                     pulled = True
                     continue
-                await self._take_what_is_there(refused)
+                if await self._was_started(refused):
+                    self._is_ours = True
+                    return None
+                continue
             self._is_ours = True
-            return
+            return made
 
-    async def _take_what_is_there(self, refused: Refused) -> None:
-        """A container of our name: an earlier call made it, whose answer was lost; or somebody else."""
+    async def _was_started(self, refused: Refused) -> bool:
+        """Whether the container of our name has run: an earlier call made it, whose answer was lost; or somebody else.
+
+        One that was made and never started is removed, to be made anew: whoever made it, if not we, stands still, and
+        will not find what he is about to start.
+        """
         there = await self._engine.inspect(self.container)
         if there is None:
             self._fail(f"The container engine made no container: {refused}")
-        elif not self._bears_our_name(there):
+        if not self._bears_our_name(there):
             self._fail(f"The engine has a container {self.container} that is not ours; remove or rename it.")
+        if there["State"]["Status"] != request.CREATED:
+            return True
+        await self._engine.remove(there["Id"])
+        return False
 
     async def _pull(self, image: str) -> None:
         """One after the other for each image: who waited finds its layers there."""
@@ -326,7 +355,8 @@ class ContainerAttempt:
     def _circumstances(self) -> Circumstances:
         chunk: LogChunk | None = log_file.read(str(self._around.logs), self.name, 0, _FIRST_BYTES, ended=True)
         command = self._launch.argv[0] if self._launch is not None else self._limits.get(request.COMMAND, "")
-        return Circumstances(self._asked, self._around.shift, command, chunk.data if chunk is not None else b"")
+        first_output = chunk.data if chunk is not None else b""
+        return Circumstances(self._asked, self._around.shift, command, first_output, self._bounds()[0])
 
 
 def _note(mark: Path, kind: ExitKind) -> None:

@@ -59,9 +59,10 @@ class Engine:
         theirs = tuple(int(part) for part in told.split(".")) if told.replace(".", "").isdecimal() else _API_NEWEST
         self._version = "/v" + ".".join(map(str, min(theirs, _API_NEWEST)))
 
-    async def create(self, container: str, body: Mapping[str, Any]) -> None:
-        """Make a container. Raises `Refused`: 404 where the engine does not have the image."""
-        await self._done("POST", "/containers/create", params={"name": container}, json=body)
+    async def create(self, container: str, body: Mapping[str, Any]) -> str:
+        """Make a container; its id. Raises `Refused`: 404 where the engine does not have the image."""
+        made = await self._done("POST", "/containers/create", params={"name": container}, json=body)
+        return str(json.loads(made)["Id"])
 
     async def start(self, container: str) -> None:
         """Start it; one that runs already is left alone."""

@@ -1,8 +1,8 @@
 """The executor of one container engine: which attempts there are, and whether the engine answers.
 
-Never waits for a container in a call of the door: each attempt has a task of its own. Invariants: what an earlier life
-made and never started is removed, for its dispatcher starts it anew; nothing is told before everything of this node has
-been found again.
+Never waits for a container in a call of the door: each attempt has a task of its own. Invariants: what an earlier life,
+or another replica, made and never started is removed, for its dispatcher starts it anew; nothing is told before it is
+known what is there; of an engine that is shared, only what was started or adopted here is acted on.
 
 >>> ContainerExecutor(name="boxes", data_dir=Path("/var/lib/clickclock"), node="host-1", log_bytes_max=10_000_000,
 ...     clock=SystemClock(), options={"engine": "unix:///run/podman/podman.sock"}).name   # doctest: +SKIP
@@ -21,9 +21,11 @@ from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting,
 from clickclock.scheduler.executors.container.attempt import ContainerAttempt, Surroundings
 from clickclock.scheduler.executors.container.engine import Engine, EngineUnreachable, Refused
 from clickclock.scheduler.executors.container.options import ContainerOptions
-from clickclock.scheduler.executors.container.request import ATTEMPT, CLUSTER, CREATED, NODE
+from clickclock.scheduler.executors.container.request import ATTEMPT, CLUSTER, CREATED, OWNER, container_name
 
 PING_EVERY_S = 5.0
+LIST_EVERY_S = 15.0
+"""How often an engine that is shared is asked which containers others have."""
 _PAUSE_S_MIN, _PAUSE_S_MAX = 0.1, 2.0
 _CLOSE_S_MAX = 5.0
 """How long closing waits for containers that are being started or removed; the next start sees to the rest."""
@@ -50,11 +52,17 @@ class ContainerExecutor:
         self.name = name
         self._node = node
         self._options = ContainerOptions.model_validate(options)
+        self.is_shared = self._options.is_shared
+        self._is_alone = True
+        self._others: frozenset[str] = frozenset()
+        self._listed_at_s = float("-inf")
         self._engine = Engine(self._options)
         self._logs = data_dir.absolute() / "logs"
         self._around = Surroundings(
             cluster=name,
             node=node,
+            owner=node,
+            holds=lambda _: True,
             engine=self._engine,
             options=self._options,
             logs=self._logs,
@@ -62,6 +70,7 @@ class ContainerExecutor:
             log_bytes_max=log_bytes_max,
             clock=clock,
             tell=self._hear,
+            give_back=self._give_back,
         )
         self._on_change: Callable[[], None] = lambda: None
         self._attempts: dict[str, ContainerAttempt] = {}
@@ -70,6 +79,10 @@ class ContainerExecutor:
         self._clearing: set[asyncio.Task[None]] = set()
         self._keeper: asyncio.Task[None] | None = None
         self._knows_all = False
+
+    def share(self, owner: str, holds: Callable[[float], bool]) -> None:
+        """See `SharedExecutor.share`."""
+        self._around.owner, self._around.holds, self._is_alone = owner, holds, False
 
     async def open(self, on_change: Callable[[], None]) -> None:
         """Find what still runs; an engine that does not answer is asked again until it does."""
@@ -93,10 +106,43 @@ class ContainerExecutor:
     async def inventory(self) -> Mapping[str, Sighting]:
         if not self._knows_all:
             raise ExecutorUnreachable(self._trouble)
-        return {name: attempt.sighting for name, attempt in self._attempts.items()}
+        theirs = {name: Sighting(name, self._node) for name in self._others}
+        return theirs | {name: attempt.sighting for name, attempt in self._attempts.items()}
+
+    async def adopt(self, names: Sequence[str], *, contested: bool) -> None:
+        """Go on with containers that others made; whose holder stands still finds his own gone, or refused."""
+        if not self._knows_all:
+            raise ExecutorUnreachable(self._trouble)
+        for name in names:
+            if name in self._attempts:
+                continue
+            try:
+                there = await self._engine.inspect(container_name(name))
+                if there is not None and there["State"]["Status"] == CREATED:
+                    await self._engine.remove(there["Id"])
+                elif there is not None and name not in self._attempts:
+                    self._take_on(ContainerAttempt(name, self._around, None))
+            except Refused as refused:  # it is being started or removed at this moment: then look again
+                raise ExecutorUnreachable(str(refused)) from refused
+
+    async def release(self, names: Sequence[str]) -> None:
+        """See `SharedExecutor.release`."""
+        given = sorted(self._attempts.keys() & set(names))
+        tasks = [self._tasks[name] for name in given]
+        for name, task in zip(given, tasks, strict=True):
+            self._give_back(name)
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.remove_logs(given)
+
+    def _give_back(self, name: str) -> None:
+        self._attempts.pop(name, None)
+        self._tasks.pop(name, None)
 
     async def stop(self, names: Sequence[str], grace_s: float) -> None:
         for name in names:
+            if name in self._others and name not in self._attempts:
+                self._take_on(ContainerAttempt(name, self._around, None))
             if name in self._attempts:
                 self._attempts[name].stop(grace_s)
 
@@ -158,8 +204,10 @@ class ContainerExecutor:
         """Whether it answers; and, when it does for the first time, what is there of ours."""
         try:
             await self._engine.ping()
-            if not self._knows_all:
+            now_s = asyncio.get_running_loop().time()
+            if not self._knows_all or (not self._is_alone and now_s - self._listed_at_s >= LIST_EVERY_S):
                 await self._find_again()
+                self._listed_at_s = now_s
         except EngineUnreachable:
             return
         except Refused as refused:
@@ -168,16 +216,19 @@ class ContainerExecutor:
             self._engine.trouble = f"What answers at {self._options.engine} is no container engine: {error!r}"
 
     async def _find_again(self) -> None:
-        for there in await self._engine.list({NODE: self._node, CLUSTER: self.name}):
-            attempt = ContainerAttempt(there["Labels"][ATTEMPT], self._around, None)
-            if attempt.name in self._attempts:
-                continue
-            if there["State"] == CREATED:
+        listed = await self._engine.list({OWNER: self._around.owner, CLUSTER: self.name})
+        found = {there["Labels"][ATTEMPT]: there["State"] for there in listed}
+        if not self._is_alone:
+            self._others = frozenset(name for name, state in found.items() if state != CREATED)
+            found = {}
+        for name in found.keys() - self._attempts.keys():
+            attempt = ContainerAttempt(name, self._around, None)
+            if found[name] == CREATED:
                 await self._engine.remove(attempt.container)  # refused if it was being started: then look again
             else:
                 self._take_on(attempt)
-        self._knows_all = True
-        if self._attempts:
+        knew_all, self._knows_all = self._knows_all, True
+        if self._attempts and not knew_all:
             _log.info("found %d containers of ours on %s", len(self._attempts), self.name)
 
     def _take_on(self, attempt: ContainerAttempt) -> None:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
 
+from clickclock.foundation.config import is_loopback
 from clickclock.scheduler.job import PullPolicy
 
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
@@ -30,6 +31,11 @@ class ContainerOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     engine: str = Field("unix:///var/run/docker.sock", description="`unix:///SOCKET` or `tcp://HOST:PORT`.")
+    shared: bool | None = Field(
+        None,
+        description="Whether other replicas reach the same engine under the same cluster's name, and go on with its "
+        "containers when this one is gone; if not given, an engine on TCP that is not this machine's own is.",
+    )
     tls_ca: Path | None = Field(None, description="Certificates by which an engine on TCP is known; then TLS is used.")
     tls_certificate: Path | None = Field(None, description="Our certificate for the engine, with `tls_key`.")
     tls_key: Path | None = Field(None, description="The key of `tls_certificate`.")
@@ -83,6 +89,12 @@ class ContainerOptions(BaseModel):
         if parts.scheme == "unix":
             return "http://engine"
         return f"{'https' if self.tls_ca else 'http'}://{parts.netloc}"
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other replicas reach the same engine."""
+        host = urlsplit(self.engine).hostname
+        return self.shared if self.shared is not None else host is not None and not is_loopback(host)
 
     @property
     def socket(self) -> str | None:

@@ -17,7 +17,7 @@ from clickclock.scheduler.executors.container.options import ContainerOptions
 from clickclock.scheduler.launch import Launch
 from clickclock.scheduler.trigger import Exit, ExitKind
 
-ATTEMPT, CLUSTER, NODE = "clickclock.attempt", "clickclock.cluster", "clickclock.node"
+ATTEMPT, CLUSTER, OWNER = "clickclock.attempt", "clickclock.cluster", "clickclock.owner"
 TIMEOUT, GRACE, COMMAND = "clickclock.timeout-s", "clickclock.grace-s", "clickclock.command"
 CREATED = "created"
 ENDED = frozenset({"exited", "dead", "stopped"})
@@ -26,6 +26,7 @@ _SIGNALS = range(129, 129 + 64)
 _INIT_FAILED = re.compile(
     rb"^(?:ERROR \(catatonit:\d+\): failed to exec pid1|\[FATAL tini \(\d+\)\] exec .* failed): (.*)$"
 )
+_OF_STOPPING = frozenset({15, 9})
 _INIT_CODES = frozenset({1, 126, 127})
 
 
@@ -34,7 +35,7 @@ def container_name(attempt: str) -> str:
     return f"clickclock-{attempt}"
 
 
-def creation(launch: Launch, options: ContainerOptions, *, cluster: str, node: str) -> dict[str, Any]:
+def creation(launch: Launch, options: ContainerOptions, *, cluster: str, owner: str) -> dict[str, Any]:
     """The body of `POST /containers/create`. Raises `ValueError` for what no process can be given."""
     environment = {**options.environment, **launch.secrets, **launch.environment}
     if any("\0" in word for word in (*launch.argv, *environment.values())):
@@ -54,7 +55,7 @@ def creation(launch: Launch, options: ContainerOptions, *, cluster: str, node: s
     labels = {
         ATTEMPT: launch.name,
         CLUSTER: cluster,
-        NODE: node,
+        OWNER: owner,
         "clickclock.application": launch.application,
         "clickclock.job-name": launch.job_name,
         TIMEOUT: "" if launch.timeout_s is None else str(launch.timeout_s),
@@ -100,6 +101,7 @@ class Circumstances:
     shift: timedelta
     command: str
     first_output: bytes
+    timeout_s: float | None = None
 
 
 def exit_of(state: Mapping[str, Any], now: datetime, around: Circumstances) -> Exit:
@@ -110,8 +112,11 @@ def exit_of(state: Mapping[str, Any], now: datetime, around: Circumstances) -> E
     finished_at = max(filter(None, (over and over + around.shift, started_at)), default=now)
     signal = code - 128 if code in _SIGNALS else None
     plain = None if signal else code
-    if around.asked is not None:
-        return Exit(around.asked, finished_at, started_at, code=plain, signal=signal)
+    asked = around.asked
+    if asked is None and signal in _OF_STOPPING and _is_overdue(around.timeout_s, started_at, finished_at):
+        asked = ExitKind.TIMEOUT  # by another replica, which is gone
+    if asked is not None:
+        return Exit(asked, finished_at, started_at, code=plain, signal=signal)
     if state.get("OOMKilled"):
         message = "It needed more memory than resources.memory allows, and the kernel ended it."
         return Exit(ExitKind.SIGNAL, finished_at, started_at, signal=9, message=message)
@@ -121,6 +126,12 @@ def exit_of(state: Mapping[str, Any], now: datetime, around: Circumstances) -> E
     if signal:
         return Exit(ExitKind.SIGNAL, finished_at, started_at, signal=signal)
     return Exit(ExitKind.CODE, finished_at, started_at, code=code, message=state.get("Error") or None)
+
+
+def _is_overdue(timeout_s: float | None, started_at: datetime | None, finished_at: datetime) -> bool:
+    if timeout_s is None or started_at is None:
+        return False
+    return finished_at - started_at >= timedelta(seconds=timeout_s)
 
 
 def why_not_started(command: str, reason: str) -> str:

@@ -27,7 +27,7 @@ PAGE = 500
 """Objects in one answer, as kubectl asks for them."""
 CONNECTIONS_MAX = 1000
 OPENED = "OPENED"
-PROBE = "clickclock/node=nobody,clickclock/node=probe"
+PROBE = "clickclock/owner=nobody,clickclock/owner=probe"
 """Selects nothing."""
 PATHS = {"jobs": "/apis/batch/v1", "pods": "/api/v1", "secrets": "/api/v1", "events": "/api/v1"}
 _GONE, _TOO_MANY, _TIMED_OUT = 410, 429, 408

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from clickclock.foundation.clock import Clock
-from clickclock.scheduler.executors import Launch, Sighting
+from clickclock.scheduler.executors import Launch, LeaseLost, Sighting
 from clickclock.scheduler.executors.kubernetes import verdict
 from clickclock.scheduler.executors.kubernetes.api import Api, Gone, Object, Refused, Unreachable
 from clickclock.scheduler.executors.kubernetes.manifest import (
@@ -32,6 +32,7 @@ from clickclock.scheduler.executors.kubernetes.manifest import (
 )
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
 from clickclock.scheduler.executors.kubernetes.output import Output, Turns
+from clickclock.scheduler.executors.kubernetes.patience import EVENTS_EVERY_S, Patience
 from clickclock.scheduler.executors.kubernetes.verdict import Ending, Standing
 from clickclock.scheduler.trigger import Exit, ExitKind
 
@@ -50,6 +51,8 @@ class Surroundings:
     options: KubernetesOptions
     clock: Clock
     node: str
+    owner: str
+    holds: Callable[[float], bool]
     log_bytes_max: int
     requests: asyncio.Semaphore
     turns: Turns
@@ -67,6 +70,7 @@ class Attempt:
         """Its Job is made, or never will be."""
         self._around = around
         self._launch = launch
+        self._accepted_s = around.clock.monotonic_s()
         self._output = Output(log, around.log_bytes_max)
         self._copying: asyncio.Task[None] | None = None
         self._pod: Object | None = None
@@ -75,8 +79,7 @@ class Attempt:
         self._grace_s: float | None = None
         self._deleted_with_s: float | None = None
         self._started_at: datetime | None = None
-        self._troubled_at_s: float | None = None
-        self._is_certain = False
+        self._patience = Patience(around.api, name, around.options.start_deadline_s)
         self._ended = asyncio.Event()
 
     @property
@@ -89,7 +92,7 @@ class Attempt:
     def offer(self, launch: Launch) -> None:
         """It is handed over, perhaps again."""
         if not self.is_ready:
-            self._launch = launch
+            self._launch, self._accepted_s = launch, self._around.clock.monotonic_s()
             self._changed.set()
 
     def hear_job(self, job: Object, *, removed: bool) -> None:
@@ -116,7 +119,7 @@ class Attempt:
         self._changed.set()
 
     async def run(self) -> None:
-        """Until its exit is told."""
+        """Until its exit is told. Raises `LeaseLost` if it is not ours to make any more."""
         pause_s = PAUSE_S_MIN
         try:
             while self.sighting.exit is None:
@@ -161,7 +164,7 @@ class Attempt:
         elif amiss := impossible(launch):
             self._end(Exit(ExitKind.NOT_STARTED, now, message=amiss))
         else:
-            await self._post(launch, job_of(launch, self._around.options, node=self._around.node, now=now))
+            await self._post(launch, job_of(launch, self._around.options, owner=self._around.owner, now=now))
 
     async def _moment(self, launch: Launch) -> None:
         """Wait until it may start, or is not to."""
@@ -182,6 +185,7 @@ class Attempt:
                 wanted = overlay(wanted, ended_by(ending.render()))
             try:
                 async with self._around.requests:
+                    self._refuse_if_lost()
                     self._learn(await self._around.api.create("jobs", wanted))
             except Unreachable as error:
                 _log.warning("attempt %s: %s", self.name, error)
@@ -210,6 +214,11 @@ class Attempt:
                 return
         await self._hand_over(launch)
 
+    def _refuse_if_lost(self) -> None:
+        """Whoever stood still for longer than his lease makes nothing: another may have gone on with it."""
+        if not self._around.holds(self._accepted_s):
+            raise LeaseLost
+
     async def _recognize(self) -> None:
         """There is a Job of that name: ours, by an answer that got lost; or somebody else's."""
         try:
@@ -218,7 +227,7 @@ class Attempt:
             if refused.status != _NOT_FOUND:
                 raise
             return
-        if verdict.attempt_of(there) == self.name and verdict.is_of(there, self._around.node):
+        if verdict.attempt_of(there) == self.name and verdict.is_of(there, self._around.owner):
             self._learn(there)
         else:
             message = f"There is a Job {job_name(self.name)} already that is not of this service; remove it."
@@ -238,6 +247,7 @@ class Attempt:
                 self._launched()
                 await self._give_up(ExitKind.NOT_STARTED, f"Its Secret cannot be made: {refused}")
                 return
+        self._refuse_if_lost()
         await self._around.api.patch("jobs", job_name(self.name), {"spec": {"suspend": False}})
         self._launched()
 
@@ -255,7 +265,7 @@ class Attempt:
         stands = verdict.standing(job, self._pod, pod_gone=self._pod_gone)
         if self.is_gone and stands.exit is None and (self._pod is None or self._pod_gone):
             stands = Standing(stands.node, stands.started_at, verdict.vanished(job, self._pod, now))
-        if stands.exit is not None and self._pod is None and await self._ask_for_pod():
+        if stands.exit is not None and self._pod is None and await self.ask_for_pod():
             return 0.0
         if stands.started_at is not None and self._started_at is None:
             self._note_start(job, stands, now)
@@ -293,8 +303,8 @@ class Attempt:
         self.sighting = Sighting(self.name, self._around.node, exit_.started_at, exit_)
         self._around.tell(self.sighting)
 
-    async def _ask_for_pod(self) -> bool:
-        """Whether it has a pod: the watch of pods may be behind."""
+    async def ask_for_pod(self) -> bool:
+        """Whether it has a pod: the watch of pods may be behind, or have told of it before we knew the Job."""
         selector = f"batch.kubernetes.io/job-name={job_name(self.name)}"
         pods, _ = await self._around.api.find("pods", labelSelector=selector)
         if pods:
@@ -323,8 +333,14 @@ class Attempt:
             return await self._wait_for(
                 ExitKind.NOT_STARTED, stands.trouble.message, at_once=stands.trouble.is_hopeless
             )
+        elif stands.is_being_made and self._pod is not None:
+            held_up = await self._patience.what_holds_up(self._pod)
+            if held_up is not None:
+                return min(EVENTS_EVERY_S, await self._wait_for(ExitKind.NOT_STARTED, held_up))
+            self._patience.renew()
+            return min(EVENTS_EVERY_S, self._around.options.start_deadline_s / 2)
         else:
-            self._troubled_at_s, self._is_certain = None, False
+            self._patience.renew()
             return None
         return 0.0
 
@@ -339,30 +355,18 @@ class Attempt:
 
     async def _wait_for(self, kind: ExitKind, message: str, *, at_once: bool = False) -> float:
         """Give up on what does not begin for too long; what there is to say is the cluster's own."""
-        now_s = asyncio.get_running_loop().time()
-        if self._troubled_at_s is None:
-            self._troubled_at_s = now_s
-        left_s = self._troubled_at_s + self._around.options.start_deadline_s - now_s
+        left_s = self._patience.left_s()
         if left_s > 0 and not at_once:
             return left_s
-        if not self._is_certain:
+        if not self._patience.is_certain:
             # What was told last may be old news, and what is given up here may run by now.
-            await self._ask_for_pod()
-            self._is_certain = True
+            await self.ask_for_pod()
+            self._patience.is_certain = True
             return 0.0
         if self._pod is None:
-            message = await self._last_words() or message
+            message = await self._patience.last_words() or message
         await self._give_up(kind, message)
         return 0.0
-
-    async def _last_words(self) -> str | None:
-        """What the cluster says of a Job without a pod; nothing if we may not know."""
-        selector = f"involvedObject.kind=Job,involvedObject.name={job_name(self.name)}"
-        try:
-            events, _ = await self._around.api.find("events", fieldSelector=selector)
-        except Refused:
-            return None
-        return verdict.last_words(events)
 
     async def _give_up(self, kind: ExitKind, message: str | None) -> None:
         """Write down that we end it, and see to it that no pod follows; then its pod is deleted."""

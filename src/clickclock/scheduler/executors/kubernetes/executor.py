@@ -1,8 +1,9 @@
 """The executor of Kubernetes: every attempt is a `batch/v1` Job of its own in one namespace of one cluster.
 
 Never keeps anything that the cluster does not have: after a restart all is read again from the Jobs, and the output
-goes on where our copy ends. Invariants: what is told is of this service's own Jobs, by their labels; a Job is deleted
-only when its attempt's exit was recorded; a cluster that does not answer is told as unreachable and holds up no other.
+goes on where our copy ends; another replica does the same. Invariants: all replicas of a service see its Jobs, by their
+labels, and each acts on those alone that it started or adopted; a Job is deleted only when its attempt's exit was
+recorded; a cluster that does not answer is told as unreachable and holds up no other.
 
 >>> executor = KubernetesExecutor(name="prod", options={"namespace": "batch"}, **place)   # doctest: +SKIP
 >>> await executor.open(wake)                                                             # doctest: +SKIP
@@ -15,15 +16,17 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.config import environment
 from clickclock.foundation.errors import ExecutorUnreachable
-from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting, log_file
+from clickclock.scheduler.executors import Capacity, Launch, LeaseLost, LogChunk, Sighting, log_file
 from clickclock.scheduler.executors.kubernetes import verdict
 from clickclock.scheduler.executors.kubernetes.access import Access
 from clickclock.scheduler.executors.kubernetes.api import Api, Gone, Object, Refused, Unreachable
 from clickclock.scheduler.executors.kubernetes.attempt import Attempt, Surroundings
-from clickclock.scheduler.executors.kubernetes.manifest import selector
+from clickclock.scheduler.executors.kubernetes.manifest import concluded, job_name, selector
 from clickclock.scheduler.executors.kubernetes.mirror import Mirror
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
 from clickclock.scheduler.executors.kubernetes.output import Turns
@@ -46,6 +49,7 @@ class KubernetesExecutor:
     """Runs attempts as Jobs in one namespace."""
 
     wants_image = True
+    is_shared = True
 
     def __init__(
         self,
@@ -65,7 +69,12 @@ class KubernetesExecutor:
         self._clock = clock
         self._logs = data_dir.absolute() / "logs"
         self._on_change: Callable[[], None] = lambda: None
+        self._owner = node
+        self._holds: Callable[[float], bool] = lambda _: True
+        self._is_alone = True
         self._attempts: dict[str, Attempt] = {}
+        self._ours: set[str] = set()
+        self._contested: set[str] = set()
         self._news: dict[str, None] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._upkeep: set[asyncio.Task[None]] = set()
@@ -78,6 +87,10 @@ class KubernetesExecutor:
         self._mirrors: tuple[Mirror, ...] = ()
         self._trouble: str | None = NOT_OPEN
         self._nodes: tuple[str, ...] = ()
+
+    def share(self, owner: str, holds: Callable[[float], bool]) -> None:
+        """See `SharedExecutor.share`."""
+        self._owner, self._holds, self._is_alone = owner, holds, False
 
     async def open(self, on_change: Callable[[], None]) -> None:
         """Connect, and learn what is there. If that does not work now, it goes on, and `capacity` says why."""
@@ -96,11 +109,44 @@ class KubernetesExecutor:
         around = self._surroundings()
         for launch in launches:
             there = self._attempts.get(launch.name)
-            if there is not None:
-                there.offer(launch)
-            else:
+            if there is None:
                 self._forgotten.discard(launch.name)
-                self._add(Attempt(launch.name, around, self._log(launch.name), launch))
+                there = self._attempts[launch.name] = Attempt(launch.name, around, self._log(launch.name), launch)
+            else:
+                there.offer(launch)
+            self._take_on(there)
+
+    async def adopt(self, names: Sequence[str], *, contested: bool) -> None:
+        """Go on with Jobs that others made. See `SharedExecutor.adopt`."""
+        around = self._surroundings()
+        for name in names:
+            if name in self._ours:
+                continue
+            if name not in self._attempts:
+                try:
+                    job = await around.api.get("jobs", job_name(name))
+                except Refused as refused:
+                    if refused.status != httpx.codes.NOT_FOUND:
+                        raise ExecutorUnreachable(str(refused)) from refused
+                    continue
+                self._hear_job(job, removed=False)
+            attempt = self._attempts.get(name)
+            if attempt is not None and name not in self._ours:
+                if contested:
+                    self._contested.add(name)
+                await attempt.ask_for_pod()
+                self._take_on(attempt)
+
+    async def release(self, names: Sequence[str]) -> None:
+        """See `SharedExecutor.release`."""
+        given = sorted(self._ours.intersection(names))
+        tasks = [self._tasks[name] for name in given if name in self._tasks]
+        for name in given:
+            self._give_back(name)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.remove_logs(given)
 
     async def observe(self) -> Sequence[Sighting]:
         """What changed since the last call."""
@@ -117,6 +163,7 @@ class KubernetesExecutor:
         for name in names:
             if name in self._attempts:
                 self._attempts[name].stop(grace_s)
+                self._take_on(self._attempts[name])
 
     async def forget(self, names: Sequence[str]) -> None:
         """Remove Jobs whose exits are recorded for good, and with each its pod; that is tried until it is done."""
@@ -125,6 +172,7 @@ class KubernetesExecutor:
             if attempt is None or attempt.sighting.exit is None:
                 continue
             del self._attempts[name]
+            self._ours.discard(name)
             if attempt.job is not None and not attempt.is_gone:
                 self._forgotten.add(name)
                 self._remove(name, attempt.job)
@@ -132,7 +180,7 @@ class KubernetesExecutor:
     async def read_log(self, name: str, offset: int, limit: int) -> LogChunk | None:
         """Output from our copy; works without the cluster."""
         attempt = self._attempts.get(name)
-        ended = self._is_learnt if attempt is None else attempt.sighting.exit is not None
+        ended = self._is_learnt if name not in self._ours or attempt is None else attempt.sighting.exit is not None
         return await asyncio.to_thread(log_file.read, str(self._logs), name, offset, limit, ended=ended)
 
     async def remove_logs(self, names: Sequence[str]) -> None:
@@ -172,7 +220,7 @@ class KubernetesExecutor:
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, PAUSE_S_MAX)
         self._trouble = "The API server has not answered yet."
-        chosen = selector(self._node)
+        chosen = selector(self._owner)
         jobs = Mirror(self._api, "jobs", chosen, self._hear_job, opened.set)
         pods = Mirror(self._api, "pods", chosen, self._hear_pod, opened.set)
         self._mirrors = (jobs, pods)
@@ -184,7 +232,7 @@ class KubernetesExecutor:
         self._keep(pods.run(), "watch pods")
         await pods.listed.wait()
         self._is_learnt, self._trouble = True, None
-        for attempt in self._attempts.values():
+        for attempt in [each for name, each in self._attempts.items() if name in self._ours]:
             self._run(attempt)
         opened.set()
 
@@ -223,20 +271,33 @@ class KubernetesExecutor:
                 self._forgotten.discard(name)
         elif attempt is not None:
             attempt.hear_job(job, removed=removed)
-        elif not removed and self._around is not None:
-            attempt = Attempt(name, self._around, self._log(name))
+            if name not in self._ours and (removed or verdict.is_concluded(job)):
+                del self._attempts[name]
+        elif not removed and self._around is not None and not verdict.is_concluded(job):
+            attempt = self._attempts[name] = Attempt(name, self._around, self._log(name))
             attempt.hear_job(job, removed=False)
-            self._add(attempt)
+            if self._is_alone:
+                self._take_on(attempt)
 
     def _hear_pod(self, pod: Object, removed: bool) -> None:
         attempt = self._attempts.get(verdict.attempt_of(pod) or "")
         if attempt is not None:
             attempt.hear_pod(pod, removed=removed)
 
-    def _add(self, attempt: Attempt) -> None:
-        self._attempts[attempt.name] = attempt
-        if self._is_learnt:
-            self._run(attempt)
+    def _take_on(self, attempt: Attempt) -> None:
+        """From now on we act on it, and tell of it."""
+        if attempt.name not in self._ours:
+            self._ours.add(attempt.name)
+            if self._is_learnt:
+                self._run(attempt)
+
+    def _give_back(self, name: str) -> None:
+        """It is not ours any more; what is known of its Job is."""
+        given = self._attempts.pop(name)
+        self._ours.discard(name)
+        self._contested.discard(name)
+        if given.job is not None and not given.is_gone:
+            self._hear_job(given.job, removed=False)
 
     def _run(self, attempt: Attempt) -> None:
         task = asyncio.create_task(attempt.run(), name=f"{self.name}: {attempt.name}")
@@ -244,29 +305,43 @@ class KubernetesExecutor:
         task.add_done_callback(lambda ended: self._ran(attempt, ended))
 
     def _ran(self, attempt: Attempt, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(attempt.name, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if self._tasks.get(attempt.name) is task:
+            del self._tasks[attempt.name]
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, LeaseLost):
+            _log.warning("attempt %s was accepted before our lease was lost, and is not started", attempt.name)
+            if self._attempts.get(attempt.name) is attempt:
+                self._give_back(attempt.name)
+        elif error is not None:
             # Nothing is concluded from a fault of ours: it is looked at again, from what the cluster says.
             _log.error("attempt %s: %s", attempt.name, error, exc_info=error)
             asyncio.get_running_loop().call_later(PAUSE_S_MAX, self._run_again, attempt)
 
     def _run_again(self, attempt: Attempt) -> None:
-        if self._is_learnt and self._attempts.get(attempt.name) is attempt:
+        if self._is_learnt and self._attempts.get(attempt.name) is attempt and attempt.name in self._ours:
             self._run(attempt)
 
     def _remove(self, name: str, job: Object) -> None:
-        task = asyncio.create_task(self._delete(job["metadata"]), name=f"{self.name}: remove {name}")
+        is_contested = name in self._contested
+        self._contested.discard(name)
+        task = asyncio.create_task(self._delete(job["metadata"], is_contested), name=f"{self.name}: remove {name}")
         self._removing[name] = task
         task.add_done_callback(lambda _: self._removing.pop(name, None))
 
-    async def _delete(self, meta: Mapping[str, Any]) -> None:
+    async def _delete(self, meta: Mapping[str, Any], is_contested: bool) -> None:
         around, pause_s = self._surroundings(), PAUSE_S_MIN
         while True:
             try:
                 async with around.requests:
-                    await around.api.delete("jobs", meta["name"], uid=meta["uid"], propagationPolicy="Background")
+                    if is_contested:
+                        # Its holder may stand still in the middle of making it, and must find the name taken.
+                        await around.api.patch("jobs", meta["name"], concluded())
+                    else:
+                        await around.api.delete("jobs", meta["name"], uid=meta["uid"], propagationPolicy="Background")
                 return
             except (Unreachable, Refused, Gone) as error:
+                if isinstance(error, Refused) and error.status == httpx.codes.NOT_FOUND:
+                    return
                 _log.warning("cluster %s: %s", self.name, error)
                 await asyncio.sleep(pause_s * (0.5 + random.random()))
                 pause_s = min(2 * pause_s, PAUSE_S_MAX)
@@ -286,6 +361,8 @@ class KubernetesExecutor:
             options=self._options,
             clock=self._clock,
             node=self._node,
+            owner=self._owner,
+            holds=self._holds,
             log_bytes_max=self._log_bytes_max,
             requests=asyncio.Semaphore(REQUESTS_MAX),
             turns=Turns(),

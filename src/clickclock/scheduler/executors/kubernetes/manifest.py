@@ -19,13 +19,17 @@ from clickclock.scheduler.launch import Launch
 from clickclock.scheduler.trigger import parse_attempt_name
 
 MANAGED_BY = {"app.kubernetes.io/managed-by": "clickclock"}
-NODE = "clickclock/node"
-"""The label that says which service's data folder an attempt belongs to."""
+OWNER = "clickclock/owner"
+"""The label that says which service an attempt belongs to: that of one data folder, or all replicas of one database."""
 ATTEMPT = "clickclock/attempt-name"
 CREATED_AT = "clickclock/created-at"
 TIMEOUT_S = "clickclock/timeout-seconds"
 ENDING = "clickclock/ending"
 """The annotation that says that we ended an attempt, and why; written before its pod is deleted."""
+CONCLUDED = "clickclock/concluded"
+"""The annotation of a Job that is done with and only keeps its name taken, so that nobody makes it again."""
+NAME_KEPT_S = 3600
+""" … for so long; who made it and stood still for longer is not waited for."""
 NET_S = 3600
 """By how much Kubernetes' own deadline is later than ours: time to pull an image, and for us to be restarted."""
 _LABEL_CHARS_MAX = 63
@@ -47,19 +51,19 @@ def label_value(text: str) -> str:
     return _NOT_IN_LABELS.sub("-", text).strip("-._")[:_LABEL_CHARS_MAX].rstrip("-._")
 
 
-def node_label(node: str) -> str:
-    """A node as a label: its end, which is what tells it from others."""
-    return label_value(node[-_LABEL_CHARS_MAX:])
+def owner_label(owner: str) -> str:
+    """An owner as a label: its end, which is what tells it from others."""
+    return label_value(owner[-_LABEL_CHARS_MAX:])
 
 
-def selector(node: str) -> str:
-    """Selects the Jobs and pods of the attempts of one node."""
-    return ",".join(f"{key}={value}" for key, value in {**MANAGED_BY, NODE: node_label(node)}.items())
+def selector(owner: str) -> str:
+    """Selects the Jobs and pods of the attempts of one service."""
+    return ",".join(f"{key}={value}" for key, value in {**MANAGED_BY, OWNER: owner_label(owner)}.items())
 
 
-def job_of(launch: Launch, options: KubernetesOptions, *, node: str, now: datetime) -> dict[str, Any]:
+def job_of(launch: Launch, options: KubernetesOptions, *, owner: str, now: datetime) -> dict[str, Any]:
     """The Job of one attempt."""
-    labels, annotations = _labels(launch, node), _annotations(launch, now)
+    labels, annotations = _labels(launch, owner), _annotations(launch, now)
     template: dict[str, Any] = {
         "metadata": {"labels": labels, "annotations": annotations},
         "spec": _pod_spec(launch, options),
@@ -108,6 +112,11 @@ def ended_by(ending: str) -> dict[str, Any]:
     return {"metadata": {"annotations": {ENDING: ending}}, "spec": {"suspend": True}}
 
 
+def concluded() -> dict[str, Any]:
+    """What makes an ended Job one that only keeps its name taken, for a while."""
+    return {"metadata": {"annotations": {CONCLUDED: "true"}}, "spec": {"ttlSecondsAfterFinished": NAME_KEPT_S}}
+
+
 def impossible(launch: Launch) -> str | None:
     """Why a launch can never run, whatever the cluster says."""
     if launch.image is None:
@@ -141,7 +150,7 @@ def _is_named(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, Mapping) and "name" in each for each in value)
 
 
-def _labels(launch: Launch, node: str) -> dict[str, str]:
+def _labels(launch: Launch, owner: str) -> dict[str, str]:
     trigger_id, number = parse_attempt_name(launch.name)
     said = {
         "clickclock/application": launch.application,
@@ -149,7 +158,7 @@ def _labels(launch: Launch, node: str) -> dict[str, str]:
         "clickclock/group": launch.group_name or "",
         "clickclock/trigger": trigger_id,
         "clickclock/attempt": str(number),
-        NODE: node_label(node),
+        OWNER: owner_label(owner),
     }
     return {**MANAGED_BY, **{key: label_value(value) for key, value in said.items() if label_value(value)}}
 

@@ -17,11 +17,12 @@ from typing import Any
 from clickclock.foundation.record import rfc3339
 from clickclock.scheduler.executors.kubernetes.manifest import (
     ATTEMPT,
+    CONCLUDED,
     CREATED_AT,
     ENDING,
-    NODE,
+    OWNER,
     TIMEOUT_S,
-    node_label,
+    owner_label,
 )
 from clickclock.scheduler.executors.kubernetes.options import ATTEMPT_CONTAINER
 from clickclock.scheduler.trigger import Exit, ExitKind
@@ -84,6 +85,8 @@ class Standing:
     started_at: datetime | None = None
     exit: Exit | None = None
     trouble: Trouble | None = None
+    is_being_made: bool = False
+    """It has a node, which makes its containers: pulls the image, mounts volumes."""
 
 
 def attempt_of(thing: Object) -> str | None:
@@ -91,9 +94,14 @@ def attempt_of(thing: Object) -> str | None:
     return _annotations(thing).get(ATTEMPT)
 
 
-def is_of(job: Object, node: str) -> bool:
-    """Whether a Job belongs to the service of that node."""
-    return (job["metadata"].get("labels") or {}).get(NODE) == node_label(node)
+def is_of(job: Object, owner: str) -> bool:
+    """Whether a Job belongs to that service."""
+    return (job["metadata"].get("labels") or {}).get(OWNER) == owner_label(owner)
+
+
+def is_concluded(job: Object) -> bool:
+    """Whether a Job only keeps its name taken."""
+    return CONCLUDED in _annotations(job)
 
 
 def created_at(job: Object) -> datetime:
@@ -134,7 +142,8 @@ def standing(job: Object, pod: Object | None, *, pod_gone: bool = False) -> Stan
         return Standing(node, started_at, exit_)
     if pod_gone:
         return Standing(node, started_at, _without_pod(job, ending, pod))
-    return Standing(node, started_at, None, _trouble_of_pod(pod, state))
+    is_being_made = bool(node) and started_at is None and not pod["metadata"].get("deletionTimestamp")
+    return Standing(node, started_at, None, _trouble_of_pod(pod, state), is_being_made)
 
 
 def ending_since(pod: Object) -> datetime | None:
@@ -182,9 +191,15 @@ def vanished(job: Object, pod: Object | None, now: datetime) -> Exit:
 
 def last_words(events: Iterable[Object]) -> str | None:
     """The message of the newest warning among events."""
-    warnings = [each for each in events if each.get("type") == "Warning" and each.get("message")]
-    newest = max(warnings, key=lambda each: each.get("lastTimestamp") or each.get("eventTime") or "", default=None)
-    return None if newest is None else f"{newest.get('reason')}: {newest['message']}"
+    return held_up([each for each in events if each.get("type") == "Warning" and each.get("message")])
+
+
+def held_up(events: Iterable[Object]) -> str | None:
+    """The message of the newest event, if that is a warning: it has not come on since."""
+    newest = max(events, key=lambda each: each.get("lastTimestamp") or each.get("eventTime") or "", default=None)
+    if newest is None or newest.get("type") != "Warning" or not newest.get("message"):
+        return None
+    return f"{newest.get('reason')}: {newest['message']}"
 
 
 def _without_pod(job: Object, ending: Ending | None, last: Object | None) -> Exit | None:
