@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import hmac
 import json
 import subprocess
@@ -10,12 +11,15 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from queue import Queue
+from typing import Any
 
 import pytest
 
 from tests.acceptance.service import running
 from tests.acceptance.test_cli import Terminal
-from tests.receivers import Hook, hook, letterbox
+from tests.acceptance.test_pages import EXAMPLE_ID, blocks_of
+from tests.acceptance.test_pages import run as shell
+from tests.receivers import Hook, answer, hook, letterbox
 
 KEY = bytes(range(32))
 DEADLINE_S = 60
@@ -91,7 +95,8 @@ def test_a_failure_is_told_signed_and_mailed_and_so_is_the_recovery_and_no_event
         options = ("--config", str(config))
         with running(tmp_path / "data", *options) as service:
             terminal = Terminal(service.url)
-            following = terminal.start("events", "--follow", "--application", "t", "--type", "trigger.failed,alarm,job")
+            wanted = ("--application", "t", "--type", "trigger.failed,alarm,job")
+            following = terminal.start("events", "--follow", "--after", "0", *wanted)
             lines = Lines(following)
             targets = 'notifications={"targets":["ops","mail"]}'
             terminal.job("export", f"test -e {tmp_path}/mended", "--set", targets)
@@ -120,6 +125,55 @@ def test_a_failure_is_told_signed_and_mailed_and_so_is_the_recovery_and_no_event
         types.append(json.loads(post.body)["type"])
     assert types == ["clickclock.alarm.opened", "clickclock.alarm.resolved"]
     assert {str(each.rcpt_tos) for each in box.envelopes} == {"['ops@example.com']"}
+
+
+def test_every_command_of_the_page_about_alarms_works(tmp_path: Path, receiver: Hook) -> None:
+    page = "how-to/be-told-when-a-job-did-not-run.md"
+    commands = iter([commands for commands, _ in blocks_of(page, "bash")])
+    (recipe,) = [code for code, _ in blocks_of(page, "python")]
+    with letterbox() as box, contextlib.ExitStack() as opened:
+        local = {
+            "https://hooks.example.com/clickclock": receiver.url,
+            'host = "smtp.example.com"': f'host = "127.0.0.1"\nport = {box.port}\nsecurity = "none"',
+            "/etc/clickclock": str(tmp_path),
+        }
+        url = "http://127.0.0.1:9"
+
+        def following(**instead: str) -> str:
+            script = next(commands)
+            for old, new in {**local, **instead}.items():
+                script = script.replace(old, new)
+            return shell(script, tmp_path, url)
+
+        following()
+        config = str(tmp_path / "clickclock.toml")
+        url = opened.enter_context(running(tmp_path / "data", "--config", config)).url
+        terminal = Terminal(url)
+        assert following().count("was told.") == 2
+        for _ in ("what is expected", "the application's defaults"):
+            following()
+        assert "It ended with 1." in following()
+        receiver_has(receiver, 2)
+        listed = following()
+        assert "nightly-export" in listed
+        assert "alarm.opened" in listed
+        (alarm,) = terminal.json("alarms", "list")["alarms"]
+        assert "is taken on" in following(**{EXAMPLE_ID: alarm["alarmId"]})
+        receiver.answers[:] = [answer(410), answer(204)]
+        assert terminal.run("notifications", "test", "ops")[0] == 1
+        (dead,) = terminal.json("notifications", "list", "--state", "dead")["notifications"]
+        assert "status 410" in following(**{EXAMPLE_ID: dead["notificationId"]})
+        receiver_has(receiver, 4)
+        assert next(commands, None) is None
+    names: dict[str, Any] = {}
+    exec(recipe, names)  # noqa: S102 (the page's own example)
+    secret = (tmp_path / "ops-secret").read_text()
+    for post in receiver.got:
+        body = post.body.encode()
+        assert names["is_ours"](secret, post.headers, body)
+        assert not names["is_ours"](secret, post.headers, body + b" ")
+        an_hour_ago = str(int(post.headers["webhook-timestamp"]) - 3600)
+        assert not names["is_ours"](secret, {**post.headers, "webhook-timestamp": an_hour_ago}, body)
 
 
 def receiver_has(receiver: Hook, count: int) -> None:

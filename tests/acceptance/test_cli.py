@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ class Terminal:
         output, errors = process.communicate(timeout=60)
         return process.returncode, output, errors
 
-    def json(self, *arguments: str) -> dict[str, object]:
+    def json(self, *arguments: str) -> dict[str, Any]:
         """The answer of a command that works."""
         code, output, errors = self.run(*arguments, "--json")
         assert code == 0, errors
@@ -121,7 +122,7 @@ def test_an_interrupt_lets_go_and_the_job_runs_on(terminal: Terminal, tmp_path: 
     assert again is not None
     (tmp_path / "go").touch()
     assert terminal.run("log", again[1], "--follow")[:2] == (0, "begun\ndone\n")
-    assert terminal.json("triggers", "show", again[1])["triggers"][0]["state"] == "succeeded"  # type: ignore[index]
+    assert terminal.json("triggers", "show", again[1])["triggers"][0]["state"] == "succeeded"
 
 
 def test_an_interrupt_ends_the_job_where_that_was_asked_for(terminal: Terminal) -> None:
@@ -155,7 +156,9 @@ def test_the_same_key_is_the_same_trigger(terminal: Terminal) -> None:
     terminal.job("once", "echo once")
     runs = [terminal.run("trigger", "t", "once", "--idempotency-key", "k", "--follow") for _ in range(2)]
     assert [output for _, output, _ in runs] == ["once\n", "once\n"]
-    assert len(terminal.json("triggers", "list", "t", "once")["triggers"]) == 1  # type: ignore[arg-type]
+    for of in (["t", "once"], ["--application", "t", "--job", "once", "--kind", "manual"]):
+        assert len(terminal.json("triggers", "list", *of)["triggers"]) == 1
+    assert terminal.json("triggers", "list", "t", "once", "--to", "2026-01-01")["triggers"] == []
 
 
 def test_a_job_is_changed_field_by_field(terminal: Terminal) -> None:
@@ -163,7 +166,7 @@ def test_a_job_is_changed_field_by_field(terminal: Terminal) -> None:
     assert terminal.run("job", "update", "t", "changed", "--description", "new")[0] == 0
     assert terminal.run("job", "disable", "t", "changed")[0] == 0
     assert terminal.run("trigger", "t", "changed")[0] == 1
-    job = terminal.json("job", "show", "t", "changed")["jobDetail"]["job"]  # type: ignore[index]
+    job = terminal.json("job", "show", "t", "changed")["jobDetail"]["job"]
     assert (job["priority"], job["description"], job["labels"], job["enabled"]) == (70, "new", {"tier": "gold"}, False)
     assert terminal.run("job", "enable", "t", "changed")[0] == 0
     assert terminal.run("job", "delete", "t", "changed")[0] == 0
@@ -220,11 +223,11 @@ def test_json_is_the_answer_and_nothing_else(terminal: Terminal, command: str) -
 def test_pages_lead_from_one_to_the_next(terminal: Terminal) -> None:
     for name in ("page-1", "page-2"):
         terminal.job(name, "true")
-    errors = terminal.run("job", "list", "--application", "t", "--limit", "1")[2]
+    errors = terminal.run("job", "list", "t", "--limit", "1")[2]
     cursor = re.search(r"There are more: add --cursor (\S+)", errors)
     assert cursor is not None
     second = terminal.json("job", "list", "--application", "t", "--limit", "1", "--cursor", cursor[1])
-    assert len(second["jobs"]) == 1  # type: ignore[arg-type]
+    assert len(second["jobs"]) == 1
 
 
 def test_a_refusal_names_every_fault(terminal: Terminal) -> None:

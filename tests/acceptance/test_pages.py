@@ -26,10 +26,20 @@ PAGES = {
         "database_url",
     ),
 }
-"""Pages of which every command is run, with what they have to say."""
+"""Pages of which every command is run, with what they have to say; that about alarms is run in `test_alarms.py`."""
 
 
-def _blocks(page: str, language: str) -> list[tuple[str, str]]:
+EXAMPLE_ID = "01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"
+JOB = "clickclock job create shop nightly-export --command 'sleep 600'\n"
+SHOWN: dict[str, str] = {
+    "backfill.md": JOB + "clickclock schedule create shop nightly-export --id every-night --expression '30 2 * * *'",
+    "calendars.md": JOB + """echo '{"calendarName": "england", "excludeDates": ["2026-12-25"]}' > england.json""",
+    "chain-jobs.md": "true",
+}
+"""Pages that show commands with their answers, of which every one is run; and what is there before."""
+
+
+def blocks_of(page: str, language: str) -> list[tuple[str, str]]:
     """The blocks of a language in a page, each with the block that follows at once: what it prints."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     pattern = rf"^```{language}\n(.*?)^```$(?:\n\n^```\n(.*?)^```$)?"
@@ -38,37 +48,46 @@ def _blocks(page: str, language: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_of_a_page_works(page: str, tmp_path: Path) -> None:
-    blocks = _blocks(f"how-to/{page}", "bash")
+    blocks = blocks_of(f"how-to/{page}", "bash")
     assert blocks
     folder = tmp_path / "work"
     folder.mkdir()
     with running(tmp_path / "data") as service:
-        environment = {
-            **os.environ,
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT / "src"),
-            "CLICKCLOCK_URL": service.url,
-        }
-        script = "set -eu\n" + "\n".join(commands for commands, _ in blocks)
-        done = subprocess.run(
-            ["bash", "-c", script],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=170,
-            check=False,
-        )
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
+        said = run("\n".join(commands for commands, _ in blocks), folder, service.url)
     for part in PAGES[page]:
         assert part in said
+
+
+@pytest.mark.parametrize("page", SHOWN)
+def test_every_command_that_a_page_shows_works(page: str, tmp_path: Path) -> None:
+    shown = "\n".join(text for text, _ in blocks_of(f"how-to/{page}", "console"))
+    commands = re.findall(r"^\$ ((?:.*\\\n)*.*)$", shown, flags=re.MULTILINE)
+    assert len(commands) >= 5
+    with running(tmp_path / "data", "--stop-jobs") as service:
+        made = ""
+        for command in [SHOWN[page], *commands]:
+            said = run(command.replace(EXAMPLE_ID, made), tmp_path, service.url)
+            made = next(iter(re.findall(r"Backfill (\S{36}) is started", said)), made)
+        service.stop()
+
+
+def run(script: str, folder: Path, url: str) -> str:
+    """What a script says; it has to work."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "src"), "CLICKCLOCK_URL": url}
+    command = ["bash", "-c", f"set -eu\n{script}"]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=170, check=False
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, f"{script}\n{said}"
+    return said
 
 
 def test_every_example_of_the_clients_page_prints_what_the_page_says(tmp_path: Path) -> None:
     names: dict[str, Any] = {}
     with running(tmp_path / "data") as service:
-        for code, printed in _blocks("reference/client.md", "python"):
+        for code, printed in blocks_of("reference/client.md", "python"):
             with contextlib.redirect_stdout(io.StringIO()) as output:
                 exec(code.replace(DEFAULT_URL, service.url), names)  # noqa: S102 (the page's own examples)
             assert output.getvalue().split() == printed.split(), code

@@ -10,6 +10,7 @@ from clickclock.scheduler.notification import TRIES_MAX, WAITS_S, Delivery, Noti
 from clickclock.scheduler.notifier import BATCH, LOOK_EVERY_S, Notifier
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.targets import Undelivered
+from tests.agents.conftest import Calls
 from tests.agents.scripted import ScriptedTarget
 from tests.stores import NOW, at
 
@@ -28,7 +29,9 @@ def slow() -> ScriptedTarget:
 async def notifier(
     store: Store, clock: ManualClock, ops: ScriptedTarget, slow: ScriptedTarget
 ) -> AsyncIterator[Notifier]:
-    made = Notifier(store, clock, {"ops": ops, "slow": slow}, lease_id="lease-1", fraction=lambda: 0.0)
+    made = Notifier(
+        store, clock, {"ops": ops, "slow": slow}, lease_id="lease-1", fraction=lambda: 0.0, done=lambda: None
+    )
     yield made
     await made.close()
 
@@ -82,6 +85,19 @@ async def test_a_target_that_says_never_again_is_not_asked_again(
     assert (await the_one(store)).state == Delivery.DEAD
 
 
+async def test_more_than_one_batch_goes_on_as_soon_as_the_first_is_sent(
+    store: Store, clock: ManualClock, ops: ScriptedTarget, calls: Calls
+) -> None:
+    notifier = Notifier(store, clock, {"ops": ops}, lease_id="lease-1", fraction=lambda: 0.0, done=calls)
+    for _ in range(BATCH + 1):
+        await store.outbox.add_test("ops", NOW)
+    for batches, told in ((1, BATCH), (2, BATCH + 1)):
+        await notifier.step()
+        await notifier.settle()
+        assert (calls.count, len(ops.got)) == (batches, told)
+    await notifier.close()
+
+
 async def test_a_target_that_is_not_configured_is_dead_at_once_and_says_so(notifier: Notifier, store: Store) -> None:
     await store.outbox.add_test("nowhere", NOW)
     await notifier.step()
@@ -128,7 +144,7 @@ async def test_what_a_replica_held_when_it_died_is_sent_by_another_under_the_sam
     await store.outbox.add_test("slow", NOW)
     await notifier.step()
     other_slow = ScriptedTarget()
-    other = Notifier(store, clock, {"slow": other_slow}, lease_id="lease-2", fraction=lambda: 0.0)
+    other = Notifier(store, clock, {"slow": other_slow}, lease_id="lease-2", fraction=lambda: 0.0, done=lambda: None)
     await other.step()
     await other.settle()
     assert other_slow.got == []

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 import httpx
 import pytest
@@ -11,7 +11,7 @@ from starlette.types import Message
 
 from clickclock.client.event_stream import Event, EventParser
 from clickclock.foundation.clock import ManualClock
-from clickclock.scheduler.api import create_app
+from clickclock.scheduler.api import create_app, events
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.event import EVERYTHING
 from tests.api.conftest import BASE, JOB
@@ -64,9 +64,11 @@ async def stepping(engine: Engine) -> AsyncIterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def listening(engine: Engine, query: str = "", headers: Mapping[str, str] | None = None) -> AsyncIterator[View]:
+async def listening(
+    engine: Engine, query: str = "", headers: Mapping[str, str] | None = None, view: View | None = None
+) -> AsyncIterator[View]:
     """A listener, from when it stands until it hangs up."""
-    view = View()
+    view = view or View()
     scope = {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -113,6 +115,35 @@ async def test_who_comes_back_misses_nothing_and_gets_nothing_twice(engine: Engi
         assert await view.types(1) == ["group.deleted"]
     async with listening(engine, "after=0&type=group.deleted,job") as view:
         assert await view.types(2) == ["job.created", "group.deleted"]
+
+
+class Slow(View):
+    """One who reads so slowly that retention is faster."""
+
+    def __init__(self, prune: Callable[[], Awaitable[object]]) -> None:
+        super().__init__()
+        self._prune = prune
+
+    async def send(self, message: Message) -> None:
+        await super().send(message)
+        if b"group.created" in message.get("body", b""):
+            await self._prune()
+
+
+@pytest.mark.usefixtures("stepping")
+async def test_what_goes_while_the_past_is_read_is_told_as_missed(
+    engine: Engine, http: httpx.AsyncClient, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "READ_MAX", 1)
+    for number in range(4):
+        await http.post("group", json={"groupName": f"{number}"})
+    first, *_ = await engine.store.changes.read(0, 10, EVERYTHING, 1)
+    clock.advance(1)
+    slow = Slow(lambda: engine.store.changes.prune(clock.now(), 10))
+    async with listening(engine, f"after={first.position}", view=slow) as view:
+        told = [await view.next() for _ in range(3)]
+    assert [each.name for each in told] == ["message", "missed", "message"]
+    assert [json.loads(told[place].data)["data"]["groupName"] for place in (0, 2)] == ["1", "3"]
 
 
 @pytest.mark.usefixtures("stepping")

@@ -77,6 +77,11 @@ async def test_faults_in_an_array_name_their_item(http: httpx.AsyncClient, job: 
     assert len((await http.get("job")).json()["jobs"]) == 1
 
 
+async def test_a_fault_within_a_list_is_told_of_its_place_there(http: httpx.AsyncClient) -> None:
+    response = await http.post("job", json={**JOB, "secretRefs": [{"name": "A"}]})
+    assert [fault["field"] for fault in response.json()["errors"]] == ["secretRefs[0]"]
+
+
 async def test_calendar_faults_are_told_beside_the_others(http: httpx.AsyncClient, job: None) -> None:
     body = {**SCHEDULE, "expression": "61 * * * *", "timeZone": "Europe/Brlin", "jitterSeconds": -1, "nme": 1}
     response = await http.post("schedules", json=body)

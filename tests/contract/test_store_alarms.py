@@ -18,7 +18,7 @@ from clickclock.scheduler.errors import (
 )
 from clickclock.scheduler.notification import ApplicationDefaults, Delivery, Notifications
 from clickclock.scheduler.store import Parcel, Store
-from tests.stores import NOW, add_job, add_schedule, at, ended, finish, group, job, plan, queue, start
+from tests.stores import NOW, add_job, add_schedule, at, claim, ended, finish, group, job, plan, queue, start
 
 TOLD = {"targets": ["ops"]}
 
@@ -110,6 +110,35 @@ async def test_a_skip_is_an_alarm_where_somebody_wants_it(store: Store) -> None:
     assert await told(store) == ["ops: opened"]
 
 
+async def test_what_a_schedule_leaves_out_on_purpose_is_no_alarm_for_it_or_what_runs_after_it(store: Store) -> None:
+    told_of_skips: dict[str, Any] = {"notifications": {**TOLD, "on": ["skip"]}}
+    await add_job(store, **told_of_skips)
+    await add_job(store, "other", **told_of_skips)
+    await store.jobs.create([job("below", depends_on=["export"], **told_of_skips)], NOW)
+    await store.jobs.create([job("lowest", depends_on=["below", "other"], **told_of_skips)], NOW)
+    await add_schedule(store, "s", exclude_dates=[NOW.date()])
+    await add_schedule(store, "o", job_name="other", exclude_dates=[NOW.date()])
+    await plan(store, at(60))
+    for _ in range(3):
+        await store.chains.follow(at(61), 10)
+    await store.statistics.count_all()
+    skips = [each.job_name for each in await store.triggers.find({"state": "skipped"}, None, 10)]
+    assert sorted(skips) == ["below", "export", "lowest", "other"]
+    assert await alarms(store) == []
+
+
+async def test_what_is_skipped_because_an_upstream_failed_is_an_alarm(store: Store) -> None:
+    await add_job(store)
+    await store.jobs.create([job("below", depends_on=["export"], notifications={**TOLD, "on": ["skip"]})], NOW)
+    await add_schedule(store)
+    await plan(store, at(60))
+    (launch,) = (await claim(store, at(60))).launches
+    await finish(store, launch.name, ended(at(61), code=1))
+    await store.chains.follow(at(62), 10)
+    await store.statistics.count_all()
+    assert await alarms(store, job_name="below") == [("skip", 1, True)]
+
+
 async def test_a_job_that_never_ran_is_missed_and_its_first_success_resolves_that(store: Store) -> None:
     await add_job(store, expected_within_seconds=60, notifications=TOLD)
     await store.alarms.look(at(59))
@@ -144,6 +173,17 @@ async def test_a_missed_run_names_the_pause_that_somebody_made(store: Store) -> 
     messages = {each.job_name: each.message for each in await store.alarms.find({}, None, 10)}
     assert messages["export"].endswith("Its schedule nightly is paused.")
     assert messages["grouped"].endswith("Its group exports is paused.")
+
+
+async def test_a_missed_run_is_over_when_the_job_is_expected_later(store: Store) -> None:
+    await add_job(store, expected_within_seconds=60, notifications=TOLD)
+    await store.alarms.look(at(60))
+    await store.jobs.put(job(expected_within_seconds=600, notifications=TOLD), at(61))
+    await store.alarms.look(at(65))
+    (alarm,) = await store.alarms.find({}, None, 10)
+    assert (alarm.resolved_at, alarm.resolution) == (at(65), "The job is expected later now.")
+    await store.alarms.look(at(600))
+    assert await alarms(store, is_open=True) == [("missed", 1, True)]
 
 
 async def test_a_job_that_is_disabled_is_not_expected_and_counts_anew_when_it_is_enabled(store: Store) -> None:
@@ -214,9 +254,9 @@ async def test_a_silence_is_replaced_and_can_be_ended(store: Store) -> None:
         await store.alarms.silence(SilenceRequest(group_name="exports", seconds=seconds, silenced_by="ada"), NOW)
     (silence,) = await store.alarms.silences(NOW)
     assert (silence.group_name, silence.application, silence.until) == ("exports", None, at(120))
-    await store.alarms.end_silence(None, None, "exports")
+    await store.alarms.end_silence(None, None, "exports", NOW)
     with pytest.raises(SilenceNotFound):
-        await store.alarms.end_silence(None, None, "exports")
+        await store.alarms.end_silence(None, None, "exports", NOW)
 
 
 async def test_an_alarm_is_acknowledged_while_it_is_open(store: Store) -> None:
@@ -240,9 +280,9 @@ async def test_an_applications_defaults_are_kept_until_they_are_deleted(store: S
     await store.alarms.put_defaults(defaults, at(1))
     assert await store.alarms.defaults(None, None, 10) == [defaults]
     assert await store.alarms.defaults("other", None, 10) == []
-    await store.alarms.delete_defaults("shop")
+    await store.alarms.delete_defaults("shop", at(2))
     with pytest.raises(ApplicationNotFound):
-        await store.alarms.delete_defaults("shop")
+        await store.alarms.delete_defaults("shop", at(2))
 
 
 async def test_old_alarms_and_notifications_go_and_open_ones_stay(store: Store) -> None:
@@ -284,6 +324,33 @@ async def test_what_a_dead_replica_held_is_sent_by_another_and_the_dead_one_cann
     assert await store.outbox.sent(again, "living", at(62))
     (notification,) = await store.outbox.find({}, None, 10)
     assert (notification.state, notification.finished_at) == (Delivery.SENT, at(62))
+
+
+async def test_a_target_is_told_that_an_alarm_opened_before_it_is_told_that_it_is_over(store: Store) -> None:
+    await add_job(store, notifications=TOLD)
+    await add_job(store, "other", notifications=TOLD)
+    await run(store, code=1, when=1)
+    (opened,) = await take(store, at(1))
+    await run(store, when=2)
+    await run(store, code=1, when=2, job_name="other")
+    await store.outbox.failed(opened, "lease-1", at(2), "No.", at(60))
+    (of_other,) = await take(store, at(3))
+    assert json.loads(of_other.body)["subject"] == "shop/other"
+    (opened,) = await take(store, at(60))
+    assert opened.type == "clickclock.alarm.opened"
+    assert await take(store, at(61)) == []
+    await store.outbox.sent(opened, "lease-1", at(61))
+    (resolved,) = await take(store, at(61))
+    assert resolved.type == "clickclock.alarm.resolved"
+
+
+async def test_that_an_alarm_is_over_is_told_although_that_it_opened_was_given_up(store: Store) -> None:
+    await add_job(store, notifications=TOLD)
+    await run(store, code=1, when=1)
+    (opened,) = await take(store, at(1))
+    await run(store, when=2)
+    await store.outbox.failed(opened, "lease-1", at(2), "Gone.", None)
+    assert [each.type for each in await take(store, at(3))] == ["clickclock.alarm.resolved"]
 
 
 async def test_a_busy_target_is_passed_over_and_the_next_time_is_told(store: Store) -> None:

@@ -127,6 +127,28 @@ async def of_missed(store: Store, since: datetime, until: datetime) -> StoredBac
     return await store.backfills.create(asked, count_times(schedule().timetable(NOW), since, until, 10_000), NOW)
 
 
+async def test_a_skip_that_a_dependent_was_told_of_stays_when_a_backfill_runs_its_time(prepared: Store) -> None:
+    await prepared.jobs.create([job("below", depends_on=["export"])], NOW)
+    for seconds in (60, 120):
+        await plan(prepared, at(seconds))
+    await prepared.chains.follow(at(121), 10)
+    (below,) = await triggers(prepared, job_name="below")
+    asked = Backfill.model_validate({"schedule_id": "s", "since": at(120), "until": at(120)})
+    counted = count_times(schedule().timetable(NOW), asked.since, asked.until, 10)
+    await prepared.backfills.create(asked, counted, at(130))
+    assert (await lead(prepared, 131)).triggers == 1
+    assert below.upstream is not None
+    (skipped,) = await triggers(prepared, trigger_id=below.upstream[0].trigger_id)
+    assert (skipped.state, skipped.skip_reason, skipped.schedule_id) == (State.SKIPPED, SkipReason.OVERLAP, None)
+    assert skipped.message == "Skipped at first; a backfill runs this time."
+    for each in (await claim(prepared, at(132))).launches:
+        if (await triggers(prepared, trigger_id=each.name.rpartition("-")[0]))[0].kind == "backfill":
+            await finish(prepared, each.name, ended(at(132)))
+    await prepared.chains.follow(at(133), 10)
+    again = [each for each in await triggers(prepared, job_name="below") if each.state is State.QUEUED]
+    assert [each.nominal_time for each in again] == [at(120)]
+
+
 async def test_missed_times_that_share_one_row_give_it_up_one_after_the_other(store: Store) -> None:
     made = await missed(store, 150)
     (shared,) = await triggers(store, states=[State.SKIPPED])

@@ -43,12 +43,12 @@ async def test_a_calendar_that_schedules_go_by_cannot_go_and_names_them(store: S
     await add_schedule(store, calendar_name="shop")
     assert (await store.calendars.find({}, None, 10))[0].schedules == 1
     with pytest.raises(CalendarInUse) as refused:
-        await store.calendars.delete("shop")
+        await store.calendars.delete("shop", at(1))
     assert refused.value.faults[0].message == "The schedule s of shop/export goes by it."
     await store.schedules.delete("s", NOW)
-    await store.calendars.delete("shop")
+    await store.calendars.delete("shop", at(1))
     with pytest.raises(CalendarNotFound):
-        await store.calendars.delete("shop")
+        await store.calendars.delete("shop", at(1))
 
 
 async def test_a_time_on_a_day_that_the_calendar_leaves_out_is_a_skip_that_says_so(store: Store) -> None:

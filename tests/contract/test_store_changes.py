@@ -5,8 +5,13 @@ import asyncio
 import pytest
 import sqlalchemy as sa
 
+from clickclock.scheduler.alarm import SilenceRequest
+from clickclock.scheduler.backfill import Backfill, count_times
+from clickclock.scheduler.business_days import Calendar
 from clickclock.scheduler.errors import JobExists
 from clickclock.scheduler.event import EVERYTHING, Wanted
+from clickclock.scheduler.image_mapping import ImageMapping
+from clickclock.scheduler.notification import ApplicationDefaults
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.store.changes import note
 from clickclock.scheduler.trigger import ExitKind
@@ -25,6 +30,7 @@ from tests.stores import (
     new_schedule,
     plan,
     queue,
+    schedule,
     start,
 )
 
@@ -132,6 +138,52 @@ async def test_what_people_make_change_and_delete_is_noted(store: Store) -> None
         *("group.created", "group.changed", "job.created", "job.changed", "schedule.created", "schedule.changed"),
         *("schedule.deleted", "job.deleted", "group.deleted"),
     ]
+
+
+async def test_calendars_images_backfills_silences_and_defaults_are_noted_too(store: Store) -> None:
+    for version in (1, 2):
+        await store.calendars.put(Calendar(calendar_name="days"), at(version))
+        await store.image_mappings.put(ImageMapping(prefix="python", image=f"python:{version}"), at(version))
+    await store.calendars.delete("days", NOW)
+    await store.image_mappings.delete("python", NOW)
+    await store.alarms.put_defaults(ApplicationDefaults(application="shop"), NOW)
+    await store.alarms.delete_defaults("shop", NOW)
+    for name in ("a", "b"):
+        await store.alarms.silence(SilenceRequest(group_name=name, seconds=60, silenced_by="ada"), NOW)
+    await store.alarms.end_silence(None, None, "a", at(1))
+    await store.alarms.look(at(60))
+    assert await told(store) == [
+        *("calendar.created", "commandPrefixImageMapping.created"),
+        *("calendar.changed", "commandPrefixImageMapping.changed"),
+        *("calendar.deleted", "commandPrefixImageMapping.deleted"),
+        *("application.changed", "application.deleted", "silence.created", "silence.created"),
+        *("silence.ended", "silence.ended"),
+    ]
+    (first, *_, last) = await store.changes.read(0, FAR, EVERYTHING, 100)
+    assert first.cloud_event()["data"] == {"state": "created", "calendarName": "days"}
+    assert (last.group_name, last.application, last.at) == ("b", None, at(60))
+
+
+async def test_what_becomes_of_a_backfill_is_noted(store: Store) -> None:
+    await add_job(store)
+    await add_schedule(store)
+    asked = Backfill.model_validate({"schedule_id": "s", "since": NOW, "until": NOW})
+    counted = count_times(schedule().timetable(NOW), NOW, NOW, 10)
+    first, second = [await store.backfills.create(asked, counted, NOW) for _ in range(2)]
+    await store.backfills.change(first.backfill_id, at(1), paused=True, pace={})
+    await store.backfills.change(first.backfill_id, at(1), paused=None, pace={"per_second": 1})
+    await store.backfills.change(first.backfill_id, at(1), paused=False, pace={})
+    await store.backfills.cancel(first.backfill_id, at(2))
+    await store.backfills.lead(at(3))
+    for each in (await claim(store, at(3))).launches:
+        await finish(store, each.name, ended(at(3)))
+    await store.backfills.lead(at(4))
+    changes = await store.changes.read(0, FAR, Wanted(types=frozenset({"backfill"})), 100)
+    assert [each.state for each in changes if each.subject == first.backfill_id] == [
+        *("created", "paused", "changed", "resumed", "cancelled"),
+    ]
+    assert [each.state for each in changes if each.subject == second.backfill_id] == ["created", "done"]
+    assert {(each.application, each.job_name, each.schedule_id) for each in changes} == {("shop", "export", "s")}
 
 
 async def test_what_is_refused_was_never_noted(store: Store) -> None:

@@ -290,9 +290,9 @@ async def test_a_mapping_is_created_once_and_replaced_by_put(store: Store) -> No
     _, is_new = await store.image_mappings.put(ImageMapping(prefix="bash", image="bash"), at(1))
     assert is_new
     assert [each.prefix for each in await store.image_mappings.all()] == ["bash", "python"]
-    await store.image_mappings.delete("bash")
+    await store.image_mappings.delete("bash", at(2))
     with pytest.raises(MappingNotFound):
-        await store.image_mappings.delete("bash")
+        await store.image_mappings.delete("bash", at(2))
 
 
 async def test_of_two_that_create_one_mapping_at_once_one_is_told_that_it_exists(store: Store, second: Store) -> None:

@@ -22,6 +22,7 @@ async def tell(store_url: str, url: str) -> None:
         {"ops": Webhook(url, bytes(32))},
         lease_id="mortal",
         fraction=lambda: 0.0,
+        done=lambda: None,
     )
     await notifier.step()
     await notifier.settle()

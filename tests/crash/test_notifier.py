@@ -44,7 +44,12 @@ async def test_what_was_sent_and_not_marked_is_told_again_under_the_same_id(
         for after_s, told in ((LEASE_S - 1, 1), (LEASE_S, 2)):
             clock = ManualClock(NOW + timedelta(seconds=after_s))
             living = Notifier(
-                store, clock, {"ops": Webhook(receiver.url, bytes(32))}, lease_id="living", fraction=lambda: 0.0
+                store,
+                clock,
+                {"ops": Webhook(receiver.url, bytes(32))},
+                lease_id="living",
+                fraction=lambda: 0.0,
+                done=lambda: None,
             )
             await living.step()
             await living.settle()

@@ -55,6 +55,15 @@ def test_times_are_read_and_shown_in_local_time() -> None:
     assert when(None) == ""
 
 
+@pytest.mark.parametrize("listed", ["job", "schedule", "triggers", "backfill", "alarms", "notifications"])
+def test_a_list_takes_an_application_as_an_argument_or_as_an_option_and_not_as_both(listed: str) -> None:
+    done = CliRunner().invoke(main, ["--url", UNUSED, listed, "list", "shop", "--application", "shop"])
+    assert done.exit_code == 2
+    assert "not both" in done.output
+    for of in (["shop", "export"], ["--application", "shop", "--job", "export"]):
+        assert CliRunner().invoke(main, ["--url", UNUSED, listed, "list", *of]).exit_code == 3
+
+
 def test_pairs_and_fields_are_read_as_they_are_meant() -> None:
     assert Pair().convert("day=2026=11", None, None) == {"day": "2026=11"}
     assert Pair(is_value_needed=False).convert("day", None, None) == {"day": None}

@@ -2,7 +2,8 @@
 
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -44,6 +45,23 @@ EVENTS = [
 def answering(answer: Callable[[httpx.Request], httpx.Response]) -> Client:
     """A client whose other end is a function."""
     return Client("http://service.test", transport=httpx.MockTransport(answer))
+
+
+@pytest.mark.parametrize("end", [{"state": "sent", "lastError": None}, {"state": "pending", "lastError": "No."}])
+def test_a_test_of_a_target_waits_until_it_was_told_or_could_not_be(end: dict[str, Any]) -> None:
+    made = {"notificationId": "n-1", "state": "pending", "lastError": None}
+    answers: Iterator[dict[str, Any]] = iter(
+        [{"notification": made}, {"notifications": [made]}, {"notifications": [{**made, **end}]}]
+    )
+    seen: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.method)
+        return httpx.Response(200, json={"status": "success", **next(answers)})
+
+    with answering(answer) as client:
+        assert client.test_target("ops", wait_s=60)["notification"] == {**made, **end}
+    assert seen == ["POST", "GET", "GET"]
 
 
 def test_a_stream_becomes_its_events() -> None:

@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from clickclock.app.targets import open_targets
+from clickclock.cli.check_config import check_config
 from clickclock.foundation.config import load
 from clickclock.foundation.errors import ConfigurationError
 
@@ -40,6 +42,29 @@ def test_the_password_may_come_from_the_environment_and_is_not_shown() -> None:
     assert "hush" not in config.model_dump_json()
 
 
+def test_of_a_webhooks_address_only_the_host_is_shown() -> None:
+    url = "https://me:hush@hooks.example.com:8443/T0/hush?token=hush"
+    config = load(None, {}, {"notifications": {"ops": {"url": url, "secret_file": "s"}}})
+    assert config.notifications["ops"].url == url
+    assert "https://hooks.example.com:8443/…" in str(config.model_dump())
+    for shown in (repr(config), str(config), config.model_dump_json(), str(config.model_dump())):
+        assert "hush" not in shown
+
+
+def test_check_config_reads_the_secrets_too(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text(f'[notifications.ops]\nurl = "https://x.test"\nsecret_file = "{tmp_path}/none"\n')
+    done = CliRunner().invoke(check_config, ["--config", str(file)])
+    assert done.exit_code == 1
+    assert "notifications.ops.secret_file" in done.output
+
+
+def test_certificates_that_are_none_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "ca").write_text("none")
+    told = faults({"smtp": {**SMTP, "ca_file": tmp_path / "ca"}, "notifications": {}})
+    assert "holds no certificates" in told["smtp.ca_file"]
+
+
 @pytest.mark.parametrize(
     ("target", "words"),
     [
@@ -48,6 +73,11 @@ def test_the_password_may_come_from_the_environment_and_is_not_shown() -> None:
         ({"url": "https://x.test"}, "secret_file"),
         ({"url": "ftp://x.test", "secret_file": "s"}, "https://"),
         ({"url": "https:///path", "secret_file": "s"}, "names a host"),
+        ({"url": "https://x.test:99999/", "secret_file": "s"}, "names a host"),
+        ({"url": "https://x.test:http/", "secret_file": "s"}, "names a host"),
+        ({"url": "https://[::1/", "secret_file": "s"}, "names a host"),
+        ({"url": "https://x.test/a b", "secret_file": "s"}, "names a host"),
+        ({"url": "https://x.test/\r\nHost: y.test", "secret_file": "s"}, "names a host"),
         ({"email": ["a@b.test\nBcc: c@d.test"]}, "is no address"),
         ({"email": ["nobody"]}, "is no address"),
     ],

@@ -6,6 +6,7 @@ Never sends anything. Invariants: secrets are read once, at the start; all that 
 {}
 """
 
+import ssl
 from pathlib import Path
 
 from clickclock.foundation.config import Config
@@ -45,6 +46,11 @@ def _server(config: Config, faults: list[Fault]) -> Server | None:
         password = (_read(smtp.password_file, "smtp.password_file", faults) or "").strip()
     if (smtp.username is None) != (password is None):
         faults.append(Fault("smtp.username", "Give a username and a password, or neither."))
+    if smtp.ca_file is not None:
+        try:
+            ssl.create_default_context(cafile=smtp.ca_file)
+        except OSError as error:  # an SSLError is one
+            faults.append(Fault("smtp.ca_file", f"{smtp.ca_file} holds no certificates: {error.strerror or error}."))
     return Server(smtp.host, smtp.port, smtp.security, smtp.username, password, smtp.ca_file)
 
 

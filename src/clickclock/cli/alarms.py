@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import calls
-from clickclock.cli.fields import names, page
+from clickclock.cli.fields import names, of_jobs, page
 from clickclock.cli.rendering import says, table, when
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def alarms() -> None:
 
 @alarms.command("list")
 @click.option("--all", "everything", is_flag=True, help="Those that are over, too.")
-@_scope
+@of_jobs(group=True)
 @click.option("--kind", help="Only missed, longRun, failure or skip.")
 @page
 @calls(ALARMS)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import calls
-from clickclock.cli.fields import Instant, body, field, names, needs_fields, page
+from clickclock.cli.fields import Instant, body, field, names, needs_fields, of_jobs, page
 from clickclock.cli.rendering import Payload as Answer
 from clickclock.cli.rendering import record, says, table, when
 
@@ -39,6 +39,7 @@ def backfill() -> None:
 
 
 @backfill.command("list")
+@of_jobs()
 @click.option("--schedule-id", help="Backfills of this schedule.")
 @click.option("--state", help="Backfills in this state.")
 @page

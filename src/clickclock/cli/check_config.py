@@ -23,6 +23,7 @@ from clickclock.foundation.errors import ConfigurationError
 def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
     """Check the configuration and say what holds."""
     from clickclock.app.clusters import clusters  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.app.targets import open_targets  # noqa: PLC0415 (as above)
     from clickclock.foundation.clock import SystemClock  # noqa: PLC0415 (as above)
     from clickclock.foundation.config import PREFIX, environment, load  # noqa: PLC0415 (as above)
 
@@ -30,6 +31,7 @@ def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
     try:
         loaded = load(config, variables, overrides)
         clusters(loaded, "", SystemClock(), {})
+        open_targets(loaded)
     except ConfigurationError as error:
         raise refuse(error) from error
 

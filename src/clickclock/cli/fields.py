@@ -154,6 +154,34 @@ def job_arguments(*, required: bool = True) -> Decorator:
     return decorate
 
 
+def of_jobs(*, group: bool = False) -> Decorator:
+    """What a list is narrowed to: APP and JOB as arguments or as options, and with `group` `--group`."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def run(*, of_application: str | None, of_job: str | None, **rest: Any) -> Any:
+            for name, option, value in (
+                ("application", "--application", of_application),
+                ("job_name", "--job", of_job),
+            ):
+                if value is not None and rest[name] is not None:
+                    raise click.UsageError(f"Give {option} or the argument, not both.")
+                rest[name] = rest[name] or value
+            return command(**rest)
+
+        last = job_arguments(required=False)(run)
+        if group:
+            last = click.option("--group", "group_name", help="Only those of this group.")(last)
+        last = click.option("--job", "of_job", shell_complete=complete_job, help="Only those of jobs of this name.")(
+            last
+        )
+        return click.option(
+            "--application", "of_application", shell_complete=complete_application, help="Only this application's."
+        )(last)
+
+    return decorate
+
+
 def needs_fields(command: Callable[..., R]) -> Callable[..., R]:
     """Refuse a change that changes nothing."""
 

@@ -32,6 +32,7 @@ def group() -> None:
 
 
 @group.command("list")
+@click.option("--paused/--not-paused", default=None, help="Only those that are paused, or that are not.")
 @page
 @calls(
     table(

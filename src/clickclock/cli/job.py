@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import calls
-from clickclock.cli.fields import Pair, body, field, flag, job_arguments, names, needs_fields, page
+from clickclock.cli.fields import Pair, body, field, flag, job_arguments, names, needs_fields, of_jobs, page
 from clickclock.cli.rendering import TRIGGERS, record, says, sections, table, when
 
 if TYPE_CHECKING:
@@ -93,8 +93,8 @@ def job() -> None:
 
 
 @job.command("list")
-@click.option("--application", help="Only this application's.")
-@click.option("--group", "group_name", help="Only this group's.")
+@of_jobs(group=True)
+@click.option("--enabled/--disabled", default=None, help="Only those that are enabled, or that are not.")
 @page
 @calls(
     table(
@@ -109,7 +109,7 @@ def job() -> None:
     )
 )
 def list_jobs(client: "Client", **filters: Any) -> "Payload":
-    """List jobs."""
+    """List jobs: all, or an application's."""
     return client.list_jobs(**names(filters))
 
 

@@ -10,12 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import calls
-from clickclock.cli.fields import names, page
+from clickclock.cli.calling import Refusal, calls
+from clickclock.cli.fields import names, of_jobs, page
 from clickclock.cli.rendering import says, table, when
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
+
+WAIT_S = 35.0
+"""A target has 30 s to take something."""
+
+
+def _arrived(payload: "Payload") -> None:
+    told = payload["notification"]
+    if told["state"] != "sent":
+        again = f"tried again at {when(told['nextTryAt'])}" if told["nextTryAt"] else "not tried again"
+        why = told["lastError"] or f"It took longer than {WAIT_S:.0f} s."
+        raise Refusal(f"The target {told['target']} was not told. {why}\n  ({told['notificationId']} is {again})")
+    click.echo(f"The target {told['target']} was told.")
 
 
 @click.group()
@@ -24,8 +36,10 @@ def notifications() -> None:
 
 
 @notifications.command("list")
+@of_jobs()
 @click.option("--state", help="Only pending, sent or dead.")
 @click.option("--target", help="Only those for this target.")
+@click.option("--alarm-id", help="Only those of this alarm.")
 @page
 @calls(
     table(
@@ -56,7 +70,7 @@ def retry(client: "Client", notification_id: str) -> "Payload":
 
 @notifications.command()
 @click.argument("target")
-@calls(says("Notification {notification[notificationId]} is on its way; see: clickclock notifications list"))
+@calls(_arrived)
 def test(client: "Client", target: str) -> "Payload":
-    """Tell a target something, to see whether it arrives."""
-    return client.test_target(target)
+    """Tell a target something, and see whether it arrives."""
+    return client.test_target(target, wait_s=WAIT_S)

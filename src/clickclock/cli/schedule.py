@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import calls
-from clickclock.cli.fields import Instant, Pair, body, field, flag, job_arguments, names, needs_fields, page
+from clickclock.cli.fields import Instant, Pair, body, field, flag, job_arguments, names, needs_fields, of_jobs, page
 from clickclock.cli.rendering import record, says, table, when
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ def schedule() -> None:
 
 
 @schedule.command("list")
-@job_arguments(required=False)
+@of_jobs()
+@click.option("--name", "schedule_name", help="Only those of this name.")
 @page
 @calls(
     table(

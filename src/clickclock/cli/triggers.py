@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import calls
-from clickclock.cli.fields import job_arguments, names, page
+from clickclock.cli.fields import Instant, names, of_jobs, page
 from clickclock.cli.rendering import TRIGGERS, record, says, sections, table, when
 
 if TYPE_CHECKING:
@@ -42,8 +42,13 @@ def triggers() -> None:
 
 
 @triggers.command("list")
-@job_arguments(required=False)
-@click.option("--state", help="Only those in this state, such as running or failed.")
+@of_jobs(group=True)
+@click.option("--state", help="Only those in this state, such as running, or in several: failed,lost.")
+@click.option("--kind", help="Only those of this kind: manual, schedule, backfill or dependency.")
+@click.option("--schedule-id", help="Only those of this schedule.")
+@click.option("--backfill-id", help="Only those of this backfill.")
+@click.option("--from", "from_", type=Instant(), help="Only those recorded at this time or later.")
+@click.option("--to", type=Instant(), help="Only those recorded before this time.")
 @page
 @calls(table("triggers", *TRIGGERS))
 def list_triggers(client: "Client", **filters: Any) -> "Payload":

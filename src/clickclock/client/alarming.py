@@ -6,7 +6,11 @@ Never tells anybody itself. Invariant: a method returns the body of the answer a
 ...     open_now = client.list_alarms(isOpen=True)["alarms"]
 """
 
+import time
+
 from clickclock.client.connection import Connection, Payload, given
+
+PAUSE_S = 0.1
 
 
 class Alarming:
@@ -42,9 +46,15 @@ class Alarming:
         """Try to tell it again."""
         return self._connection.call("PUT", "notification", {"notificationId": notification_id})
 
-    def test_target(self, target: str) -> Payload:
-        """Tell a target something, as a test."""
-        return self._connection.call("POST", "notification", {"target": target})
+    def test_target(self, target: str, *, wait_s: float = 0.0) -> Payload:
+        """Tell a target something, as a test; for at most `wait_s` until it was told, or could not be."""
+        payload = self._connection.call("POST", "notification", {"target": target})
+        until_s = time.monotonic() + wait_s
+        told = payload["notification"]
+        while told["state"] == "pending" and not told["lastError"] and time.monotonic() < until_s:
+            time.sleep(PAUSE_S)
+            told = self.list_notifications(notificationId=told["notificationId"])["notifications"][0]
+        return {**payload, "notification": told}
 
     def list_applications(self, **filters: object) -> Payload:
         """Applications' defaults."""

@@ -1,10 +1,11 @@
 """The settings of those who are told of alarms: webhooks, mail, and the server that mail is handed to.
 
-Never reads a file: secrets are named here, and read where they are used.
+Never reads a file: secrets are named here, and read where they are used. Never shown in whole: a webhook's address
+often is a secret itself.
 Invariant: a target is a webhook with a secret, or mail; a line's end cannot be in an address.
 
->>> TargetConfig(email=("ops@example.com",)).url is None
-True
+>>> TargetConfig(url="https://a:b@hooks.example.com/T0/hush", secret_file="s").model_dump()["url"]
+'https://hooks.example.com/…'
 """
 
 import re
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_serializer, model_validator
 
 _ADDRESS = re.compile(r"[^\s<>,;:\"@]+@[A-Za-z0-9.-]+")
 TARGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
@@ -27,21 +28,36 @@ def _address(value: str) -> str:
 Address = Annotated[str, AfterValidator(_address)]
 
 
+def _is_url(value: str) -> bool:
+    """Whether it can be posted to. It is never repeated: what is in its path may be a secret."""
+    try:
+        parts = urlsplit(value)
+        names_somebody = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none, or half an IPv6 address
+        return False
+    return names_somebody and value.isascii() and value.isprintable() and " " not in value
+
+
 class TargetConfig(BaseModel):
     """Somebody who can be told of alarms, a `[notifications.NAME]` table of the file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    url: str | None = Field(None, description="A webhook: where to post; with `secret_file`.")
+    url: str | None = Field(None, repr=False, description="A webhook: where to post; with `secret_file`.")
     secret_file: Path | None = Field(None, description="File with the webhook's secret: `whsec_` and base64.")
     email: tuple[Address, ...] = Field((), description="Or mail: to whom; needs `[smtp]`.")
+
+    @field_serializer("url")
+    def _host_alone(self, url: str | None) -> str | None:
+        parts = urlsplit(url or "")
+        return url and f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/…"
 
     @model_validator(mode="after")
     def _is_one_of_both(self) -> Self:
         if (self.url is None) == (not self.email):
             raise ValueError("give a url with its secret_file, or email; one of both")
         if self.url is not None:
-            if urlsplit(self.url).scheme not in {"http", "https"} or not urlsplit(self.url).hostname:
+            if not _is_url(self.url):
                 raise ValueError("give a url that begins with https:// or http:// and names a host")
             if self.secret_file is None:
                 raise ValueError("give the secret_file too: whoever is told has to know that it was us")

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from clickclock.foundation.record import Instant, Record
-from clickclock.scheduler.trigger import State
+from clickclock.scheduler.trigger import SkipReason, State
 
 
 class AlarmKind(StrEnum):
@@ -28,6 +28,8 @@ class AlarmKind(StrEnum):
 
 BY_SUCCESS = frozenset({AlarmKind.MISSED, AlarmKind.FAILURE, AlarmKind.SKIP})
 """What is over as soon as the job succeeds."""
+INTENDED = frozenset({SkipReason.EXCLUDED, SkipReason.DST_GAP})
+"""Skips that the schedule itself asks for: no alarm."""
 
 
 @dataclass(frozen=True, slots=True)

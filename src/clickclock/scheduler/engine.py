@@ -93,6 +93,7 @@ class Engine:
         self.limits = limits or Limits()
         self._faults: tuple[float, list[str]] | None = None
         self._is_news = False
+        self._idle_s = 30.0 if store.kind == "sqlite" else POLL_S
         self._make_agents(targets or {}, fraction)
         self._make_loops()
 
@@ -140,7 +141,9 @@ class Engine:
         self.counter = Counter(store)
         self.pruner = Pruner(store, clock, executors)
         self.alarmer = Alarmer(store, clock)
-        self.notifier = Notifier(store, clock, targets, lease_id=self.replica_id, fraction=fraction)
+        self.notifier = Notifier(
+            store, clock, targets, lease_id=self.replica_id, fraction=fraction, done=self.wake_notifier
+        )
         self.announcer = Announcer(store, clock, joined=self.wake_announcer)
         self.scanner = Scanner(
             store,
@@ -171,10 +174,6 @@ class Engine:
         self._alarmer_loop = Loop("alarmer", self.alarmer.step, busy_s=busy_s)
         self._notifier_loop = Loop("notifier", self.notifier.step)
         self._scanner_loop = Loop("scanner", self.scanner.step)
-
-    @property
-    def _idle_s(self) -> float:
-        return 30.0 if self.store.kind == "sqlite" else POLL_S
 
     @property
     def _loops(self) -> list[Loop]:

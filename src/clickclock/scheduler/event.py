@@ -28,9 +28,16 @@ TYPES: dict[str, tuple[str, ...]] = {
     "job": _MADE,
     "schedule": _MADE,
     "group": _MADE,
+    "calendar": _MADE,
+    "commandPrefixImageMapping": _MADE,
+    "backfill": ("created", "changed", "paused", "resumed", "done", "cancelled"),
     "alarm": ("opened", "acknowledged", "resolved"),
+    "silence": ("created", "ended"),
+    "application": ("changed", "deleted"),
 }
 """What events are about, and what can become of it. An attempt has one where it ends and its trigger does not."""
+_SUBJECTS = {"attempt": "triggerId", "calendar": "calendarName", "commandPrefixImageMapping": "prefix"}
+"""What a subject is called, where it is no id of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +76,7 @@ class Change:
             if value is not None:
                 data[key] = rfc3339(value) if isinstance(value, datetime) else value
         if self.subject is not None:
-            data[f"{self.about}Id" if self.about != "attempt" else "triggerId"] = self.subject
+            data[_SUBJECTS.get(self.about, f"{self.about}Id")] = self.subject
         return envelope(str(self.position), self.type, self.at, self.subject or self._name(), data)
 
     def _name(self) -> str:

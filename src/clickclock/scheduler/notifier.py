@@ -3,7 +3,7 @@
 Never decides who is told. Invariants: a target that does not answer holds up no other; what was claimed is sent by us
 until its lease ends, and by another after that; whoever is told twice is told the same, under the same id.
 
->>> Notifier(store, clock, {"ops": webhook}, lease_id=replica_id, fraction=random)   # doctest: +SKIP
+>>> Notifier(store, clock, {"ops": webhook}, lease_id=replica_id, fraction=random, done=wake)   # doctest: +SKIP
 """
 
 import asyncio
@@ -37,11 +37,13 @@ class Notifier:
         *,
         lease_id: str,
         fraction: Callable[[], float],
+        done: Callable[[], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._lease_id = lease_id
         self._fraction = fraction
+        self._done = done
         self._sending: dict[str, asyncio.Task[None]] = {}
         self.targets = targets
 
@@ -73,6 +75,7 @@ class Notifier:
         for result in results:
             if isinstance(result, Exception):
                 _log.error("a notification to %s could not be marked: %s", parcels[0].target, result)
+        self._done()  # there may be more for this target
 
     async def _send(self, parcel: Parcel) -> None:
         try:

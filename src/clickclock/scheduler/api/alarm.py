@@ -78,7 +78,8 @@ async def end_silence(call: Call[SilenceTarget]) -> Response:
     """DELETE: tell again."""
     _check_scope(call.filters)
     target = call.filters
-    await call.engine.store.alarms.end_silence(target.application, target.job_name, target.group_name)
+    now = call.engine.clock.now()
+    await call.engine.store.alarms.end_silence(target.application, target.job_name, target.group_name, now)
     return success()
 
 

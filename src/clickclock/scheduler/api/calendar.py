@@ -115,7 +115,8 @@ async def put(call: Call[Query]) -> Response:
 
 async def delete(call: Call[CalendarTarget]) -> Response:
     """DELETE: a calendar that no schedule goes by."""
-    await call.engine.store.calendars.delete(call.filters.calendar_name, call.if_version)
+    engine = call.engine
+    await engine.store.calendars.delete(call.filters.calendar_name, engine.clock.now(), call.if_version)
     return success()
 
 

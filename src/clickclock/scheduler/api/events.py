@@ -136,9 +136,11 @@ class _Stream(Response):
         after = here if self._after is None else self._after
         if after > here:
             yield _missed(AHEAD)
-        elif after and after + 1 < await self._engine.store.changes.oldest():
-            yield _missed(MISSED)
         while after < here:
+            # Asked before each page: retention may be faster than a slow reader of the past.
+            if after and after + 1 < (oldest := await self._engine.store.changes.oldest()):
+                yield _missed(MISSED)
+                after = oldest - 1
             changes = await self._engine.store.changes.read(after, here, self._wanted, READ_MAX)
             if changes:
                 yield b"".join(map(render, changes))
@@ -168,10 +170,10 @@ OPERATIONS: tuple[Operation[Any], ...] = (
         EventFilters,
         {200: {"events": list[CloudEvent], "nextCursor": str | None}},
         description="Server-sent events, each a CloudEvent 1.0 in JSON: what becomes of triggers, attempts that ended "
-        "and are tried again, jobs, schedules and groups that were made, changed or deleted, alarms. Each event's id "
-        "is its place in the order of changes: a client that comes back with `Last-Event-ID` (or `after`) goes on "
-        "there, and misses nothing that is still kept (a day). If something is not, an event `missed` says so. With "
-        "`follow=false`: a list of those that were, newest first.",
+        "and are tried again, jobs, schedules, groups, calendars and images that were made, changed or deleted, "
+        "backfills, alarms. Each event's id is its place in the order of changes: a client that comes back with "
+        "`Last-Event-ID` (or `after`) goes on there, and misses nothing that is still kept (a day). If something is "
+        "not, an event `missed` says so. With `follow=false`: a list of those that were, newest first.",
         errors=(TooManyListeners,),
         media={"text/event-stream": "The events as they come."},
         headers={"Last-Event-ID": ("Go on after this event, instead of `after`.", "4711")},

@@ -128,7 +128,8 @@ def _fault(found: Any, model: type[BaseModel], whole: str, noun: str) -> Fault:
     if not sentence.endswith((".", "?")):
         sentence += "."
     path = field_path(location)
-    if kind in {"value_error", "assertion_error"} and (not location or isinstance(location[-1], int)):
+    of_whole = not location or (len(location) == 1 and isinstance(location[0], int))
+    if kind in {"value_error", "assertion_error"} and of_whole:
         path = f"{path}.{whole}" if path and whole else path or whole
     return Fault(path, sentence)
 

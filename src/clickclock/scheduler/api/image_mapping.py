@@ -75,7 +75,7 @@ async def put(call: Call[Query]) -> Response:
 
 async def delete(call: Call[MappingTarget]) -> Response:
     """DELETE: by prefix."""
-    await call.engine.store.image_mappings.delete(call.filters.prefix)
+    await call.engine.store.image_mappings.delete(call.filters.prefix, call.engine.clock.now())
     return success()
 
 

@@ -120,7 +120,7 @@ async def put_defaults(call: Call[Query]) -> Response:
 
 async def delete_defaults(call: Call[ApplicationTarget]) -> Response:
     """DELETE: nothing holds for it any more."""
-    await call.engine.store.alarms.delete_defaults(call.filters.application)
+    await call.engine.store.alarms.delete_defaults(call.filters.application, call.engine.clock.now())
     return success()
 
 

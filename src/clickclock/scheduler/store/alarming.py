@@ -14,14 +14,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.alarm import Alarm, AlarmKind, Silence, judge
+from clickclock.scheduler.alarm import INTENDED, Alarm, AlarmKind, Silence, judge
 from clickclock.scheduler.event import envelope
 from clickclock.scheduler.notification import ApplicationDefaults, Delivery, Notifications, Occasion
 from clickclock.scheduler.store.changes import note
 from clickclock.scheduler.store.rows import DEFINITIONS_CACHED, effective_job, insert_of
-from clickclock.scheduler.store.schema import job, job_group
+from clickclock.scheduler.store.schema import job, job_group, job_trigger
 from clickclock.scheduler.store.schema_alarms import OPEN_ALARMS, alarm, application, notification, silence
-from clickclock.scheduler.trigger import State
+from clickclock.scheduler.trigger import SkipReason, State
 
 KEYS_PER_QUERY = 200
 OPENED, RESOLVED = "opened", "resolved"
@@ -38,6 +38,10 @@ _RULES = (
     .select_from(job.outerjoin(job_group).outerjoin(application, job.c.application == application.c.application))
     .where(sa.tuple_(job.c.application, job.c.job_name).in_(sa.bindparam("jobs", expanding=True)))
 )  # fmt: skip
+_t = job_trigger.c
+_SKIPS = sa.select(_t.trigger_id, _t.skip_reason, _t.upstream).where(
+    _t.trigger_id.in_(sa.bindparam("ids", expanding=True))
+)
 _SILENCES = sa.select(silence).where(silence.c.until > sa.bindparam("now", type_=silence.c.until.type))
 
 
@@ -65,13 +69,19 @@ def take_note(connection: sa.Connection, ended: Sequence[Any]) -> None:
     standing = {(row.application, row.job_name, row.kind): row for row in _in_pieces(connection, _OPEN_OF, jobs)}
     skipping = sorted({(row.application, row.job_name) for row in telling if row.state == State.SKIPPED})
     wanted = {key for key, rules in rules_of(connection, skipping).items() if rules.wants(Occasion.SKIP)}
+    intended = _intended(
+        connection,
+        [row.trigger_id for row in telling if row.state == State.SKIPPED and (row.application, row.job_name) in wanted],
+    )
     for row in telling:
         verdict = judge(State(row.state))
         key = (row.application, row.job_name)
         over = [standing.pop((*key, kind)) for kind in sorted(verdict.resolves) if (*key, kind) in standing]
         if over:
             resolve(connection, over, row.finished_at, SUCCEEDED)
-        if verdict.opens is None or (verdict.opens is AlarmKind.SKIP and key not in wanted):
+        if verdict.opens is None:
+            continue
+        if verdict.opens is AlarmKind.SKIP and (key not in wanted or row.trigger_id in intended):
             continue
         noticed = Noticed(
             verdict.opens, *key, row.group_name, row.message or f"It {row.state}.", row.finished_at, row.trigger_id
@@ -80,6 +90,29 @@ def take_note(connection: sa.Connection, ended: Sequence[Any]) -> None:
             again(connection, standing[*key, noticed.kind].alarm_id, noticed)
         else:
             standing.update({(*key, noticed.kind): each for each in open_all(connection, [noticed])})
+
+
+def _intended(connection: sa.Connection, skipped: Sequence[str]) -> set[str]:
+    """Those of these skips that are meant: by their own schedule, or by those of all upstreams that they followed."""
+    reasons: dict[str, str] = {}
+    followed: dict[str, set[str]] = {}
+    fresh = set(skipped)
+    while fresh:
+        found = _in_pieces(connection, _SKIPS, sorted(fresh), "ids")
+        reasons |= {row.trigger_id: row.skip_reason for row in found}
+        fresh = set()
+        for row in found:
+            if row.skip_reason == SkipReason.UPSTREAM_FAILED:
+                ended = [each for each in row.upstream or () if each["state"] not in {None, State.SUCCEEDED}]
+                followed[row.trigger_id] = {each["triggerId"] for each in ended if each["state"] == State.SKIPPED}
+                if len(followed[row.trigger_id]) == len(ended):
+                    fresh |= followed[row.trigger_id] - reasons.keys()
+                else:
+                    del followed[row.trigger_id]  # one of them did not end as it was meant to
+    meant = {trigger_id for trigger_id, reason in reasons.items() if reason in INTENDED}
+    while more := {each for each, above in followed.items() if above and above <= meant} - meant:
+        meant |= more
+    return meant
 
 
 def again(connection: sa.Connection, alarm_id: str, noticed: Noticed) -> None:
@@ -177,11 +210,11 @@ def _defaults(definition: str) -> Notifications:
     return ApplicationDefaults.model_validate_json(definition).notifications
 
 
-def _in_pieces(connection: sa.Connection, query: sa.Select[Any], jobs: Sequence[Key]) -> list[Any]:
+def _in_pieces(connection: sa.Connection, query: sa.Select[Any], keys: Sequence[Any], name: str = "jobs") -> list[Any]:
     return [
         row
-        for start in range(0, len(jobs), KEYS_PER_QUERY)
-        for row in connection.execute(query, {"jobs": jobs[start : start + KEYS_PER_QUERY]})
+        for start in range(0, len(keys), KEYS_PER_QUERY)
+        for row in connection.execute(query, {name: keys[start : start + KEYS_PER_QUERY]})
     ]
 
 

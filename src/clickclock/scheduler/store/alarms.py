@@ -31,6 +31,7 @@ from clickclock.scheduler.store.schema import LIVE_ROWS, job, job_group, job_pul
 from clickclock.scheduler.store.schema_alarms import OPEN_ALARMS, alarm, application, silence
 
 NO_LONGER = "The job is gone, disabled, or no longer expected."
+LATER = "The job is expected later now."
 ENDED = "The attempt ended."
 _a, _t = alarm.c, job_trigger.c
 _its_job = sa.and_(_a.application == job.c.application, _a.job_name == job.c.job_name)
@@ -65,11 +66,20 @@ _LIVE = (
     .where(LIVE_ROWS, _t.started_at.is_not(None))
 )  # fmt: skip
 _OPEN = (
-    sa.select(alarm, job.c.enabled, job.c.expected_within_ms)
-    .select_from(alarm.outerjoin(job, _its_job))
+    sa.select(
+        alarm, job.c.enabled, job.c.expected_within_ms, job.c.created_at, job.c.enabled_since,
+        job_pulse.c.last_success_at,
+    )
+    .select_from(
+        alarm.outerjoin(job, _its_job).outerjoin(
+            job_pulse,
+            sa.and_(job.c.application == job_pulse.c.application, job.c.job_name == job_pulse.c.job_name),
+        )
+    )
     .where(OPEN_ALARMS)
     .order_by(_a.alarm_id)
-)
+)  # fmt: skip
+_EXPIRED = sa.select(sa.exists().where(silence.c.until <= sa.bindparam("now", type_=silence.c.until.type)))
 
 
 class Alarms:
@@ -85,13 +95,14 @@ class Alarms:
             # Anew: what was seen beside the writer may have changed before it was its turn.
             seen = _see(connection, now)
             resolve(connection, seen.pointless, now, NO_LONGER)
+            resolve(connection, seen.early, now, LATER)
             resolve(connection, seen.ended, now, ENDED)
             open_all(connection, seen.noticed)
             if seen.untold:
                 ids = [row.alarm_id for row in seen.untold]
                 still_open = sa.select(alarm).where(OPEN_ALARMS, _a.alarm_id.in_(ids))
                 announce(connection, connection.execute(still_open).all(), now)
-            connection.execute(sa.delete(silence).where(silence.c.until <= now))
+            _end_silences(connection, silence.c.until <= now, now)
 
         if (await self._database.read(lambda c: _see(c, now))).is_something:
             await self._database.write(work)
@@ -147,6 +158,7 @@ class Alarms:
             connection.execute(
                 statement.on_conflict_do_update(index_elements=["application", "job_name", "group_name"], set_=row)
             )
+            note(connection, "silence", "created", now, [_of_silence(row)])
             return Silence.model_validate({name: value or None for name, value in row.items()})
 
         return await self._database.write(work)
@@ -156,11 +168,17 @@ class Alarms:
         query = sa.select(silence).where(silence.c.until > now).order_by(silence.c.until)
         return [silence_of(row) for row in await self._database.read(lambda c: c.execute(query).all())]
 
-    async def end_silence(self, application: str | None, job_name: str | None, group_name: str | None) -> None:
+    async def end_silence(
+        self, application: str | None, job_name: str | None, group_name: str | None, now: datetime
+    ) -> None:
         """Tell again. Raises `SilenceNotFound`."""
         mine = [silence.c[name] == value for name, value in _scope(application, job_name, group_name).items()]
-        if not await self._database.write(lambda c: c.execute(sa.delete(silence).where(*mine)).rowcount):
-            raise SilenceNotFound
+
+        def work(connection: sa.Connection) -> None:
+            if not _end_silences(connection, sa.and_(*mine), now):
+                raise SilenceNotFound
+
+        await self._database.write(work)
 
     async def put_defaults(self, new: ApplicationDefaults, now: datetime) -> ApplicationDefaults:
         """Set what holds for an application."""
@@ -169,6 +187,7 @@ class Alarms:
         def work(connection: sa.Connection) -> None:
             statement = upsert(connection, application).values(row)
             connection.execute(statement.on_conflict_do_update(index_elements=["application"], set_=row))
+            note(connection, "application", "changed", now, [{"application": new.application}])
 
         await self._database.write(work)
         return new
@@ -182,25 +201,32 @@ class Alarms:
         rows = await self._database.read(lambda c: c.execute(query).all())
         return [ApplicationDefaults.model_validate_json(row.definition) for row in rows]
 
-    async def delete_defaults(self, name: str) -> None:
+    async def delete_defaults(self, name: str, now: datetime) -> None:
         """Let nothing hold for an application. Raises `ApplicationNotFound`."""
-        mine = application.c.application == name
-        if not await self._database.write(lambda c: c.execute(sa.delete(application).where(mine)).rowcount):
-            raise ApplicationNotFound
+
+        def work(connection: sa.Connection) -> None:
+            if not connection.execute(sa.delete(application).where(application.c.application == name)).rowcount:
+                raise ApplicationNotFound
+            note(connection, "application", "deleted", now, [{"application": name}])
+
+        await self._database.write(work)
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What a look finds: alarms to open, open ones that are over, and open ones of which nobody was told."""
+    """What a look finds: alarms to open, open ones that are over, open ones of which nobody was told; old silences."""
 
     noticed: list[Noticed] = field(default_factory=list)
     pointless: list[Any] = field(default_factory=list)
+    early: list[Any] = field(default_factory=list)
     ended: list[Any] = field(default_factory=list)
     untold: list[Any] = field(default_factory=list)
+    has_expired: bool = False
 
     @property
     def is_something(self) -> bool:
-        return bool(self.noticed or self.pointless or self.ended or self.untold)
+        changes = (self.noticed, self.pointless, self.early, self.ended, self.untold)
+        return self.has_expired or any(changes)
 
 
 def _scope(application: str | None, job_name: str | None, group_name: str | None) -> dict[str, str]:
@@ -211,12 +237,27 @@ def _missed(connection: sa.Connection, now: datetime) -> list[Noticed]:
     """Jobs that have not succeeded for as long as they should not."""
     found = []
     for row in connection.execute(_EXPECTED):
-        within = timedelta(milliseconds=row.expected_within_ms)
-        if expected_by(within, row.last_success_at, row.created_at, row.enabled_since) <= now:
+        if _expected_by(row) <= now:
             pause = _pause(connection, row)
-            sentence = missed_sentence(within.total_seconds(), row.last_success_at, pause)
+            sentence = missed_sentence(row.expected_within_ms / 1000, row.last_success_at, pause)
             found.append(Noticed(AlarmKind.MISSED, row.application, row.job_name, row.group_name, sentence, now))
     return found
+
+
+def _end_silences(connection: sa.Connection, which: sa.ColumnElement[bool], now: datetime) -> int:
+    gone = connection.execute(sa.delete(silence).where(which).returning(silence)).all()
+    note(connection, "silence", "ended", now, [_of_silence(row._asdict()) for row in gone])
+    return len(gone)
+
+
+def _of_silence(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A silence as the log of changes has it."""
+    return {name: row[name] or None for name in ("application", "job_name", "group_name")} | {"message": row["note"]}
+
+
+def _expected_by(row: Any) -> datetime:
+    within = timedelta(milliseconds=row.expected_within_ms)
+    return expected_by(within, row.last_success_at, row.created_at, row.enabled_since)
 
 
 def _pause(connection: sa.Connection, row: Any) -> str | None:
@@ -251,7 +292,7 @@ def _long_running(connection: sa.Connection, now: datetime) -> list[Noticed]:
 def _see(connection: sa.Connection, now: datetime) -> _Seen:
     long_running = _long_running(connection, now)
     long_jobs = {each.key for each in long_running}
-    seen = _Seen()
+    seen = _Seen(has_expired=bool(connection.execute(_EXPIRED, {"now": now}).scalar()))
     standing = set()
     for row in connection.execute(_OPEN):
         key = (row.application, row.job_name)
@@ -259,6 +300,8 @@ def _see(connection: sa.Connection, now: datetime) -> _Seen:
             row.kind == AlarmKind.MISSED and (not row.enabled or row.expected_within_ms is None)
         ):
             seen.pointless.append(row)
+        elif row.kind == AlarmKind.MISSED and _expected_by(row) > now:
+            seen.early.append(row)
         elif row.kind == AlarmKind.LONG_RUN and key not in long_jobs:
             seen.ended.append(row)
         else:

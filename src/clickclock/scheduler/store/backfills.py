@@ -20,6 +20,7 @@ from clickclock.scheduler.backfill import (
     progress,
 )
 from clickclock.scheduler.errors import BackfillIsOver, BackfillNotFound, ScheduleNotFound, StaleVersion
+from clickclock.scheduler.store.changes import note_backfill
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.leading import Led, lead
 from clickclock.scheduler.store.rows import (
@@ -88,7 +89,9 @@ class Backfills:
                 "updated_at": now,
             }
             connection.execute(sa.insert(backfill).values(row))
-            return _shown(connection, _b.backfill_id == row["backfill_id"])[0]
+            shown = _shown(connection, _b.backfill_id == row["backfill_id"])[0]
+            note_backfill(connection, "created", shown, now)
+            return shown
 
         return await self._database.write(work)
 
@@ -104,10 +107,12 @@ class Backfills:
     ) -> StoredBackfill:  # fmt: skip
         """Pause or resume it, or change its pace. Raises `BackfillNotFound`, `BackfillIsOver`, `StaleVersion`."""
         values: dict[str, Any] = dict(pace)
+        told = "changed"
         if paused is not None:
+            told = "paused" if paused else "resumed"
             values |= {"state": BackfillState.PAUSED if paused else BackfillState.RUNNING, "message": None}
         return await self._database.write(
-            lambda c: _changed(c, backfill_id, {**values, "next_at": now}, now, if_version)
+            lambda c: _changed(c, backfill_id, told, {**values, "next_at": now}, now, if_version)
         )
 
     async def cancel(self, backfill_id: str, now: datetime, if_version: int | None = None) -> StoredBackfill:
@@ -115,7 +120,7 @@ class Backfills:
 
         def work(connection: sa.Connection) -> StoredBackfill:
             values = {"state": BackfillState.CANCELLED, "ended_at": now}
-            stored = _changed(connection, backfill_id, values, now, if_version)
+            stored = _changed(connection, backfill_id, "cancelled", values, now, if_version)
             cancel_rows(connection, _t.backfill_id == backfill_id, now, "Its backfill was cancelled.")
             return _shown(connection, _b.backfill_id == stored.backfill_id)[0]
 
@@ -142,8 +147,9 @@ def _states(connection: sa.Connection, ids: Sequence[str]) -> dict[str, dict[str
 
 
 def _changed(
-    connection: sa.Connection, backfill_id: str, values: Mapping[str, Any], now: datetime, if_version: int | None
-) -> StoredBackfill:
+    connection: sa.Connection, backfill_id: str, told: str, values: Mapping[str, Any], now: datetime,
+    if_version: int | None,
+) -> StoredBackfill:  # fmt: skip
     mine = _b.backfill_id == backfill_id
     old = connection.execute(sa.select(backfill).where(mine).with_for_update()).one_or_none()
     if old is None:
@@ -153,4 +159,5 @@ def _changed(
     if BackfillState(old.state) in OVER:
         raise BackfillIsOver(f"The backfill is {old.state} already; create another with POST backfill.")
     connection.execute(sa.update(backfill).where(mine).values(**values, version=old.version + 1, updated_at=now))
+    note_backfill(connection, told, old, now)
     return _shown(connection, mine)[0]

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from clickclock.foundation.errors import Fault
 from clickclock.scheduler.business_days import Calendar, StoredCalendar
 from clickclock.scheduler.errors import CalendarExists, CalendarInUse, CalendarNotFound, StaleVersion
+from clickclock.scheduler.store.changes import note
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import definition_of, page, stored_calendar
 from clickclock.scheduler.store.schema import calendar, schedule
@@ -50,6 +51,9 @@ class Calendars:
                 connection.execute(sa.insert(calendar).values(**row, version=1, created_at=now))
             elif replace:
                 connection.execute(sa.update(calendar).where(mine).values(**row, version=old.version + 1))
+            if old is None or replace:
+                told = "created" if old is None else "changed"
+                note(connection, "calendar", told, now, [{"subject": new.calendar_name}])
             return _with_counts(connection, connection.execute(sa.select(calendar).where(mine)).all())[0], old is None
 
         return await self._database.write(work)
@@ -73,7 +77,7 @@ class Calendars:
         rows = await self._database.read(lambda c: c.execute(query).all())
         return {row.calendar_name: stored_calendar(row, 0) for row in rows}
 
-    async def delete(self, calendar_name: str, if_version: int | None = None) -> None:
+    async def delete(self, calendar_name: str, now: datetime, if_version: int | None = None) -> None:
         """Raises `CalendarNotFound`, `StaleVersion`, `CalendarInUse`, which names the first ten schedules."""
 
         def work(connection: sa.Connection) -> None:
@@ -90,6 +94,7 @@ class Calendars:
                              for each in used]  # fmt: skip
                 raise CalendarInUse(faults=[Fault("calendarName", each) for each in sentences])
             connection.execute(sa.delete(calendar).where(mine))
+            note(connection, "calendar", "deleted", now, [{"subject": calendar_name}])
 
         await self._database.write(work)
 

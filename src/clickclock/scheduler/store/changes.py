@@ -186,8 +186,15 @@ def note_schedules(connection: sa.Connection, state: str, schedule_ids: Sequence
         _NOTE_SCHEDULES.run(connection, [{"ids": list(schedule_ids), "state": state, "at": at}])
 
 
+def note_backfill(connection: sa.Connection, state: str, row: Any, at: datetime, message: str | None = None) -> None:
+    """The backfill of `row` has just become that."""
+    names = ("application", "job_name", "schedule_id")
+    told = {name: getattr(row, name) for name in names} | {"subject": row.backfill_id, "message": message}
+    note(connection, "backfill", state, at, [told])
+
+
 def note(connection: sa.Connection, about: str, state: str, at: datetime, of: Sequence[dict[str, Any]]) -> None:
-    """These jobs, schedules, groups or alarms have changed; each has the columns of the log that it knows."""
+    """These (a job, a calendar, an alarm, …) have changed; each has the columns of the log that it knows."""
     if of:
         connection.execute(sa.insert(change), [{"at": at, "about": about, "state": state, **each} for each in of])
 

@@ -20,6 +20,7 @@ from clickclock.scheduler.declaration import KINDS, Declarable, Kept, Key, Kind,
 from clickclock.scheduler.dependency import shown
 from clickclock.scheduler.errors import CalendarInUse, GroupInUse, JobHasDependents, JobIsRunning, StaleVersion
 from clickclock.scheduler.group import Group
+from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.schedule import Schedule, upcoming
 from clickclock.scheduler.store import dependencies, groups, jobs, schedules
@@ -263,12 +264,16 @@ def _write(connection: sa.Connection, kind: Kind, steps: Sequence[Step], now: da
 
 
 def _note(connection: sa.Connection, state: str, records: Sequence[Declarable | None], now: datetime) -> None:
-    """These have just become that, or schedules are about to; of other kinds than these nobody is told."""
+    """These have just become that, or schedules are about to."""
     ids = [each.schedule_id for each in records if isinstance(each, Schedule) and each.schedule_id is not None]
     note_schedules(connection, state, ids, now)
     note(connection, "job", state, now, [jobs.noted(each) for each in records if isinstance(each, Job)])
     of_groups = [{"group_name": each.group_name} for each in records if isinstance(each, Group)]
     note(connection, "group", state, now, of_groups)
+    of_calendars = [{"subject": each.calendar_name} for each in records if isinstance(each, Calendar)]
+    note(connection, "calendar", state, now, of_calendars)
+    of_mappings = [{"subject": each.prefix} for each in records if isinstance(each, ImageMapping)]
+    note(connection, "commandPrefixImageMapping", state, now, of_mappings)
 
 
 def _delete(connection: sa.Connection, kind: Kind, steps: Sequence[Step], now: datetime) -> None:

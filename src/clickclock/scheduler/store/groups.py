@@ -147,6 +147,7 @@ class ImageMappings:
             ).one_or_none()
             if inserted is None:
                 raise MappingExists(faults=[Fault("prefix", f"{new.prefix!r} is mapped already.")])
+            _note_mapping(connection, "created", new.prefix, now)
             return stored_mapping(inserted)
 
         return await self._database.write(work)
@@ -162,18 +163,24 @@ class ImageMappings:
                 .on_conflict_do_update(index_elements=["prefix"], set_={**row, "version": image_mapping.c.version + 1})
                 .returning(image_mapping)
             ).one()
+            _note_mapping(connection, "created" if written.version == 1 else "changed", new.prefix, now)
             return stored_mapping(written), written.version == 1
 
         return await self._database.write(work)
 
-    async def delete(self, prefix: str) -> None:
+    async def delete(self, prefix: str, now: datetime) -> None:
         """Raises `MappingNotFound`."""
 
         def work(connection: sa.Connection) -> None:
             if not connection.execute(sa.delete(image_mapping).where(image_mapping.c.prefix == prefix)).rowcount:
                 raise MappingNotFound
+            _note_mapping(connection, "deleted", prefix, now)
 
         await self._database.write(work)
+
+
+def _note_mapping(connection: sa.Connection, state: str, prefix: str, now: datetime) -> None:
+    note(connection, "commandPrefixImageMapping", state, now, [{"subject": prefix}])
 
 
 def group_row(new: Group, now: datetime) -> dict[str, Any]:

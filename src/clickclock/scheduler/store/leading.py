@@ -18,7 +18,8 @@ from clickclock.foundation.errors import Invalid
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.backfill import BACKFILL_PRIORITY, BackfillState, Pace, progress, room, times_in
 from clickclock.scheduler.calendar import Occurrence, Timetable
-from clickclock.scheduler.store.changes import note_triggers
+from clickclock.scheduler.store.changes import note_backfill, note_triggers
+from clickclock.scheduler.store.dependencies import has_dependents
 from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rows import (
     asked_backfill,
@@ -125,6 +126,11 @@ _MAKE = Prepared(
         .returning(_t.trigger_id)
     )
 )
+_SET_ASIDE = (
+    sa.update(job_trigger)
+    .where(sa.or_(_t.run_id.is_not(None), has_dependents()))
+    .values(schedule_id=None, message="Skipped at first; a backfill runs this time.")
+)
 _HOW_FAR = ("settled_through", "next_at", "triggered", "skipped", "updated_at")
 _GO_ON = Prepared(
     sa.update(backfill)
@@ -165,7 +171,7 @@ class _Step:
         """Make the triggers that there is room for, or end the backfill."""
         row = self._row
         if row.its_schedule is None or row.job_definition is None:
-            self._write(state=BackfillState.CANCELLED, ended_at=self._now, message="Its schedule was deleted.")
+            self._end(BackfillState.CANCELLED, message="Its schedule was deleted.")
             return
         unfinished = _UNFINISHED.scalar(self._connection, backfill_id=row.backfill_id)
         pace = Pace(max_concurrent_triggers=row.max_concurrent, max_triggers_per_second=row.per_second)
@@ -181,7 +187,9 @@ class _Step:
             parameters = its_job.fill_parameters(its_schedule.parameters)
         except Invalid as invalid:
             sentence = " ".join(fault.message for fault in invalid.faults) or str(invalid)
-            self._write(state=BackfillState.PAUSED, message=f"Its schedule no longer fits the job: {sentence}")
+            message = f"Its schedule no longer fits the job: {sentence}"
+            self._write(state=BackfillState.PAUSED, message=message)
+            note_backfill(self._connection, BackfillState.PAUSED, row, self._now, message)
             return
         asked = asked_backfill(row)
         same = {
@@ -202,7 +210,7 @@ class _Step:
         if not self.settled and not unfinished:
             ended = _BY_STATE.rows(self._connection, backfill_id=row.backfill_id)
             outcome = progress({each.state: each.number for each in ended})
-            self._write(state=BackfillState.DONE, ended_at=self._now, outcome=outcome)
+            self._end(BackfillState.DONE, outcome=outcome)
 
     def _settle(self, times: Timetable, until: datetime, same: Mapping[str, Any], free: int) -> None:
         row = self._row
@@ -246,7 +254,10 @@ class _Step:
         return bool(made)
 
     def _give_way(self, times: Timetable, old: Any) -> None:
-        """Remove the record of a skipped time; one that stands for many goes on to stand for the others."""
+        """Remove the record of a skipped time; one that stands for many goes on to stand for the others.
+
+        What dependents may have been told of stays, without its place in the schedule: they name it.
+        """
         mine = _t.trigger_id == old.trigger_id
         left = (old.skipped_count or 1) - 1
         following = times.after(old.nominal_time) if left else None
@@ -255,7 +266,8 @@ class _Step:
             or following.at > (old.skipped_through or old.nominal_time)
             or self._is_taken(following.at)
         ):
-            self._connection.execute(sa.delete(job_trigger).where(mine))
+            if not self._connection.execute(_SET_ASIDE.where(mine)).rowcount:
+                self._connection.execute(sa.delete(job_trigger).where(mine))
             return
         several = left > 1
         moved = {
@@ -269,6 +281,10 @@ class _Step:
     def _is_taken(self, nominal: datetime) -> bool:
         query = sa.select(_t.trigger_id).where(_t.schedule_id == self._row.schedule_id, _t.nominal_time == nominal)
         return self._connection.execute(query).one_or_none() is not None
+
+    def _end(self, state: BackfillState, **values: Any) -> None:
+        self._write(state=state, ended_at=self._now, **values)
+        note_backfill(self._connection, state, self._row, self._now, values.get("message"))
 
     def _write(self, **values: Any) -> None:
         mine = _b.backfill_id == self._row.backfill_id

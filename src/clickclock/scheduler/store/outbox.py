@@ -2,6 +2,7 @@
 
 Never sends anything. Invariants: a claim is a lease: whoever holds a notification has until `next_at` to try it, and
 marks it only if it is still theirs; so two replicas do not send the same, and what a dead one held is sent by another.
+Of one alarm a target is told in order: that it is over waits until it was told, or given up, that it opened.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,10 +17,20 @@ from clickclock.scheduler.notification import Delivery, Notification
 from clickclock.scheduler.store.alarming import add_notification
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import page
-from clickclock.scheduler.store.schema_alarms import PENDING_ROWS, notification
+from clickclock.scheduler.store.schema_alarms import PENDING_ROWS, notification, pending_rows
 
 TEST = "clickclock.test"
 _n = notification.c
+_earlier = notification.alias("earlier")
+_IS_NEXT = sa.not_(
+    sa.exists().where(
+        _earlier.c.alarm_id == _n.alarm_id,
+        _earlier.c.target == _n.target,
+        _earlier.c.notification_id < _n.notification_id,
+        pending_rows(_earlier.c),
+    )
+)
+"""Of its alarm, for its target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +54,18 @@ class Outbox:
         self, now: datetime, *, lease_id: str, until: datetime, limit: int, busy: Collection[str]
     ) -> tuple[list[Parcel], datetime | None]:
         """At most `limit` that are due for each target that is not `busy`; and when the next one is."""
+        due_for = sa.select(_n.target).where(PENDING_ROWS, _n.next_at <= now, _IS_NEXT).distinct()
+        later = sa.select(sa.func.min(_n.next_at)).where(PENDING_ROWS, _n.next_at > now)
 
         def work(connection: sa.Connection) -> tuple[list[Parcel], datetime | None]:
-            here = sa.select(_n.target).where(PENDING_ROWS, _n.next_at <= now).distinct()
             parcels = []
-            for target in sorted(set(connection.execute(here).scalars()) - set(busy)):
+            for target in targets:
                 due = (
                     sa.select(notification)
-                    .where(PENDING_ROWS, _n.target == target, _n.next_at <= now)
+                    .where(PENDING_ROWS, _n.target == target, _n.next_at <= now, _IS_NEXT)
                     .order_by(_n.next_at, _n.notification_id)
                     .limit(limit)
-                    .with_for_update(skip_locked=True)
+                    .with_for_update(of=notification, skip_locked=True)
                 )
                 parcels += [
                     Parcel(row.notification_id, row.target, row.type, row.body, row.tries + 1)
@@ -64,9 +76,11 @@ class Outbox:
                 connection.execute(
                     sa.update(notification).where(mine).values(lease_id=lease_id, next_at=until, tries=_n.tries + 1)
                 )
-            later = sa.select(sa.func.min(_n.next_at)).where(PENDING_ROWS, _n.next_at > now)
             return parcels, connection.execute(later).scalar()
 
+        targets = sorted(set(await self._database.read(lambda c: c.execute(due_for).scalars().all())) - set(busy))
+        if not targets:  # mostly: nobody who writes is held up for it
+            return [], await self._database.read(lambda c: c.execute(later).scalar())
         return await self._database.write(work)
 
     async def sent(self, parcel: Parcel, lease_id: str, now: datetime) -> bool:
