@@ -1,7 +1,8 @@
 """What the suite asks of a machine: a test that lacks a part is skipped, and the summary says which and why.
 
 Fixtures live in the conftest of the folder that uses them; here is only what costs so much to make that the whole
-session shares it: a PostgreSQL server, and one migrated database of each kind to copy.
+session shares it: a PostgreSQL server, an object store, a container engine, and one migrated database of each kind to
+copy.
 Invariant: with CLICKCLOCK_TEST_NO_SKIPS=1, as in `.ci/run`, whatever would be skipped fails instead.
 
 >>> @pytest.mark.needs("cc")
@@ -84,6 +85,15 @@ def engine_for_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     with container_engine(tmp_path_factory.mktemp("engine")) as engine:
         yield engine
+
+
+@pytest.fixture(scope="session")
+def object_store_options() -> Iterator[dict[str, str]]:
+    """The storage options of a real object store, started when the first test asks."""
+    from tests.object_store import object_store  # noqa: PLC0415 - most runs do without
+
+    with object_store() as options:
+        yield options
 
 
 @pytest.fixture(scope="session")

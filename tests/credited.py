@@ -76,7 +76,8 @@ def attributor(
 ) -> Attributor:
     """An attributor on DuckDB, with some models of each kind."""
     settings = settings or Settings(Policies(), {name: {} for name in MODELS})
-    engine, clock = DuckDB(memory_mb=256, threads=1, temp_dir=scratch), SystemClock()
+    engine = DuckDB(memory_mb=256, threads=1, temp_dir=scratch, storage_options=lake.storage_options)
+    clock = SystemClock()
     return Attributor(
         lake, engine, settings, clock, code_version=code_version, scratch=scratch, history_days=history_days
     )

@@ -1,13 +1,13 @@
 """One suite, every member: stores on SQLite and on a real PostgreSQL, lakes in a folder and in an object store."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
 from clickclock.attribution.lake import Lake
 from clickclock.scheduler.store import Store
-from tests.contract import object_store
+from tests.object_store import BUCKET
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -38,16 +38,9 @@ async def second(url: str, store: Store) -> AsyncIterator[Store]:
     await opened.close()
 
 
-@pytest.fixture(scope="session")
-def object_store_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The storage options of an object store."""
-    with object_store.object_store(tmp_path_factory.mktemp("s3") / "log") as options:
-        yield options
-
-
 @pytest.fixture(params=["folder", "object store"])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
     """An empty lake."""
     if request.param == "folder":
         return Lake(tmp_path / "lake")
-    return Lake(f"s3://{object_store.BUCKET}/{tmp_path.name}", request.getfixturevalue("object_store_options"))
+    return Lake(f"s3://{BUCKET}/{tmp_path.name}", request.getfixturevalue("object_store_options"))

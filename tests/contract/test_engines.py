@@ -24,6 +24,7 @@ from clickclock.attribution.policy import Policies, Policy
 from clickclock.attribution.traffic import FLOOD_MS
 from tests.bench.attribution_rows import World, clicks, fill
 from tests.house.tree import ROOT
+from tests.object_store import BUCKET
 
 MOMENT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MOMENT_MS = int(MOMENT.timestamp() * 1000)
@@ -34,14 +35,15 @@ Row = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+def spark(tmp_path_factory: pytest.TempPathFactory, object_store_options: dict[str, str]) -> Iterator[Engine]:
     """One session for all tests: it takes seconds to begin."""
     settings = {
         "spark.executorEnv.PYTHONPATH": f"{ROOT}:{ROOT / 'src'}",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
         "spark.sql.shuffle.partitions": "3",
     }
-    engine = Spark("local[2]", scratch=tmp_path_factory.mktemp("scratch"), settings=settings)
+    scratch = tmp_path_factory.mktemp("scratch")
+    engine = Spark("local[2]", scratch=scratch, settings=settings, storage_options=object_store_options)
     yield engine
     engine.close()
 
@@ -726,16 +728,25 @@ def test_what_does_not_fit_into_memory_is_sorted_on_disk(tmp_path: Path) -> None
                 list(rows)
 
 
-def test_duckdb_reads_an_object_store_without_an_extension(
-    object_store_options: dict[str, str], tmp_path: Path
+@pytest.mark.parametrize("member", ["duckdb", pytest.param("spark", marks=pytest.mark.needs("java"))])
+def test_an_object_store_is_read_without_an_extension_or_a_package(
+    member: str, request: pytest.FixtureRequest, object_store_options: dict[str, str], tmp_path: Path
 ) -> None:
-    lake = Lake(f"s3://clickclock-test/{tmp_path.name}", object_store_options)
-    fill(lake, World(clicks=300, orders=5, days=2))
-    table = lake.table("clicks")
-    assert table is not None
-    engine = _duckdb(tmp_path, storage_options=object_store_options)
-    files = sorted(table.file_uris())
-    assert sum(batch.num_rows for batch in engine.intake(files, Policies()).touches) == 300
-    days = unbound(CLICKS.whole, "clicks").select("received_day").distinct()
-    found = {row["received_day"] for batch in engine.query(days, {"clicks": files}) for row in batch.to_pylist()}
-    assert found == {date(2026, 9, 1), date(2026, 9, 2)}
+    engine: Engine
+    if member == "spark":
+        engine = request.getfixturevalue("spark")
+    else:
+        engine = _duckdb(tmp_path, storage_options=object_store_options)
+    made = []
+    for lake in (Lake(tmp_path / "lake"), Lake(f"s3://{BUCKET}/{tmp_path.name}", object_store_options)):
+        fill(lake, World(clicks=300, orders=5, days=2))
+        files = sorted(lake.uris("clicks"))
+        intake = engine.intake(files, Policies())
+        touches = sorted((row for batch in intake.touches for row in batch.to_pylist()), key=lambda row: str(row["id"]))
+        days = unbound(CLICKS.whole, "clicks").select("received_day").distinct()
+        found = {row["received_day"] for batch in engine.query(days, {"clicks": files}) for row in batch.to_pylist()}
+        made.append((touches, intake.ads.sort_by("ad"), found))
+    local, remote = made
+    assert len(remote[0]) == 300
+    assert remote[2] == {date(2026, 9, 1), date(2026, 9, 2)}
+    assert remote == local

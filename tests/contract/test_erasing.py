@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -52,9 +53,11 @@ def files(lake: Lake) -> Iterator[tuple[str, bytes]]:
     """Every file of the lake, whatever anything says of it."""
     store = PyFileSystem(DeltaStorageHandler(lake.url, lake.storage_options))
     for each in store.get_file_info(FileSelector("", recursive=True)):
-        if each.is_file:
-            with store.open_input_file(each.path) as file:
-                yield each.path, file.read()
+        # A store may go on for a moment to list a folder of which the last file is gone.
+        with suppress(FileNotFoundError):
+            if each.is_file:
+                with store.open_input_file(each.path) as file:
+                    yield each.path, file.read()
 
 
 def saying(lake: Lake, needle: bytes) -> list[str]:

@@ -23,8 +23,8 @@ from clickclock.attribution.lake import Lake, Overtaken
 from clickclock.cli.clicks_export import export
 from clickclock.cli.compact import compact
 from clickclock.foundation.clock import SystemClock
-from tests.contract.object_store import BUCKET
 from tests.kept import DAY_MS, RECEIVED_MS, ids, ids_in, keep, lines
+from tests.object_store import BUCKET
 
 ENTRIES = 200
 JOURNAL = "a" * 32

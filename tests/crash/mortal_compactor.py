@@ -1,6 +1,6 @@
 """The compactor, made mortal: one step of the real one, that kills itself with SIGKILL at a chosen call.
 
-Run as a process of its own: `python -m tests.crash.mortal_compactor '{"journals": …, "lake": …, "processes": 1,
+Run as a process of its own: `python -m tests.crash.mortal_compactor '{"journals": …, "lake": …, "options": {…},
 "death": {…} or null}'`.
 """
 
@@ -18,6 +18,7 @@ if __name__ == "__main__":
     order = json.loads(sys.argv[1])
     if order["death"] is not None:
         doom(Death(**order["death"]))
-    compactor = Compactor(Path(order["journals"]), Lake(order["lake"]), SystemClock(), processes=order["processes"])
+    lake = Lake(order["lake"], order["options"])
+    compactor = Compactor(Path(order["journals"]), lake, SystemClock(), processes=1)
     done = asyncio.run(compactor.step())
     sys.stdout.write(json.dumps({"segments": done.segments, "rows": done.rows, "damages": done.damages}))

@@ -17,6 +17,8 @@ from clickclock.attribution.lake import Lake
 from clickclock.foundation.clock import SystemClock
 from tests.crash.mortal import Death
 from tests.kept import ids, ids_in, keep, lines
+from tests.object_store import BUCKET
+from tests.throttling import throttled
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = 300
@@ -36,63 +38,123 @@ DEATHS = {
 }
 
 
-async def _step(journals: Path, lake: Path, death: Death | None = None) -> int:
+@pytest.fixture(params=["folder", "object store"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+    """An empty lake."""
+    if request.param == "folder":
+        return Lake(tmp_path / "lake")
+    return Lake(f"s3://{BUCKET}/{tmp_path.name}", request.getfixturevalue("object_store_options"))
+
+
+async def _step(journals: Path, lake: Lake, death: Death | None = None) -> int:
     """One step in a process of its own; its exit code."""
-    order = {"journals": str(journals), "lake": str(lake), "death": death and death.as_json(), "processes": 1}
+    order = {
+        "journals": str(journals),
+        "lake": lake.url,
+        "options": lake.storage_options,
+        "death": death and death.as_json(),
+    }
     command = [sys.executable, "-m", "tests.crash.mortal_compactor", json.dumps(order)]
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.DEVNULL)
     return await process.wait()
 
 
-async def _compact(journals: Path, lake: Path) -> Any:
-    return await Compactor(journals, Lake(lake), SystemClock(), processes=1).step()
+async def _compact(journals: Path, lake: Lake) -> Any:
+    return await Compactor(journals, lake, SystemClock(), processes=1).step()
 
 
-@pytest.mark.parametrize("death", DEATHS.values(), ids=DEATHS)
-async def test_whenever_it_dies_the_next_step_completes_it_and_doubles_nothing(death: Death, tmp_path: Path) -> None:
-    journals, lake = tmp_path / "journal", tmp_path / "lake"
+# What is durable, and when, is an object store's own affair; what is left is where it differs from a folder.
+@pytest.mark.parametrize(
+    ("lake", "death"),
+    [
+        *(pytest.param("folder", death, id=f"folder, {when}") for when, death in DEATHS.items()),
+        *(
+            pytest.param("object store", death, id=f"object store, {when}")
+            for when, death in list(DEATHS.items())[1::2]
+        ),
+    ],
+    indirect=["lake"],
+)
+async def test_whenever_it_dies_the_next_step_completes_it_and_doubles_nothing(
+    death: Death, lake: Lake, tmp_path: Path
+) -> None:
+    journals = tmp_path / "journal"
     await keep(journals / "0", lines(ENTRIES))
     await keep(journals / "1", lines(ENTRIES, ENTRIES))
     assert await _step(journals, lake, death) == -signal.SIGKILL
     done = await _compact(journals, lake)
     assert done.is_clean
-    assert ids_in(Lake(lake)) == ids(2 * ENTRIES)
+    assert ids_in(lake) == ids(2 * ENTRIES)
     assert all(each.state is State.LIVE for folder in ("0", "1") for each in segments(journals / folder))
     assert (await _compact(journals, lake)).rows == 0
-    assert ids_in(Lake(lake)) == ids(2 * ENTRIES)
+    assert ids_in(lake) == ids(2 * ENTRIES)
 
 
-async def test_several_at_once_on_the_same_journals_double_nothing(tmp_path: Path) -> None:
-    journals, lake = tmp_path / "journal", tmp_path / "lake"
+async def test_several_at_once_on_the_same_journals_double_nothing(lake: Lake, tmp_path: Path) -> None:
+    journals = tmp_path / "journal"
     for slot in range(4):
         await keep(journals / str(slot), lines(ENTRIES, slot * ENTRIES))
     assert await asyncio.gather(*(_step(journals, lake) for _ in range(3))) == [0, 0, 0]
     await _compact(journals, lake)
-    assert ids_in(Lake(lake)) == ids(4 * ENTRIES)
+    assert ids_in(lake) == ids(4 * ENTRIES)
 
 
-async def test_several_on_machines_without_a_common_lock_double_nothing(tmp_path: Path) -> None:
+async def test_several_on_machines_without_a_common_lock_double_nothing(lake: Lake, tmp_path: Path) -> None:
     """The journals are copied, so that no lock is seen by both: only the lake keeps them apart."""
-    lake = tmp_path / "lake"
     await keep(tmp_path / "a" / "0", lines(ENTRIES))
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     assert await asyncio.gather(*(_step(tmp_path / name, lake) for name in ("a", "b"))) == [0, 0]
     for name in ("a", "b"):
         await _compact(tmp_path / name, lake)
-    assert ids_in(Lake(lake)) == ids(ENTRIES)
+    assert ids_in(lake) == ids(ENTRIES)
+
+
+async def test_a_store_that_refuses_and_loses_answers_gets_each_entry_once(
+    object_store_options: dict[str, str], tmp_path: Path
+) -> None:
+    """Two hosts, each with a journal of its own and one that both have, on one busy store."""
+    await keep(tmp_path / "shared" / "0", lines(ENTRIES))
+    hosts = [tmp_path / name for name in "ab"]
+    for number, host in enumerate(hosts, 1):
+        shutil.copytree(tmp_path / "shared" / "0", host / "0")
+        await keep(host / "1", lines(ENTRIES, number * ENTRIES))
+    url = f"s3://{BUCKET}/{tmp_path.name}"
+    with throttled(object_store_options, refuse_each=5, lose_each=17) as way:
+        lake = Lake(url, way.options)
+        assert set(await asyncio.gather(*(_step(host, lake) for host in hosts))) <= {0, 1}
+        counts = way.counts()
+    assert min(counts.values()) > 10, counts
+    for host in hosts:
+        await _compact(host, Lake(url, object_store_options))
+    assert ids_in(Lake(url, object_store_options)) == ids(3 * ENTRIES)
+    assert all(each.state is State.LIVE for host in hosts for slot in "01" for each in segments(host / slot))
+
+
+async def test_segments_wait_for_a_store_that_refuses_everything(
+    object_store_options: dict[str, str], tmp_path: Path
+) -> None:
+    await keep(tmp_path / "0", lines(ENTRIES))
+    before = segments(tmp_path / "0")
+    url = f"s3://{BUCKET}/{tmp_path.name}"
+    with throttled(object_store_options, refuse_each=1) as way:
+        with pytest.raises(LakeUnreachable, match="SlowDown"):
+            await _compact(tmp_path, Lake(url, {**way.options, "max_retries": "3"}))
+        assert segments(tmp_path / "0") == before
+    await _compact(tmp_path, Lake(url, object_store_options))
+    assert ids_in(Lake(url, object_store_options)) == ids(ENTRIES)
 
 
 async def test_a_collector_that_is_gone_has_its_live_segment_compacted_too(tmp_path: Path) -> None:
-    journals, lake = tmp_path / "journal", tmp_path / "lake"
+    journals, lake = tmp_path / "journal", Lake(tmp_path / "lake")
     await keep(journals / "0", lines(ENTRIES))
     last = segments(journals / "0")[-1]
     last.path.rename(last.path.with_suffix(".live"))  # as if it had died
     await _compact(journals, lake)
-    assert ids_in(Lake(lake)) == ids(ENTRIES)
+    assert ids_in(lake) == ids(ENTRIES)
 
 
 async def test_a_damaged_segment_is_left_the_others_go_on_and_once_mended_it_comes_in(tmp_path: Path) -> None:
-    journals, lake = tmp_path / "journal", tmp_path / "lake"
+    journals, lake = tmp_path / "journal", Lake(tmp_path / "lake")
     await keep(journals / "0", lines(ENTRIES))
     damaged = segments(journals / "0")[1]
     whole = damaged.path.read_bytes()
@@ -101,27 +163,27 @@ async def test_a_damaged_segment_is_left_the_others_go_on_and_once_mended_it_com
     assert not done.is_clean
     assert str(damaged.path) in done.damages[0]
     assert [each.number for each in segments(journals / "0") if each.state is State.SEALED] == [damaged.number]
-    missing = ids(ENTRIES) - ids_in(Lake(lake))
+    missing = ids(ENTRIES) - ids_in(lake)
     assert 0 < missing.total() < ENTRIES
     damaged.path.write_bytes(whole)
     await keep(journals / "0", lines(ENTRIES, ENTRIES))
     assert (await _compact(journals, lake)).is_clean
-    assert ids_in(Lake(lake)) == ids(2 * ENTRIES)
+    assert ids_in(lake) == ids(2 * ENTRIES)
     damaged.path.write_bytes(whole)  # restored once more, by mistake
     assert (await _compact(journals, lake)).rows == 0
-    assert ids_in(Lake(lake)) == ids(2 * ENTRIES)
+    assert ids_in(lake) == ids(2 * ENTRIES)
 
 
 async def test_what_comes_after_everything_was_compacted_is_not_taken_for_known(tmp_path: Path) -> None:
     """A journal that is empty but for its name must not begin to number its segments anew."""
-    journals, lake = tmp_path / "journal", tmp_path / "lake"
+    journals, lake = tmp_path / "journal", Lake(tmp_path / "lake")
     await keep(journals / "0", lines(ENTRIES))
     await _compact(journals, lake)
     for _ in range(2):
         await keep(journals / "0", [])
     await keep(journals / "0", lines(ENTRIES, ENTRIES))
     await _compact(journals, lake)
-    assert ids_in(Lake(lake)) == ids(2 * ENTRIES)
+    assert ids_in(lake) == ids(2 * ENTRIES)
 
 
 async def test_a_segment_is_kept_while_the_lake_cannot_be_written(tmp_path: Path) -> None:
@@ -131,7 +193,25 @@ async def test_a_segment_is_kept_while_the_lake_cannot_be_written(tmp_path: Path
     (tmp_path / "file").write_text("no folder", encoding="utf-8")
 
     with pytest.raises(LakeUnreachable):
-        await _compact(journals, tmp_path / "file" / "lake")
+        await _compact(journals, Lake(tmp_path / "file" / "lake"))
     assert segments(journals / "0") == before
-    await _compact(journals, tmp_path / "lake")
+    await _compact(journals, Lake(tmp_path / "lake"))
     assert ids_in(Lake(tmp_path / "lake")) == ids(ENTRIES)
+
+
+async def test_what_two_copies_of_a_data_folder_wrote_is_kept_until_one_has_a_name_of_its_own(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    original, copy = tmp_path / "original", tmp_path / "copy"
+    await keep(original / "0", lines(ENTRIES))
+    shutil.copytree(original, copy)
+    await keep(original / "0", lines(ENTRIES, ENTRIES))
+    await keep(copy / "0", lines(ENTRIES, 2 * ENTRIES))
+    assert (await _compact(original, lake)).is_clean
+    refused = await _compact(copy, lake)
+    assert len(refused.damages) == len([each for each in segments(copy / "0") if each.state is State.SEALED]) > 0
+    assert "copies" in refused.damages[0]
+    assert ids_in(lake) == ids(2 * ENTRIES)
+    (copy / "0" / "id").unlink()
+    await keep(copy / "0", [])
+    assert (await _compact(copy, lake)).is_clean
+    assert ids_in(lake) == ids(3 * ENTRIES)

@@ -12,7 +12,8 @@ from typing import Any
 
 from clickclock.attribution.account import Account, Accounts, Profile
 from clickclock.attribution.policy import Policies, Policy
-from clickclock.foundation.config import AccountConfig, Config
+from clickclock.foundation.account_config import AccountConfig
+from clickclock.foundation.config import Config
 
 
 def accounts_of(config: Config) -> Accounts:

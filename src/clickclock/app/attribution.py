@@ -9,8 +9,10 @@ True
 
 import asyncio
 import shutil
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import mkdtemp
@@ -78,7 +80,7 @@ def _engine(config: Config, folder: Path) -> Engine:
         # Here and not at the top: it is an optional part.
         from clickclock.attribution.engines.spark import Spark  # noqa: PLC0415 (see the line above)
 
-        return Spark(config.spark_master, scratch=folder)
+        return Spark(config.spark_master, scratch=folder, storage_options=lake.storage_options)
     return DuckDB(
         memory_mb=config.attribution_memory_mb,
         threads=config.attribution_threads,
@@ -91,8 +93,16 @@ def _engine(config: Config, folder: Path) -> Engine:
 def _scratch(config: Config) -> Iterator[Path]:
     """A folder for what does not fit into memory. There is one run at a time, so whatever is there is left over."""
     parent = config.data_dir.absolute() / _SCRATCH
+    if config.attribution_engine == "spark" and config.spark_scratch is not None:
+        # Runs of others may have theirs in it, too.
+        whose = sha256(f"{socket.gethostname()} {parent}".encode()).hexdigest()[:12]
+        parent = config.spark_scratch.absolute() / f"{_SCRATCH}-{whose}"
     shutil.rmtree(parent, ignore_errors=True)
-    parent.mkdir(mode=0o700)
+    try:
+        parent.mkdir(mode=0o700)
+    except OSError as error:
+        fault = Fault("spark_scratch", f"{parent}: {error.strerror}.")
+        raise ConfigurationError(faults=[fault]) from error
     folder = Path(mkdtemp(dir=parent))
     try:
         yield folder

@@ -28,7 +28,7 @@ from clickclock.app.clusters import LOCAL, clusters
 from clickclock.app.collectors import Collectors, listen
 from clickclock.app.desk import open_desk
 from clickclock.app.holding import BACKLOG, listening, make_data_dir, sole, url_of
-from clickclock.app.membership import advertised_url, node_name, open_store
+from clickclock.app.membership import advertised_url, be_sole, node_name, open_store
 from clickclock.app.own_jobs import ensure_own_jobs
 from clickclock.app.targets import open_targets
 from clickclock.attribution import api as attribution_api
@@ -93,6 +93,7 @@ async def _serve(
     except ClickclockError as error:
         _log.error("%s", error)
         return 1
+    await be_sole(store, node)
     vault = Vault(config.secrets_dir, config.secret_variables(environment()))
     engine = Engine(
         store,

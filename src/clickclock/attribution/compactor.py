@@ -131,12 +131,39 @@ class Compactor:
         except Overtaken as told:
             _log.warning("another compactor was faster (%s); what it left is done in the next step", told)
             return 0, 0, damages
+        noted = [source for source in sources if not source.lacking]
+        strange = self._strange(noted)
+        damages += tuple(strange.values())
         gone = [source for share in shares for source in share.sources]
-        gone += [source for source in sources if not source.lacking]
+        gone += [source for source in noted if source not in strange]
         for source in gone:
             # If we die here, the next step finds the note, and only deletes.
             delete(source.segment)
         return len(gone), sum(share.written.rows for share in shares), damages
+
+    def _strange(self, noted: Sequence[Source]) -> dict[Source, str]:
+        """Of segments that all tables have noted, those that hold something else, each with a sentence.
+
+        Two folders with one journal's id number their segments alike: of two with one number the lake takes the first.
+        """
+        found: dict[Source, str] = {}
+        last: dict[Source, bytes] = {}
+        for source in noted:
+            try:
+                for frame in read(source.segment):
+                    if frame.payload:  # nothing is left of one that was erased
+                        last[source] = frame.payload[frame.payload.rfind(b"\n", 0, -1) + 1 :]
+            except JournalDamaged as damage:
+                found[source] = str(damage)
+        absent = self._lake.absent(list(last.values()))
+        for source, line in last.items():
+            if line in absent:
+                folder = source.segment.path.parent
+                found[source] = (
+                    f"{source.segment.path} is not in the lake, which has another segment of that journal and number: "
+                    f"this data folder and another are copies. Stop what writes {folder}, and delete the file id in it."
+                )
+        return found
 
     def _commit(self, load: Load, batch: list[tuple[Path, str, Segment]], shares: list[Share]) -> None:
         loaded: dict[str, list[int]] = defaultdict(list)

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
+from clickclock.foundation.account_config import AccountConfig, PolicyConfig
 from clickclock.foundation.errors import ConfigurationError, Fault
 from clickclock.foundation.target_config import SmtpConfig, Targets
 
@@ -27,76 +27,6 @@ PREFIX = "CLICKCLOCK_"
 NOT_SETTINGS = frozenset({"CLICKCLOCK_URL", "CLICKCLOCK_CLICK_URL", "CLICKCLOCK_CONFIG"})
 """What the command line reads itself."""
 DATABASE_SCHEMES = ("sqlite", "postgresql")
-
-
-class ChannelRuleConfig(BaseModel):
-    """A rule that says of which channel a click is, an `[[accounts.channel_rules]]` table of the file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    channel: str = Field(min_length=1, description="The channel; of `google` a `gclid` is required.")
-    parameter: str = Field(min_length=1, description="The parameter that a click must have.")
-    values: tuple[str, ...] = Field((), description="Its values, in any case; any value if not given.")
-
-
-class WindowConfig(BaseModel):
-    """A lookback window of its own, an `[[attribution.windows]]` table of the file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    channel: str | None = Field(None, min_length=1, description="The channel; every one if not given.")
-    seller_id: str | None = Field(None, min_length=1, description="The seller of the click; every one if not given.")
-    days: int = Field(ge=1, le=365, description="Days from the click to the order, at most.")
-
-
-class PolicyConfig(BaseModel):
-    """How orders are credited, the `[attribution]` table of the file, and `[accounts.attribution]` of one account."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    time_zone: str | None = Field(None, description="Where days and months begin; UTC if not given.")
-    windows: tuple[WindowConfig, ...] | None = Field(None, description="Windows; the first that matches counts.")
-    seller_rule: Literal["any_seller", "same_seller"] | None = Field(None, description="Whose clicks are credited.")
-    invalid_traffic: Literal["exclude", "include"] | None = Field(
-        None,
-        description="Whether clicks of bots and floods, and clicks that the order followed too soon, are left out.",
-    )
-    shared_identifiers: tuple[str, ...] | None = Field(None, description="Values that identify nobody, in any case.")
-    clicks_per_person_max: int | None = Field(None, ge=1, description="Within ten minutes; more are a flood.")
-    clicks_per_network_and_ad_max: int | None = Field(None, ge=1, description="Within ten minutes; more are a flood.")
-    order_after_click_ms_min: int | None = Field(None, ge=0, description="Nobody orders sooner after a click.")
-
-    @field_validator("time_zone")
-    @classmethod
-    def _refuse_unknown_zones(cls, name: str | None) -> str | None:
-        try:
-            if name is not None:
-                ZoneInfo(name)
-        except (ZoneInfoNotFoundError, ValueError) as error:
-            raise ValueError(f"there is no time zone {name}; give a name such as Europe/Berlin") from error
-        return name
-
-
-class AccountConfig(BaseModel):
-    """One client account whose clicks are taken, a `[[accounts]]` table of the file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    client_id: str = Field(min_length=1, description="The account's `client_id`, as every call carries it.")
-    profile: Literal["strict", "observed"] | None = Field(
-        None, description="Its profile; `click_profile` if not given."
-    )
-    orders_token_sha256: str | None = Field(
-        None,
-        pattern="^[0-9a-f]{64}$",
-        description="SHA-256, in hex, of the bearer token that its orders must carry; the token itself is nowhere.",
-    )
-    channel_rules: tuple[ChannelRuleConfig, ...] | None = Field(
-        None, description="What makes a click one of a channel; the default rules if not given."
-    )
-    attribution: PolicyConfig = Field(
-        PolicyConfig(), description="How its orders are credited, where that is not as `attribution` says."
-    )
 
 
 class Config(BaseModel):
@@ -199,6 +129,9 @@ class Config(BaseModel):
     )
     attribution_threads: int = Field(2, ge=1, le=1024, description="Threads of a run's engine.")
     spark_master: str = Field("local[*]", description="Where Spark runs: `local[*]`, `spark://HOST:7077`, ….")
+    spark_scratch: Path | None = Field(
+        None, description="Folder that a run and all of Spark's executors see; if not given, in the data folder."
+    )
     upload_model: str = Field("last", description="The model whose credit is uploaded to ad networks.")
     google_conversion_name: str = Field("Order", description="What the conversion action is called in Google Ads.")
     click_retention_days: int | None = Field(

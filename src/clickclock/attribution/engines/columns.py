@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 import ibis
+import ibis.expr.operations as ops
 import pyarrow as pa
 
 _KINDS: Final[Mapping[pa.DataType, str]] = MappingProxyType(
@@ -31,6 +32,10 @@ _KINDS: Final[Mapping[pa.DataType, str]] = MappingProxyType(
     }
 )
 _TYPES: Final = {ibis.dtype(kind): type_ for type_, kind in _KINDS.items()}
+_PASSING: Final = (ops.Filter, ops.JoinReference, ops.SelfReference)
+"""What gives the rows of a relation with all their columns."""
+_NAMING: Final = (ops.Aggregate, ops.JoinChain, ops.Project)
+"""What names each column that it gives."""
 
 
 def unbound(schema: pa.Schema, name: str) -> ibis.Table:
@@ -42,3 +47,22 @@ def arrow_schema(expression: ibis.Table) -> pa.Schema:
     """The columns that an expression is to give."""
     kinds = {name: kind.copy(nullable=True) for name, kind in expression.schema().items()}
     return pa.schema([(name, _TYPES[kind]) for name, kind in kinds.items()])
+
+
+def used(expression: ibis.Table, table: ops.UnboundTable) -> list[str]:
+    """The columns of a table that an expression reads; at least one, for its rows count.
+
+    >>> costs = unbound(pa.schema([("day", pa.date32()), ("amount", pa.int64()), ("channel", pa.string())]), "costs")
+    >>> used(costs.filter(costs.channel == "mail").select("amount"), costs.op())
+    ['amount', 'channel']
+    """
+    root = expression.op()
+    same: set[ops.Relation] = {table}
+    relations = list(root.find(ops.Relation))
+    while more := {each for each in relations if isinstance(each, _PASSING) and same & set(each.__children__)} - same:
+        same |= more
+    whole = [each for each in relations if each not in same and same & set(each.__children__)]
+    if root in same or not all(isinstance(each, _NAMING) for each in whole):
+        return list(table.schema)
+    names = {field.name for field in root.find(ops.Field) if field.rel in same}
+    return [name for name in table.schema if name in names] or list(table.schema)[:1]

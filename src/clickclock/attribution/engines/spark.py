@@ -1,8 +1,9 @@
 """Spark: the engine for when one machine is outgrown.
 
-Never needs Delta or another package on the cluster, apart from this program, which kernels are part of: it is given
-files, and gives files. Invariants: what goes in and out passes through `scratch`, a folder that the driver and all
-executors see, and of which nothing is left once the rows were taken; a number that does not fit is an error.
+Never needs Delta or another package on the cluster, apart from this program, which kernels are part of, and by which
+executors read an object store: it is given files, and gives files. Invariants: all else that goes in and out passes
+through `scratch`, a folder that the driver and all executors see, and of which nothing is left once the rows were
+taken; a number that does not fit is an error.
 
 >>> engine = Spark("local[2]", scratch=Path("/tmp"))   # doctest: +SKIP
 >>> engine.links(touches, orders).shape   # doctest: +SKIP
@@ -11,7 +12,7 @@ executors see, and of which nothing is left once the rows were taken; a number t
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,10 +25,10 @@ import pyarrow.parquet as pq
 from ibis.backends.sql.datatypes import PySparkType
 
 from clickclock.attribution.engines import Kernel, Source
-from clickclock.attribution.engines.batches import walked
-from clickclock.attribution.engines.columns import unbound
+from clickclock.attribution.engines.batches import as_agreed, walked
+from clickclock.attribution.engines.columns import arrow_schema, unbound, used
 from clickclock.attribution.engines.expressions import SPARK, WALK_ORDER
-from clickclock.attribution.engines.files import partitions
+from clickclock.attribution.engines.files import is_remote, partitions, remote
 from clickclock.attribution.engines.sql import SqlEngine
 from clickclock.attribution.errors import EngineFailing, EngineMissing
 
@@ -37,9 +38,12 @@ if TYPE_CHECKING:
 Shape: TypeAlias = "Callable[[DataFrame], DataFrame]"
 
 BATCH_ROWS: Final = 2**17
+FILES_AT_ONCE_MAX: Final = 256
+"""Of an object store, by all executors together."""
 _SETTINGS: Final = {
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -57,8 +61,18 @@ class Spark(SqlEngine):
     name = "spark"
     dialect = SPARK
 
-    def __init__(self, master: str, *, scratch: Path, settings: Mapping[str, str] | None = None) -> None:
-        """`settings` are Spark's own, such as how many partitions a shuffle has. Raises `EngineMissing`."""
+    def __init__(
+        self,
+        master: str,
+        *,
+        scratch: Path,
+        settings: Mapping[str, str] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        """`settings` are Spark's own, such as how many partitions a shuffle has; `storage_options` are the lake's.
+
+        Raises `EngineMissing`.
+        """
         try:
             import pyspark  # noqa: PLC0415 (it is an optional part)
         except ImportError as error:
@@ -66,6 +80,7 @@ class Spark(SqlEngine):
         self.version = pyspark.__version__
         self._master = master
         self.scratch = scratch.absolute()
+        self._storage_options = dict(storage_options or {})
         self._settings: dict[str, bool | float | int | str | None] = {**_SETTINGS, **(settings or {})}
 
     def rows(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
@@ -119,21 +134,27 @@ class Spark(SqlEngine):
         self, expression: ibis.Table, tables: Mapping[str, Source], shape: Shape, folder: Path, made: Path
     ) -> None:
         for table in expression.op().find(ops.UnboundTable):
-            self._offer(table, tables[table.name], folder)
+            self._offer(expression, table, tables[table.name], folder)
         frame = self._session.sql(ibis.to_sql(expression, dialect=self.dialect.name))
         shape(frame).write.parquet(_address(str(made)))
 
-    def _offer(self, table: ops.UnboundTable, source: Source, folder: Path) -> None:
+    def _offer(self, expression: ibis.Table, table: ops.UnboundTable, source: Source, folder: Path) -> None:
         """Make the rows of a source known by the name of a table."""
         files = source
         if isinstance(source, pa.Table):
             files = [str(folder / f"{table.name}.parquet")]
             pq.write_table(source.select(list(table.schema)), files[0])
         columns = _columns(table.to_expr())
-        if files:
+        if is_remote(files):
+            names = self._session.createDataFrame(pa.table({"file": list(files)}))
+            asked = table.to_expr().select(used(expression, table))
+            folders = {name: str(table.schema[name]) for name in partitions(files, list(table.schema))}
+            read = partial(_read, arrow_schema(asked), folders, self._storage_options)
+            frame = names.repartition(min(len(files), FILES_AT_ONCE_MAX)).mapInArrow(read, _columns(asked))
+        elif files:
             reader = self._session.read.schema(columns)
-            if folders := partitions(files, list(table.schema)):
-                reader = reader.option("basePath", _address(files[0].partition(f"/{folders[0]}=")[0]))
+            if named := partitions(files, list(table.schema)):
+                reader = reader.option("basePath", _address(files[0].partition(f"/{named[0]}=")[0]))
             frame = reader.parquet(*map(_address, files))
         else:
             frame = self._session.createDataFrame([], columns)
@@ -146,6 +167,18 @@ def _columns(table: ibis.Table) -> str:
 
 
 def _address(file: str) -> str:
-    """A file as Hadoop names it."""
-    scheme, _, path = file.rpartition("://")
-    return f"{'s3a' if scheme == 's3' else scheme or 'file'}://{path}"
+    """A local file as Hadoop names it."""
+    return f"file://{file.removeprefix('file://')}"
+
+
+def _read(
+    schema: pa.Schema,
+    folders: Mapping[str, str],
+    storage_options: Mapping[str, str],
+    named: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """The rows of files of an object store, by the executor that was given their names."""
+    for batch in named:
+        for file in batch["file"].to_pylist():
+            dataset = remote([file], folders, storage_options)
+            yield from as_agreed(dataset.to_batches(columns=schema.names, batch_size=BATCH_ROWS), schema)

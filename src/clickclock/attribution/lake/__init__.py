@@ -55,6 +55,7 @@ from clickclock.attribution.lake.files import Storage
 from clickclock.attribution.lake.finding import Found
 from clickclock.attribution.lake.ledger import Ledger, Parts
 from clickclock.attribution.lake.load import Load, Overtaken
+from clickclock.attribution.lake.noted import absent
 from clickclock.attribution.lake.published import publish, published
 from clickclock.attribution.lake.reach import reaching
 from clickclock.attribution.lake.reading import dataset_of
@@ -144,6 +145,10 @@ class Lake:
     def writer(self, name: str, now_ms: int) -> Writer:
         """What writes a load's files, in any process; `name` must be of this one alone."""
         return Writer({table.name: self._storage(table) for table in TABLES}, name, now_ms)
+
+    def absent(self, entries: Sequence[bytes]) -> set[bytes]:
+        """Those entries of a journal of which no table has the row. Raises `ValueError` for what is no entry."""
+        return absent(self.scan, entries)
 
     def table(self, name: str, version: int | None = None) -> DeltaTable | None:
         """A table as it is now, or was at a version; None if nothing was ever loaded. Raises `VersionGone`."""
