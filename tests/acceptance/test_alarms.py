@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.clicking import until
 from tests.acceptance.service import running
 from tests.acceptance.test_cli import Terminal
 from tests.acceptance.test_pages import EXAMPLE_ID, blocks_of
@@ -112,6 +113,7 @@ def test_a_failure_is_told_signed_and_mailed_and_so_is_the_recovery_and_no_event
             assert terminal.run("trigger", "t", "export")[0] == 0
             lines.until("alarm.resolved")
             receiver_has(receiver, 2)
+            until(lambda: len(box.envelopes) >= 2, "both mails have come", DEADLINE_S)
             assert "All is well." in terminal.run("alarms", "list")[1]
             listed = terminal.json("notifications", "list", "--state", "dead")
             assert listed["notifications"] == []

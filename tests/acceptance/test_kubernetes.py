@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
+from tests.acceptance.caller import Caller
 from tests.acceptance.clicking import until
-from tests.acceptance.service import Service, running
+from tests.acceptance.service import running
 from tests.contract.kubernetes_double import KubernetesDouble
 
 IMAGE = "example.com/tools:1"
@@ -18,7 +17,6 @@ executor = "kubernetes"
 kubeconfig = "{kubeconfig}"
 start_deadline_s = 0.5
 """
-UNFINISHED = {"queued", "starting", "running"}
 
 
 @pytest.fixture
@@ -34,42 +32,12 @@ def options(tmp_path: Path, double: KubernetesDouble) -> tuple[str, str]:
     return "--config", str(file)
 
 
-class Caller:
-    """Somebody who uses the service."""
-
-    def __init__(self, service: Service) -> None:
-        self._base = f"{service.url}/schedulerService/"
-
-    def ask(self, method: str, path: str, **request: Any) -> httpx.Response:
-        return httpx.request(method, self._base + path, timeout=30, **request)
-
-    def get(self, path: str, **filters: Any) -> Any:
-        answer = self.ask("GET", path, params=filters)
-        return answer.json() if "json" in answer.headers["content-type"] else answer.text
-
-    def run(self, name: str, command: str, **fields: object) -> str:
-        key = {"application": "shop", "jobName": name}
-        made = self.ask("PUT", "job", json={**key, "command": command, "cluster": "prod", "image": IMAGE, **fields})
-        assert made.is_success, made.text
-        return str(self.ask("POST", "jobTrigger", json=key).json()["trigger"]["triggerId"])
-
-    def trigger(self, trigger_id: str) -> Any:
-        return self.get("jobTrigger", triggerId=trigger_id)["triggers"][0]
-
-    def ended(self, trigger_id: str) -> Any:
-        until(lambda: self.trigger(trigger_id)["state"] not in UNFINISHED, "the trigger has ended")
-        return self.trigger(trigger_id)
-
-    def cluster(self) -> Any:
-        return next(each for each in self.get("cluster")["cluster"]["clusters"] if each["cluster"] == "prod")
-
-
 def test_pods_outlive_a_killed_service_and_their_exits_and_output_are_known(
     double: KubernetesDouble, options: tuple[str, str], tmp_path: Path
 ) -> None:
     end = tmp_path / "end"
     with running(tmp_path / "data", *options) as service:
-        caller = Caller(service)
+        caller = Caller(service, cluster="prod", image=IMAGE)
         refused = caller.ask(
             "POST", "job", json={"application": "shop", "jobName": "x", "command": "sh -c x", "cluster": "prod"}
         )
@@ -83,7 +51,7 @@ def test_pods_outlive_a_killed_service_and_their_exits_and_output_are_known(
         end.touch()
     until(lambda: any(pod["status"]["phase"] == "Failed" for pod in double.pods()), "a pod ends while nobody is there")
     with running(tmp_path / "data", *options) as service:
-        caller = Caller(service)
+        caller = Caller(service, cluster="prod", image=IMAGE)
         assert [caller.ended(each)["exitCode"] for each in (outlives, ends)] == [7, 3]
         assert [caller.trigger(each)["attempt"] for each in (outlives, ends)] == [1, 1]
         assert caller.trigger(ends)["node"] in {"node-1", "node-2"}
@@ -97,7 +65,7 @@ def test_an_api_server_that_is_away_delays_and_loses_nothing_and_the_service_say
     double: KubernetesDouble, options: tuple[str, str], tmp_path: Path
 ) -> None:
     with running(tmp_path / "data", *options) as service:
-        caller = Caller(service)
+        caller = Caller(service, cluster="prod", image=IMAGE)
         until(lambda: caller.cluster()["reachable"], "the cluster is reached")
         runs = caller.run("runs", "sh -c 'echo began; sleep 1; exit 3'")
         until(lambda: caller.get("jobLog", triggerId=runs) == "began\n", "it has printed")
@@ -121,14 +89,14 @@ def test_a_service_starts_without_its_cluster_and_adopts_what_runs_there_when_it
     double: KubernetesDouble, options: tuple[str, str], tmp_path: Path
 ) -> None:
     with running(tmp_path / "data", *options) as service:
-        caller = Caller(service)
+        caller = Caller(service, cluster="prod", image=IMAGE)
         trigger_id = caller.run("outlives", "sh -c 'echo began; sleep 2; exit 7'")
         until(lambda: caller.get("jobLog", triggerId=trigger_id) == "began\n", "it has printed")
         until(lambda: caller.trigger(trigger_id)["state"] == "running", "it is known to run")
         service.kill()
     double.fall_silent()
     with running(tmp_path / "data", *options) as service:
-        caller = Caller(service)
+        caller = Caller(service, cluster="prod", image=IMAGE)
         assert "cannot be reached" in caller.cluster()["message"]
         double.answer()
         assert caller.ended(trigger_id)["exitCode"] == 7
@@ -140,7 +108,7 @@ def test_evicted_cancelled_and_without_an_image_are_told_apart(
 ) -> None:
     double.image_faults["example.com/none:1"] = ("ImagePullBackOff", "manifest unknown")
     with running(tmp_path / "data", *options) as service:
-        caller = Caller(service)
+        caller = Caller(service, cluster="prod", image=IMAGE)
         none = caller.run("none", "true", image="example.com/none:1")
         script = "sh -c 'echo began; if [ \"$CLICKCLOCK_ATTEMPT\" = 1 ]; then sleep 60; fi'"
         evicted = caller.run("evicted", script, maxRetries=0, retryBackoff={"initialSeconds": 0})

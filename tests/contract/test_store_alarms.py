@@ -18,7 +18,7 @@ from clickclock.scheduler.errors import (
 )
 from clickclock.scheduler.notification import ApplicationDefaults, Delivery, Notifications
 from clickclock.scheduler.store import Parcel, Store
-from tests.stores import NOW, add_job, add_schedule, at, claim, ended, finish, group, job, plan, queue, start
+from tests.stores import NOW, add_job, add_schedule, at, claim, ended, finish, group, heartbeat, job, plan, queue, start
 
 TOLD = {"targets": ["ops"]}
 
@@ -324,6 +324,15 @@ async def test_what_a_dead_replica_held_is_sent_by_another_and_the_dead_one_cann
     assert await store.outbox.sent(again, "living", at(62))
     (notification,) = await store.outbox.find({}, None, 10)
     assert (notification.state, notification.finished_at) == (Delivery.SENT, at(62))
+
+
+async def test_what_a_replica_held_that_died_is_sent_as_soon_as_its_lease_is_over(store: Store) -> None:
+    await store.replicas.beat(heartbeat("dead", NOW, lease_s=7))
+    await store.outbox.add_test("ops", NOW)
+    (held,) = await take(store, NOW, "dead")
+    assert await take(store, at(6.9), "living") == []
+    (again,) = await take(store, at(7), "living")
+    assert again.notification_id == held.notification_id
 
 
 async def test_a_target_is_told_that_an_alarm_opened_before_it_is_told_that_it_is_over(store: Store) -> None:

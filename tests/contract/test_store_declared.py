@@ -93,7 +93,7 @@ async def test_what_is_applied_is_noted_and_what_is_only_tried_is_not(store: Sto
     await apply(store, FIRST)
     made = await store.changes.recent(None, EVERYTHING, 100)
     assert {each.state for each in made} == {"created"}
-    assert {each.about for each in made} == {"group", "job", "schedule"}
+    assert {each.about for each in made} == {"commandPrefixImageMapping", "group", "job", "schedule"}
     await apply(store, [], 1)
     gone = (await store.changes.recent(None, EVERYTHING, 100))[: -len(made)]
     assert {each.state for each in gone} == {"deleted"}

@@ -8,17 +8,16 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
+from tests.acceptance.caller import Caller
 from tests.acceptance.clicking import until
-from tests.acceptance.service import Service, running
+from tests.acceptance.service import running
 from tests.container_engine import IMAGE, ContainerEngine
 from tests.contract.kubernetes_double import KubernetesDouble
 
-UNFINISHED = {"queued", "starting", "running"}
 KUBERNETES = """
 [clusters.prod]
 executor = "kubernetes"
@@ -33,47 +32,12 @@ network = "host"
 mounts = ["{folder}:{folder}"]
 ulimits = {{ nofile = "1024:1024", nproc = "1000:1000" }}
 """
+JOB = {"shell": True, "cluster": "prod", "image": IMAGE}
 
 
 def wait_for(file: Path) -> str:
     """What a job runs until it may go on."""
     return f"until [ -e {file} ]; do sleep 0.1; done"
-
-
-class Caller:
-    """Somebody who uses one of the replicas."""
-
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self._base = f"{service.url}/schedulerService/"
-
-    def ask(self, method: str, path: str, **request: Any) -> httpx.Response:
-        return httpx.request(method, self._base + path, timeout=30, **request)
-
-    def get(self, path: str, **filters: Any) -> Any:
-        answer = self.ask("GET", path, params=filters)
-        return answer.json() if "json" in answer.headers["content-type"] else answer.text
-
-    def run(self, name: str, script: str, **fields: object) -> str:
-        key = {"application": "shop", "jobName": name}
-        said = {"command": script, "shell": True, "cluster": "prod", "image": IMAGE, **fields}
-        made = self.ask("PUT", "job", json={**key, **said})
-        assert made.is_success, made.text
-        return str(self.ask("POST", "jobTrigger", json=key).json()["trigger"]["triggerId"])
-
-    def trigger(self, trigger_id: str) -> Any:
-        return self.get("jobTrigger", triggerId=trigger_id)["triggers"][0]
-
-    def ended(self, trigger_id: str) -> Any:
-        until(lambda: self.trigger(trigger_id)["state"] not in UNFINISHED, "the trigger has ended")
-        return self.trigger(trigger_id)
-
-    def prints(self, trigger_id: str, text: str) -> None:
-        until(lambda: self.get("jobLog", triggerId=trigger_id) == text, f"it has printed {text!r}")
-
-    @property
-    def node(self) -> str:
-        return (self.service.data_dir / "node").read_text().strip()
 
 
 class Pair:
@@ -87,7 +51,8 @@ class Pair:
         self._opened = ExitStack()
 
     def start(self, name: str, *options: str) -> Caller:
-        return Caller(self._opened.enter_context(running(self._folder / name, *self._options, *options)))
+        service = self._opened.enter_context(running(self._folder / name, *self._options, *options))
+        return Caller(service, **JOB)
 
     def __enter__(self) -> "Pair":
         return self

@@ -329,8 +329,9 @@ class Drama:
 
     async def _put_schedule(self, schedule_id: str, schedule: Schedule, now: datetime) -> None:
         await self.store.schedules.put(NewSchedule(schedule, schedule_id), now)
+        if schedule != self.schedules[schedule_id]:  # else what is due by now is as it was
+            self._bar(schedule_id)
         self.schedules[schedule_id] = schedule
-        self._bar(schedule_id)
 
     def _bar(self, *schedule_ids: str) -> None:
         """What is due by now has missed its chance."""

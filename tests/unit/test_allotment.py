@@ -36,6 +36,7 @@ def assert_same(given: list[tuple[int, list[float]]], kind: Any) -> None:
 
 @settings(max_examples=300)
 @given(orders(WHOLE))
+@example([(1, [2**62 + 1, 2**62])])
 def test_whole_weights_are_split_as_one_by_one(given: list[tuple[int, list[float]]]) -> None:
     assert_same(given, np.int64)
 

@@ -23,7 +23,7 @@ Yes = NDArray[np.bool_]
 
 PRODUCT_MAX = 2.0**62
 """Half of what 64 bits hold: a product that rounding has brought below this is still well below that."""
-AMOUNT_MAX = 2**53
+EXACT_MAX = 2**53
 """The whole numbers that a float holds."""
 ROUNDING = 2.0**-52
 """Twice what one operation on floats can be off, as a part of its result."""
@@ -79,6 +79,7 @@ def _split_whole(amounts: Whole, weights: NDArray[Any], touches: Whole) -> tuple
 def _split_floats(amounts: Whole, weights: NDArray[Any], touches: Whole) -> tuple[Whole, Yes]:
     """The parts, and of which orders they are certain: those where rounding could not change them."""
     starts = np.cumsum(touches) - touches
+    is_exact = np.maximum.reduceat(weights, starts) <= EXACT_MAX if weights.dtype.kind != "f" else True
     weights = weights.astype(np.float64)
     total = np.add.reduceat(weights, starts)
     shares = weights / np.repeat(total, touches) * np.repeat(amounts, touches)
@@ -88,7 +89,8 @@ def _split_floats(amounts: Whole, weights: NDArray[Any], touches: Whole) -> tupl
     offs = np.repeat(off, touches)
     # Below one, a share is rounded down to 0 however near to that it is.
     is_clear = (weights == 0) | ((weights > 0) & ((rest > offs) | (parts == 0)) & (rest < 1 - offs))
-    is_certain = np.logical_and.reduceat(is_clear, starts) & (total > 0) & np.isfinite(total) & (amounts <= AMOUNT_MAX)
+    is_certain = np.logical_and.reduceat(is_clear, starts) & (total > 0) & np.isfinite(total) & (amounts <= EXACT_MAX)
+    is_certain &= is_exact
     parts = np.where(np.repeat(is_certain, touches), parts, 0).astype(np.int64)
     left = np.where(is_certain, amounts - np.add.reduceat(parts, starts), 0)
     gets = _largest(rest, left, starts, touches)

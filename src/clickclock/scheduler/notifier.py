@@ -19,7 +19,7 @@ from clickclock.scheduler.targets import SEND_MAX_S, Target, Undelivered
 
 LOOK_EVERY_S = 2.0
 LEASE_S = 60.0
-"""Longer than sending takes; if we die meanwhile, another sends what we held when it is over."""
+"""Longer than sending takes. If we die meanwhile, another sends what we held as soon as it is known that we did."""
 BATCH = 10
 """Sent to one target at once."""
 

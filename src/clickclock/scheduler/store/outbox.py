@@ -17,6 +17,7 @@ from clickclock.scheduler.notification import Delivery, Notification
 from clickclock.scheduler.store.alarming import add_notification
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import page
+from clickclock.scheduler.store.schema import replica
 from clickclock.scheduler.store.schema_alarms import PENDING_ROWS, notification, pending_rows
 
 TEST = "clickclock.test"
@@ -53,8 +54,13 @@ class Outbox:
     async def claim(
         self, now: datetime, *, lease_id: str, until: datetime, limit: int, busy: Collection[str]
     ) -> tuple[list[Parcel], datetime | None]:
-        """At most `limit` that are due for each target that is not `busy`; and when the next one is."""
-        due_for = sa.select(_n.target).where(PENDING_ROWS, _n.next_at <= now, _IS_NEXT).distinct()
+        """At most `limit` that are due for each target that is not `busy`; and when the next one is.
+
+        Due is also what a replica holds that is dead by now.
+        """
+        dead = sa.select(replica.c.replica_id).where(replica.c.lease_until <= now)
+        is_due = sa.or_(_n.next_at <= now, _n.lease_id.in_(dead))
+        due_for = sa.select(_n.target).where(PENDING_ROWS, is_due, _IS_NEXT).distinct()
         later = sa.select(sa.func.min(_n.next_at)).where(PENDING_ROWS, _n.next_at > now)
 
         def work(connection: sa.Connection) -> tuple[list[Parcel], datetime | None]:
@@ -62,7 +68,7 @@ class Outbox:
             for target in targets:
                 due = (
                     sa.select(notification)
-                    .where(PENDING_ROWS, _n.target == target, _n.next_at <= now, _IS_NEXT)
+                    .where(PENDING_ROWS, _n.target == target, is_due, _IS_NEXT)
                     .order_by(_n.next_at, _n.notification_id)
                     .limit(limit)
                     .with_for_update(of=notification, skip_locked=True)

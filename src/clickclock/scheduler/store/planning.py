@@ -49,7 +49,9 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What one planning transaction did. `next_due` is when to look again; `faults` are schedules that failed.
+    """What one planning transaction did; `faults` are schedules that failed.
+
+    `next_due` is when to look again, unless as many were `claimed` as were asked for: then there may be more now.
 
     `launches` are of those fires that its taker holds now, and `queued` is how many others there are.
     `chained`: some wait for upstream jobs, or others depend on some that were skipped.
