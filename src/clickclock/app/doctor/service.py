@@ -43,7 +43,8 @@ def service(url: str, data_dir: Path | None) -> Asked:
     except (Unreachable, KeyError, TypeError) as error:
         return Asked(False, [_absent(url, data_dir, error)])
     versions = ", ".join(sorted({each["version"] for each in cluster["replicas"]}))
-    found = f"It answers at {url}: {len(cluster['replicas'])} replicas ({versions})."
+    count = len(cluster["replicas"])
+    found = f"It answers at {url}: {count} {'replica' if count == 1 else 'replicas'} ({versions})."
     return Asked(True, [ok("service", found), *findings_checks(cluster["findings"])])
 
 
