@@ -49,10 +49,10 @@ from clickclock.attribution.report import find
 from clickclock.attribution.result import Result
 from clickclock.attribution.touchpoint import Touch
 from clickclock.attribution.traffic import FLOOD_MS
+from clickclock.attribution.unconverted import PATH_SEPARATOR
 from clickclock.foundation.errors import NotFound
 
 KINDS: Final = tuple(NAMESPACES)
-PATH_SEPARATOR: Final = " > "
 _FACTS: Final = credits_table(()).whole.names
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from clickclock.attribution.rolling import Places, changes, mixed, ranges
 
+PATH_SEPARATOR: Final = " > "
+"""Between the channels of a path that is kept as text."""
 MONTHS_MAX: Final = 1 << 20
 """More than any calendar has: a person and a month make one number."""
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from clickclock.attribution.attributor.walker import PATH_SEPARATOR
 from clickclock.attribution.lake import FITTED, GROUP, SEPARATOR, groups, numbers
 from clickclock.attribution.models import JourneyModel, Model, TableModel
 from clickclock.attribution.models.journeys import Journeys, Numbering, offsets_of
 from clickclock.attribution.models.table import Paths
+from clickclock.attribution.unconverted import PATH_SEPARATOR
 
 UNCONVERTED_BY: Final = ("client_id", "month", "path")
 _COUNTED: Final = pa.schema([*((name, pa.string()) for name in (*GROUP, "path")), ("count", pa.int64())])

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from clickclock.attribution.rolling import changes
 from clickclock.attribution.terms import Orders, Terms
+from clickclock.attribution.unconverted import PATH_SEPARATOR
 from clickclock.attribution.walk import Columns, JourneyRows, UnconvertedRows, walk
 
 FOUND: Final = pa.schema(
@@ -43,7 +44,6 @@ PATH: Final = -1
 """Stands for the number of an order where there is none, but a path."""
 UNCERTAIN: Final = -2
 """Stands for the number of an order where a person has to be looked at in full."""
-PATH_SEPARATOR: Final = " > "
 EVER_MS: Final = -(10**15)
 """Before any click."""
 EVERY_MONTH: Final = int(np.iinfo(np.int32).min)
