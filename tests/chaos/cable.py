@@ -78,7 +78,9 @@ class Cable:
         self._take_away()
 
     def _take_away(self) -> None:
-        subprocess.run(["ip", "netns", "delete", self._name], capture_output=True, check=False)
+        # The cable first: the kernel takes away what is in a network some time after the network.
+        for words in (("link", "delete", self._outer), ("netns", "delete", self._name)):
+            subprocess.run(["ip", *words], capture_output=True, check=False)
 
     def _inside(self, *words: str) -> None:
         _run("ip", "-netns", self._name, *words)
