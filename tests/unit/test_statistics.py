@@ -27,7 +27,7 @@ from clickclock.scheduler.statistics import (
     total,
     value_of,
 )
-from clickclock.scheduler.summary import Distribution, Summary, SummaryBucket, summarise, summarise_each
+from clickclock.scheduler.summary import Distribution, Summary, SummaryBucket, grouped, summarise, summarise_each
 from clickclock.scheduler.trigger import FINISHED, State
 from clickclock.scheduler.window import HOUR, Days, Hours
 
@@ -198,7 +198,8 @@ def test_every_trigger_counts_once_in_its_state(endings: list[Ending]) -> None:
     assert summary.total_triggers == len(endings)
     by_state = (summary.succeeded, summary.failed, summary.timed_out, summary.cancelled, summary.lost, summary.skipped)
     assert sum(by_state) == len(endings)
-    assert sum(part.total_triggers for part in summarise_each(UTC_DAYS, rollups.items())) == len(endings)
+    days = summarise_each(UTC_DAYS, grouped(UTC_DAYS, rollups.items()))
+    assert sum(part.total_triggers for part in days) == len(endings)
 
 
 def test_a_batch_is_grouped_by_scope_and_utc_hour() -> None:
@@ -292,14 +293,14 @@ def test_a_negative_lag_of_two_clocks_counts_as_none() -> None:
 
 def test_buckets_are_summaries_by_hour_or_day_oldest_first() -> None:
     rollups = [(TEN + timedelta(hours=hours), rolled([ending()])) for hours in (30, 0, 1, 2, 0)]
-    hours = summarise_each(Hours(), rollups)
+    hours = summarise_each(Hours(), grouped(Hours(), rollups))
     assert [(part.start, part.total_triggers) for part in hours] == [
         (TEN, 2),
         (TEN + HOUR, 1),
         (TEN + 2 * HOUR, 1),
         (TEN + 30 * HOUR, 1),
     ]
-    days = summarise_each(UTC_DAYS, rollups)
+    days = summarise_each(UTC_DAYS, grouped(UTC_DAYS, rollups))
     assert [(part.wire()["from"], part.wire()["to"], part.total_triggers) for part in days] == [
         ("2026-11-20T00:00:00.000Z", "2026-11-21T00:00:00.000Z", 4),
         ("2026-11-21T00:00:00.000Z", "2026-11-22T00:00:00.000Z", 1),

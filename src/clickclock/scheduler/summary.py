@@ -7,7 +7,7 @@ triggers that ran to an end, and null where there are none.
 0
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Self
 
@@ -100,14 +100,19 @@ def summarise(rollups: Iterable[Rollup]) -> Summary:
     return Summary.trusted(**_fields(total(rollups)))
 
 
-def summarise_each(spans: Hours | Days, rollups: Iterable[tuple[datetime, Rollup]]) -> list[SummaryBucket]:
-    """One summary for each hour or day that has rollups, oldest first."""
-    grouped: dict[datetime, Rollup] = {}
+def grouped(spans: Hours | Days, rollups: Iterable[tuple[datetime, Rollup]]) -> dict[datetime, Rollup]:
+    """One rollup for each hour or day that has any, by its beginning, oldest first."""
+    parts: dict[datetime, list[Rollup]] = {}
     for at, rollup in rollups:
-        grouped.setdefault(spans.start_of(at), Rollup()).merge(rollup)
+        parts.setdefault(spans.start_of(at), []).append(rollup)
+    return {start: each[0] if len(each) == 1 else total(each) for start, each in sorted(parts.items())}
+
+
+def summarise_each(spans: Hours | Days, groups: Mapping[datetime, Rollup]) -> list[SummaryBucket]:
+    """One summary for each hour or day of `grouped`."""
     return [
-        SummaryBucket.trusted(start=start, end=spans.end_of(start), **_fields(grouped[start]))
-        for start in sorted(grouped)
+        SummaryBucket.trusted(start=start, end=spans.end_of(start), **_fields(rollup))
+        for start, rollup in groups.items()
     ]
 
 

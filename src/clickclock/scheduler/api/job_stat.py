@@ -20,7 +20,7 @@ from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import GroupNotFound, JobNotFound
 from clickclock.scheduler.ranking import Rank
 from clickclock.scheduler.statistics import KEPT, Peak, Scope, total
-from clickclock.scheduler.summary import Summary, SummaryBucket, summarise, summarise_each
+from clickclock.scheduler.summary import Summary, SummaryBucket, grouped, summarise, summarise_each
 from clickclock.scheduler.trigger import State, Trigger
 from clickclock.scheduler.wall_clock import zone_named
 from clickclock.scheduler.window import HOUR, Days, Hours, dividing, hour_of
@@ -193,7 +193,9 @@ async def read(call: Call[StatFilters]) -> Response:
     counted = await statistics.window(whose.scope, since, until, dividing([*ends, *reversed(midnights)]))
     ranked = None if wanted.rank is None else await _ranked(engine, wanted, wanted.rank, whose.columns, now)
     queued, running = await statistics.live_counts(whose.columns)
-    sums = total(rollup for _, rollup in counted.rollups)
+    spans = Hours() if wanted.bucket is Width.HOUR else days
+    groups = grouped(spans, counted.rollups)
+    sums = total(groups.values())
     kept = await statistics.triggers_of({each.trigger_id for each in (*sums.slowest, *sums.latest)})
     is_whole = set(counted.undivided)
     stat = JobStat.model_construct(
@@ -212,7 +214,7 @@ async def read(call: Call[StatFilters]) -> Response:
         slowest=[_peak(each, kept.get(each.trigger_id), "duration_ms") for each in sums.slowest],
         latest=[_peak(each, kept.get(each.trigger_id), "lag_ms") for each in sums.latest],
         jobs=ranked,
-        buckets=summarise_each(Hours() if wanted.bucket is Width.HOUR else days, counted.rollups),
+        buckets=summarise_each(spans, groups),
     )
     return success(jobStat=stat)
 
