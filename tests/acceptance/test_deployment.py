@@ -54,6 +54,11 @@ def manifests(file: Path) -> list[dict[str, Any]]:
         (TRUSTED, "jobs.enabled=false"),
         (TRUSTED, *COLLECTORS),
         (TRUSTED, *COLLECTORS, "scheduler.volume.enabled=false"),
+        (
+            TRUSTED,
+            "networkPolicy.egress[0].ports[0].port=5432",
+            "networkPolicy.schedulerFrom[0].namespaceSelector.matchLabels.name=ingress",
+        ),
     ],
 )
 def test_all_that_the_chart_makes_is_what_kubernetes_takes(settings: tuple[str, ...]) -> None:
@@ -103,6 +108,25 @@ def test_the_configuration_of_the_chart_is_one_that_the_service_takes(tmp_path: 
         assert (config.clicks, config.process_slots, config.lake_url) == (clicks, 50, "s3://bucket/clickclock")
         assert set(config.clusters) == {"kubernetes", "other"}
         assert config.clusters["kubernetes"]["namespace"] == "jobs"
+
+
+@helm
+@pytest.mark.parametrize("component", ["scheduler", "collector"])
+def test_no_service_of_the_namespace_gets_into_the_settings(component: str) -> None:
+    """A Service called clickclock, as a release of that name has it, is told of in the variable CLICKCLOCK_PORT."""
+    pod = named(rendered(TRUSTED, *COLLECTORS), "StatefulSet", f"shop-clickclock-{component}")["spec"]["template"]
+    assert pod["spec"]["enableServiceLinks"] is False
+
+
+@helm
+def test_egress_is_limited_only_where_the_values_say_what_is_reached() -> None:
+    policy = named(rendered(TRUSTED), "NetworkPolicy", "shop-clickclock")["spec"]
+    assert (policy["policyTypes"], "egress" in policy) == (["Ingress"], False)
+    objects = rendered(TRUSTED, "networkPolicy.egress[0].ports[0].port=5432")
+    policy = named(objects, "NetworkPolicy", "shop-clickclock")["spec"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert policy["egress"][0] == {"ports": [{"port": 5432}]}
+    assert policy["egress"][1]["ports"] == [{"port": "http"}]
 
 
 @helm
@@ -159,6 +183,7 @@ def test_every_manifest_is_what_kubernetes_takes(file: Path) -> None:
 def test_systemd_understands_the_unit_and_leaves_jobs_alone(tmp_path: Path) -> None:
     text = (DEPLOY / "systemd" / "clickclock.service").read_text()
     assert "\nKillMode=process\n" in text
+    assert "\nPrivateTmp=" not in text
     program = shutil.which("clickclock", path=str(Path(sys.executable).parent))
     unit = tmp_path / "clickclock.service"
     unit.write_text(text.replace("/opt/clickclock/bin/clickclock", str(program)))

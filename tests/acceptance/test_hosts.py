@@ -14,7 +14,7 @@ from clickclock.attribution.compactor import Compactor
 from clickclock.attribution.lake import Lake
 from clickclock.foundation.clock import SystemClock
 from tests.acceptance.clicking import call, click_path, collecting
-from tests.credited import HOUR_MS, START_MS, click, load, order, run
+from tests.credited import DAY_MS, HOUR_MS, START_MS, click, load, order, run
 from tests.kept import ids_in
 from tests.object_store import BUCKET
 
@@ -48,14 +48,14 @@ class Host:
             return {call(collector.url, path, body=body).status for path, body in requests}
 
 
-def _click(person: str, number: int) -> tuple[str, None]:
-    placed_ms = str(time.time_ns() // 1_000_000 - 60_000)
+def _click(person: str, number: int, days_ago: int = 0) -> tuple[str, None]:
+    placed_ms = str(time.time_ns() // 1_000_000 - days_ago * DAY_MS - 60_000)
     return click_path(cli_ubid=person, gclid=f"{person}-{number}", utm_source="google", event_time=placed_ms), None
 
 
-def _order(person: str) -> tuple[str, str]:
+def _order(person: str, days_ago: int = 0) -> tuple[str, str]:
     order = {"client_id": "shop-1", "order_id": f"of-{person}", "cli_ubid": person, "amount": "9.90", "currency": "EUR"}
-    return "/orders", json.dumps({**order, "event_time": time.time_ns() // 1_000_000})
+    return "/orders", json.dumps({**order, "event_time": time.time_ns() // 1_000_000 - days_ago * DAY_MS})
 
 
 @pytest.fixture
@@ -77,6 +77,26 @@ def test_who_clicks_on_one_host_and_buys_on_another_is_credited_by_one_run(lake:
     assert (len(found), set(found.values())) == (20, {1})
     ran = json.loads(east.run("attribution", "run", "--json"))["result"]
     assert (ran["orders"], ran["credited"]) == (2, 2)
+
+
+def test_several_processes_write_one_commit_and_what_is_credited_is_told_to_networks_once(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = Host(tmp_path / "host", lake)
+    for person in ("anna", "bert", "cleo"):  # each collector leaves a journal of its own
+        host.collect(*(_click(person, number, 2) for number in range(20)), _order(person, 2))
+    monkeypatch.setattr("clickclock.attribution.compactor.ALONE_BYTES_MAX", 0)
+    done = asyncio.run(Compactor(host.data / "journal", lake, SystemClock(), processes=3).step())
+    assert done.is_clean
+    found = ids_in(lake)
+    assert (len(found), set(found.values())) == (63, {1})
+    host.run("attribution", "run")
+    exported = json.loads(host.run("attribution", "export", "--network", "google", "--json"))
+    assert len(exported["files"]) == 1, exported
+    (told,) = exported["files"]
+    assert told["conversion"] == 3
+    assert "anna-19,Order," in Path(told["file"]).read_text()
+    assert json.loads(host.run("attribution", "export", "--network", "google", "--json"))["files"] == []
 
 
 def test_what_is_asked_on_one_host_is_of_all(lake: Lake, tmp_path: Path) -> None:

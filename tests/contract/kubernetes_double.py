@@ -12,6 +12,7 @@ by `deploy/kubernetes/rbac.yaml` is answered 403, and what was asked is remember
 
 import asyncio
 import copy
+import gzip
 import itertools
 import json
 import re
@@ -42,7 +43,7 @@ _PATH = re.compile(
     r"/(?:api/v1|apis/batch/v1)(?:/namespaces/(?P<namespace>[^/]+))?/(?P<kind>\w+)(?:/(?P<name>[^/]+)(?P<log>/log)?)?"
 )
 _REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 409: "AlreadyExists",
-            410: "Expired", 422: "Invalid", 429: "TooManyRequests", 500: "InternalError"}  # fmt: skip
+            410: "Expired", 422: "Invalid", 429: "TooManyRequests", 500: "InternalError", 504: "Timeout"}  # fmt: skip
 
 
 def stamp(moment: datetime | None = None) -> str:
@@ -86,6 +87,12 @@ class KubernetesDouble:
         self.image_faults: dict[str, tuple[str, str]] = {}
         self.unschedulable: str | None = None
         self.quota: str | None = None
+        self.refused_image: str | None = None
+        self.refusal = Answered(500, "an admission webhook failed")
+        """What Jobs with that image get."""
+        self.log_is_late = False
+        """Whether the next request for a log finds the container not there yet, as a node that is behind says."""
+        self.token = TOKEN
         self._log: list[tuple[int, str, str, Object]] = []
         self._compacted = 0
         self._versions = itertools.count(1000)
@@ -178,6 +185,18 @@ class KubernetesDouble:
 
         self.call(work)
 
+    def restore(self) -> None:
+        """Begin to count anew, as a store does that was restored from a copy: versions from before are too large."""
+
+        def work() -> None:
+            self._versions = itertools.count(1)
+            for thing in itertools.chain.from_iterable(each.values() for each in self.things.values()):
+                thing["metadata"]["resourceVersion"] = str(next(self._versions))
+            self._compacted = next(self._versions)
+            self._log.clear()
+
+        self.call(work)
+
     def jobs(self) -> list[Object]:
         """The Jobs there are."""
         return self.call(lambda: copy.deepcopy(list(self.things["jobs"].values())))
@@ -185,6 +204,10 @@ class KubernetesDouble:
     def pods(self) -> list[Object]:
         """The pods there are."""
         return self.call(lambda: copy.deepcopy(list(self.things["pods"].values())))
+
+    def rotate_log(self, pod: str) -> None:
+        """Begin a new file for a container's output, as a kubelet does at 10 MiB: who asks anew is shown no other."""
+        self.call(self.kubelet.rotate, pod)
 
     def disrupt(self, pod: str, reason: str, message: str = "said the cluster") -> None:
         """Take a pod away, as the cluster does: the condition first, then the end."""
@@ -275,10 +298,11 @@ class KubernetesDouble:
             if uid not in seen and each["status"]["phase"] in {"Pending", "Running"}
         ]
         status["active"], status["terminating"] = len(live) - len(ending), len(ending)
+        met = {each["type"] for each in status.get("conditions", ())}
         if any(each["status"]["phase"] == "Succeeded" for each in history.values()):
-            self._meet(job, "SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods")
-            self._meet(job, "Complete", "CompletionsReached", "Reached expected number of succeeded pods")
-        elif job["spec"].get("suspend"):
+            reason, words = "CompletionsReached", "Reached expected number of succeeded pods"
+            self._conclude(job, "SuccessCriteriaMet", "Complete", reason, words, is_over=not live)
+        elif job["spec"].get("suspend") and "FailureTarget" not in met:
             for pod in live:
                 if pod not in ending:
                     self._loop.call_soon(self.kubelet.delete, pod, None)
@@ -290,10 +314,18 @@ class KubernetesDouble:
                 name = taken["metadata"]["name"]
                 reason = "PodFailurePolicy"
                 words = f"Pod {NAMESPACE}/{name} has condition DisruptionTarget matching FailJob rule at index 0"
-            self._meet(job, "FailureTarget", reason, words)
-            self._meet(job, "Failed", reason, words)
+            self._conclude(job, "FailureTarget", "Failed", reason, words, is_over=not live)
         elif not history:
             self._start_pod(job)
+
+    def _conclude(self, job: Object, first: str, then: str, reason: str, words: str, *, is_over: bool) -> None:
+        """What it comes to is told first, and that it has come to it in a later round, when no pod is left to end."""
+        if any(each["type"] == first for each in job["status"].get("conditions", ())):
+            if is_over:
+                self._meet(job, then, reason, words)
+        else:
+            self._meet(job, first, reason, words)
+            self._loop.call_soon(self.sync_job, job["metadata"]["name"])
 
     def _start_pod(self, job: Object) -> None:
         if self.quota is not None:
@@ -312,6 +344,10 @@ class KubernetesDouble:
         status.setdefault("startTime", stamp())
         status["active"] = 1
         self.kubelet.place(pod)
+
+    def has_job_of(self, pod: Object) -> bool:
+        """Whether a pod's Job is there, and with it the finalizer that keeps the pod until its end is known."""
+        return pod["metadata"]["ownerReferences"][0]["name"] in self.things["jobs"]
 
     def next_node(self) -> str:
         """Where the scheduler puts the next pod."""
@@ -368,7 +404,7 @@ class KubernetesDouble:
                 return False
             if answer is None:
                 return False
-            _send(writer, 200 if method != "POST" else 201, answer)
+            _send(writer, 200 if method != "POST" else 201, answer, packed="gzip" in headers.get("accept-encoding", ""))
         except Answered as answered:
             after = {} if answered.retry_after_s is None else {"Retry-After": str(answered.retry_after_s)}
             _send(writer, answered.code, answered.status, after)
@@ -403,8 +439,10 @@ class KubernetesDouble:
             await self._send_events(kind, query, writer)
             return None
         match method:
+            case "GET" if name:
+                return copy.deepcopy(self.things[kind][name])
             case "GET":
-                return copy.deepcopy(self.things[kind][name]) if name else self._listed(kind, query)
+                return self._listed(kind, query, names_only="as=PartialObjectMetadataList" in headers["accept"])
             case "POST":
                 return self.create(kind, body)
             case "PATCH":
@@ -422,7 +460,7 @@ class KubernetesDouble:
         query: Mapping[str, str],
         headers: Mapping[str, str],
     ) -> None:
-        if headers.get("authorization") != f"Bearer {TOKEN}":
+        if headers.get("authorization") != f"Bearer {self.token}":
             raise Answered(401, "Unauthorized")
         reading = "watch" if query.get("watch") == "true" else "get" if name else "list"
         verb = {"GET": reading, "POST": "create", "PATCH": "patch", "DELETE": "delete"}[method]
@@ -439,6 +477,8 @@ class KubernetesDouble:
         if name in self.things[kind]:
             raise Answered(409, f'{kind} "{name}" already exists')
         _check(thing)
+        if kind == "jobs" and thing["spec"]["template"]["spec"]["containers"][0]["image"] == self.refused_image:
+            raise self.refusal
         thing["metadata"] |= self._born(name) | {"generation": 1}
         if kind == "jobs":
             thing["status"] = {}
@@ -464,12 +504,13 @@ class KubernetesDouble:
         self.delete(kind, name, options.get("gracePeriodSeconds"))
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
-    def _listed(self, kind: str, query: Mapping[str, str]) -> Object:
+    def _listed(self, kind: str, query: Mapping[str, str], *, names_only: bool) -> Object:
         found = [each for each in self.things[kind].values() if _selected(each, query)]
         first = int(query.get("continue") or 0)
         limit = int(query.get("limit") or len(found) or 1)
         rest = {"continue": str(first + limit)} if first + limit < len(found) else {}
-        return {"kind": f"{KINDS[kind]}List", "apiVersion": "v1", "items": copy.deepcopy(found[first : first + limit]),
+        page = [{"metadata": each["metadata"]} if names_only else each for each in found[first : first + limit]]
+        return {"kind": f"{KINDS[kind]}List", "apiVersion": "v1", "items": copy.deepcopy(page),
                 "metadata": {"resourceVersion": str(self._version()), **rest}}  # fmt: skip
 
     def _version(self) -> int:
@@ -478,9 +519,11 @@ class KubernetesDouble:
     async def _send_events(self, kind: str, query: Mapping[str, str], writer: asyncio.StreamWriter) -> None:
         at = int(query["resourceVersion"])
         _begin(writer)
-        if at < self._compacted:
-            gone = Answered(410, f"too old resource version: {at} ({self._compacted})")
-            _chunk(writer, json.dumps({"type": "ERROR", "object": gone.status}).encode() + b"\n")
+        if at < self._compacted or at > self._version():
+            fault = Answered(410, f"too old resource version: {at} ({self._compacted})")
+            if at > self._version():
+                fault = Answered(504, f"Too large resource version: {at}, current: {self._version()}")
+            _chunk(writer, json.dumps({"type": "ERROR", "object": fault.status}).encode() + b"\n")
             _chunk(writer, b"")
             return
         news = asyncio.Event()
@@ -493,7 +536,7 @@ class KubernetesDouble:
                 for version, event, changed, thing in fresh:
                     at = version
                     if changed == kind and _selected(thing, query):
-                        _chunk(writer, json.dumps({"type": event, "object": thing}).encode() + b"\n")
+                        _halves(writer, json.dumps({"type": event, "object": thing}).encode() + b"\n")
                 if fresh:
                     mark = {"kind": KINDS[kind], "metadata": {"resourceVersion": str(at)}}
                     _chunk(writer, json.dumps({"type": "BOOKMARK", "object": mark}).encode() + b"\n")
@@ -506,7 +549,8 @@ class KubernetesDouble:
         pod = self.things["pods"].get(name)
         if pod is None:
             raise Answered(404, f'pods "{name}" not found')
-        if not self.kubelet.has_log(name):
+        late, self.log_is_late = self.log_is_late, False
+        if late or not self.kubelet.has_log(name):
             raise Answered(
                 400, f'container "{query["container"]}" in pod "{name}" is waiting to start: ContainerCreating'
             )
@@ -579,10 +623,20 @@ def _selected(thing: Object, query: Mapping[str, str]) -> bool:
     return True
 
 
-def _send(writer: asyncio.StreamWriter, code: int, answer: Object, headers: Mapping[str, str] | None = None) -> None:
+def _send(
+    writer: asyncio.StreamWriter,
+    code: int,
+    answer: Object,
+    headers: Mapping[str, str] | None = None,
+    *,
+    packed: bool = False,
+) -> None:
     body = json.dumps(answer).encode()
+    headers = dict(headers or {})
+    if packed and "items" in answer:
+        body, headers["Content-Encoding"] = gzip.compress(body), "gzip"
     lines = [f"HTTP/1.1 {code} X", "Content-Type: application/json", f"Content-Length: {len(body)}"]
-    lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
     writer.write("\r\n".join([*lines, "", ""]).encode() + body)
 
 
@@ -592,3 +646,10 @@ def _begin(writer: asyncio.StreamWriter, media: str = "application/json") -> Non
 
 def _chunk(writer: asyncio.StreamWriter, data: bytes) -> None:
     writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+
+
+def _halves(writer: asyncio.StreamWriter, data: bytes) -> None:
+    """A line in two chunks: where one ends says nothing."""
+    middle = len(data) // 2
+    _chunk(writer, data[:middle])
+    _chunk(writer, data[middle:])

@@ -28,6 +28,7 @@ Object = dict[str, Any]
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 IMAGE = re.compile(r"[a-z0-9./:@_-]+")
 _REFERENCE = re.compile(r"\$(?:\$|\(([^()]*)\))")
+POD_GC_EVERY_S = 20.0
 _UNITS = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 
 
@@ -59,6 +60,7 @@ class Kubelet:
         folder.mkdir(parents=True, exist_ok=True)
         self._running: dict[str, Running] = {}
         self._silent: set[str] = set()
+        self._hidden: dict[str, int] = {}
         self.starts: list[str] = []
         """The attempts of pods that were run, in order."""
         self.history: dict[str, dict[str, Object]] = {}
@@ -195,7 +197,12 @@ class Kubelet:
         running = self._running.get(name)
         if name in self._silent:
             return
+        if running is None and "nodeName" not in pod["spec"] and self._double.has_job_of(pod):
+            # The Job's finalizer keeps it, until the collector of garbage has told how it ended.
+            asyncio.get_running_loop().call_later(POD_GC_EVERY_S, self.collect, name)
+            return
         if running is None:
+            self._state_unknown(pod)
             self._remove(name)
             return
         if before is None:
@@ -228,12 +235,25 @@ class Kubelet:
 
     def collect(self, name: str) -> None:
         """The node object was removed: the collector of garbage fails its pods and removes them."""
-        pod = self._double.things["pods"][name]
-        pod["status"]["phase"] = "Failed"
-        self._put(pod)
-        self._remove(name)
+        pod = self._double.things["pods"].get(name)
+        if pod is not None:
+            pod["status"]["phase"] = "Failed"
+            self._put(pod)
+            self._remove(name)
+
+    def _state_unknown(self, pod: Object) -> None:
+        """What a kubelet says of a container that never was, of a pod that it has ended."""
+        if pod["status"]["phase"] == "Pending" and "nodeName" in pod["spec"]:
+            pod["status"]["phase"] = "Failed"
+            self._state(pod, {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": None,
+                                             "message": "The container could not be located when the pod was "
+                                             "terminated", "finishedAt": None}})  # fmt: skip
 
     # Logs.
+
+    def rotate(self, name: str) -> None:
+        """What was written so far is shown to nobody any more who does not follow already."""
+        self._hidden[name] = (self._folder / f"{name}.log").stat().st_size
 
     def has_log(self, name: str) -> bool:
         """Whether its container has ever run."""
@@ -242,6 +262,7 @@ class Kubelet:
     async def read_log(self, name: str, *, follow: bool) -> AsyncIterator[bytes]:
         """Its output from the first byte; with `follow` until its end."""
         with (self._folder / f"{name}.log").open("rb") as file:
+            file.seek(self._hidden.get(name, 0))
             while True:
                 running = self._running.get(name)
                 while piece := file.read(65_536):

@@ -12,10 +12,11 @@ import yaml
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.executors import Launch, Sighting
+from clickclock.scheduler.executors import Capacity, Launch, Sighting
 from clickclock.scheduler.executors.kubernetes import KubernetesExecutor
 from clickclock.scheduler.executors.kubernetes.manifest import job_of
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
+from clickclock.scheduler.executors.kubernetes.output import MISSING
 from clickclock.scheduler.trigger import Exit, ExitKind
 from tests.contract.kubernetes_double import NAMESPACE, ROOT, Answered, KubernetesDouble
 
@@ -227,6 +228,14 @@ async def test_a_pod_that_fits_on_no_node_ends_with_the_schedulers_sentence(impa
     assert (ending.kind, ending.message) == (ExitKind.NOT_STARTED, f"Unschedulable: {impatient.double.unschedulable}")
 
 
+async def test_a_pod_that_was_never_placed_ends_before_the_cluster_has_collected_it(impatient: Place) -> None:
+    impatient.double.unschedulable = "0/2 nodes are available: 2 Insufficient cpu."
+    ending = await impatient.end(await impatient.start("true"))
+    assert ending.kind is ExitKind.NOT_STARTED
+    (pod,) = impatient.double.pods()
+    assert (pod["status"]["phase"], "deletionTimestamp" in pod["metadata"]) == ("Pending", True)
+
+
 async def test_a_quota_that_leaves_no_room_for_a_pod_ends_the_attempt_with_its_words(impatient: Place) -> None:
     impatient.double.quota = "pods is forbidden: exceeded quota"
     ending = await impatient.end(await impatient.start("true"))
@@ -241,6 +250,8 @@ FAULTS = [
     [Answered(500, "etcd leader changed"), Answered(503, "starting")],
     ["lost"],
     ["lost", Answered(429, "slow down", retry_after_s=0), "lost"],
+    [Answered(403, 'jobs.batch "x" is forbidden: exceeded quota: jobs, requested: count/jobs.batch=1')],
+    [Answered(409, 'Operation cannot be fulfilled on resourcequotas "jobs": the object has been modified')],
 ]
 
 
@@ -260,6 +271,27 @@ async def test_who_is_stopped_while_nobody_knows_whether_it_was_made_is_stopped(
     place.double.answer()
     assert (await place.end(name)).kind is ExitKind.STOPPED
     assert place.double.kubelet.starts == []
+
+
+async def test_a_quota_that_stays_full_is_told_in_its_words(impatient: Place) -> None:
+    words = 'jobs.batch "x" is forbidden: exceeded quota: jobs'
+    impatient.double.answers += [Answered(403, words)] * 20
+    ending = await impatient.end(await impatient.start("true"))
+    assert (ending.kind, ending.message) == (ExitKind.NOT_STARTED, f"The cluster refused the Job (403): {words}")
+    impatient.double.answers.clear()
+
+
+async def test_a_webhook_that_fails_is_told_by_the_cluster_and_holds_up_no_other_job(place: Place) -> None:
+    words = 'failed calling webhook "policy.example.com": connection refused'
+    place.double.refused_image, place.double.refusal = "example.com/other:1", Answered(500, words)
+    held_up = await place.start("true", image="example.com/other:1")
+    await _until_told(place, lambda capacity: words in (capacity.message or ""))
+    assert (await place.executor.capacity()).reachable
+    assert (await place.end(await place.start("true"))).code == 0
+    place.double.refused_image = None
+    assert (await place.end(held_up)).code == 0
+    assert (await place.executor.capacity()).message is None
+    assert place.double.kubelet.starts.count(held_up) == 1
 
 
 async def test_a_job_of_that_name_that_is_not_ours_is_left_alone_and_is_an_error(place: Place) -> None:
@@ -296,6 +328,78 @@ async def test_watches_that_break_and_versions_that_are_too_old_lose_nothing(pla
     assert codes == [0, 3] * 4
     assert await place.output(names[0]) == b"begun\ndone\n"
     assert sorted(place.double.kubelet.starts) == sorted(names)
+
+
+async def test_a_store_that_was_restored_is_listed_anew(place: Place) -> None:
+    name, _ = await place.running("sleep 60")
+    place.double.restore()
+    place.double.close_watches()
+    place.double.delete_pod(place.pod_of(name))
+    assert (await place.end(name)).kind is ExitKind.LOST
+    assert (await place.end(await place.start("exit 3"))).code == 3
+
+
+async def test_what_comes_in_several_pages_is_all_learnt(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [await place.start("exit 3") for _ in range(5)]
+    await place.until(lambda: len(place.double.jobs()) == 5)
+    monkeypatch.setattr("clickclock.scheduler.executors.kubernetes.api.PAGE", 2)
+    await place.reopen()
+    assert [(await place.end(name)).code for name in names] == [3] * 5
+
+
+async def test_a_copy_of_a_job_that_somebody_made_is_not_mistaken_for_it(place: Place) -> None:
+    name, _ = await place.running("echo ran; sleep 0.3")
+    (job,) = place.double.jobs()
+    copied = {**job, "metadata": {**job["metadata"], "name": "copy", "uid": "copy"}, "status": {}}
+    place.double.call(place.double.put, "jobs", copied, "ADDED")
+    place.double.delete_job("copy")
+    assert (await place.end(name)).code == 0
+
+
+async def test_who_is_stopped_after_somebody_deleted_its_job_is_stopped_and_asked_for_once(place: Place) -> None:
+    name, _ = await place.running("trap '' TERM; echo ready; while :; do sleep 0.05; done", grace_s=30)
+    await place.printed(name, b"ready")
+    (job,) = place.double.jobs()
+    place.double.delete_job(job["metadata"]["name"])
+    await place.executor.stop([name], 1.0)
+    assert (await place.end(name)).kind is ExitKind.STOPPED
+    assert [method for method, _ in place.double.requests].count("PATCH") == 1
+
+
+async def test_what_we_fail_at_ourselves_is_told_and_begun_anew(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("clickclock.scheduler.executors.kubernetes.executor.PAUSE_S_MAX", 0.05)
+    name, _ = await place.running("sleep 0.5; exit 3")
+    labels = place.double.jobs()[0]["metadata"]["labels"]
+    strange = {"metadata": {"name": "strange", "labels": labels}}
+    place.double.call(place.double.put, "jobs", strange, "ADDED")
+    await place.until(lambda: "cannot watch jobs" in caplog.text)
+    place.double.call(place.double.put, "jobs", strange, "DELETED")
+    place.double.compact()
+    assert (await place.end(name)).code == 3
+    assert (await place.end(await place.start("exit 4"))).code == 4
+
+
+async def test_a_token_that_is_gone_for_a_while_and_then_another_loses_nothing(
+    double: KubernetesDouble, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text(double.token)
+    config = yaml.safe_load(double.kubeconfig.read_text())
+    config["users"][0]["user"] = {"tokenFile": str(token)}
+    double.kubeconfig.write_text(yaml.safe_dump(config))
+    place = Place(double, tmp_path / "data")
+    await place.open()
+    name, _ = await place.running("sleep 0.5; exit 3")
+    token.unlink()
+    double.token = "the next one"
+    double.close_watches()
+    await _until_told(place, lambda capacity: str(token) in (capacity.message or ""))
+    token.write_text(double.token)
+    assert (await place.end(name)).code == 3
+    await _until_reachable(place, wanted=True)
+    await place.executor.close()
 
 
 async def test_a_cluster_that_is_away_for_a_while_is_told_so_and_its_attempts_run_on(place: Place) -> None:
@@ -337,8 +441,12 @@ async def test_a_namespace_that_is_forbidden_says_so_in_the_clusters_words(
 
 
 async def _until_reachable(place: Place, *, wanted: bool) -> None:
+    await _until_told(place, lambda capacity: capacity.reachable is wanted)
+
+
+async def _until_told(place: Place, condition: Callable[[Capacity], bool]) -> None:
     async with asyncio.timeout(DEADLINE_S):
-        while (await place.executor.capacity()).reachable is not wanted:
+        while not condition(await place.executor.capacity()):
             try:
                 await asyncio.wait_for(asyncio.Event().wait(), 0.01)
             except TimeoutError:
@@ -359,6 +467,44 @@ async def test_output_goes_on_where_our_copy_ends_after_a_restart(place: Place) 
     await place.reopen()
     assert (await place.end(name)).code == 0
     assert await place.output(name) == b"one\ntwo\nthree\n"
+
+
+async def test_output_that_the_cluster_rotated_is_neither_lost_nor_doubled(place: Place, tmp_path: Path) -> None:
+    go_on, end = tmp_path / "go-on", tmp_path / "end"
+    waits = "until [ -e {} ]; do sleep 0.01; done"
+    name, pod = await place.running(
+        f"seq 1 2000; {waits.format(go_on)}; seq 2001 2100; {waits.format(end)}; seq 2101 2200"
+    )
+    await place.printed(name, b"\n2000\n")
+    place.double.rotate_log(pod)
+    go_on.touch()
+    await place.printed(name, b"\n2100\n")
+    await place.reopen()
+    end.touch()
+    assert (await place.end(name)).code == 0
+    assert await place.output(name) == b"".join(b"%d\n" % number for number in range(1, 2201))
+
+
+async def test_where_the_cluster_rotated_output_away_before_it_was_read_a_line_says_so(
+    place: Place, tmp_path: Path
+) -> None:
+    end = tmp_path / "end"
+    name, pod = await place.running(f"echo one; until [ -e {end} ]; do sleep 0.01; done; echo two")
+    await place.printed(name, b"one\n")
+    await place.executor.close()
+    place.double.rotate_log(pod)
+    end.touch()
+    await place.reopen()
+    assert (await place.end(name)).code == 0
+    assert await place.output(name) == b"one\n" + MISSING + b"two\n"
+
+
+async def test_a_log_that_is_not_there_yet_is_asked_for_again(place: Place) -> None:
+    place.double.log_is_late = True
+    name = await place.start("echo all of it")
+    assert (await place.end(name)).code == 0
+    assert not place.double.log_is_late
+    assert await place.output(name) == b"all of it\n"
 
 
 async def test_what_is_forgotten_leaves_nothing_in_the_cluster(place: Place) -> None:

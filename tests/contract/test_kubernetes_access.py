@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import json
 import ssl
 import subprocess
@@ -14,6 +15,7 @@ import yaml
 
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.scheduler.executors.kubernetes.access import Access
+from clickclock.scheduler.executors.kubernetes.api import Api, Unreachable
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
 
 PLUGIN = """#!/bin/sh
@@ -157,3 +159,68 @@ async def test_a_client_certificate_and_the_clusters_own_authority_are_used_and_
     assert "kube" in str(access.tls.get_ca_certs())
     assert (access.tls.verify_mode, access.tls_server_name) == (ssl.CERT_REQUIRED, "kube")
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.needs("openssl")
+async def test_a_client_certificate_that_is_replaced_in_its_file_is_used_when_the_old_one_is_refused(
+    tmp_path: Path,
+) -> None:
+    for name in ("server", "old", "new"):
+        _certificate(tmp_path, name)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
+    context.verify_mode = ssl.CERT_REQUIRED
+    for name in ("old", "new"):
+        context.load_verify_locations(tmp_path / f"{name}.crt")
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """As an API server does: who shows an expired certificate is let in, and is nobody."""
+        shown = dict(pair[0] for pair in writer.get_extra_info("peercert")["subject"])["commonName"]
+        status, body = (b"200 OK", b'{"items": []}') if shown == "new" else (b"401 Unauthorized", b"{}")
+        while request := await reader.readuntil(b"\r\n\r\n"):
+            writer.write(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body))
+            await writer.drain()
+            if b"connection: close" in request.lower():
+                break
+        writer.close()
+
+    async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            await answer(reader, writer)
+
+    server = await asyncio.start_server(served, "127.0.0.1", 0, ssl=context)
+    for kind in ("crt", "key"):
+        (tmp_path / f"ours.{kind}").write_bytes((tmp_path / f"old.{kind}").read_bytes())
+    user = {"client-certificate": "ours.crt", "client-key": "ours.key"}
+    port = server.sockets[0].getsockname()[1]
+    cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority": "server.crt"}
+    api = Api(await opened(kubeconfig(tmp_path, user, cluster)))
+    with pytest.raises(Unreachable, match="401"):
+        await api.nodes()
+    for kind in ("crt", "key"):
+        (tmp_path / f"ours.{kind}").write_bytes((tmp_path / f"new.{kind}").read_bytes())
+    with contextlib.suppress(Unreachable):
+        await api.nodes()
+    assert await api.nodes() == []
+    await api.close()
+    server.close()
+
+
+def _certificate(folder: Path, name: str) -> None:
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
+    names = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1"]
+    files = ["-keyout", str(folder / f"{name}.key"), "-out", str(folder / f"{name}.crt")]
+    subprocess.run([*made, *names, *files], check=True, capture_output=True)
+
+
+async def test_certificates_are_read_as_kubectl_reads_them(tmp_path: Path) -> None:
+    access = await opened(kubeconfig(tmp_path, {"token": "x"}))
+    assert not access.tls.verify_flags & ssl.VERIFY_X509_STRICT
+    assert access.tls.verify_flags & ssl.VERIFY_X509_PARTIAL_CHAIN
+
+
+async def test_a_proxy_that_we_cannot_speak_to_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ExecutorUnreachable, match=r"proxy-url socks5:.*; known are those of http and https"):
+        await opened(kubeconfig(tmp_path, {"token": "x"}, {"proxy-url": "socks5://127.0.0.1:1080"}))
+    access = await opened(kubeconfig(tmp_path, {"token": "x"}, {"proxy-url": "http://127.0.0.1:3128"}))
+    assert access.proxy == "http://127.0.0.1:3128"

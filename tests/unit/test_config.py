@@ -219,6 +219,20 @@ def test_a_fault_in_the_options_of_the_lake_does_not_show_them(tmp_path: Path, c
     assert "48813" not in sentence
 
 
+def test_what_kubernetes_tells_of_a_service_of_our_name_is_no_setting() -> None:
+    told = {
+        "CLICKCLOCK_PORT": "tcp://10.96.0.7:80",
+        "CLICKCLOCK_PORT_80_TCP": "tcp://10.96.0.7:80",
+        "CLICKCLOCK_PORT_80_TCP_ADDR": "10.96.0.7",
+        "CLICKCLOCK_PORT_80_TCP_PORT": "80",
+        "CLICKCLOCK_PORT_80_TCP_PROTO": "tcp",
+        "CLICKCLOCK_SERVICE_HOST": "10.96.0.7",
+        "CLICKCLOCK_SERVICE_PORT": "80",
+        "CLICKCLOCK_SERVICE_PORT_HTTP": "80",
+    }
+    assert load(None, told, {}) == load(None, {}, {})
+
+
 def test_tables_cannot_be_given_in_the_environment() -> None:
     found = faults_of(None, {"CLICKCLOCK_LAKE_OPTIONS": "hush-hush", "CLICKCLOCK_ACCOUNTS": "shop-1"})
     assert set(found) == {"lake_options", "accounts.0"}

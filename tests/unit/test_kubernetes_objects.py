@@ -148,6 +148,13 @@ def test_a_template_that_is_none_is_refused(template: dict[str, Any]) -> None:
         KubernetesOptions(pod_template=template)
 
 
+def test_whole_numbers_of_a_template_are_sent_as_such_though_helm_writes_them_with_a_point() -> None:
+    template = {"spec": {"securityContext": {"runAsUser": 1e6}, "volumes": [{"name": "v", "x": [420.0, 0.5]}]}}
+    spec = pod_spec({"pod_template": template})
+    assert repr(spec["securityContext"]["runAsUser"]) == "1000000"
+    assert repr(spec["volumes"][0]["x"]) == "[420, 0.5]"
+
+
 def condition(kind: str, reason: str) -> dict[str, Any]:
     return {
         "type": kind,
@@ -198,8 +205,32 @@ def terminated(**state: Any) -> dict[str, Any]:
         ),
         (
             pod(phase="Failed", reason="OutOfcpu", message="Node has no cpu"),
+            ExitKind.DISRUPTED,
+            "did not take the pod (OutOfcpu: Node has no cpu)",
+        ),
+        (
+            pod(phase="Failed", reason="UnexpectedAdmissionError", message="no device"),
+            ExitKind.DISRUPTED,
+            "did not take the pod (UnexpectedAdmissionError: no device)",
+        ),
+        # The machine was switched off: containerd makes the code up.
+        (terminated(exitCode=255, reason="Unknown"), ExitKind.LOST, "does not know how it ended"),
+        (
+            terminated(exitCode=137, reason="ContainerStatusUnknown", message="could not be located"),
+            ExitKind.LOST,
+            "n does not know how it ended: could not be located",
+        ),
+        (
+            pod(
+                phase="Failed",
+                initContainerStatuses=[
+                    {"name": "fetch", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}},
+                    {"name": "unpack", "state": {"terminated": {"exitCode": 2, "reason": "Error"}}},
+                ],
+                containerStatuses=[{"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}],
+            ),
             ExitKind.NOT_STARTED,
-            "OutOfcpu Node has no cpu",
+            "its init container unpack ended with exit code 2 (Error)",
         ),
         (pod(phase="Failed", reason="DeadlineExceeded", message="too long"), ExitKind.TIMEOUT, "too long"),
     ],
@@ -209,3 +240,57 @@ def test_a_pod_that_has_failed_says_how(seen: dict[str, Any], kind: ExitKind, wo
     assert exit_ is not None
     assert exit_.kind is kind
     assert (words or "") in (exit_.message or "")
+
+
+def deleted(thing: dict[str, Any]) -> dict[str, Any]:
+    return {**thing, "metadata": {**thing["metadata"], "deletionTimestamp": "2026-11-20T10:00:00Z"}}
+
+
+def test_a_pod_that_is_deleted_before_it_has_a_node_has_ended_though_it_is_there() -> None:
+    waits = deleted({**pod(phase="Pending"), "spec": {}})
+    exit_ = verdict.standing({**job(), "status": {"terminating": 1}}, waits).exit
+    assert exit_ is not None
+    assert (exit_.kind, exit_.finished_at) == (ExitKind.LOST, NOW)
+    ending = verdict.Ending(ExitKind.NOT_STARTED, NOW, "Unschedulable: no cpu")
+    ours = job()
+    ours["metadata"]["annotations"] = {**ours["metadata"]["annotations"], "clickclock/ending": ending.render()}
+    exit_ = verdict.standing(ours, waits).exit
+    assert exit_ is not None
+    assert (exit_.kind, exit_.message) == (ExitKind.NOT_STARTED, "Unschedulable: no cpu")
+    assert verdict.standing(ours, deleted(pod(phase="Pending"))).exit is None
+
+
+def test_a_pod_that_is_stopped_before_its_container_ran_was_ended_by_no_signal() -> None:
+    ending = verdict.Ending(ExitKind.STOPPED, NOW)
+    ours = job()
+    ours["metadata"]["annotations"] = {**ours["metadata"]["annotations"], "clickclock/ending": ending.render()}
+    unknown = {"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown"}}}
+    exit_ = verdict.standing(ours, deleted(pod(phase="Failed", containerStatuses=[unknown]))).exit
+    assert exit_ is not None
+    assert (exit_.kind, exit_.signal, exit_.code) == (ExitKind.STOPPED, None, None)
+
+
+def test_a_pod_that_kubernetes_ends_at_the_jobs_deadline_ran_too_long_and_was_deleted_by_nobody() -> None:
+    over = {**job(), "status": {"conditions": [condition("FailureTarget", "DeadlineExceeded")], "terminating": 1}}
+    exit_ = verdict.standing(over, deleted(terminated(exitCode=143, reason="Error"))).exit
+    assert exit_ is not None
+    assert exit_.kind is ExitKind.TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("statuses", "words"),
+    [
+        ({"initContainerStatuses": [("fetch", "ImagePullBackOff")]}, "The container fetch: ImagePullBackOff: m"),
+        ({"initContainerStatuses": [("proxy", "CrashLoopBackOff")]}, "The container proxy: CrashLoopBackOff: m"),
+        ({"containerStatuses": [("proxy", "ErrImagePull")]}, "The container proxy: ErrImagePull: m"),
+        ({"containerStatuses": [("main", "ErrImagePull")]}, "ErrImagePull: m"),
+        ({"containerStatuses": [("main", "PodInitializing")]}, None),
+    ],
+)
+def test_what_holds_up_any_container_of_a_pod_is_told(statuses: dict[str, Any], words: str | None) -> None:
+    said = {
+        kind: [{"name": name, "state": {"waiting": {"reason": reason, "message": "m"}}} for name, reason in each]
+        for kind, each in statuses.items()
+    }
+    trouble = verdict.standing({**job(), "status": {}}, pod(phase="Pending", **said)).trouble
+    assert (trouble and trouble.message) == words

@@ -315,6 +315,8 @@ def _from_environment(variables: Mapping[str, str], faults: list[Fault]) -> dict
         name = variable.removeprefix(PREFIX).lower()
         if not variable.startswith(PREFIX) or variable in NOT_SETTINGS:
             continue
+        if variable == "CLICKCLOCK_PORT" and value.startswith(("tcp://", "udp://")):
+            continue  # Kubernetes tells pods so of a Service called `clickclock` in their namespace
         if name in Config.model_fields:
             many = str(Config.model_fields[name].annotation).startswith("tuple")
             values[name] = [part.strip() for part in value.split(",") if part.strip()] if many else value

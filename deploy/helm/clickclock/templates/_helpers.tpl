@@ -79,6 +79,8 @@ spec:
     fsGroupChangePolicy: OnRootMismatch
     seccompProfile:
       type: RuntimeDefault
+  # Kubernetes would tell of a Service `clickclock` in CLICKCLOCK_PORT, which is a setting.
+  enableServiceLinks: false
   # Attempts on the pod's own processes end with it; those on a cluster go on.
   terminationGracePeriodSeconds: 60
   containers:
@@ -133,6 +135,11 @@ spec:
           {{- end }}
         periodSeconds: 5
         timeoutSeconds: 5
+      # Whoever sends here hears a moment later that the pod is leaving: until then it answers.
+      lifecycle:
+        preStop:
+          exec:
+            command: [sleep, "5"]
       resources:
         {{- toYaml $values.resources | nindent 8 }}
       securityContext:

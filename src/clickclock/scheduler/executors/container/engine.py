@@ -8,6 +8,7 @@ been done; what was refused is `Refused`, with the engine's own sentence.
 """
 
 import json
+import socket
 import struct
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -29,6 +30,14 @@ _FRAME = struct.Struct(">BxxxI")
 _NOT_MODIFIED = 304
 _FAILED = 400
 NOT_FOUND = 404
+# A host that vanishes says nothing, and an end or output is waited for without a limit: the kernel asks that host, and
+# gives up after half a minute.
+_KEEP_ALIVE = [
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
+]
 
 
 class EngineUnreachable(ExecutorUnreachable):
@@ -161,6 +170,7 @@ class Engine:
             transport = httpx.AsyncHTTPTransport(
                 uds=self._options.socket,
                 verify=self._options.tls(),
+                socket_options=_KEEP_ALIVE if self._options.socket is None else None,
                 # Each running container has two requests open: for its end, and for its output.
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
             )

@@ -1,8 +1,8 @@
 """How a cluster is reached and how we say who we are: a kubeconfig, or the service account of the pod that we run in.
 
 Never keeps a secret on disk longer than TLS needs to read it, and never logs one. Invariants: what can be renewed is
-read again: a token's file each minute, an exec plugin when its credential is about to end or was refused; what a
-kubeconfig asks for and we do not know is a fault, not passed over.
+read again: a token's file each minute, a certificate's when it was refused, an exec plugin when its credential is about
+to end or was refused; what a kubeconfig asks for and we do not know is a fault, not passed over.
 
 >>> await Access.open(KubernetesOptions(), environment)   # doctest: +SKIP
 """
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -33,6 +34,7 @@ RENEW_S = 30.0
 """A credential is renewed so long before it ends."""
 EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 NOT_SUPPORTED = ("auth-provider", "as", "as-groups", "as-uid", "as-user-extra")
+PROXIES = ("http", "https")
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,9 @@ class Authentication(httpx.Auth):
         if response.status_code == httpx.codes.UNAUTHORIZED:
             again = await self._current(refused=used)
             self._put(again, request)
+            if again.certificate is not None:
+                # This connection has shown the old certificate for good; the next one shows the new.
+                request.headers["Connection"] = "close"
             yield request
 
     async def _current(self, refused: Credential | None) -> Credential:
@@ -114,6 +119,25 @@ class HeaderAuthentication(Authentication):
 
     async def credential(self) -> Credential:
         return Credential(self._header)
+
+
+class CertificateAuthentication(Authentication):
+    """A certificate within TLS, from files that somebody may renew, or from the kubeconfig itself."""
+
+    def __init__(self, tls: ssl.SSLContext, user: Mapping[str, Any], folder: Path) -> None:
+        super().__init__(tls)
+        self._user, self._folder = user, folder
+        _load(tls, *self._read())
+
+    async def credential(self) -> Credential:
+        try:
+            return Credential(None, *self._read())
+        except (OSError, ValueError) as error:
+            raise ExecutorUnreachable(f"The client certificate cannot be read: {error}.") from error
+
+    def _read(self) -> tuple[str, str]:
+        certificate = _material(self._user, "client-certificate", self._folder) or ""
+        return certificate, _material(self._user, "client-key", self._folder) or certificate
 
 
 class FileAuthentication(Authentication):
@@ -158,7 +182,7 @@ class ExecAuthentication(Authentication):
             status = answer["status"]
             if answer.get("apiVersion") != self._version:
                 raise ValueError(f"it answers in {answer.get('apiVersion')}, not {self._version}")
-            header = f"Bearer {status['token']}" if "token" in status else None
+            header = f"Bearer {status['token']}" if status.get("token") else None
             certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
             if header is None and certificate is None:
                 raise ValueError("it gives neither a token nor a certificate")
@@ -201,7 +225,7 @@ def _from_service_account(options: KubernetesOptions, environment: Mapping[str, 
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
         raise ValueError("we do not run in a pod (no KUBERNETES_SERVICE_HOST); give `kubeconfig`")
-    tls = ssl.create_default_context(cafile=str(SERVICE_ACCOUNT / "ca.crt"))
+    tls = _trusting((SERVICE_ACCOUNT / "ca.crt").read_text(encoding="utf-8"))
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     namespace = options.namespace or (SERVICE_ACCOUNT / "namespace").read_text(encoding="utf-8").strip()
     return Access(server, namespace, tls, FileAuthentication(tls, SERVICE_ACCOUNT / "token"))
@@ -215,16 +239,20 @@ async def _from_kubeconfig(file: Path, options: KubernetesOptions, environment: 
     user = _named(config, "users", "user", context["user"]) if context.get("user") else {}
     if strange := [each for each in NOT_SUPPORTED if each in user]:
         raise ValueError(f"its user has {', '.join(strange)}, which is not supported here")
+    proxy = cluster.get("proxy-url")
+    if proxy and urlsplit(proxy).scheme not in PROXIES:
+        raise ValueError(f"its cluster has the proxy-url {proxy}; known are those of {' and '.join(PROXIES)}")
     folder = file.parent
-    tls = _tls(cluster, folder)
-    if certificate := _material(user, "client-certificate", folder):
-        _load(tls, certificate, _material(user, "client-key", folder) or certificate)
+    tls = _trusting(_material(cluster, "certificate-authority", folder))
+    if cluster.get("insecure-skip-tls-verify"):
+        tls.check_hostname = False
+        tls.verify_mode = ssl.CERT_NONE
     return Access(
         server=str(cluster["server"]).rstrip("/"),
         namespace=options.namespace or context.get("namespace") or "default",
         tls=tls,
         authentication=_authentication(user, tls, folder, environment, cluster),
-        proxy=cluster.get("proxy-url"),
+        proxy=proxy or None,
         tls_server_name=cluster.get("tls-server-name"),
     )
 
@@ -250,11 +278,14 @@ def _named(config: Mapping[str, Any], kind: str, within: str, name: str | None) 
     raise ValueError(f"it has no entry {name!r} among its {kind}; known are {known}")
 
 
-def _tls(cluster: Mapping[str, Any], folder: Path) -> ssl.SSLContext:
-    tls = ssl.create_default_context(cadata=_material(cluster, "certificate-authority", folder))
-    if cluster.get("insecure-skip-tls-verify"):
-        tls.check_hostname = False
-        tls.verify_mode = ssl.CERT_NONE
+def _trusting(authorities: str | None) -> ssl.SSLContext:
+    """TLS that trusts those authorities, or the system's, and reads certificates as kubectl does.
+
+    Clusters make certificates that newer Pythons find too sloppy (no key identifier of the authority), and name
+    authorities that others have signed.
+    """
+    tls = ssl.create_default_context(cadata=authorities)
+    tls.verify_flags = tls.verify_flags & ~ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
     return tls
 
 
@@ -283,6 +314,8 @@ def _authentication(
     environment: Mapping[str, str],
     cluster: Mapping[str, Any],
 ) -> Authentication:
+    has_certificate = user.get("client-certificate") or user.get("client-certificate-data")
+    certificate = CertificateAuthentication(tls, user, folder) if has_certificate else None
     if user.get("exec"):
         return ExecAuthentication(tls, user["exec"], folder, environment, cluster)
     if user.get("tokenFile"):  # it wins over `token`, as with kubectl
@@ -292,4 +325,4 @@ def _authentication(
     if user.get("username"):
         pair = f"{user['username']}:{user.get('password', '')}".encode()
         return HeaderAuthentication(tls, f"Basic {base64.b64encode(pair).decode()}")
-    return Authentication(tls)
+    return certificate or Authentication(tls)

@@ -9,18 +9,16 @@ of the API server delays and never decides.
 """
 
 import asyncio
-import base64
 import logging
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from clickclock.foundation.clock import Clock
-from clickclock.scheduler.executors import Launch, LeaseLost, Sighting
+from clickclock.scheduler.executors import Launch, Sighting
 from clickclock.scheduler.executors.kubernetes import verdict
-from clickclock.scheduler.executors.kubernetes.api import Api, Gone, Object, Refused, Unreachable
+from clickclock.scheduler.executors.kubernetes.api import Gone, Object, Refused, Unreachable
+from clickclock.scheduler.executors.kubernetes.making import STOPPED_EARLY, Maker, Surroundings
 from clickclock.scheduler.executors.kubernetes.manifest import (
     ended_by,
     grace_seconds,
@@ -28,35 +26,16 @@ from clickclock.scheduler.executors.kubernetes.manifest import (
     job_name,
     job_of,
     overlay,
-    secret_of,
 )
-from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
-from clickclock.scheduler.executors.kubernetes.output import Output, Turns
+from clickclock.scheduler.executors.kubernetes.output import Output
 from clickclock.scheduler.executors.kubernetes.patience import EVENTS_EVERY_S, Patience
 from clickclock.scheduler.executors.kubernetes.verdict import Ending, Standing
 from clickclock.scheduler.trigger import Exit, ExitKind
 
 PAUSE_S_MIN, PAUSE_S_MAX = 0.1, 10.0
-STOPPED_EARLY = "Stopped before it was started."
-_FORBIDDEN, _NOT_FOUND, _CONFLICT = 403, 404, 409
+_NOT_FOUND = 404
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass
-class Surroundings:
-    """What all attempts of one cluster share."""
-
-    api: Api
-    options: KubernetesOptions
-    clock: Clock
-    node: str
-    owner: str
-    holds: Callable[[float], bool]
-    log_bytes_max: int
-    requests: asyncio.Semaphore
-    turns: Turns
-    tell: Callable[[Sighting], None]
 
 
 class Attempt:
@@ -105,8 +84,10 @@ class Attempt:
 
     def _learn(self, answered: Object) -> None:
         """An answer told of its Job: of a spec that was told of already, the watch may know a later status."""
-        if self.job is None or verdict.generation(answered) > verdict.generation(self.job):
-            self.job = answered
+        known = self.job
+        if known is not None and verdict.generation(answered) <= verdict.generation(known):
+            answered = {**answered, "status": known.get("status") or {}}
+        self.job = answered
 
     def hear_pod(self, pod: Object, *, removed: bool) -> None:
         """The cluster told of its pod."""
@@ -154,7 +135,7 @@ class Attempt:
     # Making the Job.
 
     async def _create(self) -> None:
-        """Make the Job; afterwards there is one, or an exit."""
+        """Have the Job made; afterwards there is one, or an exit."""
         launch = self._launch
         assert launch is not None
         await self._moment(launch)
@@ -164,7 +145,13 @@ class Attempt:
         elif amiss := impossible(launch):
             self._end(Exit(ExitKind.NOT_STARTED, now, message=amiss))
         else:
-            await self._post(launch, job_of(launch, self._around.options, owner=self._around.owner, now=now))
+            wanted = job_of(launch, self._around.options, owner=self._around.owner, now=now)
+            made = await self._maker().make(wanted, lambda: self._grace_s is not None)
+            if isinstance(made, Exit):
+                self._end(made)
+            else:
+                self._learn(made)
+                await self._hand_over(launch)
 
     async def _moment(self, launch: Launch) -> None:
         """Wait until it may start, or is not to."""
@@ -175,85 +162,17 @@ class Attempt:
             self._changed.clear()
             await self._rest(left_s)
 
-    async def _post(self, launch: Launch, wanted: Object) -> None:
-        """Create the Job, as often as it takes: its name makes the second time harmless."""
-        pause_s, refused_at_s = PAUSE_S_MIN, None
-        while self.job is None:
-            if self._grace_s is not None:
-                # An answer that did not come says nothing. The name is taken, by a Job that will never have a pod.
-                ending = Ending(ExitKind.STOPPED, self._around.clock.now(), STOPPED_EARLY)
-                wanted = overlay(wanted, ended_by(ending.render()))
-            try:
-                async with self._around.requests:
-                    self._refuse_if_lost()
-                    self._learn(await self._around.api.create("jobs", wanted))
-            except Unreachable as error:
-                _log.warning("attempt %s: %s", self.name, error)
-                await asyncio.sleep(max(error.retry_after_s or 0.0, pause_s * (0.5 + random.random())))
-            except Refused as refused:
-                now_s = asyncio.get_running_loop().time()
-                refused_at_s = refused_at_s or now_s
-                waited_s = now_s - refused_at_s
-                if refused.status == _CONFLICT:
-                    await self._recognize()
-                elif refused.status != _FORBIDDEN or waited_s >= self._around.options.start_deadline_s:
-                    self._end(
-                        Exit(
-                            ExitKind.NOT_STARTED,
-                            self._around.clock.now(),
-                            message=f"The cluster refused the Job ({refused.status}): {refused}",
-                        )
-                    )
-                # Forbidden may be a quota that is full for a moment.
-                elif self._grace_s is not None:
-                    self._end(Exit(ExitKind.STOPPED, self._around.clock.now(), message=STOPPED_EARLY))
-                else:
-                    await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, PAUSE_S_MAX)
-            if self.sighting.exit is not None:
-                return
-        await self._hand_over(launch)
-
-    def _refuse_if_lost(self) -> None:
-        """Whoever stood still for longer than his lease makes nothing: another may have gone on with it."""
-        if not self._around.holds(self._accepted_s):
-            raise LeaseLost
-
-    async def _recognize(self) -> None:
-        """There is a Job of that name: ours, by an answer that got lost; or somebody else's."""
-        try:
-            there = await self._around.api.get("jobs", job_name(self.name))
-        except Refused as refused:
-            if refused.status != _NOT_FOUND:
-                raise
-            return
-        if verdict.attempt_of(there) == self.name and verdict.is_of(there, self._around.owner):
-            self._learn(there)
-        else:
-            message = f"There is a Job {job_name(self.name)} already that is not of this service; remove it."
-            self._end(Exit(ExitKind.NOT_STARTED, self._around.clock.now(), message=message))
-
     async def _hand_over(self, launch: Launch) -> None:
         """The Job is there. One that wants a Secret was made suspended: it gets it, and may begin."""
         assert self.job is not None
-        if not launch.secrets:
-            self._launched()
-            return
-        data = {name: base64.b64encode(value.encode()).decode() for name, value in launch.secrets.items()}
-        try:
-            await self._around.api.create("secrets", secret_of(self.job, data))
-        except Refused as refused:
-            if refused.status != _CONFLICT:
-                self._launched()
-                await self._give_up(ExitKind.NOT_STARTED, f"Its Secret cannot be made: {refused}")
-                return
-        self._refuse_if_lost()
-        await self._around.api.patch("jobs", job_name(self.name), {"spec": {"suspend": False}})
-        self._launched()
-
-    def _launched(self) -> None:
+        amiss = await self._maker().complete(self.job, launch)
         self._launch = None
         self.made.set()
+        if amiss is not None:
+            await self._give_up(ExitKind.NOT_STARTED, amiss)
+
+    def _maker(self) -> Maker:
+        return Maker(self.name, self._around, self._accepted_s)
 
     # Watching it.
 
@@ -377,7 +296,9 @@ class Attempt:
         except Refused as refused:
             if refused.status != _NOT_FOUND:
                 raise
+            # Somebody deleted the Job; its pod may run on, and that we end it is known here alone.
             self.is_gone = True
+            self.job = overlay(self.job, ended_by(ending.render()))
         await self._delete_pod(self._grace_s)
 
     async def _delete_pod(self, grace_s: float | None) -> None:

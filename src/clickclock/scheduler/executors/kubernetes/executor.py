@@ -25,7 +25,8 @@ from clickclock.scheduler.executors import Capacity, Launch, LeaseLost, LogChunk
 from clickclock.scheduler.executors.kubernetes import verdict
 from clickclock.scheduler.executors.kubernetes.access import Access
 from clickclock.scheduler.executors.kubernetes.api import Api, Gone, Object, Refused, Unreachable
-from clickclock.scheduler.executors.kubernetes.attempt import Attempt, Surroundings
+from clickclock.scheduler.executors.kubernetes.attempt import Attempt
+from clickclock.scheduler.executors.kubernetes.making import Surroundings
 from clickclock.scheduler.executors.kubernetes.manifest import concluded, job_name, selector
 from clickclock.scheduler.executors.kubernetes.mirror import Mirror
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
@@ -97,7 +98,7 @@ class KubernetesExecutor:
         self._on_change = on_change
         self._logs.mkdir(parents=True, exist_ok=True, mode=0o700)
         opened = asyncio.Event()
-        self._keep(self._connect(opened), "connect")
+        self._keep(lambda: self._connect(opened), "connect")
         try:
             async with asyncio.timeout(OPEN_S_MAX):
                 await opened.wait()
@@ -190,7 +191,9 @@ class KubernetesExecutor:
     async def capacity(self) -> Capacity:
         """The configured number, while the cluster answers; and its nodes, if we may see them."""
         trouble = next((each.trouble for each in self._mirrors if each.trouble is not None), None) or self._trouble
-        return Capacity(self._options.capacity, trouble is None, self._nodes, trouble)
+        # One Job that cannot be made, as when a webhook fails, need not be every Job: others are still tried.
+        hindered = None if self._around is None else next(iter(self._around.hindered.values()), None)
+        return Capacity(self._options.capacity, trouble is None, self._nodes, trouble or hindered)
 
     async def close(self) -> None:
         """Let go. What was accepted is handed to the cluster before, and what is to be removed is, if it answers."""
@@ -226,10 +229,11 @@ class KubernetesExecutor:
         self._mirrors = (jobs, pods)
         self._around = self._make_surroundings(self._api)
         # Jobs first: a pod without a known Job is nobody's.
-        self._keep(jobs.run(), "watch jobs")
-        self._keep(self._probe(self._api), "probe")
+        probed = self._api
+        self._keep(jobs.run, "watch jobs")
+        self._keep(lambda: self._probe(probed), "probe")
         await jobs.listed.wait()
-        self._keep(pods.run(), "watch pods")
+        self._keep(pods.run, "watch pods")
         await pods.listed.wait()
         self._is_learnt, self._trouble = True, None
         for attempt in [each for name, each in self._attempts.items() if name in self._ours]:
@@ -263,8 +267,8 @@ class KubernetesExecutor:
 
     def _hear_job(self, job: Object, removed: bool) -> None:
         name = verdict.attempt_of(job)
-        if name is None:
-            return
+        if name is None or job["metadata"]["name"] != job_name(name):
+            return  # a copy that somebody made, labels and all
         attempt = self._attempts.get(name)
         if name in self._forgotten:
             if removed:
@@ -281,7 +285,7 @@ class KubernetesExecutor:
 
     def _hear_pod(self, pod: Object, removed: bool) -> None:
         attempt = self._attempts.get(verdict.attempt_of(pod) or "")
-        if attempt is not None:
+        if attempt is not None and pod["metadata"]["name"].startswith(job_name(attempt.name)):
             attempt.hear_pod(pod, removed=removed)
 
     def _take_on(self, attempt: Attempt) -> None:
@@ -350,10 +354,20 @@ class KubernetesExecutor:
         self._news[sighting.name] = None
         self._on_change()
 
-    def _keep(self, work: Coroutine[Any, Any, None], what: str) -> None:
-        task = asyncio.create_task(work, name=f"{self.name}: {what}")
+    def _keep(self, work: Callable[[], Coroutine[Any, Any, None]], what: str, after_s: float = 0.0) -> None:
+        """Do `work` until it ends or is cancelled. After a fault of ours it begins anew, and the cluster says so."""
+
+        def kept(task: asyncio.Task[None]) -> None:
+            self._upkeep.discard(task)
+            error = None if task.cancelled() else task.exception()
+            if error is not None:
+                self._trouble = f"We failed to {what}, and try again: {type(error).__name__}: {error}"
+                _log.error("cluster %s: cannot %s", self.name, what, exc_info=error)
+                self._keep(work, what, PAUSE_S_MAX)
+
+        task = asyncio.create_task(_after(after_s, work), name=f"{self.name}: {what}")
         self._upkeep.add(task)
-        task.add_done_callback(self._upkeep.discard)
+        task.add_done_callback(kept)
 
     def _make_surroundings(self, api: Api) -> Surroundings:
         return Surroundings(
@@ -367,6 +381,7 @@ class KubernetesExecutor:
             requests=asyncio.Semaphore(REQUESTS_MAX),
             turns=Turns(),
             tell=self._tell,
+            hindered={},
         )
 
     def _surroundings(self) -> Surroundings:
@@ -376,3 +391,8 @@ class KubernetesExecutor:
 
     def _log(self, name: str) -> Path:
         return Path(log_path(str(self._logs), name))
+
+
+async def _after(seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    await asyncio.sleep(seconds)
+    await work()

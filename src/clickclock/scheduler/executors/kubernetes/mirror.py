@@ -1,8 +1,9 @@
 """What the cluster has of one kind, kept up by list and watch.
 
-Never asks for what it has not missed: a watch that ends is taken up where it ended, and only one that is too far behind
-(410 Gone) makes it list anew. Invariants: whoever listens hears of every object's last known state and of its removal,
-however often the connection breaks; a bookmark moves on where to take up, and nothing else.
+Never asks for what it has not missed: a watch that ends is taken up where it ended, and it lists anew only where that
+cannot be: too far behind (410 Gone), or ahead of a store that was restored (an error of the server). Invariants:
+whoever listens hears of every object's last known state and of its removal, however often the connection breaks; a
+bookmark moves on where to take up, and nothing else.
 
 >>> mirror = Mirror(api, "pods", "app=x", hear)   # doctest: +SKIP
 >>> await mirror.run()                            # doctest: +SKIP
@@ -20,6 +21,9 @@ from clickclock.scheduler.executors.kubernetes.api import OPENED, Api, Gone, Obj
 PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 5.0
 WELL_AFTER_S = 1.0
 """A watch that lasted so long is taken up again at once."""
+
+PASSING = frozenset({401, 403, 408, 429})
+"""Answers that say nothing of the version that was asked for."""
 
 Hear = Callable[[Object, bool], None]
 """Called with an object, and whether it was removed."""
@@ -51,6 +55,8 @@ class Mirror:
             except Gone:
                 self._version = None
             except (Unreachable, Refused) as error:
+                if error.status is not None and error.status not in PASSING:
+                    self._version = None
                 self._fail(error)
                 least_s = getattr(error, "retry_after_s", None) or 0.0
                 await asyncio.sleep(max(least_s, pause_s * (0.5 + random.random())))

@@ -105,4 +105,17 @@ class KubernetesOptions(BaseModel):
             raise ValueError(f"{', '.join(said)} cannot be overridden: the job decides it")
         if nameless := sum("name" not in container for container in containers):
             raise ValueError(f"{nameless} of its containers have no name; `{ATTEMPT_CONTAINER}` is the job's own")
-        return template
+        return {name: whole(each) for name, each in template.items()}
+
+
+def whole(value: Any) -> Any:
+    """`value` with whole numbers written as such: Helm makes 1000.0 of 1000, which Kubernetes takes for no user's id.
+
+    >>> whole({"runAsUser": 1000.0, "supplementalGroups": [2000.0], "name": "x"})
+    {'runAsUser': 1000, 'supplementalGroups': [2000], 'name': 'x'}
+    """
+    if isinstance(value, dict):
+        return {name: whole(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

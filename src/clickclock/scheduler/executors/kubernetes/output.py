@@ -2,10 +2,11 @@
 
 Never trusts an end: a stream that ends while the command runs is opened again, and once it has ended, what the cluster
 has is compared with what we have. Invariants: the file only grows, so that an offset means the same byte for ever; it
-is never longer than its limit and one line that says so.
+is never longer than its limit and one line that says so; of a log that the cluster rotated nothing is copied twice, and
+where something is missing a line says so.
 
->>> head_of(b"abc", 2)
-b'ab'
+>>> overlap(b"one two", b"two three")
+3
 """
 
 import asyncio
@@ -21,17 +22,19 @@ from clickclock.scheduler.executors.kubernetes.options import ATTEMPT_CONTAINER
 
 HEAD_BYTES = 512
 """By its beginning a log is known again: after a rotation it begins with something else."""
+TAIL_BYTES = 4096
+"""By its end our copy is found in a log that was rotated."""
 PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 5.0
 FOLLOWED_MAX, FETCHED_MAX = 500, 32
 COMPLETE_S_MAX = 60.0
 LAST_TRIES_S = 20.0
 """How long the output of a command that has ended is asked for, before its end is told without the rest."""
-ROTATED = b"\n[clickclock: the cluster rotated this output; what follows may miss a part or repeat one]\n"
+MISSING = b"\n[clickclock: the cluster rotated this output, and a part of it may be missing here]\n"
 
 
-def head_of(data: bytes, size: int) -> bytes:
-    """What of `data` a comparison of beginnings looks at, when `size` bytes are known."""
-    return data[: min(HEAD_BYTES, size)]
+def overlap(ours: bytes, theirs: bytes) -> int:
+    """How many of the last bytes of `ours` are the first ones of `theirs`."""
+    return next((size for size in range(min(len(ours), len(theirs)), 0, -1) if ours.endswith(theirs[:size])), 0)
 
 
 class Turns:
@@ -48,7 +51,8 @@ class Output:
     def __init__(self, path: Path, bytes_max: int) -> None:
         self._path = path
         self._bytes_max = bytes_max
-        self._base = 0
+        self._have, self._head = 0, b""
+        """How much we have of what the cluster shows, and how that begins."""
         self._ended_well = False
 
     async def complete(self, copying: "asyncio.Task[None]", *, is_silent: bool) -> None:
@@ -92,28 +96,48 @@ class Output:
 
     async def _pass(self, api: Api, pod: str, *, follow: bool) -> None:
         """Read from the beginning, pass over what we have, append the rest."""
-        have = self._size() - self._base
-        head = self._read_head(have)
         begin, seen = b"", 0
         async with aclosing(api.log(pod, ATTEMPT_CONTAINER, follow=follow)) as pieces:
             async for piece in pieces:
-                if len(begin) < len(head):
-                    begin += piece
-                    if begin[: len(head)] != head[: len(begin)]:
-                        self._append(ROTATED)
-                        self._base, have, head = self._size(), 0, b""
-                        piece = begin  # noqa: PLW2901 - what was held back for the comparison is new, too
-                        seen = 0
-                fresh = piece[max(0, have - seen) :]
+                begin += piece[: HEAD_BYTES - len(begin)]
+                if not begin.startswith(self._head[: len(begin)]):
+                    break
+                self._head = max(self._head, begin, key=len)
+                fresh = piece[max(0, self._have - seen) :]
                 seen += len(piece)
+                self._have = max(self._have, seen)
                 if fresh:
                     self._append(fresh)
                 if self._is_full():
                     return
+            else:
+                if seen >= self._have:
+                    return
+        await self._find_seam(api, pod)
+        await self._pass(api, pod, follow=follow)
+
+    async def _find_seam(self, api: Api, pod: str) -> None:
+        """The cluster rotated the log, and shows only what came since: find where in that our copy ends."""
+        tail = self._read_tail()
+        begin, window, seen, known = b"", b"", 0, 0
+        async with aclosing(api.log(pod, ATTEMPT_CONTAINER, follow=False)) as pieces:
+            async for piece in pieces:
+                begin += piece[: TAIL_BYTES - len(begin)]
+                window += piece
+                seen += len(piece)
+                if tail and (at := window.rfind(tail)) >= 0:
+                    known = seen - len(window) + at + len(tail)
+                window = window[max(0, len(window) - len(tail) + 1) :]
+        known = known or overlap(tail, begin)
+        if tail and seen and not known:
+            self._append(MISSING)
+        self._have, self._head = known, begin[:HEAD_BYTES]
 
     def _open(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600))
+        with os.fdopen(os.open(self._path, os.O_RDONLY | os.O_CREAT, 0o600), "rb") as file:
+            self._head = file.read(HEAD_BYTES)
+        self._have = self._size()
 
     def _size(self) -> int:
         return self._path.stat().st_size
@@ -121,10 +145,10 @@ class Output:
     def _is_full(self) -> bool:
         return self._size() > self._bytes_max
 
-    def _read_head(self, have: int) -> bytes:
+    def _read_tail(self) -> bytes:
         with self._path.open("rb") as file:
-            file.seek(self._base)
-            return head_of(file.read(HEAD_BYTES), have)
+            file.seek(max(0, self._size() - TAIL_BYTES))
+            return file.read().rpartition(MISSING)[2]
 
     def _append(self, data: bytes) -> None:
         room = self._bytes_max - self._size()

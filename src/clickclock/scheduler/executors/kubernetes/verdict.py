@@ -41,10 +41,20 @@ HOPELESS = frozenset({"InvalidImageName", "ErrImageNeverPull"})
 AMISS = HOPELESS | {
     "ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed",
     "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CreatePodSandboxError",
+    "CrashLoopBackOff",
 }  # fmt: skip
-"""Reasons for which a container waits and will go on waiting, unless somebody mends something."""
+"""Reasons for which a container waits and will go on waiting, unless somebody mends something. The last is one of
+containers of the template."""
 NEVER_RAN = frozenset({"StartError", "ContainerCannotRun"})
 """Reasons of a container that ended without ever having run: its command could not be executed."""
+UNKNOWN = frozenset({"ContainerStatusUnknown", "Unknown"})
+"""Reasons of a container whose exit nobody saw, as when its machine went down; the code beside it is made up."""
+NOT_TAKEN = frozenset({
+    "NodeAffinity", "NodeShutdown", "NodeLost", "TopologyAffinityError", "UnexpectedAdmissionError", "Evicted",
+    "Preempting", "Shutdown", "Terminated",
+})  # fmt: skip
+"""Reasons of pods that a node turned away (besides those that begin with `OutOf`): elsewhere or later they may run."""
+_DEADLINE = "DeadlineExceeded"
 _SIGNAL_CODES = 128
 _SECOND = timedelta(seconds=1)
 
@@ -132,18 +142,20 @@ def standing(job: Object, pod: Object | None, *, pod_gone: bool = False) -> Stan
     ending = Ending.of(job)
     if pod is None:
         return Standing(exit=_without_pod(job, ending, None), trouble=_trouble_of_job(job))
-    node = pod["spec"].get("nodeName") or ""
+    node, is_deleted = pod["spec"].get("nodeName") or "", bool(pod["metadata"].get("deletionTimestamp"))
     status = pod.get("status") or {}
     state = _container(status).get("state") or {}
     finished = state.get("terminated")
     started_at = _started_at(state)
     if finished is not None or status.get("phase") in {"Failed", "Succeeded"}:
-        exit_ = _ended(pod, finished or {}, ending, node, started_at)
-        return Standing(node, started_at, exit_)
+        return Standing(node, started_at, _ended(job, pod, finished or {}, started_at))
     if pod_gone:
         return Standing(node, started_at, _without_pod(job, ending, pod))
-    is_being_made = bool(node) and started_at is None and not pod["metadata"].get("deletionTimestamp")
-    return Standing(node, started_at, None, _trouble_of_pod(pod, state), is_being_made)
+    if is_deleted and not node:
+        # No node can be given it any more. That its controllers are done with it takes them half a minute.
+        return Standing(exit=_ended(job, pod, {}, None))
+    is_being_made = bool(node) and started_at is None and not is_deleted
+    return Standing(node, started_at, None, None if is_deleted else _trouble_of_pod(pod), is_being_made)
 
 
 def ending_since(pod: Object) -> datetime | None:
@@ -217,7 +229,7 @@ def _without_pod(job: Object, ending: Ending | None, last: Object | None) -> Exi
     if over["type"] == "Complete":
         return Exit(ExitKind.CODE, at, code=0, message="Its pod was removed before its output was read.")
     reason, words = over.get("reason"), over.get("message") or ""
-    if reason == "DeadlineExceeded":
+    if reason == _DEADLINE:
         return Exit(ExitKind.TIMEOUT, at, message=f"Kubernetes ended it: {words}.")
     taken = None if last is None else disruption(last)
     if taken is not None or reason == "PodFailurePolicy":
@@ -225,39 +237,57 @@ def _without_pod(job: Object, ending: Ending | None, last: Object | None) -> Exi
     return Exit(ExitKind.LOST, at, message=f"Its pod was removed before it told its exit ({reason}: {words}).")
 
 
-def _ended(
-    pod: Object, finished: Mapping[str, Any], ending: Ending | None, node: str, started_at: datetime | None
-) -> Exit | None:
-    status = pod["status"]
-    at = _moment(finished.get("finishedAt")) or _moment(pod["metadata"].get("deletionTimestamp"))
-    at = at or _last_change(pod)
-    if ending is not None:
+def _ended(job: Object, pod: Object, finished: Mapping[str, Any], started_at: datetime | None) -> Exit:
+    status, node, code = pod["status"], pod["spec"].get("nodeName") or "its node", finished.get("exitCode")
+    at = _moment(finished.get("finishedAt")) or _moment(pod["metadata"].get("deletionTimestamp")) or _last_change(pod)
+    if (ending := Ending.of(job)) is not None:
         return _ended_by_us(ending, finished, started_at, at)
-    code = finished.get("exitCode")
     if status.get("phase") == "Succeeded" or code == 0:
         return Exit(ExitKind.CODE, at, started_at, code=0)
-    taken = disruption(pod)
-    if taken is not None:
+    if (taken := disruption(pod)) is not None:
         return Exit(ExitKind.DISRUPTED, at, started_at, message=f"{taken}.")
-    if finished.get("reason") == "ContainerStatusUnknown":
-        return Exit(
-            ExitKind.LOST, at, started_at, message=f"{node} does not know how it ended: {finished.get('message')}"
-        )
     if finished.get("reason") in NEVER_RAN or (code == _SIGNAL_CODES and started_at is None):
         return Exit(ExitKind.NOT_STARTED, at, message=_why_not_started(str(finished.get("message") or "")))
-    if status.get("reason") == "DeadlineExceeded":
-        return Exit(ExitKind.TIMEOUT, at, started_at, message=f"Kubernetes ended it: {status.get('message')}.")
-    if code is None:
-        words = " ".join(str(status[name]) for name in ("reason", "message") if status.get(name))
-        kind = ExitKind.NOT_STARTED if started_at is None else ExitKind.LOST
-        return Exit(kind, at, started_at, message=f"The pod failed on {node}: {words or 'no reason given'}.")
+    if status.get("reason") == _DEADLINE or _failure(job).get("reason") == _DEADLINE:
+        words = status.get("message") or _failure(job).get("message")
+        return Exit(ExitKind.TIMEOUT, at, started_at, message=f"Kubernetes ended it: {words}.")
+    if finished.get("reason") in UNKNOWN:
+        code = None
     if pod["metadata"].get("deletionTimestamp"):
-        message = f"The pod was deleted by somebody else, and ended with exit code {code}."
-        return Exit(ExitKind.LOST, at, started_at, message=message)
+        how = f", and ended with exit code {code}" if code is not None else " before it told its exit"
+        return Exit(ExitKind.LOST, at, started_at, message=f"The pod was deleted by somebody else{how}.")
+    if code is None:
+        return _ended_without_code(status, finished, node, at, started_at)
     if finished.get("reason") == "OOMKilled":
         message = "The command used more memory than its limit and was killed (OOMKilled)."
         return Exit(ExitKind.SIGNAL, at, started_at, signal=signal.SIGKILL, message=message)
     return _by_itself(finished, at, started_at)
+
+
+def _ended_without_code(
+    status: Mapping[str, Any], finished: Mapping[str, Any], node: str, at: datetime, started_at: datetime | None
+) -> Exit:
+    reason = str(status.get("reason") or "")
+    words = ": ".join(filter(None, (reason, status.get("message")))) or finished.get("message") or "no reason given"
+    if reason.startswith("OutOf") or reason in NOT_TAKEN:
+        return Exit(ExitKind.DISRUPTED, at, started_at, message=f"The node {node} did not take the pod ({words}).")
+    if finished:
+        return Exit(ExitKind.LOST, at, started_at, message=f"The node {node} does not know how it ended: {words}.")
+    for each in status.get("initContainerStatuses") or []:
+        ended = (each.get("state") or {}).get("terminated") or {}
+        if ended.get("exitCode"):
+            how = ": ".join(filter(None, (ended.get("reason"), ended.get("message"))))
+            words = f"its init container {each['name']} ended with exit code {ended['exitCode']} ({how})"
+    kind = ExitKind.NOT_STARTED if started_at is None else ExitKind.LOST
+    return Exit(kind, at, started_at, message=f"The pod failed on {node}: {words}.")
+
+
+def _failure(job: Object) -> Mapping[str, Any]:
+    """Why Kubernetes gave the Job up: it says so before the last pod has ended (`FailureTarget`), and afterwards."""
+    for each in (job.get("status") or {}).get("conditions") or []:
+        if each["type"] in {"FailureTarget", "Failed"} and each["status"] == "True":
+            return dict(each)
+    return {}
 
 
 def _by_itself(finished: Mapping[str, Any], at: datetime, started_at: datetime | None) -> Exit:
@@ -272,7 +302,7 @@ def _ended_by_us(
 ) -> Exit:
     number = _signal_in(finished)
     code = None if number is not None else finished.get("exitCode")
-    if ending.kind is ExitKind.NOT_STARTED or finished.get("reason") in NEVER_RAN:
+    if ending.kind is ExitKind.NOT_STARTED or finished.get("reason") in NEVER_RAN | UNKNOWN:
         number = code = None
     return Exit(ending.kind, at or ending.at, started_at, code=code, signal=number, message=ending.message)
 
@@ -289,14 +319,15 @@ def _why_not_started(words: str) -> str:
     return f"The command could not be started: {words or 'no reason given'}"
 
 
-def _trouble_of_pod(pod: Object, state: Mapping[str, Any]) -> Trouble | None:
-    if pod["metadata"].get("deletionTimestamp"):
-        return None
-    waiting = state.get("waiting") or {}
-    if (reason := waiting.get("reason")) in AMISS:
-        words = f": {waiting['message']}" if waiting.get("message") else ""
-        return Trouble(f"{reason}{words}", reason in HOPELESS)
-    for condition in (pod.get("status") or {}).get("conditions") or []:
+def _trouble_of_pod(pod: Object) -> Trouble | None:
+    status = pod.get("status") or {}
+    for each in [*(status.get("containerStatuses") or []), *(status.get("initContainerStatuses") or [])]:
+        waiting = (each.get("state") or {}).get("waiting") or {}
+        if (reason := waiting.get("reason")) in AMISS:
+            whose = "" if each["name"] == ATTEMPT_CONTAINER else f"The container {each['name']}: "
+            words = f": {waiting['message']}" if waiting.get("message") else ""
+            return Trouble(f"{whose}{reason}{words}", reason in HOPELESS)
+    for condition in status.get("conditions") or []:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return Trouble(f"{condition.get('reason')}: {condition.get('message')}")
     return None
