@@ -203,6 +203,22 @@ async def test_a_frame_is_bounded_in_bytes_and_a_longer_line_goes_alone(tmp_path
     ]  # fmt: skip
 
 
+async def test_lines_that_come_together_stay_together_and_are_told_once(tmp_path: Path) -> None:
+    pieces = [(b"".join(b"%d.%d\n" % (piece, line) for line in range(1500)), 1500) for piece in range(4)]
+    journal = await Journal.open(tmp_path)
+    loop = asyncio.get_running_loop()
+    told: list[asyncio.Future[Exception | None]] = [loop.create_future() for _ in pieces]
+    for (lines, count), done in zip(pieces, told, strict=True):
+        journal.append(lines, done.set_result, count)
+    assert journal.waiting == 6000
+    assert await asyncio.wait_for(asyncio.gather(*told), DEADLINE_S) == [None] * 4
+    assert (journal.waiting, journal.figures.lines) == (0, 6000)
+    await journal.close()
+    frames = [frame for segment in segments(tmp_path) for frame in read(segment)]
+    assert [frame.count for frame in frames] == [3000, 3000]
+    assert b"".join(frame.payload for frame in frames) == b"".join(lines for lines, _ in pieces)
+
+
 async def test_an_old_segment_is_sealed_although_nothing_comes(tmp_path: Path) -> None:
     sealed: asyncio.Queue[Segment] = asyncio.Queue()
     journal = await Journal.open(tmp_path, segment_age_s=0.05, on_sealed=sealed.put_nowait)

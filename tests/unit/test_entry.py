@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickclock.attribution.account import Profile
-from clickclock.attribution.entry import Entry, EntryKind, connection, decode, encode, encode_plain
+from clickclock.attribution.entry import (
+    TOGETHER_MAX,
+    Entry,
+    EntryKind,
+    connection,
+    decode,
+    encode,
+    encode_plain,
+    encode_plains,
+)
 
 ID = "0193" * 8
 AWKWARD = st.one_of(
@@ -30,6 +39,14 @@ def test_a_plain_click_is_written_as_it_came() -> None:
     line = encode_plain(ID, 5, client, Profile.OBSERVED, b"a=b%7C&c=d")
     assert line == f"c\t{ID}\t5\tab12\tcurl/8\t\tobserved\ta=b%7C&c=d\n".encode()
     assert line == encode(EntryKind.PLAIN_CLICK, ID, 5, client, b"observed", b"a=b%7C&c=d")
+
+
+def test_plain_clicks_that_came_together_are_written_as_if_alone_with_ids_that_count() -> None:
+    client, other = connection("ab12", b"curl/8", b""), connection("", b"", b"r")
+    clicks = [(client, Profile.STRICT, b"a=1"), (other, Profile.OBSERVED, b"a=2")] * (TOGETHER_MAX // 2)
+    ids = [f"{ID[:-2]}{number:02x}" for number in range(TOGETHER_MAX)]
+    alone = [encode_plain(each, 5, *click) for each, click in zip(ids, clicks, strict=True)]
+    assert encode_plains(ID, 5, clicks) == b"".join(alone)
 
 
 @pytest.mark.parametrize(

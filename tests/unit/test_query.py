@@ -86,9 +86,9 @@ PIECES = st.one_of(
 
 
 @st.composite
-def mutated_queries(draw: st.DrawFn) -> bytes:
+def mutated_queries(draw: st.DrawFn, base: st.SearchStrategy[bytes] = st.sampled_from(QUERIES)) -> bytes:  # noqa: B008 (a strategy is a value)
     """A query as a client might send it, and then up to five accidents."""
-    query = draw(st.sampled_from(QUERIES))
+    query = draw(base)
     for mutate, at, what in draw(
         st.lists(st.tuples(st.sampled_from(MUTATIONS), st.integers(0, 999), PIECES), max_size=5)
     ):

@@ -13,12 +13,13 @@ from typing import Final
 
 from uuid_utils import uuid7
 
-from clickclock.attribution.account import Accounts
+from clickclock.attribution.account import Accounts, Profile
 from clickclock.attribution.click import Click, Rejection, judge
 from clickclock.attribution.counters import cell
-from clickclock.attribution.entry import EntryKind, encode, encode_plain
+from clickclock.attribution.entry import EntryKind, encode, encode_plain, encode_plains
 from clickclock.attribution.journal import SYNC_BUCKETS_S, Journal
 from clickclock.attribution.registration import line_of
+from clickclock.attribution.template import Templates
 
 _WAITING: Final = cell("clickclock_waiting")
 _SYNCS: Final = [cell("clickclock_sync_seconds", value) for value in (*(f"{s:g}" for s in SYNC_BUCKETS_S), "+Inf")]
@@ -63,13 +64,19 @@ class Collector:
         self._journal = journal
         self._append = journal.append
         self._accounts = accounts
+        self.templates = Templates(accounts)
         self._cells = cells
         self._before = {number: cells[number] for number in (_ENTRIES, _BYTES, _REFUSED, _SEALED, _SYNC_SUM, *_SYNCS)}
 
     @property
     def is_full(self) -> bool:
         """Whether one more would have to wait too long."""
-        return self._journal.waiting - self._together >= self._waiting_max
+        return self.room <= 0
+
+    @property
+    def room(self) -> int:
+        """How many more may wait."""
+        return max(0, self._waiting_max - self._journal.waiting + self._together)
 
     @property
     def waiting(self) -> int:
@@ -93,6 +100,13 @@ class Collector:
             line = line_of(judged, entry_id, received_ms, origin, query)
         self._append(line, done)
         return entry_id
+
+    def take_plain(self, clicks: Sequence[tuple[bytes, Profile, bytes]], received_ms: int, done: Done) -> None:
+        """Keep plain clicks that came together, `entry.TOGETHER_MAX` at most and no more than there is `room`.
+
+        Of each: origin, profile and query. `done` is called once for all of them.
+        """
+        self._append(encode_plains(uuid7().hex, received_ms, clicks), done, len(clicks))
 
     def now_ms(self) -> int:
         """When a request is received that comes now."""

@@ -14,13 +14,14 @@ from typing import Final, cast
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from clickclock.attribution.api.answers import CLOSED, CONTINUE, Answer
+from clickclock.attribution.api.arrivals import ARRIVED
 from clickclock.attribution.api.head import HEADERS_TOO_LONG, Head, body_too_long, fault, read
 from clickclock.attribution.api.outgoing import Outgoing
 from clickclock.attribution.api.request import Later, Request
 from clickclock.attribution.api.routes import CLICKS
 from clickclock.attribution.api.shared import Shared
-from clickclock.attribution.click import Click
 from clickclock.attribution.counters import cell
+from clickclock.attribution.template import Template
 
 PIECE_BYTES: Final = 16 * 1024
 """So much is parsed at a time, then it is looked at what came of it."""
@@ -31,9 +32,7 @@ _BODIES: Final = cell("clickclock_refused_total", "bodies")
 _GET_CLICKS: Final = b"GET %b?" % CLICKS
 _QUERY_AT: Final = len(_GET_CLICKS)
 _BLANK_LINE: Final = b"\r\n\r\n"
-_SPACE: Final = 0x20
 _SPACES: Final = 2  # in a request line
-_PRINTABLE: Final = bytes(range(0x21, 0x7F))
 _REPEATED_BYTES_MAX: Final = 2048
 """A longer block is parsed each time: it would be kept for every connection."""
 _ONLY_ASCII: Final = bytes(range(128)) + b"x" * 128
@@ -51,7 +50,6 @@ class Connection(Outgoing):
     __slots__ = (
         "_body",
         "_clicked",
-        "_head",
         "_headers",
         "_is_said_again",
         "_parser",
@@ -61,6 +59,9 @@ class Connection(Outgoing):
         "_seen_s",
         "_stuck_s",
         "_target",
+        "head",
+        "query",
+        "template",
     )
 
     def __init__(self, shared: Shared) -> None:
@@ -76,7 +77,10 @@ class Connection(Outgoing):
         self._is_said_again = False
         self._clicked = b""
         """The target of the last request, if it was a click that changed nothing about the connection."""
-        self._head = Head()
+        self.head = Head()
+        self.query = b""
+        """Of a click that is among the arrivals."""
+        self.template: Template | None = None
         self._body: bytearray | None = None
         self._seen_s = shared.now_s
         self._stuck_s = 0.0
@@ -85,28 +89,29 @@ class Connection(Outgoing):
     # What the transport calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        self.transport = cast(asyncio.Transport, transport)
         shared = self._shared
         shared.came(self)
         peer = transport.get_extra_info("peername")
         self._peer = peer[0] if isinstance(peer, tuple) else ""
-        self._transport.set_write_buffer_limits(shared.limits.unsent_bytes_max)
+        self.transport.set_write_buffer_limits(shared.limits.unsent_bytes_max)
         if shared.is_draining:
-            self._ending = True
-            self._transport.close()
+            self.ending = True
+            self.transport.close()
         elif len(shared.connections) > shared.limits.connections_max:
             shared.cells[_CONNECTIONS] += 1
             self._hear_no_more(shared.answers.unavailable("Too many connections are open.", CLOSED))
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._settle()
         shared = self._shared
         shared.went(self)
         self._drop_body()
-        self._transport = self._parser = None
+        self.transport = self._parser = None
         del self._on_disk
-        self._unfed = b""
+        self.unfed = b""
         # What waits for the disk is still told, and then counted. The client is gone, its clicks are kept.
-        self._ending = True
+        self.ending = True
 
     def data_received(self, data: bytes) -> None:
         shared = self._shared
@@ -117,14 +122,26 @@ class Connection(Outgoing):
             said is not None
             and data.endswith(said)
             and data.startswith(_GET_CLICKS)
-            and self._repeat(data[_QUERY_AT : -len(said)])
+            and not (self.waiting or self._begun_s or self.ending or self.unfed)
+            and len(data) - len(said) <= shared.limits.query_bytes_max
         ):
+            self.query = data[_QUERY_AT : -len(said)]
+            self.waiting.append(ARRIVED)
+            shared.arrivals.add(self)
             return
+        self._settle()
+        self._read(data)
+
+    def read_again(self) -> None:
+        assert self._rest_said is not None
+        self._read(_GET_CLICKS + self.query + self._rest_said)
+
+    def _read(self, data: bytes) -> None:
         if (
             data.find(_BLANK_LINE) + len(_BLANK_LINE) != len(data)  # other than one request without a body
             or self._begun_s
-            or self._ending
-            or self._unfed
+            or self.ending
+            or self.unfed
             or not data.isascii()
             or len(data) > PIECE_BYTES
             or self._has_many_waiting()
@@ -137,14 +154,15 @@ class Connection(Outgoing):
 
     def eof_received(self) -> bool:
         # A client may end its side when it has asked; it still gets its answers.
+        self._settle()
         self._eof = True
-        self._ending = self._ending or not self._unfed
-        return bool(self._waiting or self._unfed) and not self._lingers
+        self.ending = self.ending or not self.unfed
+        return bool(self.waiting or self.unfed) and not self._lingers
 
     def pause_writing(self) -> None:
         self._stuck_s = self._shared.now_s or 1.0
-        if self._transport is not None:
-            self._transport.pause_reading()
+        if self.transport is not None:
+            self.transport.pause_reading()
 
     def resume_writing(self) -> None:
         self._stuck_s = 0.0
@@ -171,11 +189,11 @@ class Connection(Outgoing):
             self._is_said_again = self._rest_said is None
         else:
             self._rest_said = None
-            self._head = head = read(headers)
+            self.head = head = read(headers)
             head.origin = self._shared.origins.of(self._peer, head.forwarded, head.agent, head.referer)
             self._said, self._headers = headers, []
-        if self._head.is_unusual:
-            self._check_head(self._head)
+        if self.head.is_unusual:
+            self._check_head(self.head)
 
     def on_body(self, data: bytes) -> None:
         shared = self._shared
@@ -194,12 +212,12 @@ class Connection(Outgoing):
     def on_message_complete(self) -> None:
         target, self._target = self._target, b""
         self._begun_s, self._partial_bytes = 0.0, 0
-        shared, head, parser = self._shared, self._head, self._parser
+        shared, head, parser = self._shared, self.head, self._parser
         assert parser is not None
         if parser.should_keep_alive() and not shared.is_draining:
             persistence = head.persistence
         else:
-            persistence, self._ending = CLOSED, True
+            persistence, self.ending = CLOSED, True
         method = parser.get_method()
         path, _, query = target.partition(b"?")
         answer: Answer | Later
@@ -215,40 +233,17 @@ class Connection(Outgoing):
             request = Request(method, path, query, head, body, persistence, self._on_disk)
             answer = shared.routes.answer(request, self._flush)
         if isinstance(answer, Later) or answer.kept:
-            self._waiting.append(answer)
+            self.waiting.append(answer)
         else:
             self._say(answer)
 
     # Reading.
 
-    def _repeat(self, query: bytes) -> bool:
-        """Register a click that differs from the last one in its query alone; whether that could be said."""
-        shared = self._shared
-        if (
-            _SPACE in query
-            or self._begun_s
-            or self._ending
-            or self._unfed
-            or (self._waiting and self._has_many_waiting())
-            or len(query) > shared.limits.query_bytes_max
-            or shared.collector.is_full
-        ):
-            return False
-        head, judged = self._head, shared.collector.judge(query)
-        if isinstance(judged, Click) and judged.plain:  # so it has no byte that the parser would refuse, and no flag
-            shared.collector.take(judged, query, head.origin, self._on_disk)
-            self._waiting.append(shared.answers.accepted[judged.profile][head.persistence])
-        elif query.translate(None, _PRINTABLE):
-            return False
-        else:
-            self._waiting.append(shared.routes.judged(judged, query, head.origin, head.persistence, self._on_disk))
-        return True
-
     def _learn(self, data: bytes) -> None:
         """This client repeats itself: what follows its query is the same each time, and need not be parsed again."""
         self._is_said_again = False
         start = b"GET " + self._clicked
-        is_so = self._clicked and data.startswith(start + b" HTTP/1.1\r\n") and not (self._begun_s or self._ending)
+        is_so = self._clicked and data.startswith(start + b" HTTP/1.1\r\n") and not (self._begun_s or self.ending)
         if is_so and len(data) - len(start) <= _REPEATED_BYTES_MAX:
             self._rest_said = data[len(start) :]
         self._clicked = b""
@@ -260,14 +255,14 @@ class Connection(Outgoing):
             self._parser.feed_data(data)
         except HttpParserUpgrade:
             # We speak nothing else. The request was answered, and what comes behind it may be in another tongue.
-            self._begun_s, self._ending = 0.0, True
+            self._begun_s, self.ending = 0.0, True
             self._rest()
         except HttpParserCallbackError as error:
             if not isinstance(error.__context__, _Stop):
                 _log.exception("a request could not be answered", exc_info=error.__context__)
                 self._hear_no_more(self._shared.answers.broken())
         except HttpParserError as error:
-            if not self._ending:  # else it is only more than was to come
+            if not self.ending:  # else it is only more than was to come
                 sentence = f"This is no request that can be read: {str(error) or 'it is malformed'}."
                 self._hear_no_more(self._shared.answers.problem(400, "malformed", sentence, CLOSED))
         if self._begun_s:
@@ -278,31 +273,31 @@ class Connection(Outgoing):
         self._partial_bytes += size
         limits = self._shared.limits
         most = limits.headers_bytes_max + limits.query_bytes_max + PIECE_BYTES
-        if self._partial_bytes > most and self._body is None and not self._ending:
+        if self._partial_bytes > most and self._body is None and not self.ending:
             sentence = HEADERS_TOO_LONG % limits.headers_bytes_max
             self._hear_no_more(self._shared.answers.problem(431, "headersTooLarge", sentence, CLOSED))
 
     def _has_many_waiting(self) -> bool:
-        return len(self._waiting) >= self._shared.limits.pipelined_max
+        return len(self.waiting) >= self._shared.limits.pipelined_max
 
     def _take(self, data: bytes) -> None:
         """What is long, or unusual, or comes while the client waits: piece by piece."""
-        if self._ending:
+        if self.ending:
             self._partial_bytes += len(data)
             if self._partial_bytes > _DISCARDED_BYTES_MAX:
                 self.abort()
             return
-        data, self._unfed = self._unfed + data, b""
+        data, self.unfed = self.unfed + data, b""
         view, at = memoryview(data), 0
-        while at < len(data) and not self._ending:
+        while at < len(data) and not self.ending:
             if self._has_many_waiting() or self._stuck_s:
-                self._unfed = data[at:]
-                assert self._transport is not None
-                self._transport.pause_reading()
+                self.unfed = data[at:]
+                assert self.transport is not None
+                self.transport.pause_reading()
                 return
             if (self._held or not self._begun_s) and (raw := self._raw_line(data, at)):
                 if raw < 0:
-                    self._unfed, self._held = data[at:], True
+                    self.unfed, self._held = data[at:], True
                     self._begun_s = self._begun_s or self._shared.now_s
                     return
                 at = raw
@@ -313,7 +308,7 @@ class Connection(Outgoing):
             self._feed(view[at:end])
             at = end
         if self._eof:
-            self._ending = True
+            self.ending = True
             self._rest()
 
     def _raw_line(self, data: bytes, at: int) -> int:
@@ -331,15 +326,15 @@ class Connection(Outgoing):
             return 0
         self._held = False
         self._feed(line.translate(_ONLY_ASCII) + b"\r\n")
-        if not self._ending:
+        if not self.ending:
             self._target = line.split(b" ")[1]
         return end + 2
 
     def _go_on(self) -> None:
         """Read on, first what came already."""
-        if self._transport is not None and not self._stuck_s:
-            data, self._unfed = self._unfed, b""
-            self._transport.resume_reading()
+        if self.transport is not None and not self._stuck_s:
+            data, self.unfed = self.unfed, b""
+            self.transport.resume_reading()
             self._take(data)
 
     # Refusing.
@@ -362,7 +357,7 @@ class Connection(Outgoing):
 
     def _hear_no_more(self, answer: Answer) -> None:
         """The last answer of this connection."""
-        self._ending = True
+        self.ending = True
         self._begun_s = self._begun_s or self._shared.now_s or 1.0
         self._drop_body()
         self._say(answer)
@@ -377,7 +372,7 @@ class Connection(Outgoing):
     def check(self) -> None:
         """End it if it took too long; to be called every second or so."""
         shared = self._shared
-        now_s, limits, transport = shared.now_s, shared.limits, self._transport
+        now_s, limits, transport = shared.now_s, shared.limits, self.transport
         if transport is None:
             return
         if self._stuck_s:
@@ -386,9 +381,9 @@ class Connection(Outgoing):
         elif self._lingers:
             if now_s - self._begun_s > limits.linger_s:
                 transport.abort()
-        elif self._waiting:
+        elif self.waiting:
             return
-        elif self._ending:
+        elif self.ending:
             if now_s - self._seen_s > limits.unsent_s:  # it is closed as soon as the client has read the rest
                 transport.abort()
         elif self._begun_s:

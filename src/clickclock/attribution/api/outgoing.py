@@ -9,33 +9,34 @@ wait goes out after those before it; a client that is gone costs nobody else any
 import asyncio
 
 from clickclock.attribution.api.answers import CLOSED, Answer
+from clickclock.attribution.api.arrivals import ARRIVED
 from clickclock.attribution.api.request import Later
 from clickclock.attribution.api.shared import Shared
 
 
 class Outgoing(asyncio.Protocol):
-    """The half of a connection that writes. The other half says in `_ending`, `_eof` and `_unfed` how far it is."""
+    """The half of a connection that writes. The other half says in `ending`, `_eof` and `unfed` how far it is."""
 
     __slots__ = (
         "_begun_s",
-        "_ending",
         "_eof",
         "_held",
         "_lingers",
         "_on_disk",
         "_partial_bytes",
         "_shared",
-        "_transport",
-        "_unfed",
-        "_waiting",
+        "ending",
+        "transport",
+        "unfed",
+        "waiting",
     )
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
-        self._transport: asyncio.Transport | None = None
-        self._waiting: list[Answer | Later] = []
+        self.transport: asyncio.Transport | None = None
+        self.waiting: list[Answer | Later] = []
         """In the order of the requests. An `Answer` waits for the disk, which acknowledges in that order, too."""
-        self._unfed = b""
+        self.unfed = b""
         """Came, and is not parsed yet."""
         self._held = False
         """Whether that is the beginning of a request line."""
@@ -43,24 +44,24 @@ class Outgoing(asyncio.Protocol):
         """When the request began whose end has not come; 0: there is none."""
         self._partial_bytes = 0
         """How much of it came; after a refusal, how much was read away."""
-        self._ending = False
+        self.ending = False
         """Whether nothing more is to be parsed."""
         self._eof = False
         """Whether the client has ended its side."""
         self._lingers = False
         """Whether all was said, and what still comes is read away."""
         # Bound once, not for every request; `connection_lost` undoes the circle.
-        self._on_disk = self._committed
+        self._on_disk = self.committed
 
     def _go_on(self) -> None:
         """Read on, first what came already."""
         raise AssertionError("the half that reads does that")
 
-    def _committed(self, error: Exception | None) -> None:
+    def committed(self, error: Exception | None) -> None:
         """The first of the requests that wait for the disk is on it, or never will be."""
-        shared, waiting = self._shared, self._waiting
+        shared, waiting = self._shared, self.waiting
         first = waiting[0]
-        transport = self._transport
+        transport = self.transport
         if error is None and isinstance(first, Answer) and transport is not None:
             del waiting[0]
             if not first.uses:
@@ -69,8 +70,8 @@ class Outgoing(asyncio.Protocol):
             try:
                 transport.write(first.data)
             except RuntimeError:  # uvloop's way to say that it was closed a moment ago; nobody else may suffer for it
-                self._ending = True
-            if waiting or self._ending or self._unfed:
+                self.ending = True
+            if waiting or self.ending or self.unfed:
                 self._flush()
             return
         at = next(at for at, each in enumerate(waiting) if isinstance(each, Answer))
@@ -86,41 +87,41 @@ class Outgoing(asyncio.Protocol):
 
     def _flush(self) -> None:
         """Write the answers that are known, up to the first that is not."""
-        waiting = self._waiting
+        waiting = self.waiting
         known = 0
         for each in waiting:
             if isinstance(each, Answer) or each.answer is None:
                 break
             self._write(each.answer)
-            self._ending = self._ending or each.answer.persistence is CLOSED
+            self.ending = self.ending or each.answer.persistence is CLOSED
             known += 1
         del waiting[:known]
-        if self._unfed and not self._held and 2 * len(waiting) <= self._shared.limits.pipelined_max:
+        if self.unfed and not self._held and 2 * len(waiting) <= self._shared.limits.pipelined_max:
             self._go_on()
         self._rest()
 
     def _say(self, answer: Answer) -> None:
         """An answer that need not wait for the disk goes out when those before it have."""
-        if self._waiting:
-            self._waiting.append(Later(self._flush, answer))
+        if self.waiting:
+            self.waiting.append(Later(self._flush, answer))
         else:
             self._write(answer)
             self._rest()
 
     def _write(self, answer: Answer) -> None:
-        transport = self._transport
+        transport = self.transport
         if transport is None:
             return
         self._shared.count_written(answer)
         try:
             transport.write(answer.data)
         except RuntimeError:  # uvloop's way to say that it was closed a moment ago; nobody else may suffer for it
-            self._ending = True
+            self.ending = True
 
     def _rest(self) -> None:
         """Nothing waits any more: perhaps that was all."""
-        transport = self._transport
-        if self._waiting or transport is None or self._lingers or not (self._ending or (self._eof and not self._unfed)):
+        transport = self.transport
+        if self.waiting or transport is None or self._lingers or not (self.ending or (self._eof and not self.unfed)):
             return
         if not self._begun_s or self._eof:
             transport.close()
@@ -135,13 +136,19 @@ class Outgoing(asyncio.Protocol):
         except (RuntimeError, OSError):  # it closed by itself meanwhile
             transport.abort()
 
+    def _settle(self) -> None:
+        """Before anything else happens to it: what came in this turn of the loop is taken first."""
+        if self.waiting and self.waiting[0] is ARRIVED:
+            self._shared.arrivals.settle()
+
     def drain(self) -> None:
         """End it once it has its answers; a request that is half here may be finished."""
-        if not self._begun_s and not self._unfed:
-            self._ending = True
+        self._settle()
+        if not self._begun_s and not self.unfed:
+            self.ending = True
             self._rest()
 
     def abort(self) -> None:
         """End it now."""
-        if self._transport is not None:
-            self._transport.abort()
+        if self.transport is not None:
+            self.transport.abort()

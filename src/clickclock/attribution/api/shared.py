@@ -11,6 +11,7 @@ import asyncio
 from typing import Final, Protocol
 
 from clickclock.attribution.api.answers import Answer
+from clickclock.attribution.api.arrivals import Arrivals
 from clickclock.attribution.api.origin import Origins
 from clickclock.attribution.api.routes import Routes
 from clickclock.attribution.counters import cell
@@ -47,6 +48,7 @@ class Shared:
         self.cells = routes.cells
         self.answers = routes.answers
         self.limits = routes.limits
+        self.arrivals = Arrivals(routes, self.collector.templates, self.count_soon)
         self.connections: set[Client] = set()
         self.bodies_bytes = 0
         self.now_s = 0.0

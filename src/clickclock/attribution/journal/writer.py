@@ -20,10 +20,9 @@ import math
 import os
 import threading
 import time
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import accumulate
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
@@ -67,12 +66,21 @@ class Figures:
     sync_counts: list[int] = field(default_factory=lambda: [0] * (len(SYNC_BUCKETS_S) + 1))
 
 
+class Piece(NamedTuple):
+    """Lines that came together."""
+
+    lines: bytes
+    total: int
+    done: Done
+
+
 class Batch(NamedTuple):
     """What one commit writes, and who is told of it."""
 
-    lines: list[bytes]
-    dones: list[Done]
+    pieces: list[Piece]
     probes: list[Done]
+    total: int
+    """Lines."""
 
 
 class Journal:
@@ -99,8 +107,7 @@ class Journal:
         self._clock = clock
         self._loop = loop
         self._on_sealed = on_sealed
-        self._lines: list[bytes] = []
-        self._dones: list[Done] = []
+        self._pieces: list[Piece] = []
         self._probes: list[Done] = []
         self._is_resting = True
         """Whether neither the commit thread nor a call that the loop will make has anything to do."""
@@ -160,11 +167,13 @@ class Journal:
         """The journal's name for ever, 32 hex digits; with a segment's number it names a segment anywhere."""
         return self.recovery.journal_id.hex()
 
-    def append(self, line: bytes, done: Done) -> None:
-        """Keep `line`, which ends with its only LF; `done` is called on the loop once it is on disk or refused."""
-        self.waiting += 1
-        self._lines.append(line)
-        self._dones.append(done)
+    def append(self, lines: bytes, done: Done, count: int = 1) -> None:
+        """Keep `count` lines, each with its LF; `done` is called on the loop once all are on disk or all refused.
+
+        Lines that come together stay together in one frame, whatever its limits.
+        """
+        self.waiting += count
+        self._pieces.append(Piece(lines, count, done))
         if self._is_resting:
             self._start()
 
@@ -200,12 +209,11 @@ class Journal:
         """Give the commit thread everything that waits."""
         if self._has_ended:
             self._refuse_all()
-        elif self._lines or self._probes:
-            lines = _that_fit(self._lines[:LINES_MAX])
-            dones = self._dones[: len(lines)]
-            del self._lines[: len(lines)], self._dones[: len(lines)]
+        elif self._pieces or self._probes:
+            pieces = _that_fit(self._pieces)
+            del self._pieces[: len(pieces)]
             probes, self._probes = self._probes, []
-            self._batches.put(Batch(lines, dones, probes))
+            self._batches.put(Batch(pieces, probes, sum(piece.total for piece in pieces)))
         elif self._is_closing:
             self._batches.put(None)
         else:
@@ -213,15 +221,14 @@ class Journal:
 
     def _refuse_all(self) -> None:
         self._has_ended = self._is_resting = True
-        dones, self._dones = [*self._dones, *self._probes], []
-        self._lines.clear()
-        self._probes.clear()
-        self.figures.refused += len(dones)
-        self._tell(dones, JournalFailing("The journal is closed; send the request again in a moment."))
+        batch = Batch(self._pieces, self._probes, sum(piece.total for piece in self._pieces))
+        self._pieces, self._probes = [], []
+        self.figures.refused += batch.total
+        self._tell(batch, JournalFailing("The journal is closed; send the request again in a moment."))
 
-    def _tell(self, dones: list[Done], error: Exception | None) -> None:
-        self.waiting -= len(dones)
-        for done in dones:
+    def _tell(self, batch: Batch, error: Exception | None) -> None:
+        self.waiting -= batch.total + len(batch.probes)
+        for done in [*(piece.done for piece in batch.pieces), *batch.probes]:
             try:
                 done(error)
             except Exception:  # noqa: BLE001 - one caller that fails must not cost the others their answers
@@ -230,17 +237,17 @@ class Journal:
     def _committed(self, batch: Batch, size: int, took_s: float) -> None:
         figures = self.figures
         figures.commits += 1
-        figures.lines += len(batch.lines)
+        figures.lines += batch.total
         figures.bytes += size
         figures.sync_s += took_s
         figures.sync_counts[bisect_left(SYNC_BUCKETS_S, took_s)] += 1
-        self._tell(batch.dones + batch.probes, None)
+        self._tell(batch, None)
         # After the answers: to write to sockets and to join lines at once, two threads would fight for the interpreter.
         self._hand_over()
 
     def _refused(self, batch: Batch, error: Exception) -> None:
-        self.figures.refused += len(batch.lines)
-        self._tell(batch.dones + batch.probes, error)
+        self.figures.refused += batch.total
+        self._tell(batch, error)
         self._hand_over()
 
     def _tell_sealed(self, segment: Segment) -> None:
@@ -284,8 +291,8 @@ class Journal:
 
     def _commit(self, batch: Batch) -> None:
         try:
-            payload = b"".join(batch.lines)
-            took_s = self._write(payload, len(batch.lines))
+            payload = b"".join([piece.lines for piece in batch.pieces])
+            took_s = self._write(payload, batch.total)
         except Exception as error:  # noqa: BLE001 - whatever it was, they must be told
             self._has_failed(error)
             self._call(self._refused, batch, _failing(error))
@@ -364,9 +371,12 @@ def _failing(error: Exception) -> JournalFailing:
     return JournalFailing(f"The journal's disk refuses to write ({error}); free some space or mend it and try again.")
 
 
-def _that_fit(lines: list[bytes]) -> list[bytes]:
-    """The first of the lines that fit into one frame, one at least."""
-    if sum(map(len, lines)) <= FRAME_BYTES_MAX:
-        return lines
-    fitting = bisect_right(list(accumulate(map(len, lines))), FRAME_BYTES_MAX)
-    return lines[: max(1, fitting)]
+def _that_fit(pieces: list[Piece]) -> list[Piece]:
+    """The first of the pieces that fit into one frame, one at least."""
+    count = size = 0
+    for fitting, piece in enumerate(pieces):
+        count += piece.total
+        size += len(piece.lines)
+        if fitting and (count > LINES_MAX or size > FRAME_BYTES_MAX):
+            return pieces[:fitting]
+    return pieces[:]
