@@ -166,6 +166,31 @@ async def test_the_results_stay_readable_as_a_version_of_their_own(ours: Shop) -
     assert len(read) == 2 * PEOPLE - 2
 
 
+@pytest.mark.parametrize("with_person", [False, True])
+async def test_what_is_left_can_be_reported_and_proven_at_once(tmp_path: Path, with_person: bool) -> None:
+    ours = Shop(tmp_path)
+    await ours.keep([line for person in range(9) for line in shop.entries(person)])
+    await attributor(ours.lake, tmp_path).step()
+    await ours.erase("cli_ubid", shop.browser(VICTIM), with_person=with_person)
+    first, last = ours.lake.results()
+    assert (first.kind, last.kind) == ("full", "erasure")
+    clicks = sum(row["cli_ubid"] != shop.browser(VICTIM) for row in ours.rows("clicks"))
+    for name in ("clicks", "touches"):
+        assert sum(batch.num_rows for batch in ours.lake.scan(name, version=last.reads(name))) == clicks, name
+    for name in ("orders", "credits", "identities", "unconverted", "ads", "fitted"):
+        assert [*ours.lake.scan(name, version=last.reads(name))], name
+
+
+async def test_a_click_that_earned_nothing_leaves_the_results_too(tmp_path: Path) -> None:
+    ours = Shop(tmp_path)
+    await ours.keep([line for person in range(9) for line in shop.entries(person)])
+    await ours.keep([shop.entries(90)[0]], slot="1")
+    await attributor(ours.lake, tmp_path).step()
+    await ours.erase("cli_ubid", shop.browser(90))
+    last = ours.lake.results()[-1]
+    assert [*ours.lake.scan("touches", version=last.reads("touches"))]
+
+
 async def test_asked_again_it_finds_nothing_and_says_so(ours: Shop) -> None:
     await ours.erase("cli_ubid", shop.browser(VICTIM))
     versions = {name: ours.lake.table(name).version() for name in ours.everything()}  # type: ignore[union-attr]

@@ -11,6 +11,7 @@ from clickclock.attribution.receipt import Kind
 from clickclock.attribution.retainer import Retainer, Retention
 from clickclock.foundation.clock import ManualClock
 from tests import shop
+from tests.credited import attributor
 from tests.kept import keep
 
 PEOPLE = 6
@@ -64,6 +65,25 @@ def test_no_file_of_an_old_day_is_left_and_later_clicks_come_in(lake: Lake, tmp_
     Retainer(lake, ManualClock(THIRD_DAY), Retention(click_days=1, order_days=1)).step()
     assert list((tmp_path / "lake").glob("*/received_day=2027-01-15/*")) == []
     assert [row["order_id"] for batch in lake.scan("orders") for row in batch.to_pylist()]
+
+
+async def test_reports_go_on_without_the_days_that_are_gone(lake: Lake, tmp_path: Path) -> None:
+    await attributor(lake, tmp_path).step()
+    assert Retainer(lake, ManualClock(THIRD_DAY), Retention(click_days=1, order_days=1)).step() is not None
+    last = lake.results()[-1]
+    assert last.kind == "erasure"
+    for name in ("clicks", "touches", "orders"):
+        days_left = {
+            str(day) for batch in lake.scan(name, version=last.reads(name)) for day in batch["received_day"].to_pylist()
+        }
+        assert days_left == {"2027-01-16", "2027-01-17"}, name
+    following = (await attributor(lake, tmp_path).step()).result
+    assert following is not None
+    assert (following.version, following.kind, following.why) == (
+        last.version + 1,
+        "full",
+        "Something was deleted for good.",
+    )
 
 
 async def test_what_was_deleted_does_not_come_back_with_the_next_compaction(lake: Lake, tmp_path: Path) -> None:

@@ -119,6 +119,25 @@ def test_a_client_may_end_its_side_before_it_is_answered(port: Port) -> None:
         assert client.is_ended()
 
 
+def test_a_line_that_was_half_when_its_client_ended_is_not_waited_for(port: Port) -> None:
+    with port.connect() as client:
+        client.send(get(query()) + get(query(cli_ubid="half"))[:90])
+        client.socket.shutdown(socket.SHUT_WR)
+        assert client.answer().status == 204
+        assert client.is_ended()
+    with port.connect() as client:
+        client.send(b"GET /aclick?half")
+        client.socket.shutdown(socket.SHUT_WR)
+        assert client.is_ended()
+
+
+def test_lines_without_a_carriage_return_are_refused_at_once(port: Port) -> None:
+    with port.connect() as client:
+        client.send(b"GET /aclick HTTP/1.1\nHost: x\n\n")
+        assert client.answer().status == 400
+        assert client.is_ended()
+
+
 def test_a_request_in_single_bytes_is_a_request(port: Port) -> None:
     said = post("/aclick", query().encode(), "Content-Type: application/x-www-form-urlencoded\r\n")
     with port.connect() as client:

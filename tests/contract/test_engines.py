@@ -116,6 +116,16 @@ def test_identifiers_become_the_codes_that_everybody_computes(engine: Engine, tm
     }
 
 
+def test_letters_of_which_engines_disagree_stay_as_they_are(engine: Engine, tmp_path: Path) -> None:
+    values = ["İPEK-1", "ΟΔΟΣ", "ΟΔΟς Z", "\u212aELVIN", "ẞ-A", "İ"]
+    rules = Policies(Policy(shared_identifiers=("İpek-1",)))
+    rows = [_click(place, cli_ubid=value, device_id=value) for place, value in enumerate(values)]
+    touches = _taken_in(engine, tmp_path, *rows, rules=rules)
+    for kind, shared in (("device_id", ()), ("cli_ubid", ("İpek-1",))):
+        expected = [identifier.code("shop", kind, value, shared) for value in values]
+        assert [touch[kind] for touch in touches] == expected
+
+
 def test_codes_are_of_one_client(engine: Engine, tmp_path: Path) -> None:
     one, other = _taken_in(engine, tmp_path, _click(1), _click(2, client_id="other"))
     assert one["cli_ubid"] != other["cli_ubid"] == identifier.code("other", "cli_ubid", "browser")

@@ -93,6 +93,15 @@ def test_the_options_are_those_of_the_model_and_of_the_table() -> None:
     assert credited("-", *direct, given=CSV)["GA"] == (3, 30)
 
 
+def test_published_tables_are_read_with_the_names_that_they_have() -> None:
+    expected = {
+        channel: pytest.approx((part, 0), rel=1e-12) for channel, part in (("c1", 0.2), ("c2", 0.4), ("c3", 0.4))
+    }
+    # The table of "Marketing Multi-Channel Attribution model with R", analyzecore.com (2016).
+    assert credited("-", given="path,conv,conv_null\nc1 > c2 > c3,1,0\nc1,0,1\nc2 > c3,0,1\n") == expected
+    assert credited("-", given="path;Conversions;Null\nc1>c2>c3;1;0\nc1;0;1\nc2>c3;0;1\n") == expected
+
+
 def test_a_person_gets_a_table() -> None:
     assert run("-", "--model", "linear", given=CSV).stdout == (
         "channel   conversions   value\nGA        2.5000        25.0000\nMail      1.5000        15.0000\n"

@@ -54,7 +54,7 @@ def test_everything_that_was_amended_is_told() -> None:
 )
 def test_a_touchpoint_that_came_since_is_told_from_one_that_was_there(came: set[str] | None, cause: Cause) -> None:
     ((found, what),) = causes([row()], [row(), row("2")], Circumstances(came=came))
-    assert (found, what) == (cause, "2 of google at 2026-11-20 00:00:00+00:00")
+    assert (found, what) == (cause, "2 of google at 2026-11-20T00:00:00.000Z")
 
 
 def test_a_touchpoint_that_is_none_any_more_is_told() -> None:

@@ -76,6 +76,14 @@ def test_a_longer_identifier_is_another_one(text: str) -> None:
     assert not sought("browser-12345").is_in(text)
 
 
+def test_a_value_is_found_whatever_its_letters_are_in_small() -> None:
+    for value in ("İPEK", "ΟΔΟΣ", "\u212aELVIN"):
+        sought = Sought("shop", [Identifier(kind="cli_ubid", value=value)])
+        column = pc.ascii_lower(pa.array([value, "other"]))
+        assert pc.is_in(column, pa.array(sorted(sought.values("cli_ubid")))).to_pylist() == [True, False]
+        assert sought.is_value("cli_ubid", value)
+
+
 def test_a_device_is_the_same_in_either_case_and_in_each_of_its_fields() -> None:
     ours = sought("38400000-8CF0-11bd-b23e-10b96e40000d", "gaid")
     assert ours.is_in("idfa=38400000-8cf0-11BD-b23e-10b96e40000d&x=1")

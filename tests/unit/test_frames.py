@@ -88,6 +88,28 @@ def test_columns_may_have_any_name_and_those_that_are_not_there_count_as_zero() 
     assert list(read_paths(renamed[:1], path="p", conversions="n")) == [PathRow(("a;b",), 2.5, 0, 0)]
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("conversions", "value", "null"),
+        ("Conv", "Revenue", "Nulls"),
+        ("Total Conversions", "CONV_VALUE", "total_nulls"),
+    ],
+)
+def test_columns_are_found_by_their_usual_names(names: tuple[str, str, str]) -> None:
+    renamed = pd.DataFrame(ROWS).set_axis(["path", *names], axis=1)
+    assert as_dicts(attribute(renamed, "markov")) == attribute(ROWS, "markov")
+
+
+def test_of_two_columns_that_could_be_meant_neither_is_taken() -> None:
+    table = [{"path": "a", "conversions": 1, "value": 2, "revenue": 3, "null": 4, "total_null": 5}]
+    with pytest.raises(
+        NoColumn, match=r"^Each of value, revenue may be the column for value; name the one that is meant\.$"
+    ):
+        read_paths(table)
+    assert list(read_paths(table, value="revenue")) == [PathRow(("a",), 1, 3, 5)]
+
+
 WORDS = st.text("ab->~ ", min_size=1, max_size=4).filter(str.strip)
 
 

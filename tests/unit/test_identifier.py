@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.identifier import NAMESPACES, STRENGTHS, code
+from clickclock.attribution.identifier import NAMESPACES, STRENGTHS, code, folded
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=40)
 KINDS = st.sampled_from(sorted(NAMESPACES))
@@ -25,6 +25,11 @@ def test_a_device_is_the_same_by_whichever_of_its_names_and_in_either_case() -> 
         code("shop", kind, text) for kind in ("device_id", "gaid", "idfa") for text in (given_id, given_id.lower())
     }
     assert len(codes) == 1
+
+
+def test_only_letters_that_all_programs_fold_alike_are_folded() -> None:
+    assert folded("Z-İΣ\u212a") == "z-İΣ\u212a"
+    assert code("shop", "device_id", "İPEK") == code("shop", "gaid", "İpek") != code("shop", "gaid", "ipek")
 
 
 def test_a_cli_ubid_is_no_device_and_its_case_counts() -> None:

@@ -192,6 +192,33 @@ def test_the_small_chain_has_its_worked_answer() -> None:
     assert credit["Mail"] == pytest.approx((1.6, 16), rel=1e-14)
 
 
+def test_three_channels_get_what_the_first_article_on_markov_attribution_computes() -> None:
+    # S. Bryl on analyzecore.com (2016), "Marketing Multi-Channel Attribution model with R", part 1, Markov chains.
+    # The packages markovattribution (npm) and markov_model_attribution (PyPI) publish the same numbers.
+    rows = [PathRow(("C1", "C2", "C3"), 1, 1000), PathRow(("C1",), 0, 0, 1), PathRow(("C2", "C3"), 0, 0, 1)]
+    effects = removal_effects(rows)
+    assert effects.probability == pytest.approx(1 / 3, rel=1e-14)
+    assert effects.conversions == pytest.approx({"C1": 0.5, "C2": 1, "C3": 1}, rel=1e-14)
+    expected = {"C1": (0.2, 200), "C2": (0.4, 400), "C3": (0.4, 400)}
+    assert Markov().credit(rows) == {channel: pytest.approx(each, rel=1e-14) for channel, each in expected.items()}
+
+
+def test_repeated_channels_get_what_another_package_comes_near_to_by_simulation() -> None:
+    # The README of pychattr (PyPI): A 1.991106 and B 1.008894, by ten thousand simulated paths.
+    credit = Markov().credit([PathRow(tuple(path)) for path in ("ABABBA", "ABBAA", "AA")])
+    assert [share.conversions for share in credit.values()] == pytest.approx([2, 1], rel=1e-14)
+    assert [share.conversions for share in credit.values()] == pytest.approx([1.991106, 1.008894], rel=0.01)
+
+
+def test_the_set_game_of_three_channels_has_its_published_values() -> None:
+    # "Data-Driven Marketing Attribution", towardsdatascience.com (2020), and its notebook in tomgorb/misc: the parts of
+    # 100 conversions by the sets of channels that they had; F 0.455, O 0.205, L 0.34.
+    sets = {"F": 20, "O": 10, "L": 17, "FO": 17, "FL": 30, "OL": 0, "FOL": 6}
+    credit = credit_table(Shapley(), [PathRow(tuple(channels), count) for channels, count in sets.items()])
+    found = {channel: share.conversions for channel, share in credit.items()}
+    assert found == pytest.approx({"F": 45.5, "O": 20.5, "L": 34}, rel=1e-14)
+
+
 def test_the_set_game_splits_a_path_over_its_distinct_channels() -> None:
     credit = credit_table(Shapley(), [PathRow(("A",), 4), PathRow(("A", "B", "A"), 6)])
     assert {channel: share.conversions for channel, share in credit.items()} == {"A": 7, "B": 3}

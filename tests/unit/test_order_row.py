@@ -99,7 +99,7 @@ def test_columns_of_a_table_may_have_types() -> None:
     ("changes", "fault"),
     [
         ({"amount": "1,234.50"}, ("amount", "`1,234.50` is no amount; give digits, with at most one point: `123.00`.")),
-        ({"amount": "NaN"}, ("amount", "This is required; give it.")),
+        ({"amount": "NaN"}, ("amount", "This is required, and `NaN` is as good as nothing; give it.")),
         ({"amount": Decimal("NaN")}, ("amount", "This is required; give it.")),
         (
             {"amount": 12.3},

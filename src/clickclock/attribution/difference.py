@@ -20,6 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from clickclock.attribution.money import to_text
+from clickclock.foundation.record import rfc3339
 
 LIMIT: Final = 1000
 """Orders that are told if nobody says how many."""
@@ -145,7 +146,7 @@ FACTS: Final[Mapping[str, Callable[[Row], str]]] = MappingProxyType(
         "currency": lambda row: f"{row['currency']}",
         "status": lambda row: f"{row['status']}",
         "seller_id": lambda row: f"{row['seller_id'] or 'none'}",
-        "placed_at": lambda row: f"{row['placed_at']}",
+        "placed_at": lambda row: rfc3339(row["placed_at"]),
     }
 )
 """What a shop says of an order and may amend, each with how it is shown."""
@@ -286,7 +287,7 @@ def _touchpoints(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def _click(row: Row) -> str:
-    return f"{row['click_id']} of {row['channel']} at {row['click_at']}"
+    return f"{row['click_id']} of {row['channel']} at {rfc3339(row['click_at'])}"
 
 
 def _amount(row: Row, name: str) -> str:

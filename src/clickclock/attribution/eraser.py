@@ -29,12 +29,14 @@ from clickclock.attribution.export_files import ExportFiles
 from clickclock.attribution.journal import holding, slots
 from clickclock.attribution.lake import (
     ADS,
+    CLICKS,
     CREDITS,
     FITTED,
     IDENTITIES,
     ORDERS,
     TABLES,
     TIES,
+    TOUCHES,
     UNCONVERTED,
     Found,
     Lake,
@@ -45,7 +47,6 @@ from clickclock.attribution.lake import (
 )
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.receipt import Digest, Receipt
-from clickclock.attribution.result import Kind
 from clickclock.attribution.withdrawal import Left, without
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.record import rfc3339
@@ -53,6 +54,8 @@ from clickclock.foundation.record import rfc3339
 ROUNDS_MAX: Final = 3
 """Others may change the same files meanwhile; who loses so often has met more than bad luck."""
 _PUBLISHED: Final = (CREDITS, IDENTITIES.name, UNCONVERTED.name, ADS.name, FITTED.name, TIES.name)
+_READ: Final = (CLICKS.name, ORDERS.name, TOUCHES.name)
+"""What else a version needs to be reported and proven."""
 _RAW: Final = tuple(table.name for table in TABLES)
 _EXPORTS: Final = "exports"
 _SAY_IT_THEMSELVES: Final = frozenset(_RAW) - {ORDERS.name}
@@ -235,25 +238,20 @@ class Eraser:
         if not erasure.result or results[-1].version != erasure.result:
             return
         latest = results[-1]
-        versions = {f"{name}_version": self._version(name) for name in _PUBLISHED}
-        if all(getattr(latest, name) == version for name, version in versions.items()):
+        versions = {name: self._version(name) for name in (*_PUBLISHED, *_READ)}
+        is_same = all(latest.reads(name) == versions[name] for name in _PUBLISHED)
+        if is_same and not any(erasure.rows.get(name) for name in _READ):
             return
         places = np.concatenate(
             [_NO_PLACES, *(batch["place"] for batch in self._lake.scan(CREDITS, columns=["place"]))]
         )
         orders = int((places <= 1).sum())
         left = msgspec.structs.replace(
-            latest,
-            version=latest.version + 1,
-            created_at=self._clock.now(),
-            kind=Kind.INCREMENTAL,
-            why="",
+            latest.left(self._clock.now(), versions),
             orders=orders,
             credited=int((places == 1).sum()),
             touchpoints=int((places >= 1).sum()),
             changed=latest.orders - orders,
-            seconds=0.0,
-            **versions,
         )
         self._lake.publish(left, self._clock.epoch_ms())
 

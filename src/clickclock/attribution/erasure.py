@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from clickclock.attribution.identifier import DEVICE, NAMESPACES, code
+from clickclock.attribution.identifier import DEVICE, NAMESPACES, code, folded
 
 ORDER_ID: Final = "order_id"
 NAMES: Final = {
@@ -64,7 +64,7 @@ class Identifier(msgspec.Struct, frozen=True):
 
     def digest(self, client_id: str, secret: bytes) -> str:
         """What proves, to who has the secret and the identifier, that this one was meant; it tells nobody else."""
-        value = self.value.lower() if self.is_device else self.value
+        value = folded(self.value) if self.is_device else self.value
         said = "\x1f".join((client_id, NAMESPACES.get(self.kind, self.kind), value))
         return blake2b(said.encode(), key=secret[:64], digest_size=16).hexdigest()
 
@@ -136,14 +136,14 @@ class Sought:
         return "client_id" not in undone or self._client.search(undone) is not None
 
     def values(self, name: str) -> frozenset[str]:
-        """Whole values of the field `name` that are one of them, in lower case."""
-        return frozenset(each.value.lower() for each in self.identifiers if name in NAMES[each.kind])
+        """Whole values of the field `name` that are one of them, as `folded`."""
+        return frozenset(folded(each.value) for each in self.identifiers if name in NAMES[each.kind])
 
     def is_value(self, name: str, value: str) -> bool:
         """Whether the whole value of the field `name` is one of them."""
         return any(
             name in NAMES[each.kind]
-            and (value.lower() == each.value.lower() if each.is_device else value == each.value)
+            and (folded(value) == folded(each.value) if each.is_device else value == each.value)
             for each in self.identifiers
         )
 

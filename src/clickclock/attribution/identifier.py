@@ -1,7 +1,8 @@
 """An identifier as a number: what stands for a browser's or a device's id wherever many are worked with.
 
 Never kept in place of the identifier: raw clicks and orders keep it as it came. Invariants: the same identifier of the
-same client has the same code, whichever field brought it; a code tells nothing of the identifier without a list of all.
+same client has the same code, whichever field brought it, on each engine; a code tells nothing of the identifier
+without a list of all.
 
 A code is the first eight bytes of an MD5, which every engine has. Among a thousand million identifiers, two of them
 share a code with a chance of three in a hundred.
@@ -14,6 +15,7 @@ True
 
 from collections.abc import Collection, Mapping
 from hashlib import md5
+from string import ascii_lowercase, ascii_uppercase
 from types import MappingProxyType
 from typing import Final
 
@@ -27,16 +29,26 @@ STRENGTHS: Final[Mapping[str, int]] = MappingProxyType({kind: 3 - place for plac
 SEPARATOR: Final = "\x1f"
 """Between the parts of what is hashed."""
 CODE_BYTES: Final = 8
+_SMALL: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+
+def folded(value: str) -> str:
+    """With small letters for A to Z. All else stays: of other letters, programs disagree which are small.
+
+    >>> folded("38F0-İΣ")
+    '38f0-İΣ'
+    """
+    return value.lower() if value.isascii() else value.translate(_SMALL)
 
 
 def code(client_id: str, kind: str, value: str, shared: Collection[str] = ()) -> int:
     """The code of an identifier, signed, of 64 bits; `kind` is one of `NAMESPACES`.
 
     Advertising ids are written in either case, and are the same; so are values that identify nobody, which `shared`
-    has in lower case.
+    has as `folded`.
     """
     namespace = NAMESPACES[kind]
-    lower = value.lower()
-    text = lower if namespace == DEVICE or lower in shared else value
+    small = folded(value)
+    text = small if namespace == DEVICE or small in shared else value
     digest = md5(SEPARATOR.join((client_id, namespace, text)).encode(), usedforsecurity=False).digest()
     return int.from_bytes(digest[:CODE_BYTES], signed=True)

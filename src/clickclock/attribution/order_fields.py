@@ -117,7 +117,8 @@ class Fields:
         value = self.given.get(name)
         if value is None or (isinstance(value, str) and value in PLACEHOLDERS):
             if required:
-                self.fault(name, "This is required; give it.", Reason.MISSING)
+                said = f"This is required, and `{value}` is as good as nothing" if value else "This is required"
+                self.fault(name, f"{said}; give it.", Reason.MISSING)
             return None
         if not isinstance(value, str):
             self.fault(name, 'Give text, in quotes: "…".', Reason.BAD_TEXT)

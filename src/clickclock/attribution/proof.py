@@ -19,7 +19,7 @@ import msgspec
 
 from clickclock.attribution.amendment import Amendment
 from clickclock.attribution.credit import split
-from clickclock.attribution.identifier import STRENGTHS, code
+from clickclock.attribution.identifier import STRENGTHS, code, folded
 from clickclock.attribution.journey import Considered, Reason, journey, reason
 from clickclock.attribution.models import Journey, JourneyModel
 from clickclock.attribution.order import Order
@@ -143,7 +143,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
 
 def identifiers(client_id: str, values: Mapping[str, str | None], policy: Policy) -> tuple[Identifier, ...]:
     """The identifiers among these values, strongest first; of two that are one, the stronger."""
-    nobody = {value.lower() for value in policy.shared_identifiers}
+    nobody = {folded(value) for value in policy.shared_identifiers}
     found: dict[int, Identifier] = {}
     for kind in STRENGTHS:
         value = values.get(kind)

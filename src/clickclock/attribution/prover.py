@@ -163,8 +163,8 @@ class _Case:
             known |= fresh
             shared = self.shared(fresh)
             values = pa.array([each.value for each in fresh if each.code not in shared], pa.string())
-            device_id = pc.utf8_lower(pc.field("device_id"))
-            of_known = pc.field("cli_ubid").isin(values) | device_id.isin(pc.utf8_lower(values))
+            device_id = pc.ascii_lower(pc.field("device_id"))
+            of_known = pc.field("cli_ubid").isin(values) | device_id.isin(pc.ascii_lower(values))
             rows = self._rows(ORDERS.name, self._mine & of_known, ["order_id"])
             found = {row["order_id"] for row in rows} - seen.keys()
             said = defaultdict(list)

@@ -7,9 +7,10 @@ and none is missing; what a version names never changes.
 3
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -21,6 +22,8 @@ class Kind(StrEnum):
 
     FULL = "full"
     INCREMENTAL = "incremental"
+    ERASURE = "erasure"
+    """What an erasure, or retention, left of the version before. The run after it looks at everybody."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,3 +62,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         """The version of `table` that this result stands for."""
         version: int | None = getattr(self, f"{table}_version")
         return version
+
+    def left(self, created_at: datetime, versions: Mapping[str, int | None]) -> "Result":
+        """The version after it, of what is left in these versions of tables: those that it stands for are gone."""
+        named = {f"{table}_version": version for table, version in versions.items()}
+        told: dict[str, Any] = {"kind": Kind.ERASURE, "why": "", "changed": 0, "seconds": 0.0, **named}
+        return msgspec.structs.replace(self, version=self.version + 1, created_at=created_at, **told)

@@ -8,11 +8,12 @@ datetime.date(2026, 11, 19)
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from clickclock.attribution.errors import ErasureUnfinished
+from clickclock.attribution.errors import ErasureUnfinished, RunOvertaken
 from clickclock.attribution.lake import (
     CLICKS,
     EVENTS,
@@ -68,6 +69,7 @@ class Retainer:
         if not any(rows.values()):
             return None
         gone = {name: count for name, count in rows.items() if count}
+        self._publish(gone)
         made = Receipt(
             id=new_id().replace("-", ""),
             kind=Kind.RETENTION,
@@ -76,6 +78,16 @@ class Retainer:
             rows=gone,
         )
         return give_receipt(self._lake, made, now)
+
+    def _publish(self, gone: Mapping[str, int]) -> None:
+        """Let reports go on: the latest version stands for days that are gone. If we die, the next run does it."""
+        results = self._lake.results()
+        deltas = {name: self._lake.table(name) for name in (TOUCHES.name, CLICKS.name, ORDERS.name) if name in gone}
+        if not results or not deltas:
+            return
+        versions = {name: None if delta is None else delta.version() for name, delta in deltas.items()}
+        with suppress(RunOvertaken):  # then there is a later one
+            self._lake.publish(results[-1].left(self._clock.now(), versions), self._clock.epoch_ms())
 
     def _days(self) -> Mapping[Table, int | None]:
         return {

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
 IN_JOURNEY = "in_journey"
+ERASED = "Some of what this was computed with was erased since; the next run credits anew: clickclock attribution run"
 
 
 @click.command()
@@ -46,7 +47,10 @@ def order(
         raise click.ClickException(str(error)) from error
     click.echo(json.dumps(proof, ensure_ascii=False) if as_json else drawn(proof))
     if proof["differs"]:
-        raise click.ClickException("What is stored is not what is computed anew; please report it with --json.")
+        is_left = proof["result"]["kind"] == "erasure"
+        raise click.ClickException(
+            ERASED if is_left else "What is stored is not what is computed anew; please report it with --json."
+        )
 
 
 def drawn(proof: Payload) -> str:

@@ -43,9 +43,9 @@ SHOW = table(
 )
 @click.option("--separator", default=">", show_default=True, help="What is between two channels of a path.")
 @click.option("--path", default="path", show_default=True, help="Column of the paths.")
-@click.option("--conversions", default="total_conversions", show_default=True, help="Column of the conversions.")
-@click.option("--value", help="Column of their value; total_conversion_value if not given, or 0.")
-@click.option("--nulls", help="Column of how often the path did not convert; total_null if not given, or 0.")
+@click.option("--conversions", help="Column of the conversions; found by its usual names if not given.")
+@click.option("--value", help="Column of their value; likewise, or 0.")
+@click.option("--nulls", help="Column of how often the path did not convert; likewise, or 0.")
 @click.option("--json", "as_json", is_flag=True, help="Print the credits as JSON.")
 def paths(
     file: str,

@@ -43,6 +43,7 @@ NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
 @click.option("--currency", help="One currency, such as EUR.")
 @click.option("--version", help="Result version; the latest if not given.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="Form.")
+@click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @click.option("--output", type=FILE, help="File to write; standard output if not given.")
 @settings(OF_LAKE)
 def report(config: Path | None, form: str, output: Path | None, **options: Any) -> None:

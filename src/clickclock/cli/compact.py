@@ -19,6 +19,8 @@ from clickclock.foundation.errors import ClickclockError, ConfigurationError
 if TYPE_CHECKING:
     from clickclock.attribution.compactor import Compacted
 
+NOTHING = "There was nothing to load; what just came can be loaded once its segment is sealed (segment_age_s)."
+
 
 @click.command()
 @settings(OF_LAKE)
@@ -44,7 +46,7 @@ def compact(config: Path | None, processes: int, **options: Any) -> None:
 
 def _tell(done: "Compacted") -> None:
     loaded = f"{done.segments:,} segments with {done.rows:,} entries were loaded into the lake."
-    click.echo(loaded if done.segments else "There was nothing to load.")
+    click.echo(loaded if done.segments else NOTHING)
     if done.tidied.merged or done.tidied.deleted:
         tidied = done.tidied
         click.echo(

@@ -153,9 +153,9 @@ class Connection(Outgoing):
             self._learn(data)
 
     def eof_received(self) -> bool:
-        # A client may end its side when it has asked; it still gets its answers.
+        # A client may end its side when it has asked; it still gets its answers. What is half a line stays one.
         self._settle()
-        self._eof = True
+        self._eof, self.unfed, self._held = True, b"" if self._held else self.unfed, False
         self.ending = self.ending or not self.unfed
         return bool(self.waiting or self.unfed) and not self._lingers
 
@@ -321,7 +321,7 @@ class Connection(Outgoing):
         if len(line) > self._shared.limits.query_bytes_max + _PATH_BYTES_MAX or not line[:1].isupper():
             return 0  # for the parser to refuse
         if end < 0:
-            return -1
+            return 0 if b"\n" in line else -1
         if line.isascii() or line.count(b" ") != _SPACES:
             return 0
         self._held = False

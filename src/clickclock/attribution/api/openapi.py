@@ -341,7 +341,9 @@ def _version_schema() -> Schema:
         version=_field("integer", "Counts from 1."),
         createdAt=_field("string", "When it was published.", format="date-time"),
         kind=_field(
-            "string", "Whether everybody was looked at, or those alone who could have changed.", enum=list(Kind)
+            "string",
+            "Whether everybody was looked at, or those alone who could have changed; or it is what an erasure left.",
+            enum=list(Kind),
         ),
         engine=_field("string", "The engine's fingerprint."),
         codeVersion=_field("string", "The version of this program."),

@@ -157,6 +157,8 @@ def _why_full(before: Result | None, now: Result) -> str:
     """Why everybody has to be looked at; empty if not."""
     if before is None:
         return "It is the first run."
+    if before.kind is Kind.ERASURE:
+        return "Something was deleted for good."
     if before.settings_hash != now.settings_hash:
         return "Settings have changed."
     if before.code_version != now.code_version:

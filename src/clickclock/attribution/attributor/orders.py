@@ -150,10 +150,9 @@ class _Codes:
     def code(self, client_id: str, kind: str, value: str) -> int:
         shared = self._shared.get(client_id)
         if shared is None:
-            shared = frozenset(each.lower() for each in self._policies.find(client_id).shared_identifiers)
+            shared = frozenset(identifier.folded(each) for each in self._policies.find(client_id).shared_identifiers)
             self._shared[client_id] = shared
-        lower = value.lower()
-        return identifier.code(client_id, kind, lower if lower in shared else value)
+        return identifier.code(client_id, kind, value, shared)
 
 
 def _ms(instants: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -52,7 +52,7 @@ def who_is(identifiers: Sequence[pa.Array | pa.ChunkedArray], known: Persons) ->
 def sentinels(policies: Policies, client_ids: Iterable[str]) -> Numbers:
     """The codes of values that identify nobody, of these clients."""
     codes = [
-        identifier.code(client_id, kind, value.lower())
+        identifier.code(client_id, kind, identifier.folded(value))
         for client_id in client_ids
         for value in policies.find(client_id).shared_identifiers
         for kind in KINDS[:2]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from inspect import Parameter, Signature
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Final
 
 import ibis
@@ -21,7 +22,7 @@ import pyarrow as pa
 from clickclock.attribution.account import PLACEHOLDERS, ChannelRule
 from clickclock.attribution.engines import AHEAD_MS, CHANGED, FLOODS, IDENTIFIED, ORDERS, PERSONS, USES, WALK
 from clickclock.attribution.engines.columns import unbound
-from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, STRENGTHS
+from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, STRENGTHS, folded
 from clickclock.attribution.lake import ADS, CLICKS, TOUCHES
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 from clickclock.attribution.policy import FURTHER_CHANNEL_RULES, Policies, Policy
@@ -321,16 +322,24 @@ def _matches(clicks: Any, rule: ChannelRule) -> Any:
 def _code(clicks: Any, kind: str, rules: Policies) -> Any:
     """`identifier.code` of the identifier; null if there is none. What identifies nobody does so in any case."""
     value = clicks[kind]
-    lower = value.lower()
+    small = _folded(value)
     if NAMESPACES[kind] != DEVICE:
 
-        def folded(policy: Policy) -> Any:
-            shared = [each.lower() for each in policy.shared_identifiers]
-            return ibis.ifelse(lower.isin(shared), lower, value) if shared else value
+        def own(policy: Policy) -> Any:
+            shared = [folded(each) for each in policy.shared_identifiers]
+            return ibis.ifelse(small.isin(shared), small, value) if shared else value
 
-        lower = _by_client(clicks.client_id, rules, folded)
+        small = _by_client(clicks.client_id, rules, own)
     code = _function("identifier_code", "string", returns=_NUMBER)
-    return code(clicks.client_id + f"{SEPARATOR}{NAMESPACES[kind]}{SEPARATOR}" + lower)
+    return code(clicks.client_id + f"{SEPARATOR}{NAMESPACES[kind]}{SEPARATOR}" + small)
+
+
+def _folded(value: Any) -> Any:
+    """`identifier.folded`: of A to Z all engines make the same small letters, but not of others."""
+    bits = _function("bit_length", "string", returns=_NUMBER)
+    translated = _function("translate", "string", "string", "string", returns="string")
+    is_ascii = bits(value) == value.length() * 8
+    return ibis.ifelse(is_ascii, value.lower(), translated(value, ascii_uppercase, ascii_lowercase))
 
 
 def _parameters(dialect: Dialect, clicks: Any) -> Any:

@@ -189,7 +189,7 @@ def _any(flags: Sequence[Flags]) -> Flags:
 
 
 def _says_whole(name: str, column: pa.Array, values: Collection[str], sought: Sought) -> Flags:
-    says = _flags(pc.is_in(pc.utf8_lower(column), pa.array(sorted(values))))
+    says = _flags(pc.is_in(pc.ascii_lower(column), pa.array(sorted(values))))
     for place in np.flatnonzero(says).tolist():
         says[place] = sought.is_value(name, column[place].as_py())
     return says

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickclock.attribution.erasure import ORDER_ID, Identifier
-from clickclock.attribution.identifier import NAMESPACES
+from clickclock.attribution.identifier import NAMESPACES, folded
 from clickclock.attribution.identity import LINKS_MAX
 from clickclock.attribution.lake.tables import CLICKS, ORDERS, Table
 
@@ -29,7 +29,7 @@ _KINDS: Final = {name: _BROWSER if name == _BROWSER else _DEVICE for name in NAM
 
 def seen_together(lake: "Lake", client_id: str, asked: Identifier, shared: Collection[str]) -> list[Identifier]:
     """The identifiers of the person that `asked` is of, or whose order it is; `shared` values are nobody's."""
-    nobodys = frozenset(value.casefold() for value in shared)
+    nobodys = frozenset(folded(value) for value in shared)
     found: list[Identifier] = []
     frontier = {_as_one(asked)} if asked.kind != ORDER_ID else _of_order(lake, client_id, asked.value)
     looked_at = set(frontier)
@@ -37,7 +37,7 @@ def seen_together(lake: "Lake", client_id: str, asked: Identifier, shared: Colle
         neighbours = _neighbours(lake, client_id, frontier)
         following: set[Identifier] = set()
         for each in frontier:
-            is_shared = len(neighbours[each]) > LINKS_MAX or each.value.casefold() in nobodys
+            is_shared = len(neighbours[each]) > LINKS_MAX or folded(each.value) in nobodys
             if not is_shared:
                 following |= neighbours[each]
                 found.append(each)
@@ -49,7 +49,7 @@ def seen_together(lake: "Lake", client_id: str, asked: Identifier, shared: Colle
 def _as_one(identifier: Identifier) -> Identifier:
     if identifier.kind == _BROWSER:
         return identifier
-    return Identifier(kind=_DEVICE, value=identifier.value.lower())
+    return Identifier(kind=_DEVICE, value=folded(identifier.value))
 
 
 def _of_order(lake: "Lake", client_id: str, order_id: str) -> set[Identifier]:
@@ -68,7 +68,7 @@ def _neighbours(lake: "Lake", client_id: str, frontier: Collection[Identifier]) 
         is_it = pa.repeat(pa.scalar(False), batch.num_rows)
         for name, kind in _KINDS.items():
             if name in batch.schema.names:
-                said = batch[name] if kind == _BROWSER else pc.utf8_lower(batch[name])
+                said = batch[name] if kind == _BROWSER else pc.ascii_lower(batch[name])
                 is_it = pc.or_(is_it, pc.is_in(said, values[kind]))
         return is_it
 

@@ -1,17 +1,18 @@
 """A model on an analyst's table of paths: pandas, Polars, Arrow or a list of dicts in, the same kind out.
 
-Never guesses: text counts only if it is a number, and what is missing is not 0. Invariant: every fault of a table is
-named, with its row, before anything is computed.
+Never guesses: text counts only if it is a number, what is missing is not 0, and of two columns that could both be meant
+neither is taken. Invariant: every fault of a table is named, with its row, before anything is computed.
 
 >>> attribute([{"path": "google > mail", "total_conversions": 3, "total_conversion_value": 30}], "linear")
 [{'channel': 'google', 'conversions': 1.5, 'value': 15.0}, {'channel': 'mail', 'conversions': 1.5, 'value': 15.0}]
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, repeat
 from math import inf, nan
 from numbers import Real
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 import narwhals.stable.v2 as nw
@@ -24,8 +25,15 @@ from clickclock.attribution.models.registry import Model, choose, credit_table
 from clickclock.attribution.models.table import BadPath, Paths
 from clickclock.attribution.models.transform import transform_of, unique
 
-CONVERSIONS, VALUE, NULLS = "total_conversions", "total_conversion_value", "total_null"
-"""The names that the attribution libraries share."""
+NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "conversions": ("total_conversions", "conversions", "conversion", "conv"),
+        "value": ("total_conversion_value", "conversion_value", "conv_value", "value", "revenue"),
+        "nulls": ("total_null", "total_nulls", "nulls", "null", "conv_null", "null_conversions"),
+    }
+)
+"""By what names a column is found that nobody names, in any case. A table that has the first, which libraries share,
+means that one, whatever else is there."""
 TEXT_CHARS_MAX = 60
 """Enough of a fault to find it."""
 
@@ -44,7 +52,7 @@ def attribute(
     model: str | Model = "markov",
     *,
     path: str = "path",
-    conversions: str = CONVERSIONS,
+    conversions: str | None = None,
     value: str | None = None,
     nulls: str | None = None,
     separator: str = ">",
@@ -69,7 +77,7 @@ def read_paths(
     table: Any,
     *,
     path: str = "path",
-    conversions: str = CONVERSIONS,
+    conversions: str | None = None,
     value: str | None = None,
     nulls: str | None = None,
     separator: str = ">",
@@ -77,32 +85,46 @@ def read_paths(
 ) -> Paths:
     """A table's rows: each a path, how often it converted, with what value, and how often it did not.
 
-    `path`, `conversions`, `value` and `nulls` name columns. The last two, if not given, are `total_conversion_value`
-    and `total_null` where the table has them, and 0 where not. Spaces around a channel do not count.
+    `path`, `conversions`, `value` and `nulls` name columns. The last three, if not given, are found by their usual
+    names (`NAMES`); without a column of values or of nulls, these are 0. Spaces around a channel do not count.
     Raises `NoColumn`, `BadPath`, `NoTransform`, and `TypeError` for what is no such table.
     """
     change = transform_of(transform)
     names, column = _opened(table)
-    value = VALUE if value is None and VALUE in names else value
-    nulls = NULLS if nulls is None and NULLS in names else nulls
-    wanted = {"path": path, "conversions": conversions, "value": value, "nulls": nulls}
-    there = ", ".join(map(str, names)) or "none"
-    if lacking := [
-        f"There is no column {name} for {what}; there are: {there}."
-        for what, name in wanted.items()
-        if name is not None and name not in names
-    ]:
-        raise NoColumn("\n".join(lacking))
+    wanted = _chosen({"path": path, "conversions": conversions, "value": value, "nulls": nulls}, names)
     faults: Faults = []
     journeys = _journeys(path, column(path), separator, faults)
     numbers = [
         np.zeros(len(journeys)) if name is None else _numbers(name, column(name), faults)
-        for name in (conversions, value, nulls)
+        for name in (wanted[what] for what in NAMES)
     ]
     if faults:
         raise BadPath([sentence for _, sentence in sorted(faults)])
     paths = Paths(journeys, *numbers)
     return paths if change is unique else Paths.of([row._replace(path=change(row.path)) for row in paths])
+
+
+def _chosen(given: Mapping[str, str | None], names: Sequence[str]) -> dict[str, str | None]:
+    """The column of each thing: as it is given, or as it is usually called. Raises `NoColumn`."""
+    chosen: dict[str, str | None] = {}
+    faults = []
+    for what, asked in given.items():
+        usual = NAMES.get(what, ())
+        found = [each for each in names if str(each).strip().lower().replace(" ", "_") in usual]
+        name = asked
+        if asked is None and (usual[0] in names or (not found and what == "conversions")):
+            name = usual[0]
+        elif asked is None and found:
+            name = found[0]
+            if len(found) > 1:
+                faults.append(f"Each of {', '.join(found)} may be the column for {what}; name the one that is meant.")
+        if name is not None and name not in names:
+            there = ", ".join(map(str, names)) or "none"
+            faults.append(f"There is no column {name} for {what}; there are: {there}.")
+        chosen[what] = name
+    if faults:
+        raise NoColumn("\n".join(faults))
+    return chosen
 
 
 def _opened(table: Any) -> tuple[Sequence[str], Callable[[str], Column]]:
