@@ -49,7 +49,6 @@ SCHEMA: Final = pa.schema(
         ("device_id", pa.int64()),
     ]
 )
-_BY_ORDER: Final = [("client_id", "ascending"), ("order_id", "ascending")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +71,7 @@ def folded(amendments: pa.Table, policies: Policies) -> Orders:
     """The orders that amendments, with the columns `READ` and those of `CODED`, make."""
     known = amendments.filter(pc.is_valid(amendments["event_time"]))
     unjudgeable = amendments.num_rows - known.num_rows
-    known = known.take(pc.sort_indices(known.select(["client_id", "order_id"]), _BY_ORDER))
+    known = known.take(_by_order(known))
     starts = _starts(known)
     order = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, known.num_rows)))
     rank = _ms(known["event_time"]).to_numpy(), _stages(known["status"]), known["refunded_minor"].to_numpy()
@@ -90,6 +89,15 @@ def folded(amendments: pa.Table, policies: Policies) -> Orders:
         numbers = np.concatenate([np.flatnonzero(~is_tied), np.flatnonzero(is_tied)])
         table = table.take(pa.array(np.argsort(numbers)))
     return Orders(table.combine_chunks(), unjudgeable)
+
+
+def _by_order(rows: pa.Table) -> pa.Array:
+    """The rows sorted by client and order id, as places: to sort by two texts at once takes three times as long."""
+    clients = rows["client_id"].combine_chunks().dictionary_encode()
+    rank = np.empty(len(clients.dictionary), np.int64)
+    rank[pc.sort_indices(clients.dictionary).to_numpy()] = np.arange(len(rank))
+    by_id = pc.sort_indices(rows["order_id"].combine_chunks()).to_numpy()
+    return pa.array(by_id[np.argsort(rank[clients.indices.to_numpy()][by_id], kind="stable")])
 
 
 def _starts(rows: pa.Table) -> NDArray[np.int64]:

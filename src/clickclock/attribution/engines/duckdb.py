@@ -21,14 +21,16 @@ import pyarrow as pa
 from ibis.backends.sql.datatypes import DuckDBType
 
 from clickclock.attribution.engines import Kernel, Source
-from clickclock.attribution.engines.batches import walked
-from clickclock.attribution.engines.expressions import DUCKDB, WALK_ORDER
+from clickclock.attribution.engines.batches import SORTED_BY, walked
+from clickclock.attribution.engines.expressions import DUCKDB
 from clickclock.attribution.engines.files import is_remote, partitions, remote
 from clickclock.attribution.engines.sql import SqlEngine
 from clickclock.attribution.errors import EngineFailing
 
 BATCH_ROWS: Final = 2**18
 """Of what is streamed: some megabytes."""
+AHEAD_MB: Final = 64
+"""So far an engine works ahead of who takes the rows: a few batches. With less, one of the two always waits."""
 _MACROS: Final = (
     "swapped(n, bits, mask) AS (((n & mask) << bits) | ((n >> bits) & mask))",
     f"turned(n) AS swapped(swapped(swapped(n, 8, {0x00FF00FF00FF00FF}), 16, {0x0000FFFF0000FFFF}), 32, {2**32 - 1})",
@@ -70,6 +72,7 @@ class DuckDB(SqlEngine):
     def rows(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
         try:
             with self._database.cursor() as connection:
+                connection.execute(f"SET streaming_buffer_size = '{AHEAD_MB}MB'")
                 for table in expression.op().find(ops.UnboundTable):
                     self._offer(connection, table, tables[table.name])
                 with connection.sql(ibis.to_sql(expression, dialect=self.dialect.name)).to_arrow_reader(
@@ -80,7 +83,7 @@ class DuckDB(SqlEngine):
             raise EngineFailing(f"DuckDB could not do its work ({' '.join(str(error).split())}).") from error
 
     def walked(self, expression: ibis.Table, tables: Mapping[str, Source], kernel: Kernel) -> Iterator[pa.RecordBatch]:
-        return walked(self.rows(expression.order_by(*WALK_ORDER), tables), kernel)
+        return walked(self.rows(expression.order_by(*SORTED_BY), tables), kernel)
 
     @cached_property
     def _database(self) -> duckdb.DuckDBPyConnection:

@@ -28,8 +28,6 @@ from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 from clickclock.attribution.policy import FURTHER_CHANNEL_RULES, Policies, Policy
 from clickclock.attribution.traffic import BOT_PATTERN, FLOOD_MS
 
-WALK_ORDER: Final = ("person", "time_ms", "is_order", "strength", "received_us", "id", "number")
-"""By which the rows of a kernel are sorted; no two of them are equal."""
 BOTS: Final = pa.schema([("user_agent", pa.string())])
 _PLACE: Final = pa.field("number", pa.int64())
 NUMBERED_ORDERS: Final = ORDERS.append(_PLACE)

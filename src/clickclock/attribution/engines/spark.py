@@ -25,9 +25,9 @@ import pyarrow.parquet as pq
 from ibis.backends.sql.datatypes import PySparkType
 
 from clickclock.attribution.engines import Kernel, Source
-from clickclock.attribution.engines.batches import as_agreed, walked
+from clickclock.attribution.engines.batches import SORTED_BY, as_agreed, walked
 from clickclock.attribution.engines.columns import arrow_schema, unbound, used
-from clickclock.attribution.engines.expressions import SPARK, WALK_ORDER
+from clickclock.attribution.engines.expressions import SPARK
 from clickclock.attribution.engines.files import is_remote, partitions, remote
 from clickclock.attribution.engines.sql import SqlEngine
 from clickclock.attribution.errors import EngineFailing, EngineMissing
@@ -88,7 +88,7 @@ class Spark(SqlEngine):
 
     def walked(self, expression: ibis.Table, tables: Mapping[str, Source], kernel: Kernel) -> Iterator[pa.RecordBatch]:
         def shape(frame: "DataFrame") -> "DataFrame":
-            sorted_rows = frame.repartition("person").sortWithinPartitions(*WALK_ORDER)
+            sorted_rows = frame.repartition("person").sortWithinPartitions(*SORTED_BY)
             return sorted_rows.mapInArrow(partial(walked, kernel=kernel), _columns(unbound(kernel.schema, "made")))
 
         return self._streamed(expression, tables, shape)

@@ -46,7 +46,7 @@ class SqlEngine(ABC):
 
     @abstractmethod
     def walked(self, expression: ibis.Table, tables: Mapping[str, Source], kernel: Kernel) -> Iterator[pa.RecordBatch]:
-        """What the kernel makes of the rows of an expression, sorted by `WALK_ORDER`."""
+        """What the kernel makes of the rows of an expression, sorted by `WALK_ORDER`, and of whole persons."""
 
     @abstractmethod
     def close(self) -> None: ...

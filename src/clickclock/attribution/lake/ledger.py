@@ -14,6 +14,7 @@ result version that it was written for.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final
 
@@ -44,7 +45,11 @@ GROUPS_WAITING_MAX: Final = 4
 
 
 class Parts:
-    """Files of one table that are being written: at most one open for each partition."""
+    """Files of one table that are being written: at most one open for each partition.
+
+    A thread writes a group of rows while the next one is made. What it raises is raised by whoever writes next, or
+    closes.
+    """
 
     def __init__(self, table: Table, storage: Storage, name: str, now_ms: int, run: int) -> None:
         """`name` is to be unique; the files' names begin with it. `run` is who writes."""
@@ -58,6 +63,8 @@ class Parts:
         self._open: dict[str | None, File] = {}
         self._done: list[AddAction] = []
         self._waiting: dict[str | None, list[pa.Table]] = defaultdict(list)
+        self._thread = ThreadPoolExecutor(1, "parts")
+        self._writing: Future[None] | None = None
         self._group_rows = min(CELLS_WAITING_MAX // len(table.schema), ROW_GROUP_ROWS)
 
     def write(self, rows: pa.Table) -> None:
@@ -92,6 +99,8 @@ class Parts:
         """End all files, make them durable, and say what is to be committed."""
         for partition in list(self._waiting):
             self._flush(partition)
+        self._written()
+        self._thread.shutdown()
         with reaching(self._storage.url):
             self._done += [file.close(self._now_ms) for file in self._open.values()]
             self._open.clear()
@@ -106,8 +115,16 @@ class Parts:
 
     def _flush(self, partition: str | None) -> None:
         waiting = self._waiting.pop(partition)
-        if not _rows(waiting):
-            return
+        if _rows(waiting):
+            self._written()
+            self._writing = self._thread.submit(self._append, partition, waiting)
+
+    def _written(self) -> None:
+        """Wait until what is being written is written; no more than one group is."""
+        if self._writing is not None:
+            self._writing.result()
+
+    def _append(self, partition: str | None, waiting: list[pa.Table]) -> None:
         with reaching(self._storage.url):
             file = self._open.get(partition) or self._opened(partition)
             file.writer.write_table(pa.concat_tables(waiting), row_group_size=self._group_rows)
