@@ -9,7 +9,7 @@ from clickclock.scheduler.backfill import Backfill, count_times
 from clickclock.scheduler.event import EVERYTHING
 from clickclock.scheduler.planner import decide_due
 from clickclock.scheduler.store import Planned, Store, Taker
-from clickclock.scheduler.trigger import Kind, State
+from clickclock.scheduler.trigger import ExitKind, Kind, State
 from tests.stores import LEASE, NODE, add_job, add_schedule, at, claim, ended, finish, group, queue, schedule, triggers
 
 FAR = 2**53
@@ -115,3 +115,29 @@ async def test_a_time_that_a_backfill_took_is_not_started_again(store: Store) ->
     planned = await plan(store)
     assert (planned.launches, planned.fires) == ([], 0)
     assert {each.kind for each in await triggers(store)} == {Kind.BACKFILL}
+
+
+ODD = ["", "NULL", 'say "b"', "back\\slash", "{a,b}", "it's", "two\nlines", "für ÿ", "\\N", "%s %(b_id)s", "[1, null]"]
+
+
+async def test_whatever_is_said_many_at_once_is_kept_as_it_was_said(store: Store) -> None:
+    await add_job(store, command="echo {{ parameters.said }}", parameters={"said": "nothing"})
+    for number, said in enumerate(ODD):
+        await add_schedule(store, f"s{number}", parameters={"said": said})
+    names = [launch.name for launch in (await plan(store)).launches]
+    told = {name: ended(at(61), message=said or None) for name, said in zip(names, ODD, strict=True)}
+    told[names[1]] = ended(at(61), kind=ExitKind.SIGNAL, signal=9, cpu_seconds=1, max_memory_bytes=2**40)
+    told[names[2]] = ended(at(61.5), cpu_seconds=0.25, max_memory_bytes=7)
+    assert len(await store.queue.finish(LEASE, told, lambda: 0.5)) == len(ODD)
+    there = await triggers(store)
+    assert sorted(each.parameters["said"] for each in there) == sorted(ODD)
+    assert all((each.resolved_command or [])[1:] == [each.parameters["said"]] for each in there)
+    kept = {f"{each.trigger_id}-1": each for each in there}
+    assert (kept[names[1]].signal, kept[names[1]].cpu_seconds, kept[names[1]].max_memory_bytes) == (9, 1, 2**40)
+    assert (kept[names[2]].signal, kept[names[2]].cpu_seconds, kept[names[2]].max_memory_bytes) == (None, 0.25, 7)
+    for name, trigger in kept.items():
+        (run,) = (await store.triggers.get(name.removesuffix("-1"))).attempts or []
+        told_of = (run.state, run.exit_code, run.message)
+        assert told_of == (trigger.state, trigger.exit_code, trigger.message)
+        if names.index(name) > 2:
+            assert run.message == told[name].message

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from clickclock.scheduler.retry import RetryRule
 from clickclock.scheduler.store.changes import note_attempts, note_triggers
 from clickclock.scheduler.store.dependencies import has_dependents
-from clickclock.scheduler.store.prepared import Prepared
-from clickclock.scheduler.store.rows import among, effective_job, insert_of
+from clickclock.scheduler.store.prepared import Inserting, Prepared
+from clickclock.scheduler.store.rows import among, effective_job
 from clickclock.scheduler.store.schema import LIVE_ROWS, attempt, job, job_group, job_trigger
 from clickclock.scheduler.trigger import (
     Conclusion,
@@ -67,7 +67,7 @@ _CONCLUDE = Prepared(
     .where(_t.trigger_id == sa.bindparam("b_trigger_id"))
     .values({name: sa.bindparam(f"b_{name}", type_=_t[name].type) for name in _CHANGED})
 )
-_RECORD = Prepared(lambda dialect: insert_of(dialect, attempt).on_conflict_do_nothing())
+_RECORD = Inserting(attempt)
 
 
 def finish(

@@ -130,7 +130,10 @@ class Database:
             "target_session_attrs": "read-write",  # after a failover: the one that takes writes
             "options": f"-c statement_timeout={ANSWER_S_MAX}s -c lock_timeout={LOCK_S_MAX}s "
             f"-c idle_in_transaction_session_timeout={LOCK_S_MAX}s -c tcp_keepalives_idle=5 "
-            "-c tcp_keepalives_interval=2 -c tcp_keepalives_count=3",
+            "-c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 "
+            # What is asked often has its index. A plan that was made, and kept, while a table was small would read all
+            # of it long after it has grown.
+            "-c enable_seqscan=off",
         }
         engine = sa.create_engine(
             self.url.set(drivername="postgresql+psycopg"),

@@ -17,8 +17,8 @@ from clickclock.scheduler.launch import Launch
 from clickclock.scheduler.schedule import Circumstances, Decision, OverlapPolicy, Schedule, Skip
 from clickclock.scheduler.store.changes import note_triggers
 from clickclock.scheduler.store.dependencies import has_dependents
-from clickclock.scheduler.store.prepared import Prepared
-from clickclock.scheduler.store.rows import among, effective_job, insert_of, planned_days, planned_schedule
+from clickclock.scheduler.store.prepared import Inserting, Prepared
+from clickclock.scheduler.store.rows import among, effective_job, planned_days, planned_schedule
 from clickclock.scheduler.store.schema import (
     ANY_CLUSTER,
     UNFINISHED_ROWS,
@@ -118,7 +118,7 @@ _ADVANCE = Prepared(
 _ZERO: sa.ColumnElement[int] = sa.literal_column("0")
 
 
-def _insert(state: State, same: Mapping[str, Any]) -> Prepared:
+def _insert(state: State, same: Mapping[str, Any]) -> Inserting:
     """An insert of triggers in `state`; what is the same for all of them is in the statement, once."""
     constants = {
         "kind": sa.literal_column(f"'{Kind.SCHEDULE}'"),
@@ -127,7 +127,7 @@ def _insert(state: State, same: Mapping[str, Any]) -> Prepared:
         "preemption_count": _ZERO,
         **same,
     }
-    return Prepared(lambda dialect: insert_of(dialect, job_trigger).values(constants).on_conflict_do_nothing())
+    return Inserting(job_trigger, constants)
 
 
 _FIRE = _insert(State.QUEUED, {})

@@ -3,7 +3,8 @@
 Never writes SQL: a statement is SQLAlchemy Core, one for SQLite and PostgreSQL, and so are its types. But SQLAlchemy's
 way from a statement to its rows costs 0.1 ms each time, ten times what SQLite needs for one that finds a row, and the
 engine runs ten of them for each trigger. Invariants: values and rows go through the statement's types; it runs in the
-transaction of the connection that it is given; what the driver raises is SQLAlchemy's `DBAPIError`, as everywhere.
+transaction of the connection that it is given; what the driver raises is SQLAlchemy's `DBAPIError`, as everywhere;
+many rows are written at once on PostgreSQL, in no order.
 
 >>> jobs = Prepared(sa.select(job.c.job_name).where(job.c.application == sa.bindparam("application")))  # doctest: +SKIP
 >>> [row.job_name for row in jobs.rows(connection, application="shop")]                                 # doctest: +SKIP
@@ -18,6 +19,9 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from clickclock.scheduler.store.arrays import Kinds, arrays_of, as_array, over_arrays, word_of
+from clickclock.scheduler.store.rows import insert_of
+
 Statement = sa.Select[Any] | sa.Insert | sa.Update | sa.sql.dml.ReturningInsert[Any]
 
 
@@ -28,6 +32,7 @@ class Prepared:
         """A statement, or how to make it for the dialect of that name."""
         self._statement = statement
         self._compiled: dict[str, _Compiled] = {}
+        self._at_once: _AtOnce | None = None
 
     def rows(self, connection: sa.Connection, **values: Any) -> list[Any]:
         """All rows, as named tuples."""
@@ -39,14 +44,49 @@ class Prepared:
         return self.rows(connection, **values)[0][0]
 
     def run(self, connection: sa.Connection, each: Sequence[Mapping[str, Any]]) -> None:
-        """Run it once for each of these mappings of names to values; an INSERT has the columns that the first names."""
+        """Run it for each of these mappings of names to values; an INSERT has the columns that the first names.
+
+        On PostgreSQL it is one statement for all of them, so no two may be about the same row.
+        """
         compiled = self._compiled.get(connection.dialect.name) or self._compile(connection, list(each[0]))
-        compiled.run(connection, [compiled.arguments(values) for values in each], many=True)
+        if len(each) == 1:
+            compiled.run(connection, compiled.arguments(each[0]))
+        elif connection.dialect.name == "sqlite":
+            compiled.run(connection, [compiled.arguments(values) for values in each], many=True)
+        else:
+            at_once = self._at_once or self._compile_at_once(connection, compiled.asked)
+            at_once.run(connection, at_once.arguments_of(each))
 
     def _compile(self, connection: sa.Connection, columns: Sequence[str] | None = None) -> "_Compiled":
         name = connection.dialect.name
-        statement = self._statement(name) if callable(self._statement) else self._statement
-        return self._compiled.setdefault(name, _Compiled(statement, connection.dialect, columns))
+        return self._compiled.setdefault(name, _Compiled(self._in(name), connection.dialect, columns))
+
+    def _compile_at_once(self, connection: sa.Connection, asked: Kinds) -> "_AtOnce":
+        self._at_once = _AtOnce(self._over_arrays(connection.dialect.name, asked), connection.dialect, asked)
+        return self._at_once
+
+    def _in(self, dialect: str) -> Statement:
+        return self._statement(dialect) if callable(self._statement) else self._statement
+
+    def _over_arrays(self, dialect: str, asked: Kinds) -> Statement:
+        statement: Statement = over_arrays(self._in(dialect), asked)
+        return statement
+
+
+class Inserting(Prepared):
+    """An INSERT that leaves alone what is there; `same` is in the statement once, and not a value of each row."""
+
+    def __init__(self, table: sa.Table, same: Mapping[str, sa.ColumnElement[Any]] | None = None) -> None:
+        self._table, self._same = table, dict(same or {})
+        super().__init__(lambda dialect: self._insert(dialect).values(self._same).on_conflict_do_nothing())
+
+    def _insert(self, dialect: str) -> Any:
+        return insert_of(dialect, self._table)
+
+    def _over_arrays(self, dialect: str, asked: Kinds) -> Statement:
+        found = sa.select(*arrays_of(asked).c, *self._same.values())
+        insert: Statement = self._insert(dialect).from_select([*asked, *self._same], found).on_conflict_do_nothing()
+        return insert
 
 
 class _Compiled:
@@ -60,6 +100,7 @@ class _Compiled:
         self._positional = compiled.positional
         places = compiled.positiontup or list(compiled.params)
         kinds = [compiled.binds[name].type.dialect_impl(dialect) for name in places]
+        self.asked = {name: compiled.binds[name].type for name in places if compiled.binds[name].required}
         self._places = [(name, kind.bind_processor(dialect)) for name, kind in zip(places, kinds, strict=True)]
         self._constants = {name: compiled.params[name] for name in places if not compiled.binds[name].required}
         self._kinds = [column.type.dialect_impl(dialect) for column in statement.exported_columns]
@@ -80,8 +121,11 @@ class _Compiled:
             cursor = driver.cursor()
             if listeners := connection.engine.dispatch.before_cursor_execute:
                 listeners(connection, cursor, self.text, arguments, None, many)
-            (cursor.executemany if many else cursor.execute)(self.text, arguments)
-            found = [] if many else cursor.fetchall()
+            if self._positional:
+                (cursor.executemany if many else cursor.execute)(self.text, arguments)
+            else:
+                cursor.execute(self.text, arguments, prepare=True)
+            found = cursor.fetchall() if cursor.description else []
         except connection.dialect.loaded_dbapi.Error as error:
             raise _as_everywhere(connection, self.text, error) from error
         return self._rows(found, cursor.description) if found else []
@@ -104,6 +148,23 @@ class _Compiled:
         ]
         self._fetching = row._make, [(place, process) for place, process in enumerate(asked) if process is not None]
         return self._fetching
+
+
+class _AtOnce(_Compiled):
+    """A statement over arrays."""
+
+    def __init__(self, statement: Statement, dialect: Dialect, asked: Kinds) -> None:
+        super().__init__(statement, dialect, None)
+        self._words = [(name, word_of(kind, dialect)) for name, kind in asked.items()]
+        self._same = {
+            name: self._constants[name] if process is None else process(self._constants[name])
+            for name, process in self._places
+            if name in self._constants
+        }
+
+    def arguments_of(self, each: Sequence[Mapping[str, Any]]) -> Any:
+        """What the driver takes for all of these."""
+        return self._same | {name: as_array([word(values[name]) for values in each]) for name, word in self._words}
 
 
 def command(connection: sa.Connection, text: str) -> None:

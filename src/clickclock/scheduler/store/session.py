@@ -16,6 +16,9 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from clickclock.scheduler.store.patience import Patience
 from clickclock.scheduler.store.prepared import command
 
+_KEEP_PLANS = "SET plan_cache_mode = force_generic_plan"
+"""Who writes runs the same few statements all the time, each by its index: planning one costs more than running it."""
+
 
 class Session:
     """The connection that one thread keeps, and gives up when anything went wrong on it."""
@@ -36,6 +39,8 @@ class Session:
             connection = self._engine.connect()
             if self._autocommit:
                 connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+            elif not self._is_sqlite:
+                command(connection, _KEEP_PLANS)
             self._connection = connection
         if self._patience is None:
             yield self._connection

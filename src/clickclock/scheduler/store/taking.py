@@ -21,8 +21,7 @@ from clickclock.scheduler.launch import Launch, launch_of
 from clickclock.scheduler.schedule import Fire
 from clickclock.scheduler.store.changes import note_taken
 from clickclock.scheduler.store.claiming import HELD, HERE
-from clickclock.scheduler.store.prepared import Prepared
-from clickclock.scheduler.store.rows import insert_of
+from clickclock.scheduler.store.prepared import Inserting, Prepared
 from clickclock.scheduler.store.schema import ANY_CLUSTER, QUEUED_ROWS, job_trigger
 from clickclock.scheduler.trigger import Kind, State
 
@@ -38,18 +37,15 @@ _TAKEN_OR_WANTED = Prepared(
         + sa.select(sa.func.count()).select_from(_READY.subquery()).scalar_subquery()
     )
 )
-_TAKE = Prepared(
-    lambda dialect: (
-        insert_of(dialect, job_trigger)
-        .values(
-            kind=sa.literal_column(f"'{Kind.SCHEDULE}'"),
-            state=sa.literal_column(f"'{State.STARTING}'"),
-            attempt=sa.literal_column("1"),
-            preemption_count=sa.literal_column("0"),
-            serial=sa.false(),
-        )
-        .on_conflict_do_nothing()
-    )
+_TAKE = Inserting(
+    job_trigger,
+    {
+        "kind": sa.literal_column(f"'{Kind.SCHEDULE}'"),
+        "state": sa.literal_column(f"'{State.STARTING}'"),
+        "attempt": sa.literal_column("1"),
+        "preemption_count": sa.literal_column("0"),
+        "serial": sa.false(),
+    },
 )
 
 
