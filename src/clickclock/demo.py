@@ -5,7 +5,7 @@ Invariants: the same days give the same shop; an order that is sent again change
 
 >>> shop = small_shop(datetime(2026, 11, 20, tzinfo=UTC))
 >>> len(shop.orders), shop.orders[0]["currency"]
-(37, 'EUR')
+(39, 'EUR')
 """
 
 import random

@@ -6,11 +6,13 @@ import os
 import re
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clickclock.foundation.clock import SystemClock
 from tests.acceptance.service import running
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,8 +37,19 @@ SHOWN: dict[str, str] = {
     "backfill.md": JOB + "clickclock schedule create shop nightly-export --id every-night --expression '30 2 * * *'",
     "calendars.md": JOB + """echo '{"calendarName": "england", "excludeDates": ["2026-12-25"]}' > england.json""",
     "chain-jobs.md": "true",
+    "find-slow-and-flaky-jobs.md": "clickclock group create exports\n"
+    "clickclock job create shop nightly-export --group exports --shell --command 'echo exporting; exit 1'\n"
+    "clickclock trigger shop nightly-export --follow || true",
+    "run-a-job-by-hand.md": "clickclock job create shop nightly-report --command 'echo reporting'\n"
+    "clickclock job create shop nightly-export --command 'echo {{ parameters.day }}' --param day=today\n"
+    "clickclock trigger shop nightly-export --follow",
 }
 """Pages that show commands with their answers, of which every one is run; and what is there before."""
+MADE = r"(?:Backfill|Trigger) (\S{36}) (?:is started|failed|succeeded)"
+CANCEL = "clickclock triggers cancel"
+SOMETHING_TO_CANCEL = "clickclock trigger shop nightly-export --at 2099-01-01T00:00"
+TODAY = "2026-11-20"
+"""The day on which the pages were written: their dates are taken to be as far from the day of the test."""
 
 
 def blocks_of(page: str, language: str) -> list[tuple[str, str]]:
@@ -66,9 +79,18 @@ def test_every_command_that_a_page_shows_works(page: str, tmp_path: Path) -> Non
     with running(tmp_path / "data", "--stop-jobs") as service:
         made = ""
         for command in [SHOWN[page], *commands]:
-            said = run(command.replace(EXAMPLE_ID, made), tmp_path, service.url)
-            made = next(iter(re.findall(r"Backfill (\S{36}) is started", said)), made)
+            meant = made
+            if command.startswith(CANCEL):
+                meant = run(SOMETHING_TO_CANCEL, tmp_path, service.url).strip()
+            said = run(dated(command).replace(EXAMPLE_ID, meant), tmp_path, service.url)
+            made = next(iter(re.findall(MADE, said)), made)
         service.stop()
+
+
+def dated(command: str) -> str:
+    """A command of a page, as it would be written today."""
+    late = SystemClock().now().date() - date.fromisoformat(TODAY)
+    return re.sub(r"2026-1[01]-\d\d", lambda found: str(date.fromisoformat(found[0]) + late), command)
 
 
 def run(script: str, folder: Path, url: str) -> str:

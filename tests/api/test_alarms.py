@@ -96,8 +96,9 @@ async def test_a_test_is_told_and_a_dead_one_is_tried_again(http: httpx.AsyncCli
 
 async def test_an_applications_defaults_are_set_listed_and_deleted(http: httpx.AsyncClient) -> None:
     body = {"application": "shop", "notifications": {"targets": ["ops"], "on": ["failure"], "longRunSeconds": 60}}
-    assert (await http.put("application", json=body)).json()["application"] == body
-    assert (await http.get("application", params={"application": "shop"})).json()["applications"] == [body]
+    kept = body | {"managedBy": None}
+    assert (await http.put("application", json=body)).json()["application"] == kept
+    assert (await http.get("application", params={"application": "shop"})).json()["applications"] == [kept]
     assert (await http.delete("application", params={"application": "shop"})).status_code == 200
     gone = await http.delete("application", params={"application": "shop"})
     assert (gone.status_code, gone.json()["code"]) == (404, "applicationNotFound")

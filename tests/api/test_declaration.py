@@ -264,6 +264,69 @@ async def test_what_fits_nothing_that_is_there_is_refused_at_its_place(
     assert await told(http) == {}
 
 
+async def test_faults_that_only_the_store_sees_are_told_together_at_their_places(http: httpx.AsyncClient) -> None:
+    await put(http, {"application": "shop", "jobs": [{"jobName": "there", "command": "true"}]})
+    once = {"kind": "once", "expression": "2020-01-01T00:00:00Z", "calendarName": "none"}
+    wrong: dict[str, Any] = {
+        "application": "shop",
+        "jobs": [
+            {"jobName": "a", "command": "true", "dependsOn": ["b"]},
+            {"jobName": "b", "command": "true", "dependsOn": ["a", "gone"]},
+            {"jobName": "c", "command": "true", "dependsOn": ["d"], "groupName": "none"},
+            {"jobName": "d", "command": "true", "dependsOn": ["c"], "schedules": [once]},
+            {"jobName": "e", "command": "true", "parameters": {"day": None}, "schedules": [{"expression": "@daily"}]},
+        ],
+        "schedules": [
+            {"jobName": "there", "scheduleName": "x", "expression": "@daily", "parameters": {"day": "1"}},
+            {"jobName": "there", "scheduleName": "y", "kind": "once", "expression": "2020-01-01T00:00:00Z"},
+        ],
+    }
+    for dry_run in (True, False):
+        answer = await put(http, wrong, 422, dryRun=dry_run)
+        assert sorted(each["field"] for each in answer["errors"]) == [
+            "jobs[0].dependsOn",
+            "jobs[1].dependsOn[1]",
+            "jobs[2].dependsOn",
+            "jobs[2].groupName",
+            "jobs[3].schedules[0].calendarName",
+            "jobs[4].schedules[0].parameters.day",
+            "schedules[0].parameters.day",
+            "schedules[1].expression",
+        ]
+    assert [each["jobName"] for each in (await told(http))["jobs"]] == ["there"]
+
+
+async def test_an_applications_defaults_are_declared_with_its_jobs_and_told_with_them(http: httpx.AsyncClient) -> None:
+    ours: dict[str, Any] = {"application": "shop", "notifications": {"targets": ["ops"], "on": ["failure"]}}
+    file = {**FILE, "applications": [{"notifications": ours["notifications"]}]}
+    assert ("create", "application", "shop") in actions(await put(http, file, set="repo"))
+    kept = (await http.get("application")).json()["applications"]
+    assert kept == [ours | {"notifications": ours["notifications"] | {"longRunSeconds": None}, "managedBy": "repo"}]
+    assert (await told(http, application="shop"))["applications"] == [ours]
+    assert "applications" not in await told(http, application="other")
+    assert (await put(http, await told(http), set="repo", prune=True))["alterations"] == []
+    await http.put("application", json={"application": "shop"})
+    assert actions(await put(http, file, set="repo")) == [("update", "application", "shop")]
+    assert actions(await put(http, FILE, set="repo", prune=True)) == [("delete", "application", "shop")]
+    assert (await http.get("application")).json()["applications"] == []
+
+
+async def test_a_target_that_is_not_configured_is_refused_in_files_as_everywhere(http: httpx.AsyncClient) -> None:
+    told_of: dict[str, Any] = {"notifications": {"targets": ["nobody"]}}
+    body = {
+        "application": "a",
+        "groups": [{"groupName": "g", "defaults": told_of}],
+        "applications": [told_of],
+        "jobs": [{"jobName": "j", "command": "true", **told_of}],
+    }
+    answer = await put(http, body, 422)
+    assert [each["field"] for each in answer["errors"]] == [
+        "groups[0].defaults.notifications.targets",
+        "applications[0].notifications.targets",
+        "jobs[0].notifications.targets",
+    ]
+
+
 async def test_a_chosen_id_stays_with_its_schedule(http: httpx.AsyncClient) -> None:
     body: dict[str, Any] = {
         "application": "a",

@@ -69,12 +69,51 @@ async def test_faults_in_an_array_name_their_item(http: httpx.AsyncClient, job: 
         {**JOB, "jobName": "b", "command": "a > b", "cluster": "moon"},
     ]
     response = await _refused(http, json.dumps([items[0], items[2]]).encode(), 422)
-    assert [fault["field"] for fault in response.json()["errors"]] == ["[1].command"]
+    assert [fault["field"] for fault in response.json()["errors"]] == ["[1].command", "[1].cluster"]
     response = await _refused(http, json.dumps([items[0], {**items[2], "command": "a"}]).encode(), 422)
     assert [fault["field"] for fault in response.json()["errors"]] == ["[1].cluster"]
     response = await _refused(http, json.dumps(items[:2]).encode(), 422)
     assert [fault["field"] for fault in response.json()["errors"]] == ["[1].jobName"]
     assert len((await http.get("job")).json()["jobs"]) == 1
+
+
+async def test_a_fault_in_an_array_of_one_names_its_item_whoever_finds_it(http: httpx.AsyncClient, job: None) -> None:
+    for path, item, field in (
+        ("job", JOB | {"command": "a > b"}, "[0].command"),
+        ("job", JOB, "[0].jobName"),
+        ("job", JOB | {"jobName": "b", "groupName": "none"}, "[0].groupName"),
+        ("schedules", SCHEDULE | {"jobName": "none"}, "[0].jobName"),
+    ):
+        response = await http.post(path, json=[item])
+        assert [fault["field"] for fault in response.json()["errors"]] == [field]
+
+
+async def test_a_bad_command_hides_no_other_fault(http: httpx.AsyncClient) -> None:
+    wrong = JOB | {"command": "a | b", "cluster": "moon", "notifications": {"targets": ["nobody"]}}
+    for more in ({}, {"priority": 101}):
+        response = await http.post("job", json=wrong | more)
+        told = {fault["field"] for fault in response.json()["errors"]}
+        assert told == {"command", "cluster", "notifications.targets", *more}
+
+
+async def test_text_of_a_wrong_form_is_told_of_in_words(http: httpx.AsyncClient) -> None:
+    wrong = {"resources": {"memory": "lots"}, "workingDirectory": "shop"}
+    told = (await http.post("job", json=JOB | wrong)).json()["errors"]
+    told += (await http.get("jobTrigger", params={"state": "done"})).json()["errors"]
+    told += (await http.post("schedules", json=SCHEDULE | {"scheduleId": "a/b"})).json()["errors"]
+    told += (await http.post("jobTrigger", json={"application": "a", "jobName": "j", "idempotencyKey": "ü"})).json()[
+        "errors"
+    ]
+    told += (await http.post("job", json=JOB | {"timeoutSeconds": 1e9})).json()["errors"]
+    assert {each["field"]: each["message"] for each in told} == {
+        "resources.memory": "Give bytes as Kubernetes writes them, such as 256Mi or 1G.",
+        "workingDirectory": "Give an absolute path, such as /srv/shop.",
+        "scheduleId": "Use letters, digits and ._- alone.",
+        "idempotencyKey": "Give printable ASCII characters.",
+        "timeoutSeconds": "Give a number of at most 31536000.",
+        "state": "Give one of queued, starting, running, succeeded, failed, timedOut, cancelled, lost, skipped, "
+        "or several with commas between.",
+    }
 
 
 async def test_a_fault_within_a_list_is_told_of_its_place_there(http: httpx.AsyncClient) -> None:

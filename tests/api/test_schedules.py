@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from clickclock.foundation.clock import ManualClock
+from clickclock.scheduler.engine import Engine
 from tests.api.conftest import JOB, SCHEDULE
 
 
@@ -45,6 +46,28 @@ async def test_a_schedule_that_would_never_fire_is_422(
         "schedules", json={"scheduleId": schedule["scheduleId"], "kind": kind, "expression": expression, **more}
     )
     assert response.status_code == 422
+
+
+async def test_all_faults_of_an_update_are_told_together(http: httpx.AsyncClient, job: None) -> None:
+    schedule = await _create(http)
+    wrong = {"application": "other", "expression": "61 * * * *", "bogus": None, "paused": "soon"}
+    response = await http.put("schedules", json={"scheduleId": schedule["scheduleId"], **wrong})
+    assert response.status_code == 422
+    assert {fault["field"] for fault in response.json()["errors"]} == set(wrong)
+
+
+@pytest.mark.parametrize("expression", ["1.0005", "PT0.0003H"])
+async def test_an_interval_of_no_whole_milliseconds_misses_no_time(
+    http: httpx.AsyncClient, engine: Engine, clock: ManualClock, job: None, expression: str
+) -> None:
+    schedule = await _create(http, kind="interval", expression=expression, overlapPolicy="allow")
+    for _ in range(50):
+        clock.advance(1)
+        await engine.planner.step()
+    found = (await http.get("jobTrigger", params={"scheduleId": schedule["scheduleId"], "limit": 1000})).json()
+    period = 1.0005 if expression == "1.0005" else 1.08
+    assert len(found["triggers"]) == int(50 / period)
+    assert {each["state"] for each in found["triggers"]} == {"queued"}
 
 
 async def test_a_schedule_without_its_job_is_422_and_a_taken_name_409(http: httpx.AsyncClient) -> None:

@@ -146,7 +146,8 @@ async def test_calendars_images_backfills_silences_and_defaults_are_noted_too(st
         await store.image_mappings.put(ImageMapping(prefix="python", image=f"python:{version}"), at(version))
     await store.calendars.delete("days", NOW)
     await store.image_mappings.delete("python", NOW)
-    await store.alarms.put_defaults(ApplicationDefaults(application="shop"), NOW)
+    for _ in range(2):
+        await store.alarms.put_defaults(ApplicationDefaults(application="shop"), NOW)
     await store.alarms.delete_defaults("shop", NOW)
     for name in ("a", "b"):
         await store.alarms.silence(SilenceRequest(group_name=name, seconds=60, silenced_by="ada"), NOW)
@@ -156,8 +157,8 @@ async def test_calendars_images_backfills_silences_and_defaults_are_noted_too(st
         *("calendar.created", "commandPrefixImageMapping.created"),
         *("calendar.changed", "commandPrefixImageMapping.changed"),
         *("calendar.deleted", "commandPrefixImageMapping.deleted"),
-        *("application.changed", "application.deleted", "silence.created", "silence.created"),
-        *("silence.ended", "silence.ended"),
+        *("application.created", "application.changed", "application.deleted"),
+        *("silence.created", "silence.created", "silence.ended", "silence.ended"),
     ]
     (first, *_, last) = await store.changes.read(0, FAR, EVERYTHING, 100)
     assert first.cloud_event()["data"] == {"state": "created", "calendarName": "days"}

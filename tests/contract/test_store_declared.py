@@ -10,6 +10,7 @@ from clickclock.scheduler.declaration import KINDS, Declarable, Key, Plan, Step,
 from clickclock.scheduler.errors import JobHasDependents, StaleVersion
 from clickclock.scheduler.event import EVERYTHING
 from clickclock.scheduler.image_mapping import ImageMapping
+from clickclock.scheduler.notification import ApplicationDefaults, Notifications
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.trigger import State
 from tests.stores import NOW, add_job, at, claim, group, job, plan, queue, schedule, states
@@ -18,6 +19,7 @@ KIND_OF = {kind.model: kind for kind in KINDS.values()}
 FIRST: list[Declarable] = [
     group(managed_by="repo"),
     ImageMapping(prefix="python -m etl", image="etl:1", managed_by="repo"),
+    ApplicationDefaults(application="shop", notifications=Notifications(targets=["ops"]), managed_by="repo"),
     job(group_name="exports", managed_by="repo"),
     job("re_port", managed_by="repo"),
     schedule(schedule_name="one", schedule_id="s-1", managed_by="repo"),
@@ -76,6 +78,7 @@ async def test_what_is_no_longer_named_goes_and_its_queued_triggers_with_it_only
         ("delete", "schedule/shop/export/one"),
         ("delete", "job/shop/export"),
         ("delete", "job/shop/re_port"),
+        ("delete", "application/shop"),
         ("delete", "commandPrefixImageMapping/python -m etl"),
     ]
     assert await store.jobs.find({}, None, 10) == []
@@ -93,7 +96,9 @@ async def test_what_is_applied_is_noted_and_what_is_only_tried_is_not(store: Sto
     await apply(store, FIRST)
     made = await store.changes.recent(None, EVERYTHING, 100)
     assert {each.state for each in made} == {"created"}
-    assert {each.about for each in made} == {"commandPrefixImageMapping", "group", "job", "schedule"}
+    assert {each.about for each in made} == {
+        *("application", "commandPrefixImageMapping", "group", "job", "schedule"),
+    }
     await apply(store, [], 1)
     gone = (await store.changes.recent(None, EVERYTHING, 100))[: -len(made)]
     assert {each.state for each in gone} == {"deleted"}

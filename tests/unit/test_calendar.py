@@ -11,6 +11,7 @@ from clickclock.scheduler.calendar import FoldPolicy, GapPolicy, Occurrence, Sch
 from clickclock.scheduler.trigger import SkipReason
 
 ANCHOR = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+MS = timedelta(milliseconds=1)
 
 
 def utc(text: str) -> datetime:
@@ -121,8 +122,32 @@ def test_the_next_time_of_an_interval_is_at_most_one_period_away(period_us: int,
     instant = ANCHOR + timedelta(microseconds=offset_us)
     occurrence = times.after(instant)
     assert occurrence is not None
-    assert (occurrence.at - ANCHOR) % period == timedelta(0)
-    assert occurrence.at == ANCHOR if instant < ANCHOR else timedelta(0) < occurrence.at - instant <= period
+    assert occurrence.at.microsecond % 1000 == 0
+    assert -(occurrence.at - ANCHOR) % period < MS
+    assert occurrence.at == ANCHOR if instant < ANCHOR else timedelta(0) < occurrence.at - instant <= period + MS
+
+
+@pytest.mark.parametrize("expression", ["1.000001", "1.0005", "PT0.0003H", "60"])
+def test_a_walk_from_each_kept_time_to_the_next_never_stands_still_and_never_drifts(expression: str) -> None:
+    start = utc("2026-11-20T10:00:00.123456")
+    times = interval(expression, start_at=start)
+    at, found = ANCHOR, []
+    for _ in range(1000):
+        occurrence = times.after(at)
+        assert occurrence is not None
+        at = occurrence.at - timedelta(microseconds=occurrence.at.microsecond % 1000)  # as the store keeps it
+        found.append(at)
+    assert len(set(found)) == 1000
+    period = float(expression) if expression[0].isdigit() else 1.08
+    assert abs((found[-1] - start).total_seconds() - 999 * period) < 0.002
+
+
+def test_a_single_run_is_due_at_the_beginning_of_its_millisecond() -> None:
+    times = once("2026-11-20T10:00:00.123999Z")
+    occurrence = times.after(ANCHOR - 1000 * MS)
+    assert occurrence is not None
+    assert occurrence.at.microsecond == 123_000
+    assert times.after(occurrence.at) is None
 
 
 def test_a_single_run_comes_once_and_may_be_in_the_past() -> None:

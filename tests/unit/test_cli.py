@@ -1,5 +1,6 @@
 """What the command line says and reads by itself, without a service."""
 
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from clickclock.cli import COMMANDS, main
+from clickclock.cli import COMMANDS, main, stat
 from clickclock.cli.fields import Document, Instant, Json, Pair, camel_case
 from clickclock.cli.following import exit_code
 from clickclock.cli.rendering import at, duration, plain, size, when
@@ -116,6 +117,15 @@ def test_fields_come_from_toml_and_json_alike(tmp_path: Path) -> None:
 def test_the_address_that_the_help_promises_is_that_of_the_client() -> None:
     (url,) = (param for param in main.params if param.name == "url")
     assert url.default == DEFAULT_URL
+
+
+def test_statistics_say_how_often_attempts_made_room(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"application": "shop", "jobName": "export", "totalTriggers": 4, "preemptionCount": 3}
+    stat.show({"jobStat": {"jobs": [row]}})
+    stat.show({"jobStat": {**row, "jobs": None, "buckets": [row]}})
+    said = capsys.readouterr().out
+    assert said.count("preempted") == 3
+    assert re.search(r"^preempted +3$", said, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

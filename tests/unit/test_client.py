@@ -305,8 +305,11 @@ def test_a_list_is_read_page_after_page_and_only_as_far_as_it_is_wanted() -> Non
 
 def test_an_export_is_one_declaration_whatever_its_pages_share() -> None:
     pages = {
-        None: ({"groups": [{"groupName": "g"}], "jobs": [{"jobName": "a"}]}, "1"),
-        "1": ({"groups": [{"groupName": "g"}, {"groupName": "h"}], "jobs": [{"jobName": "b"}]}, None),
+        None: ({"groups": [{"groupName": "g"}], "calendars": [{"n": 1}], "jobs": [{"jobName": "a"}]}, "1"),
+        "1": (
+            {"groups": [{"groupName": "g"}, {"groupName": "h"}], "calendars": [{"n": 1}], "jobs": [{"jobName": "b"}]},
+            None,
+        ),
     }
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -315,6 +318,7 @@ def test_an_export_is_one_declaration_whatever_its_pages_share() -> None:
 
     assert answering(answer).export("shop") == {
         "groups": [{"groupName": "g"}, {"groupName": "h"}],
+        "calendars": [{"n": 1}],
         "jobs": [{"jobName": "a"}, {"jobName": "b"}],
     }
 

@@ -56,6 +56,12 @@ def test_a_name_like_no_setting_leads_to_the_reference(tmp_path: Path) -> None:
     assert "docs/reference/configuration.md" in faults_of(file)["zzzzzz"]
 
 
+def test_a_name_like_no_setting_of_a_table_is_told_as_such(tmp_path: Path) -> None:
+    file = tmp_path / "clickclock.toml"
+    file.write_text('[notifications.ops]\nkind = "webhook"\n')
+    assert faults_of(file)["notifications.ops.kind"].startswith("There is no such setting (it comes from ")
+
+
 def test_what_others_put_into_the_environment_is_none_of_our_business() -> None:
     others = {"CLICKCLOCK_URL": "x", "CLICKCLOCK_CONFIG": "x", "CLICKCLOCK_PARAM_DAY": "x", "OTHER": "x"}
     assert load(None, others, {}) == load(None, {}, {})
@@ -142,7 +148,7 @@ def test_accounts_come_from_the_file_with_their_rules(tmp_path: Path) -> None:
         ('[[accounts]]\nclient_id = ""', "accounts.0.client_id", "at least 1"),
         ('[[accounts]]\nclient_id = "a"\nprofile = "lax"', "accounts.0.profile", "'strict' or 'observed'"),
         ('[[accounts]]\nclient_id = "a"\norders_token_sha256 = "t0p"', "accounts.0.orders_token_sha256", "pattern"),
-        ('[[accounts]]\nclient_id = "a"\norders_token = "t0p"', "accounts.0.orders_token", "not permitted"),
+        ('[[accounts]]\nclient_id = "a"\norders_token = "t0p"', "accounts.0.orders_token", "no such setting"),
         (
             '[[accounts]]\nclient_id = "a"\n[[accounts.channel_rules]]\nchannel = "google"',
             "accounts.0.channel_rules.0.parameter",

@@ -15,7 +15,7 @@ from clickclock.scheduler.dependency import (
     Need,
     Standing,
     comes,
-    find_circle,
+    find_circles,
     judge,
     parameters_for,
     run_of,
@@ -55,14 +55,18 @@ def test_what_cannot_be_an_upstream_is_refused(depends_on: Any, sentence: str) -
 
 
 def test_a_circle_is_found_in_the_order_in_which_it_would_run() -> None:
-    circle = find_circle({A: [C], B: [A], C: [B], D: [A]})
-    assert circle is not None
+    (circle,) = find_circles({A: [C], B: [A], C: [B], D: [A]})
     assert circle[0] == circle[-1]
     assert {*pairwise(circle)} == {(A, B), (B, C), (C, A)}
 
 
 def test_a_diamond_is_no_circle() -> None:
-    assert find_circle({D: [B, C], B: [A], C: [A]}) is None
+    assert find_circles({D: [B, C], B: [A], C: [A]}) == []
+
+
+def test_circles_that_have_nothing_in_common_are_all_found() -> None:
+    circles = find_circles({A: [B], B: [A], C: [D], D: [C]})
+    assert sorted({*circle} == {A, B} for circle in circles) == [False, True]
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30))
@@ -70,9 +74,10 @@ def test_whatever_is_found_is_a_circle_and_where_none_is_found_an_order_exists(p
     upstreams: dict[Key, list[Key]] = {}
     for below, above in pairs:
         upstreams.setdefault(("s", str(below)), []).append(("s", str(above)))
-    circle = find_circle(upstreams)
-    if circle is not None:
+    circles = find_circles(upstreams)
+    for circle in circles:
         assert all(before in upstreams[after] for before, after in pairwise(circle))
+    if circles:
         return
     done: set[Key] = set()
     jobs = {*upstreams, *(above for each in upstreams.values() for above in each)}

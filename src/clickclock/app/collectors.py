@@ -4,7 +4,7 @@ Never touches a click. Invariants: one process at a time has the collectors of a
 held here, so that a collector that dies refuses nobody (who connects meanwhile waits for the next one); a collector
 ends when this process does, however that ends, because its standard input does. (Told to drain, it takes its time.)
 
->>> async with Collectors.started(config, listen(config)) as collectors:
+>>> async with Collectors.started(config, listen(config)) as collectors:   # doctest: +SKIP
 ...     collectors.url
 'http://127.0.0.1:8081'
 """

@@ -2,6 +2,7 @@
 
 Never sends anything. Invariants: secrets are read once, at the start; all that is wrong is told together.
 
+>>> from clickclock.foundation.config import load
 >>> open_targets(load(None, {}, {}))
 {}
 """

@@ -2,6 +2,9 @@ r"""The entry of a judged click: what the journal keeps, whatever the judgement;
 
 Never judges. Invariant: the raw request is in the line byte for byte, accepted or not.
 
+>>> from clickclock.attribution.account import Accounts
+>>> from clickclock.attribution.click import judge
+>>> from clickclock.attribution.entry import connection
 >>> line_of(judge(b"a=b", 5, Accounts()), "0" * 32, 5, connection("", b"", b""), b"a=b")[:2]
 b'r\t'
 """

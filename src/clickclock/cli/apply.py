@@ -26,7 +26,7 @@ from clickclock.cli.declaring import bring_about, terms, unreadable
 )
 @terms
 def apply(paths: tuple[Path, ...], **asked: Any) -> None:
-    """Make jobs, schedules, groups and mappings what files say, all or nothing."""
+    """Make jobs, schedules, groups and all else what files say, all or nothing."""
     from clickclock.files import Sources, Unreadable  # noqa: PLC0415 (loaded when it is used)
 
     try:

@@ -3,6 +3,7 @@
 Never loads the client before a command runs. Invariants: standard output carries answers, standard error everything
 else; with `--json` the answer is printed as the service gave it.
 
+>>> from clickclock.cli.rendering import says
 >>> @click.command
 ... @calls(says("{cancelled}"))
 ... def cancel(client: "Client") -> "Payload": ...

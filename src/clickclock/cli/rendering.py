@@ -65,7 +65,7 @@ def duration(ms: float | None) -> str:
     """Milliseconds in a unit that fits.
 
     >>> duration(1250), duration(3_700_000)
-    ('1.25 s', '1 h 1 min')
+    ('1.25 s', '1 h 2 min')
     """
     if ms is None:
         return ""
@@ -84,11 +84,15 @@ def share(value: float | None) -> str:
 
 
 def size(count: float | None) -> str:
-    """Bytes in a unit that fits."""
+    """Bytes in a unit that fits.
+
+    >>> size(12_582_912), size(999_700)
+    ('12.6 MB', '1 MB')
+    """
     if count is None:
         return ""
     for unit in ("B", "kB", "MB"):
-        if count < BYTES_PER_STEP:
+        if round(count) < BYTES_PER_STEP:
             return f"{count:.3g} {unit}"
         count /= BYTES_PER_STEP
     return f"{count:.3g} GB"

@@ -25,6 +25,7 @@ MEASURES = (
     ("lost", "lost"),
     ("cancelled", "cancelled"),
     ("skipped", "skipped"),
+    ("preempted", "preemptionCount"),
     ("success", "successRate", share),
     ("flaky", "flakiness", share),
     ("p50", "durationMs.p50", duration),

@@ -38,7 +38,7 @@ class Declaring:
             page = self._connection.call("GET", "declaration", query=query)
             for name, things in page["declaration"].items():
                 known = whole.setdefault(name, [])
-                known += [thing for thing in things if name != "groups" or thing not in known]
+                known += [thing for thing in things if name == "jobs" or thing not in known]
             cursor = page["nextCursor"]
             if cursor is None:
                 return whole

@@ -284,7 +284,8 @@ def load(file: Path | None, variables: Mapping[str, str], overrides: Mapping[str
     except ValidationError as error:
         for each in error.errors():
             name = ".".join(map(str, each["loc"]))
-            sentence = each["msg"].removeprefix("Value error, ")
+            is_unknown = each["type"] == "extra_forbidden"
+            sentence = "There is no such setting" if is_unknown else each["msg"].removeprefix("Value error, ")
             faults.append(Fault(name, f"{sentence}{_where(origin.get(name.partition('.')[0]))}."))
     if faults:
         raise ConfigurationError("The configuration is not usable; mend the named settings.", faults)

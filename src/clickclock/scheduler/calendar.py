@@ -5,7 +5,8 @@ Never asks what time it is, and never decides what to do about a time that is du
 and the days that are left out (`business_days.py`).
 A further kind of schedule is one more member of `ScheduleKind` and one more case in `_source`.
 Invariants: `after(x)` is the earliest occurrence later than x, so that walking along it never stands still, never
-goes back and leaves nothing out, wherever the walk begins; a timetable never changes.
+goes back and leaves nothing out, wherever the walk begins; every time is a whole millisecond, as it is kept and told;
+a timetable never changes.
 
 >>> nightly = timetable(kind=ScheduleKind.CRON, expression="30 2 * * *", time_zone="America/New_York",
 ...                     anchor=datetime(2026, 1, 1, tzinfo=UTC))
@@ -100,15 +101,16 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """`first`, and every `period` of elapsed time after it."""
+    """`first`, and every `period` of elapsed time after it, each at the beginning of its millisecond."""
 
     first: datetime
     period: timedelta
 
     def after(self, instant: datetime) -> Moment | None:
-        if instant < self.first:
-            return Moment(self.first)
-        return Moment(self.first + ((instant - self.first) // self.period + 1) * self.period)
+        count = max(0, (instant - self.first) // self.period + 1)
+        at = _whole_ms(self.first + count * self.period)
+        # Its millisecond may have begun before `instant`, and the rest of it is no time of its own.
+        return Moment(at if at > instant else _whole_ms(self.first + (count + 1) * self.period))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +239,8 @@ def timetable(  # noqa: PLR0913 - one keyword for each field of a schedule that 
             kind,
             expression,
             time_zone,
-            start_at and start_at.astimezone(UTC),
-            end_at and end_at.astimezone(UTC),
+            start_at and _whole_ms(start_at.astimezone(UTC)),
+            end_at and _whole_ms(end_at.astimezone(UTC)),
             frozenset(exclude_dates),
             days,
             gap_policy,
@@ -286,6 +288,12 @@ def _source(words: _Words, zone: ZoneInfo) -> Source:
             midnight = datetime.combine(words.anchor.astimezone(zone), time())
             times = recurrence(words.expression, zone, start, midnight)
             return WallClock(times, zone, words.gap_policy, words.fold_policy)
+
+
+def _whole_ms(moment: datetime) -> datetime:
+    """The beginning of its millisecond: a time is kept, and told, by that."""
+    rest = moment.microsecond % 1000
+    return moment - timedelta(microseconds=rest) if rest else moment
 
 
 def _whole_second(moment: datetime) -> datetime:
@@ -341,4 +349,4 @@ def _moment(expression: str) -> datetime:
         raise _refusal(
             "expression", f"The year {moment.year} is out of range; use {FIRST_YEAR + 1} to {LAST_YEAR - 1}."
         )
-    return moment
+    return _whole_ms(moment)

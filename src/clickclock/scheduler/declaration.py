@@ -26,9 +26,10 @@ from clickclock.scheduler.business_days import Calendar
 from clickclock.scheduler.group import Group, JobDefaults
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job, Name
+from clickclock.scheduler.notification import ApplicationDefaults
 from clickclock.scheduler.schedule import Schedule
 
-Declarable = Job | Schedule | Group | Calendar | ImageMapping
+Declarable = Job | Schedule | Group | Calendar | ImageMapping | ApplicationDefaults
 Key = tuple[str, ...]
 """The kind's name, and the values that name one of the kind."""
 
@@ -73,6 +74,7 @@ KINDS: Mapping[str, Kind] = {
         Kind("group", "groups", Group, ("group_name",)),
         Kind("calendar", "calendars", Calendar, ("calendar_name",)),
         Kind("commandPrefixImageMapping", "commandPrefixImageMappings", ImageMapping, ("prefix",)),
+        Kind("application", "applications", ApplicationDefaults, ("application",)),
         Kind("job", "jobs", Job, ("application", "job_name")),
         Kind("schedule", "schedules", Schedule, ("application", "job_name", "schedule_name")),
     )
@@ -104,6 +106,14 @@ class DeclaredSchedule(Schedule):
     )
 
 
+class DeclaredApplication(ApplicationDefaults):
+    """What holds for all jobs of an application that do not say otherwise."""
+
+    application: str = Field(
+        "", description="That of the declaration, if not given.", examples=["shop"], json_schema_extra=_unsaid
+    )
+
+
 class DeclaredJob(Job):
     """A job with its schedules."""
 
@@ -121,7 +131,7 @@ class Declaration(Record):
     """What there is to be: the content of one file, or of one of the documents in it."""
 
     application: Name | None = Field(
-        None, description="The application of all jobs and schedules here that name none.", examples=["shop"]
+        None, description="The application of everything here that has one and names none.", examples=["shop"]
     )
     groups: list[Group] = Field(
         default_factory=list, description="Groups.", examples=[[{"groupName": "exports", "maxConcurrentTriggers": 2}]]
@@ -135,6 +145,11 @@ class Declaration(Record):
         default_factory=list,
         description="Which image commands get.",
         examples=[[{"prefix": "python -m etl", "image": "registry.example.com/etl:1.4"}]],
+    )
+    applications: list[DeclaredApplication] = Field(
+        default_factory=list,
+        description="Defaults of applications.",
+        examples=[[{"application": "shop", "notifications": {"targets": ["ops"]}}]],
     )
     jobs: list[DeclaredJob] = Field(
         default_factory=list,

@@ -4,7 +4,7 @@ Never checks anything itself: the service does, with the models from which the s
 has its description; what only the service sets is not in it.
 
 >>> sorted(declaration_schema()["properties"])
-['application', 'calendars', 'commandPrefixImageMappings', 'groups', 'jobs', 'schedules']
+['application', 'applications', 'calendars', 'commandPrefixImageMappings', 'groups', 'jobs', 'schedules']
 """
 
 from typing import Any

@@ -19,6 +19,8 @@ from clickclock.scheduler.trigger import FINISHED, State
 Key = tuple[str, str]
 """A job: (`application`, `jobName`)."""
 
+CIRCLES_MAX = 100
+"""More than that nobody mends at once, and each costs a look at all the jobs."""
 _SAID = {
     State.FAILED: "failed",
     State.TIMED_OUT: "timed out",
@@ -43,18 +45,26 @@ def shown(job: Key) -> str:
     return "/".join(job)
 
 
-def find_circle(upstreams: Mapping[Key, Collection[Key]]) -> list[Key] | None:
-    """Jobs that wait for each other, in the order in which they would run, the first also at the end; None is good.
+def find_circles(upstreams: Mapping[Key, Collection[Key]]) -> list[list[Key]]:
+    """Jobs that wait for each other, in the order in which they would run, the first also at the end; none is good.
 
-    >>> find_circle({("s", "a"): [("s", "b")], ("s", "b"): [("s", "a")]})
-    [('s', 'a'), ('s', 'b'), ('s', 'a')]
+    A job that is in several circles is told of in one.
+
+    >>> find_circles({("s", "a"): [("s", "b")], ("s", "b"): [("s", "a")]})
+    [[('s', 'a'), ('s', 'b'), ('s', 'a')]]
     """
-    try:
-        TopologicalSorter(upstreams).prepare()
-    except CycleError as error:
-        circle: list[Key] = error.args[1]
-        return circle
-    return None
+    rest = dict(upstreams)
+    circles: list[list[Key]] = []
+    while len(circles) < CIRCLES_MAX:
+        try:
+            TopologicalSorter(rest).prepare()
+        except CycleError as error:
+            circles.append(error.args[1])
+            for job in circles[-1][1:]:
+                del rest[job]
+        else:
+            break
+    return circles
 
 
 def comes(known: Mapping[Key, bool], upstreams: Mapping[Key, Collection[Key]]) -> dict[Key, bool]:

@@ -33,7 +33,7 @@ TYPES: dict[str, tuple[str, ...]] = {
     "backfill": ("created", "changed", "paused", "resumed", "done", "cancelled"),
     "alarm": ("opened", "acknowledged", "resolved"),
     "silence": ("created", "ended"),
-    "application": ("changed", "deleted"),
+    "application": _MADE,
 }
 """What events are about, and what can become of it. An attempt has one where it ends and its trigger does not."""
 _SUBJECTS = {"attempt": "triggerId", "calendar": "calendarName", "commandPrefixImageMapping": "prefix"}

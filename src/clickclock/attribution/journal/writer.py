@@ -8,9 +8,9 @@ never trusted again; a line whose `done` got an error is in no frame that a read
 that refuses the sync, then refuses to cut, then takes nothing more until this process dies. If the refused frame
 reached the disk all the same, the next start cannot know it from a good one, and keeps it.)
 
->>> journal = await Journal.open(Path("journal/1"))
->>> journal.append(b"a line\n", lambda error: print(error or "on disk"))
->>> await journal.close()
+>>> journal = await Journal.open(Path("journal/1"))                         # doctest: +SKIP
+>>> journal.append(b"a line\n", lambda error: print(error or "on disk"))    # doctest: +SKIP
+>>> await journal.close()                                                   # doctest: +SKIP
 on disk
 """
 

@@ -3,8 +3,8 @@
 Never reads or writes anything. Invariants: what a run made can be made again from clicks and orders; a column that was
 published keeps its name, type and meaning.
 
->>> credits_table(["last"]).schema.names[-3:], CREDITS
-(['last_credit', 'last_refund', 'last_share'], 'credits')
+>>> [name for name in credits_table(["last"]).schema.names if name.startswith("last_")]
+['last_credit', 'last_refund', 'last_share']
 """
 
 from collections.abc import Mapping, Sequence

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid, Malformed
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.api import calendar, group, image_mapping, job, schedules
+from clickclock.scheduler.api import calendar, group, image_mapping, job, notification, schedules
 from clickclock.scheduler.api.faults import unknown_name, wire_names
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.paging import key_in, page
@@ -51,6 +51,7 @@ from clickclock.scheduler.errors import (
 )
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job, Name
+from clickclock.scheduler.notification import ApplicationDefaults
 from clickclock.scheduler.schedule import Schedule
 
 RACES_MAX = 10
@@ -91,6 +92,14 @@ async def _no_checks(_engine: Engine, _beside: Sequence[Any]) -> Callable[[Any],
     return lambda _record: None
 
 
+async def _policy(engine: Engine, _beside: Sequence[Any]) -> Callable[[Any], object]:
+    return partial(group.check, engine)
+
+
+async def _told(engine: Engine, _beside: Sequence[Any]) -> Callable[[ApplicationDefaults], object]:
+    return lambda new: notification.check_targets(engine, new.notifications)
+
+
 async def _images(engine: Engine, beside: Sequence[Any]) -> Callable[[Any], object]:
     return await job.checks(engine, [each for each in beside if isinstance(each, ImageMapping)])
 
@@ -113,9 +122,10 @@ class _Reading:
 
 
 _READINGS: Mapping[str, _Reading] = {
-    "group": _Reading(group.BODY),
+    "group": _Reading(group.BODY, _policy),
     "calendar": _Reading(calendar.BODY, _days),
     "commandPrefixImageMapping": _Reading(image_mapping.BODY),
+    "application": _Reading(notification.DEFAULTS, _told),
     "job": _Reading(job.BODY, _images),
     "schedule": _Reading(schedules.BODY, _times),
 }
@@ -190,11 +200,11 @@ async def put(call: Call[DeclarationTarget]) -> Response:
             raise HeldElsewhere(faults=plan.held_elsewhere)
         if plan.emptied:
             raise WouldEmpty(faults=plan.emptied)
-        steps = await _timed(plan.steps, engine)
+        steps, faults = await _timed(plan.steps, engine)
         try:
             if steps:
                 now = engine.clock.now()
-                await engine.store.declared.write(steps, now, force=terms.force, dry_run=asked.dry_run)
+                await engine.store.declared.write(steps, now, force=terms.force, dry_run=asked.dry_run, faults=faults)
         except StaleVersion:
             # Somebody else was faster: what has to change is decided anew, from what is there now.
             if not races_left:
@@ -218,7 +228,7 @@ async def find(call: Call[DeclarationFilters]) -> Response:
     told: dict[str, list[dict[str, Any]]] = {}
     timed = await declared.schedules_of([each.key for each in jobs if isinstance(each, Job)])
     used = {("group", each.group_name) for each in jobs if isinstance(each, Job)}
-    used |= {("calendar", each.calendar_name) for each in timed}
+    used |= {("calendar", each.calendar_name) for each in timed} | {("application", asked.application)}
     for kind in KINDS.values():
         if kind.name in {"job", "schedule"} or (after is not None and not filters):
             continue
@@ -285,8 +295,8 @@ async def _plan(given: _Given, terms: Terms, engine: Engine) -> Plan:
     return compare(wanted, kept, terms, same)
 
 
-async def _timed(steps: Sequence[Step], engine: Engine) -> list[Step]:
-    """The steps, new schedules with ids. Raises `Invalid` where a schedule's times are wrong, or never come."""
+async def _timed(steps: Sequence[Step], engine: Engine) -> tuple[list[Step], list[Fault]]:
+    """The steps, new schedules with ids; and where a schedule's times are wrong, or never come."""
     there = await calendar.calendars_of(engine, {s.new.calendar_name for s in steps if isinstance(s.new, Schedule)})
     new_ones = {step.new.calendar_name: step.new for step in steps if isinstance(step.new, Calendar)}
     calendars = calendar.Calendars({**there.by_name, **new_ones})
@@ -300,9 +310,7 @@ async def _timed(steps: Sequence[Step], engine: Engine) -> list[Step]:
         made = new if new.schedule_id else new.model_copy(update={"schedule_id": new_id()})
         timed.append(replace(step, new=made))
         faults += _faults(step.place, partial(_check_times, made, step.old, engine, calendars))
-    if faults:
-        raise Invalid(faults=faults)
-    return timed
+    return timed, faults
 
 
 def _check_times(new: Schedule, old: Kept | None, engine: Engine, calendars: calendar.Calendars) -> None:
@@ -357,7 +365,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
         {200: {"declaration": dict[str, Any], "nextCursor": str | None}},
         description="What it tells can be sent back with PUT, and changes nothing then. Jobs come by name, with their "
         "schedules, `limit` at a time. The first page has everything else; with `application`, each page has the "
-        "groups and calendars of its jobs instead.",
+        "groups and calendars of its jobs, and the application's defaults, instead.",
     ),
     Operation(
         "PUT",

@@ -14,22 +14,30 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from clickclock.foundation.errors import Fault, Invalid
-from clickclock.scheduler.job import NAME_PATTERN
+from clickclock.scheduler.job import FOLDER_PATTERN, MEMORY_PATTERN, NAME_PATTERN
+from clickclock.scheduler.schedule import ID_PATTERN
+from clickclock.scheduler.trigger import KEY_PATTERN, STATES_PATTERN, State
 
 _NAME_SHOWN_CHARS_MAX = 64
 _NAME_SENTENCE = (
     "Use up to 128 letters, digits and ._/:@- or spaces, beginning with a letter or digit and not ending with a sign "
     "other than ._-"
 )
+_OF_PATTERNS = {
+    NAME_PATTERN: _NAME_SENTENCE,
+    STATES_PATTERN: f"Give one of {', '.join(State)}, or several with commas between",
+    MEMORY_PATTERN: "Give bytes as Kubernetes writes them, such as 256Mi or 1G",
+    ID_PATTERN: "Use letters, digits and ._- alone",
+    KEY_PATTERN: "Give printable ASCII characters",
+    FOLDER_PATTERN: "Give an absolute path, such as /srv/shop",
+}
 _SENTENCES: Mapping[str, Callable[[dict[str, Any]], str]] = {
     "missing": lambda _: "This is required; give it.",
     "string_type": lambda _: "Give text, in quotes.",
     "string_unicode": lambda _: "This is not valid Unicode text (it has half of a surrogate pair).",
     "string_too_long": lambda c: f"This is too long; give at most {c['max_length']} characters.",
     "string_too_short": lambda c: f"This is too short; give at least {c['min_length']} characters.",
-    "string_pattern_mismatch": lambda c: (
-        _NAME_SENTENCE if c["pattern"] == NAME_PATTERN else f"Give text of the form {c['pattern']}"
-    ),
+    "string_pattern_mismatch": lambda c: _OF_PATTERNS.get(c["pattern"]) or f"Give text of the form {c['pattern']}",
     "bool_type": lambda _: "Give true or false.",
     "bool_parsing": lambda _: "Give true or false.",
     "int_type": lambda _: "Give a whole number.",
@@ -39,10 +47,10 @@ _SENTENCES: Mapping[str, Callable[[dict[str, Any]], str]] = {
     "float_type": lambda _: "Give a number.",
     "float_parsing": lambda _: "Give a number.",
     "finite_number": lambda _: "Give a finite number.",
-    "greater_than": lambda c: f"Give a number greater than {c['gt']:g}.",
-    "greater_than_equal": lambda c: f"Give a number of at least {c['ge']:g}.",
-    "less_than": lambda c: f"Give a number less than {c['lt']:g}.",
-    "less_than_equal": lambda c: f"Give a number of at most {c['le']:g}.",
+    "greater_than": lambda c: f"Give a number greater than {c['gt']:.12g}.",
+    "greater_than_equal": lambda c: f"Give a number of at least {c['ge']:.12g}.",
+    "less_than": lambda c: f"Give a number less than {c['lt']:.12g}.",
+    "less_than_equal": lambda c: f"Give a number of at most {c['le']:.12g}.",
     "enum": lambda c: f"Give one of {c['expected']}.",
     "literal_error": lambda c: f"Give one of {c['expected']}.",
     "list_type": lambda _: "Give an array.",
@@ -78,6 +86,11 @@ def faults_of(error: ValidationError, model: type[BaseModel], *, whole: str = ""
     return [_fault(each, model, whole, noun) for each in error.errors(include_url=False, include_input=False)]
 
 
+def failing_in(error: ValidationError, whole: str) -> set[str]:
+    """The fields that fail, `whole` among them if the value as a whole does."""
+    return {str(each["loc"][0]) if each["loc"] else whole for each in error.errors(include_context=False)}
+
+
 def hidden_faults(
     raw: Mapping[str, Any],
     failing: set[str],
@@ -96,7 +109,11 @@ def hidden_faults(
     try:
         check(model.model_validate(rest))
     except ValidationError as error:
-        return [fault for fault in faults_of(error, model, whole=whole) if fault.field.partition(".")[0] not in failing]
+        found = [
+            fault for fault in faults_of(error, model, whole=whole) if fault.field.partition(".")[0] not in failing
+        ]
+        more = failing_in(error, whole) - failing
+        return found + (hidden_faults(raw, failing | more, model, stand_ins, check, whole) if more else [])
     except Invalid as invalid:
         return [fault for fault in invalid.faults if fault.field.partition(".")[0] not in failing]
     return []

@@ -33,13 +33,14 @@ BODY = Body(Group)
 _SET_BY_SERVICE = set_by_service(StoredGroup, Group)
 
 
-def _check(engine: Engine, group: Group) -> None:
+def check(engine: Engine, group: Group) -> None:
+    """Raise `Invalid` where its defaults name a target that is not configured."""
     check_targets(engine, group.defaults.notifications, "defaults.notifications.targets")
 
 
 async def create(call: Call[Query]) -> Response:
     """POST: a new group."""
-    group: Group = BODY.read(call.body, lambda group: _check(call.engine, group))
+    group: Group = BODY.read(call.body, lambda group: check(call.engine, group))
     stored = await call.engine.store.groups.create(group, call.engine.clock.now())
     return success(201, etag(stored.version), group=stored)
 
@@ -57,7 +58,7 @@ async def find(call: Call[GroupFilters]) -> Response:
 async def put(call: Call[Query]) -> Response:
     """PUT: the whole definition; what is left out has its default."""
     engine = call.engine
-    group: Group = BODY.read(call.body, lambda group: _check(engine, group), leave_out=_SET_BY_SERVICE)
+    group: Group = BODY.read(call.body, lambda group: check(engine, group), leave_out=_SET_BY_SERVICE)
     if call.if_match == ANY_VERSION and not await engine.store.groups.find({"group_name": group.group_name}, None, 1):
         raise GroupNotFound
     stored, created = await engine.store.groups.put(group, engine.clock.now(), call.if_version)

@@ -12,10 +12,10 @@ from starlette.responses import Response
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler import command as commands
 from clickclock.scheduler import image_mapping
-from clickclock.scheduler.api.notification import check_targets
+from clickclock.scheduler.api.notification import unknown_targets
 from clickclock.scheduler.api.operation import ANY_VERSION, Call, Operation, etag, success, success_with_many
 from clickclock.scheduler.api.paging import columns, key_in, page
-from clickclock.scheduler.api.reading import Body, Page, Query, Word, set_by_service
+from clickclock.scheduler.api.reading import Body, Page, Query, Word, numbered, set_by_service
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound, StaleVersion
 from clickclock.scheduler.image_mapping import ImageMapping
@@ -73,14 +73,17 @@ async def checks(engine: Engine, more: Sequence[ImageMapping] = ()) -> Callable[
     mappings = [*more, *(await engine.store.image_mappings.all())] if runs_images else []
 
     def check(job: Job) -> None:
-        check_targets(engine, job.notifications)
-        if job.cluster is not None and job.cluster not in engine.executors:
+        faults = unknown_targets(engine, job.notifications)
+        cluster = engine.executors.get(job.cluster or engine.default_cluster)
+        if cluster is None:
             known = ", ".join(engine.executors)
-            raise Invalid(faults=[Fault("cluster", f"There is no cluster {job.cluster!r} here; known are {known}.")])
-        if job.image is None and engine.executors[job.cluster or engine.default_cluster].wants_image:
+            faults.append(Fault("cluster", f"There is no cluster {job.cluster!r} here; known are {known}."))
+        elif job.image is None and cluster.wants_image:
             words = commands.parse(job.command, shell=job.shell, parameter_names=frozenset(job.parameters)).words
             if image_mapping.choose(words, mappings, None).image is None:
-                raise image_mapping.none_fits(words, mappings)
+                faults += image_mapping.none_fits(words, mappings).faults
+        if faults:
+            raise Invalid(faults=faults)
 
     return check
 
@@ -89,7 +92,8 @@ async def create(call: Call[Query]) -> Response:
     """POST: one job, or an array of them, all or none."""
     engine = call.engine
     jobs, as_array = await BODY.read_several(call.body, await checks(engine))
-    stored = await engine.store.jobs.create(jobs, engine.clock.now())
+    with numbered(jobs, as_array):
+        stored = await engine.store.jobs.create(jobs, engine.clock.now())
     if as_array:
         return await success_with_many(201, "jobs", stored)
     return success(201, etag(stored[0].version), job=stored[0])

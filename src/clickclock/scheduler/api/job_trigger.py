@@ -23,11 +23,10 @@ from clickclock.scheduler.errors import (
     TriggerNotFound,
 )
 from clickclock.scheduler.job import Name, Text
-from clickclock.scheduler.trigger import Kind, NewTrigger, State, Trigger
+from clickclock.scheduler.trigger import KEY_PATTERN, STATES_PATTERN, Kind, NewTrigger, State, Trigger
 
-Key = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=r"^[\x20-\x7e]+$")]
+Key = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=KEY_PATTERN)]
 _KEY: TypeAdapter[str] = TypeAdapter(Key)
-STATES = "|".join(State)
 EXAMPLE_ID = "01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"
 
 
@@ -39,7 +38,7 @@ class TriggerFilters(Page):
     schedule_id: Word | None = Field(None, description="Triggers that this schedule decided.", examples=["every-night"])
     backfill_id: Word | None = Field(None, description="Triggers that this backfill made.", examples=[EXAMPLE_ID])
     trigger_id: Word | None = Field(None, description="This trigger, with its attempts.", examples=[EXAMPLE_ID])
-    state: Annotated[str, StringConstraints(pattern=rf"^({STATES})(,({STATES}))*$", max_length=256)] | None = Field(
+    state: Annotated[str, StringConstraints(pattern=STATES_PATTERN, max_length=256)] | None = Field(
         None, description="Triggers in this state, or in one of several, with commas between.", examples=["failed,lost"]
     )
     kind: Kind | None = Field(None, description="Triggers that were decided in this way.", examples=["manual"])

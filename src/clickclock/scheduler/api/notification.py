@@ -64,14 +64,21 @@ TEST = Body(TestNotification)
 DEFAULTS = Body(ApplicationDefaults)
 
 
+def unknown_targets(engine: Engine, wanted: Notifications, field: str = "notifications.targets") -> list[Fault]:
+    """A fault where a target is named that is not configured."""
+    known = engine.notifier.targets
+    unknown = [each for each in wanted.targets or [] if each not in known]
+    if not unknown:
+        return []
+    there_are = f"configured are: {', '.join(sorted(known))}" if known else "none is configured"
+    sentence = f"There is no target {', '.join(unknown)}; {there_are} (see [notifications.NAME] in the reference)."
+    return [Fault(field, sentence)]
+
+
 def check_targets(engine: Engine, wanted: Notifications | None, field: str = "notifications.targets") -> None:
     """Raises `Invalid` where a target is named that is not configured."""
-    known = engine.notifier.targets
-    unknown = [each for each in (wanted and wanted.targets) or [] if each not in known]
-    if unknown:
-        there_are = f"configured are: {', '.join(sorted(known))}" if known else "none is configured"
-        sentence = f"There is no target {', '.join(unknown)}; {there_are} (see [notifications.NAME] in the reference)."
-        raise Invalid(faults=[Fault(field, sentence)])
+    if wanted is not None and (faults := unknown_targets(engine, wanted, field)):
+        raise Invalid(faults=faults)
 
 
 async def find(call: Call[NotificationFilters]) -> Response:

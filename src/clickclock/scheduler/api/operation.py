@@ -3,7 +3,9 @@
 Never knows a resource. Invariants: filters and body are read before anything is done; what an operation answers, and
 every error it may answer with, is declared beside it.
 
->>> Operation("GET", "List jobs.", run=find_jobs, filters=JobQuery, answers={200: {"jobs": list[StoredJob]}})
+>>> async def nothing(call: "Call[Query]") -> Response: ...
+>>> Operation("GET", "Do nothing", nothing, Query, {200: {}}).versioned
+False
 """
 
 import asyncio

@@ -8,8 +8,9 @@ RFC 8259 with names used once, so no NaN and nothing said twice; a body's size i
 """
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl
 
@@ -17,10 +18,10 @@ from pydantic import BaseModel, Field, StringConstraints, TypeAdapter, Validatio
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from clickclock.foundation.errors import Fault, Invalid, Malformed
+from clickclock.foundation.errors import ClickclockError, Fault, Invalid, Malformed
 from clickclock.foundation.problem import FAULTS_MAX, TooLarge, UnsupportedMediaType
 from clickclock.foundation.record import Record
-from clickclock.scheduler.api.faults import faults_of, hidden_faults, unknown_name, wire_names
+from clickclock.scheduler.api.faults import failing_in, faults_of, hidden_faults, unknown_name, wire_names
 
 ITEMS_MAX = 10_000
 """Jobs or schedules in one array: they are one transaction, and others wait for it."""
@@ -220,9 +221,8 @@ class Body:
         except ValidationError as error:
             faults = faults_of(error, self.model, whole=self._whole)
             if isinstance(given, dict):
-                failing = {str(each["loc"][0]) for each in error.errors(include_context=False) if each["loc"]}
-                if failing:
-                    faults += hidden_faults(given, failing, self.model, self._stand_ins, check, self._whole)
+                failing = failing_in(error, self._whole)
+                faults += hidden_faults(given, failing, self.model, self._stand_ins, check, self._whole)
             raise Invalid(faults=faults) from error
         check(record)
         return record
@@ -271,6 +271,17 @@ class Body:
                     Fault(f"{place}.{each.field}" if each.field else place, each.message) for each in invalid.faults
                 ]
         return faults
+
+
+@contextlib.contextmanager
+def numbered(records: Sequence[Any], as_array: bool) -> Iterator[None]:
+    """Within, faults of a record that is alone in an array have its number, too; the store cannot know of the array."""
+    try:
+        yield
+    except ClickclockError as error:
+        if as_array and len(records) == 1:
+            error.faults = [Fault(f"[0].{each.field}", each.message) for each in error.faults]
+        raise
 
 
 def read_object(raw: bytes, leave_out: frozenset[str] = frozenset()) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from starlette.responses import Response
 from clickclock.foundation.errors import Fault, Invalid, Malformed
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.api.calendar import Calendars, calendars_of, named_in
+from clickclock.scheduler.api.faults import wire_names
 from clickclock.scheduler.api.operation import Call, Operation, etag, success, success_with_many
 from clickclock.scheduler.api.paging import columns, key_in, page
-from clickclock.scheduler.api.reading import Body, Page, Query, Word, read_object, set_by_service
+from clickclock.scheduler.api.reading import Body, Page, Query, Word, numbered, read_object, set_by_service
 from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleVersion
 from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, upcoming
 from clickclock.scheduler.store import NewSchedule
@@ -55,6 +56,7 @@ class ScheduleTarget(Query):
 
 BODY = Body(Schedule, stand_ins={"application": "a", "jobName": "j", "expression": "0 0 * * *"})
 _SET_BY_SERVICE = set_by_service(StoredSchedule, Schedule)
+_NAMES = frozenset(wire_names(Schedule))
 
 
 async def create(call: Call[Query]) -> Response:
@@ -69,7 +71,8 @@ async def create(call: Call[Query]) -> Response:
         new.append(NewSchedule(schedule, schedule_id, first_time(schedule, schedule_id, now, now, calendars)))
 
     _, as_array = await BODY.read_several(call.body, plan)
-    stored = await engine.store.schedules.create(new, now)
+    with numbered(new, as_array):
+        stored = await engine.store.schedules.create(new, now)
     engine.change_schedules()
     if as_array:
         return await success_with_many(201, "schedules", stored)
@@ -132,19 +135,26 @@ def _merged(old: StoredSchedule, given: dict[str, Any], now: datetime, calendars
     own = {name: value for name, value in own.items() if name not in _SET_BY_SERVICE}
     if given.get("paused") is False and "pauseReason" not in given:
         own.pop("pauseReason", None)
-    for name in ("application", "jobName"):
-        if given.get(name, own[name]) != own[name]:
-            raise Invalid(
-                faults=[Fault(name, "A schedule stays with its job; delete it, and create one for the other job.")]
-            )
+    sentence = "A schedule stays with its job; delete it, and create one for the other job."
+    moved = [
+        Fault(name, sentence)
+        for name in ("application", "jobName")
+        if given.get(name) is not None and given[name] != own[name]
+    ]
 
     def check(schedule: Schedule) -> None:
         schedule.timetable(old.created_at)
         if has_other_times(schedule, old):
             first_time(schedule, old.schedule_id, old.created_at, now, calendars)
 
-    merged = {name: value for name, value in {**own, **given}.items() if value is not None}
-    new: Schedule = BODY.validate({**merged, "scheduleId": old.schedule_id}, check)
+    # A field that nobody knows stays, even if it is null, and is refused.
+    merged = {name: value for name, value in {**own, **given}.items() if value is not None or name not in _NAMES}
+    try:
+        new: Schedule = BODY.validate({**merged, "scheduleId": old.schedule_id}, check)
+    except Invalid as invalid:
+        raise Invalid(faults=[*moved, *invalid.faults]) from invalid
+    if moved:
+        raise Invalid(faults=moved)
     return NewSchedule(new, old.schedule_id)
 
 

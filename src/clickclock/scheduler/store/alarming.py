@@ -207,7 +207,7 @@ def rules_in(row: Any) -> Notifications:
 
 @lru_cache(DEFINITIONS_CACHED)
 def _defaults(definition: str) -> Notifications:
-    return ApplicationDefaults.model_validate_json(definition).notifications
+    return ApplicationDefaults.model_validate_json(definition, extra="ignore").notifications
 
 
 def _in_pieces(connection: sa.Connection, query: sa.Select[Any], keys: Sequence[Any], name: str = "jobs") -> list[Any]:

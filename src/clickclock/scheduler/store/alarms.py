@@ -26,7 +26,7 @@ from clickclock.scheduler.notification import ApplicationDefaults
 from clickclock.scheduler.store.alarming import Noticed, alarm_of, announce, open_all, resolve, rules_in, silence_of
 from clickclock.scheduler.store.changes import note
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.rows import page, planned_schedule, upsert
+from clickclock.scheduler.store.rows import definition_of, page, planned_schedule, upsert
 from clickclock.scheduler.store.schema import LIVE_ROWS, job, job_group, job_pulse, job_trigger, schedule
 from clickclock.scheduler.store.schema_alarms import OPEN_ALARMS, alarm, application, silence
 
@@ -182,12 +182,19 @@ class Alarms:
 
     async def put_defaults(self, new: ApplicationDefaults, now: datetime) -> ApplicationDefaults:
         """Set what holds for an application."""
-        row = {"application": new.application, "definition": new.model_dump_json(by_alias=True), "updated_at": now}
+        row = {"application": new.application, "definition": definition_of(new), "updated_at": now}
 
         def work(connection: sa.Connection) -> None:
-            statement = upsert(connection, application).values(row)
-            connection.execute(statement.on_conflict_do_update(index_elements=["application"], set_=row))
-            note(connection, "application", "changed", now, [{"application": new.application}])
+            written = connection.execute(
+                upsert(connection, application)
+                .values(**row, version=1, created_at=now)
+                .on_conflict_do_update(
+                    index_elements=["application"], set_={**row, "version": application.c.version + 1}
+                )
+                .returning(application.c.version)
+            ).scalar_one()
+            state = "created" if written == 1 else "changed"
+            note(connection, "application", state, now, [{"application": new.application}])
 
         await self._database.write(work)
         return new
@@ -199,7 +206,7 @@ class Alarms:
             query = query.where(application.c.application == name)
         query = page(query, [application.c.application], after, limit)
         rows = await self._database.read(lambda c: c.execute(query).all())
-        return [ApplicationDefaults.model_validate_json(row.definition) for row in rows]
+        return [ApplicationDefaults.model_validate_json(row.definition, extra="ignore") for row in rows]
 
     async def delete_defaults(self, name: str, now: datetime) -> None:
         """Let nothing hold for an application. Raises `ApplicationNotFound`."""

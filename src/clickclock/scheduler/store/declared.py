@@ -22,6 +22,7 @@ from clickclock.scheduler.errors import CalendarInUse, GroupInUse, JobHasDepende
 from clickclock.scheduler.group import Group
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job
+from clickclock.scheduler.notification import ApplicationDefaults
 from clickclock.scheduler.schedule import Schedule, upcoming
 from clickclock.scheduler.store import dependencies, groups, jobs, schedules
 from clickclock.scheduler.store.changes import note, note_schedules
@@ -36,6 +37,7 @@ from clickclock.scheduler.store.schema import (
     job_trigger,
     schedule,
 )
+from clickclock.scheduler.store.schema_alarms import application
 
 USERS_TOLD = 10
 
@@ -76,6 +78,10 @@ def _calendar_row(_: sa.Connection, new: Calendar, __: Any, now: datetime) -> di
     return {"calendar_name": new.calendar_name, "definition": definition_of(new), "updated_at": now}
 
 
+def _application_row(_: sa.Connection, new: ApplicationDefaults, __: Any, now: datetime) -> dict[str, Any]:
+    return {"application": new.application, "definition": definition_of(new), "updated_at": now}
+
+
 def _schedule_row(connection: sa.Connection, new: Schedule, old: Any, now: datetime) -> dict[str, Any]:
     assert new.schedule_id is not None
     if old is not None:
@@ -92,6 +98,7 @@ _TABLES: Mapping[str, _Table] = {
     "commandPrefixImageMapping": _Table(
         image_mapping, ("prefix",), lambda _, new, __, now: groups.mapping_row(new, now), {}
     ),
+    "application": _Table(application, ("application",), _application_row, {}),
     "job": _Table(job, ("application", "job_name"), _job_row, {}),
     "schedule": _Table(
         schedule,
@@ -130,17 +137,21 @@ class Declared:
 
         return await self._database.read(work)
 
-    async def write(self, steps: Sequence[Step], now: datetime, *, force: bool, dry_run: bool) -> None:
+    async def write(
+        self, steps: Sequence[Step], now: datetime, *, force: bool, dry_run: bool, faults: Sequence[Fault] = ()
+    ) -> None:
         """Take all steps, in their order, or none.
 
         Raises `StaleVersion`, `Invalid`, `JobIsRunning`, `JobHasDependents`, `GroupInUse`, `CalendarInUse`.
-        With `dry_run` all is done and taken back, so that it is refused exactly when it would be.
+        With `dry_run` all is done and taken back, so that it is refused exactly when it would be. `faults` are known
+        already: nothing is written, and they are told together with what else does not fit.
         """
 
         def work(connection: sa.Connection) -> None:
             for kind in KINDS.values():
                 mine = [step for step in steps if step.kind is kind and step.new is not None]
-                _refuse_what_does_not_fit(connection, kind, mine)
+                if kind.name == "job":
+                    _refuse_what_does_not_fit(connection, steps, faults)
                 _write(connection, kind, mine, now)
             going = [step for step in steps if step.new is None]
             _refuse_what_is_in_use(connection, going, force=force)
@@ -274,6 +285,8 @@ def _note(connection: sa.Connection, state: str, records: Sequence[Declarable | 
     note(connection, "calendar", state, now, of_calendars)
     of_mappings = [{"subject": each.prefix} for each in records if isinstance(each, ImageMapping)]
     note(connection, "commandPrefixImageMapping", state, now, of_mappings)
+    of_applications = [{"application": each.application} for each in records if isinstance(each, ApplicationDefaults)]
+    note(connection, "application", state, now, of_applications)
 
 
 def _delete(connection: sa.Connection, kind: Kind, steps: Sequence[Step], now: datetime) -> None:
@@ -291,41 +304,55 @@ def _delete(connection: sa.Connection, kind: Kind, steps: Sequence[Step], now: d
         connection.execute(sa.delete(table.table).where(*mine))
 
 
-def _refuse_what_does_not_fit(connection: sa.Connection, kind: Kind, steps: Sequence[Step]) -> None:
-    """Jobs name groups and upstreams that there are; schedules fit their jobs, written by now; their ids are theirs."""
-    if kind.name == "job":
-        _at_their_places(steps, lambda new: jobs.refuse_unknown_names(connection, new))
-    if kind.name == "schedule" and steps:
-        _at_their_places(steps, lambda new: schedules.refuse_misfits(connection, new))
+def _refuse_what_does_not_fit(connection: sa.Connection, steps: Sequence[Step], faults: Sequence[Fault]) -> None:
+    """Jobs name groups and upstreams that there are; schedules fit their jobs; their ids are theirs.
+
+    Raises `Invalid` naming all that does not fit, after the `faults` that are known. What jobs and schedules need is
+    written by now, they themselves are not.
+    """
+    of_jobs = [step for step in steps if isinstance(step.new, Job)]
+    of_schedules = [step for step in steps if isinstance(step.new, Schedule)]
+    beside = [step.new for step in of_jobs if isinstance(step.new, Job)]
+    found = [
+        *faults,
+        *_at_their_places(of_jobs, lambda new: jobs.refuse_unknown_names(connection, new)),
+        *_at_their_places(of_schedules, lambda new: schedules.refuse_misfits(connection, new, beside)),
+        *_taken_ids(connection, of_schedules),
+    ]
+    if found:
+        raise Invalid(faults=list(dict.fromkeys(found)))
+
+
+def _taken_ids(connection: sa.Connection, steps: Sequence[Step]) -> list[Fault]:
+    """Chosen ids that are other schedules', or not those that their schedules have."""
     taken: list[Fault] = []
     ids = {each.new.schedule_id: each for each in steps if isinstance(each.new, Schedule) and each.new.schedule_id}
-    if kind.name == "schedule" and ids:
-        query = sa.select(schedule).where(among(connection.dialect.name, schedule.c.schedule_id, "ids"))
-        for row in connection.execute(query, {"ids": list(ids)}):
-            step = ids[row.schedule_id]
-            if step.key[1:] != (row.application, row.job_name, row.schedule_name):
-                holder = f"{row.application}/{row.job_name}/{row.schedule_name}"
-                taken.append(Fault(f"{step.place}.scheduleId", f"The id {row.schedule_id!r} is that of {holder}."))
+    query = sa.select(schedule).where(among(connection.dialect.name, schedule.c.schedule_id, "ids"))
+    for row in connection.execute(query, {"ids": list(ids)}) if ids else ():
+        step = ids[row.schedule_id]
+        if step.key[1:] != (row.application, row.job_name, row.schedule_name):
+            holder = f"{row.application}/{row.job_name}/{row.schedule_name}"
+            taken.append(Fault(f"{step.place}.scheduleId", f"The id {row.schedule_id!r} is that of {holder}."))
     for step in steps:
         old, new = step.old and step.old.record, step.new
         if isinstance(old, Schedule) and isinstance(new, Schedule) and old.schedule_id != new.schedule_id:
             sentence = f"The schedule has the id {old.schedule_id!r}, which stays; leave this out."
             taken.append(Fault(f"{step.place}.scheduleId", sentence))
-    if taken:
-        raise Invalid(faults=taken)
+    return taken
 
 
-def _at_their_places(steps: Sequence[Step], check: Callable[[list[Any]], None]) -> None:
-    """Run a check over records; its faults, which name records by number, name their places instead."""
+def _at_their_places(steps: Sequence[Step], check: Callable[[list[Any]], None]) -> list[Fault]:
+    """What a check over records finds; its faults, which name records by number, name their places instead."""
+    faults: list[Fault] = []
     try:
-        check([step.new for step in steps])
+        if steps:
+            check([step.new for step in steps])
     except Invalid as invalid:
-        faults = []
         for fault in invalid.faults:
             number, _, name = fault.field.removeprefix("[").partition("].")
             place, rest = (steps[int(number)].place, name) if name else (steps[0].place, fault.field)
             faults.append(Fault(f"{place}.{rest}", fault.message))
-        raise Invalid(f"{invalid}", faults) from invalid
+    return faults
 
 
 def _refuse_what_is_in_use(connection: sa.Connection, going: Sequence[Step], *, force: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault
-from clickclock.scheduler.dependency import Key, find_circle, shown
+from clickclock.scheduler.dependency import Key, find_circles, shown
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.store.schema import job, job_dependency, job_trigger
 
@@ -86,7 +86,7 @@ def upstream_faults(connection: sa.Connection, jobs: Sequence[Job], places: Sequ
         for number, up in enumerate(each.depends_on)
         if up.key not in known
     ]
-    if circle := find_circle(_with_all_above(connection, new, {each.key for each in jobs})):
+    for circle in find_circles(_with_all_above(connection, new, {each.key for each in jobs})):
         place = next(place for each, place in zip(jobs, places, strict=True) if each.key in circle)
         sentence = f"Each of these would wait for the one before: {' → '.join(map(shown, circle))}; take one out."
         faults.append(Fault(place, sentence))

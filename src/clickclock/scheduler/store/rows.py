@@ -21,6 +21,7 @@ from clickclock.scheduler.business_days import Calendar, CalendarRule, Days, Sto
 from clickclock.scheduler.group import Group, StoredGroup
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job, StoredJob
+from clickclock.scheduler.notification import ApplicationDefaults
 from clickclock.scheduler.schedule import Schedule, StoredSchedule
 from clickclock.scheduler.statistics import Ending
 from clickclock.scheduler.store.schema import MILLISECOND, job_trigger
@@ -87,7 +88,7 @@ def page(
     return query.where(here < there if newest_first else here > there)
 
 
-def definition_of(record: Job | Group | Schedule | ImageMapping | Calendar | Backfill) -> str:
+def definition_of(record: Job | Group | Schedule | ImageMapping | Calendar | Backfill | ApplicationDefaults) -> str:
     """What the user said, as JSON, and only that: what was left unsaid keeps following its default."""
     return record.model_dump_json(by_alias=True, exclude_unset=True, exclude=_COLUMNS)
 

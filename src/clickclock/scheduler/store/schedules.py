@@ -4,7 +4,7 @@ Never fires anything (`queue.py`). Invariants: a schedule has its job; its name 
 the high-water mark backwards, so nothing that is past can fire.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -152,10 +152,13 @@ def _as_created(new: NewSchedule, row: Mapping[str, Any]) -> StoredSchedule:
     return StoredSchedule.trusted(**vars(new.schedule) | own, next_fire_at=row["next_due"], last_fire_at=None)
 
 
-def refuse_misfits(connection: sa.Connection, schedules: Sequence[Schedule]) -> None:
-    """Every schedule has its job, gives it just the parameters that it takes, and goes by a calendar that there is."""
-    jobs: dict[tuple[str, str], Job] = {}
-    for condition in keyed(sorted({(each.application, each.job_name) for each in schedules})):
+def refuse_misfits(connection: sa.Connection, schedules: Sequence[Schedule], beside: Iterable[Job] = ()) -> None:
+    """Every schedule has its job, gives it just the parameters that it takes, and goes by a calendar that there is.
+
+    Raises `Invalid`. Jobs `beside` are about to be written.
+    """
+    jobs = {each.key: each for each in beside}
+    for condition in keyed(sorted({(each.application, each.job_name) for each in schedules} - jobs.keys())):
         rows = connection.execute(
             sa.select(job.c.application, job.c.job_name, job.c.definition, job_group.c.definition.label("grouped"))
             .select_from(job.outerjoin(job_group))

@@ -43,6 +43,8 @@ application = sa.Table(
     sa.Column("application", sa.Text, primary_key=True),
     sa.Column("definition", sa.Text, nullable=False),
     sa.Column("updated_at", InstantMs, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False, server_default="1"),
+    sa.Column("created_at", InstantMs, nullable=False, server_default="0"),
 )
 
 _resolved_at: sa.Column[object] = sa.Column("resolved_at", InstantMs)

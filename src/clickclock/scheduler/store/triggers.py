@@ -208,7 +208,7 @@ class Triggers:
             if row is None:
                 raise TriggerNotFound
             if State(row.state) in FINISHED:
-                raise TriggerIsFinished(f"The trigger has {row.state} already; there is nothing to cancel.")
+                raise TriggerIsFinished(f"The trigger is over already ({row.state}); there is nothing to cancel.")
             cancel_rows(connection, mine, now, "Cancelled before it started.")
             return trigger_of(connection.execute(sa.select(job_trigger).where(mine)).one())
 
