@@ -27,9 +27,10 @@ install: $(call SET,dev) ## Set up .venv for development, and do nothing else
 run: $(call SET,run) ## Start the service with the examples applied; ARGS="--port 9000" adds options
 	PATH="$(CURDIR)/$(BIN):$$PATH" clickclock serve --examples examples $(ARGS)
 
-# Three processes, also where there are two cores: many tests wait for what they killed or started.
+# Four processes, also where there are two cores: many tests wait for what they killed or started. A file is one's,
+# and the files come in the order of tests/conftest.py: the long ones first.
 test: $(call SET,dev) ## Run the whole test suite; ARGS="tests/unit -x" runs a part, ARGS="-n 0 --pdb" in one process
-	$(BIN)/python -m pytest -n 3 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 chaos: $(call SET,dev) ## Kill, freeze and cut off replicas for minutes, then count; ARGS="--seconds 60 --seed 7"
 	$(BIN)/python -m tests.chaos $(ARGS)

@@ -14,6 +14,7 @@ import itertools
 import os
 import shutil
 import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
@@ -37,7 +38,30 @@ PARTS = {
 TRIALS = {"namespaces": ("unshare", "--net", "--mount", "ip", "link", "set", "lo", "up")}
 """What a part has to be able to do, where being there is not enough."""
 
+# Hundreds of tests start the program: what Python compiles of it is kept, also where the environment says otherwise.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 NO_SKIPS = os.environ.get("CLICKCLOCK_TEST_NO_SKIPS") == "1"
+
+LONG = (
+    *("contract/test_engines", "crash/test_hops", "crash/test_takeover", "acceptance/test_spark_cluster"),
+    *("acceptance/test_readme", "crash/test_eraser", "crash/test_attributor", "crash/test_chains"),
+    *("simulation/test_simulation", "api/test_schemathesis", "agents/test_attributor", "acceptance/test_doctor"),
+    *("acceptance/test_replay", "crash/test_whole_road", "acceptance/test_cli", "acceptance/test_pages"),
+    *("agents/test_eraser", "contract/test_erasing", "agents/test_comparer", "agents/test_prover"),
+    *("chaos/test_chaos", "acceptance/test_serve_clicks", "crash/test_compactor", "crash/test_kill_storm"),
+    *("acceptance/test_tag", "acceptance/test_serve", "acceptance/test_hosts", "crash/test_network_cut"),
+    *("acceptance/test_alarms", "acceptance/test_kubernetes", "crash/test_stopping", "house/test_lake_page"),
+    *("acceptance/test_collect", "acceptance/test_erase", "acceptance/test_containers", "house/test_skips"),
+)
+"""The files that take longest. They begin first, so that at the end no process is alone with one of them."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long files first, each whole; of all others the order stays."""
+    places = {f"tests/{name}.py": place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -30,7 +30,7 @@ lock_type = "file"
 default_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]
 netns = "host"
 """
-ANSWERS_WITHIN_S = 30.0
+ANSWERS_WITHIN_S = 60.0
 
 
 class ContainerEngine:

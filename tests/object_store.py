@@ -8,7 +8,6 @@ of any number of conditional puts of one object exactly one is done; when the se
 """
 
 import json
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -23,8 +22,10 @@ from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
+from tests.ports import free_ports
+
 BUCKET = "clickclock-test"
-READY_WITHIN_S = 30.0
+READY_WITHIN_S = 60.0
 _KEYS = {"AWS_ACCESS_KEY_ID": "clickclock", "AWS_SECRET_ACCESS_KEY": "hush", "AWS_REGION": "us-east-1"}
 _PORTS = ("master.port", "volume.port", "filer.port", "s3.port")
 
@@ -67,10 +68,8 @@ def _command(folder: Path, ports: dict[str, int]) -> list[str]:
 
 def _free_ports() -> dict[str, int]:
     """Of each of its parts one port for HTTP, and one for gRPC."""
-    with ExitStack() as taken:
-        sockets = [taken.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2 * len(_PORTS))]
-        numbers = [each.getsockname()[1] for each in sockets]
-    return dict(zip([*_PORTS, *(f"{name}.grpc" for name in _PORTS)], numbers, strict=True))
+    names = [*_PORTS, *(f"{name}.grpc" for name in _PORTS)]
+    return dict(zip(names, free_ports(len(names)), strict=True))
 
 
 def _clear(ports: dict[str, int]) -> None:

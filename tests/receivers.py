@@ -15,7 +15,7 @@ from typing import Any
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
-DEADLINE_S = 10
+DEADLINE_S = 60
 
 
 @dataclass

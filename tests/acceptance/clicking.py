@@ -25,6 +25,8 @@ from clickclock.attribution.sighting import Sighting, sight
 READY_WITHIN_S = 60
 ANSWERED_WITHIN_S = 60
 POLL_S = 0.01
+REST = 4
+"""Who asks takes a fifth of a core at most: whoever is waited for needs it."""
 numbers = itertools.count()
 
 
@@ -44,10 +46,12 @@ def click_path(**parameters: str | None) -> str:
 
 def until(holds: Callable[[], Any], what: str, deadline_s: float = ANSWERED_WITHIN_S) -> None:
     """Wait until another process has done something that has no event here."""
-    deadline = time.monotonic() + deadline_s
+    asked_s = time.monotonic()
+    deadline = asked_s + deadline_s
     while not holds():
         assert time.monotonic() < deadline, f"after {deadline_s:.0f} s still not: {what}"
-        time.sleep(POLL_S)
+        time.sleep(max(POLL_S, REST * (time.monotonic() - asked_s)))
+        asked_s = time.monotonic()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +154,6 @@ def children(pid: int) -> list[int]:
     return sorted(each for each in running if parent_of(each) == pid)
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
-
-
 @dataclass
 class Collect:
     """A running `clickclock collect`."""
@@ -172,12 +170,12 @@ class Collect:
     def kill(self) -> None:
         """As a crash would, the one process alone."""
         self.process.kill()
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=60)
 
     def stop(self) -> int:
         """Cleanly; returns the exit code."""
         self.process.terminate()
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=60)
 
 
 def log_of(data_dir: Path) -> Path:

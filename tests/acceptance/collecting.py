@@ -18,8 +18,8 @@ import httpx
 from clickclock.attribution.entry import Entry, decode
 from clickclock.attribution.journal import Tail
 
-READY_WITHIN_S = 30
-WRITTEN_WITHIN_S = 10.0
+READY_WITHIN_S = 60
+WRITTEN_WITHIN_S = 60.0
 
 
 class Collector:
@@ -80,7 +80,7 @@ def collecting(data_dir: Path, *options: str) -> Iterator[Collector]:
         watchdog.cancel()
         process.terminate()
         try:
-            process.wait(timeout=30)
+            process.wait(timeout=60)
         finally:
             process.kill()
             if process.stdout is not None:

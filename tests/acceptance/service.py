@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-READY_WITHIN_S = 30
+READY_WITHIN_S = 60
 
 
 @dataclass
@@ -29,12 +29,12 @@ class Service:
     def kill(self) -> None:
         """As a crash would."""
         self.process.kill()
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=60)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Cleanly; returns the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=60)
 
 
 @contextlib.contextmanager

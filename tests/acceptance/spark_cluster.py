@@ -21,6 +21,7 @@ from pathlib import Path
 import pyspark
 
 from tests.house.tree import ROOT
+from tests.jvm import BRIEFLY
 
 READY_WITHIN_S = 150.0
 _HOME = Path(pyspark.__file__).parent
@@ -30,9 +31,7 @@ ENVIRONMENT = {
     "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}",
     "SPARK_HOME": str(_HOME),
     "SPARK_LOCAL_IP": "127.0.0.1",
-    "SPARK_CONF_DIR": str(ROOT / "tests" / "data" / "spark"),
-    # They live for seconds, and share two cores.
-    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    **BRIEFLY,
 }
 """What drivers and executors on one machine need."""
 

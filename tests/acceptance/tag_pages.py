@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-HEARD_WITHIN_S = 5.0
+HEARD_WITHIN_S = 60.0
 
 
 @dataclass

@@ -20,6 +20,7 @@ from tests.acceptance.service import running
 from tests.acceptance.test_cli import Terminal
 from tests.acceptance.test_pages import EXAMPLE_ID, blocks_of
 from tests.acceptance.test_pages import run as shell
+from tests.ports import free_port
 from tests.receivers import Hook, answer, hook, letterbox
 
 KEY = bytes(range(32))
@@ -93,8 +94,8 @@ def test_a_failure_is_told_signed_and_mailed_and_so_is_the_recovery_and_no_event
             sender = "clock@example.com"
             """
         )
-        options = ("--config", str(config))
-        with running(tmp_path / "data", *options) as service:
+        options, port = ("--config", str(config)), free_port()
+        with running(tmp_path / "data", *options, port=port) as service:
             terminal = Terminal(service.url)
             wanted = ("--application", "t", "--type", "trigger.failed,alarm,job")
             following = terminal.start("events", "--follow", "--after", "0", *wanted)
@@ -107,7 +108,6 @@ def test_a_failure_is_told_signed_and_mailed_and_so_is_the_recovery_and_no_event
             assert "failure" in terminal.run("alarms", "list")[1]
             receiver_has(receiver, 1)
             service.kill()
-            port = int(service.url.rpartition(":")[2])
         (tmp_path / "mended").touch()
         with running(tmp_path / "data", *options, port=port):
             assert terminal.run("trigger", "t", "export")[0] == 0

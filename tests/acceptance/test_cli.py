@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.service import Service, running
+from tests.ports import free_port
 
 UNTIL = "while [ ! -e {} ]; do sleep 0.05; done"
 """A job waits for a file, so that a test decides when it goes on."""
@@ -116,7 +116,7 @@ def test_an_interrupt_lets_go_and_the_job_runs_on(terminal: Terminal, tmp_path: 
     watching = terminal.start("trigger", "t", "long", "--follow")
     assert first_line(watching) == "begun\n"
     watching.send_signal(signal.SIGINT)
-    _, errors = watching.communicate(timeout=10)
+    _, errors = watching.communicate(timeout=60)
     assert watching.returncode == 130
     again = re.search(r"the job keeps running\. Watch it with: clickclock log (\S+) --follow", errors)
     assert again is not None
@@ -130,15 +130,14 @@ def test_an_interrupt_ends_the_job_where_that_was_asked_for(terminal: Terminal) 
     watching = terminal.start("trigger", "t", "endless", "--follow", "--cancel-on-interrupt")
     assert first_line(watching) == "begun\n"
     watching.send_signal(signal.SIGINT)
-    output, errors = watching.communicate(timeout=20)
+    output, errors = watching.communicate(timeout=60)
     assert watching.returncode == 121
     assert output.endswith("bye\n")
     assert "cancelled" in errors
 
 
 def test_watching_survives_a_crash_of_the_service(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     with serving(tmp_path / "data", port=port) as service:
         terminal = Terminal(service.url)
         terminal.job("patient", f"echo before; {UNTIL.format(tmp_path / 'go')}; echo after", "--timeout-seconds", "60")
@@ -147,7 +146,7 @@ def test_watching_survives_a_crash_of_the_service(tmp_path: Path) -> None:
         service.kill()
     with serving(tmp_path / "data", "--stop-jobs", port=port) as service:
         (tmp_path / "go").touch()
-        output, errors = watching.communicate(timeout=40)
+        output, errors = watching.communicate(timeout=60)
         service.stop()
     assert (watching.returncode, output) == (0, "after\n"), errors
 

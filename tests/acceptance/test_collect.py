@@ -27,7 +27,6 @@ from tests.acceptance.clicking import (
     click_path,
     collecting,
     entries,
-    free_port,
     log_of,
     parent_of,
     ready,
@@ -37,6 +36,7 @@ from tests.acceptance.clicking import (
     until,
 )
 from tests.crash.preloaded import disk
+from tests.ports import free_port
 
 TOKEN = "t0p"
 ACCOUNTS = f"""

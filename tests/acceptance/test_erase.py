@@ -12,9 +12,10 @@ import pytest
 from deltalake import DeltaTable
 
 from clickclock.client import Client
-from tests.acceptance.clicking import call, click_path, free_port, sighted, until
+from tests.acceptance.clicking import call, click_path, sighted, until
 from tests.acceptance.service import running
 from tests.acceptance.test_serve_clicks import COMPACTION, SCHEDULE, own_job, until_finished, with_clicks
+from tests.ports import free_port
 from tests.traces import traces
 
 VICTIM = "257-0815|abc-4711"

@@ -109,6 +109,7 @@ def test_an_import_that_is_killed_neither_loses_nor_doubles_a_click(folder: Fold
         deadline = time.monotonic() + WITHIN_S
         while not tail.read_more() and process.poll() is None:
             assert time.monotonic() < deadline
+            time.sleep(0.001)
         tail.close()
         process.kill()
         process.communicate()

@@ -14,8 +14,9 @@ import pytest
 from deltalake import DeltaTable
 
 from clickclock.client import FINISHED, Client, Payload
-from tests.acceptance.clicking import call, children, click_path, free_port, sighted, unsealed_lines, until
+from tests.acceptance.clicking import call, children, click_path, sighted, unsealed_lines, until
 from tests.acceptance.service import running
+from tests.ports import free_port
 
 COMPACTION = ("attribution", "compaction")
 SCHEDULE = "attribution.compaction"

@@ -1,6 +1,7 @@
 """What differs between two versions is told order by order, and why."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ from tests.credited import DAY_MS, HOUR_MS, MODELS, START_MS, click, erase, load
 NOVEMBER_MS = START_MS + DAY_MS
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake with one version: two orders of one client, and one of another."""
-    lake = Lake(tmp_path / "lake")
+    folder = tmp_path_factory.mktemp("original")
+    lake = Lake(folder / "lake")
     load(
         lake,
         click(1, START_MS, cli_ubid="a"),
@@ -32,8 +34,14 @@ def lake(tmp_path: Path) -> Lake:
         order(4, "of b", START_MS + 5 * HOUR_MS, cli_ubid="b"),
         order(5, "other", START_MS + 5 * HOUR_MS, cli_ubid="a", client_id="other"),
     )
-    run(lake, tmp_path)
-    return lake
+    run(lake, folder)
+    return folder / "lake"
+
+
+@pytest.fixture
+def lake(original: Path, tmp_path: Path) -> Lake:
+    """A copy of it."""
+    return Lake(shutil.copytree(original, tmp_path / "lake"))
 
 
 def causes(found: Comparison) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ from clickclock.scheduler.trigger import State, StopReason
 from tests.agents.scripted import ScriptedExecutor
 from tests.stores import NODE, NOW, add_job, add_schedule, at, claim, ended, finish, heartbeat, queue, states
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """The eraser: what somebody is known by goes from everywhere, and nothing else does."""
 
+import asyncio
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +76,25 @@ class Shop:
         return {name: sorted(map(repr, self.rows(name))) for name in names}
 
 
-@pytest.fixture
-async def ours(tmp_path: Path) -> Shop:
-    ours = Shop(tmp_path)
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with everybody in it."""
+    folder = tmp_path_factory.mktemp("original")
+    asyncio.run(_fill(Shop(folder)))
+    shop.export(folder / "exports", PEOPLE)
+    return folder
+
+
+async def _fill(made: Shop) -> None:
     for first in range(0, PEOPLE, 10):  # files of several commits, and old ones that were merged
-        await ours.keep([line for person in range(first, first + 10) for line in shop.entries(person)])
-    shop.derive(ours.lake, PEOPLE)
-    shop.export(tmp_path / "exports", PEOPLE)
-    return ours
+        await made.keep([line for person in range(first, first + 10) for line in shop.entries(person)])
+    shop.derive(made.lake, PEOPLE)
+
+
+@pytest.fixture
+def ours(original: Path, tmp_path: Path) -> Shop:
+    """A copy of it."""
+    return Shop(shutil.copytree(original, tmp_path, dirs_exist_ok=True))
 
 
 def says(person: int) -> list[bytes]:

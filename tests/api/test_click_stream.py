@@ -20,7 +20,7 @@ from clickclock.attribution.registration import detail_of
 from clickclock.client.event_stream import Event, EventParser
 from clickclock.foundation.clock import Clock, ManualClock, SystemClock
 
-DEADLINE_S = 10
+DEADLINE_S = 60
 PATH = "/attribution/clicks/stream"
 GOOD = b"client_id=shop-1&seller_id=s-9&asvt=v%7C1&atag=a+b&cli_ubid=u-1"
 

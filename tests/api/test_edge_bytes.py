@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clickclock.attribution.api.limits import Limits
-from tests.api.port import Port, get, post, query
+from tests.api.port import PATIENCE_S, Port, get, post, query
 
 QUICK = Limits(request_s=0.15, body_s=0.3, idle_s=0.3, unsent_s=0.3, linger_s=0.2, drain_s=0.5)
 
@@ -302,7 +302,7 @@ def test_an_idle_connection_just_ends(quick: Port) -> None:
 def test_who_does_not_read_the_answers_is_not_read_and_then_dropped(quick: Port) -> None:
     with quick.connect() as client:
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.socket.settimeout(5)
+        client.socket.settimeout(PATIENCE_S)
         with pytest.raises((ConnectionResetError, BrokenPipeError)):
             client.send(*[get("/metrics") * 10] * 10_000)
     assert quick.ask(get(query())).status == 204

@@ -12,7 +12,7 @@ from clickclock.attribution.account import Profile
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.counters import SYNC_BOUNDS_S, Counters
 from clickclock.attribution.journal import SYNC_BUCKETS_S
-from tests.api.port import Client, Gate, Port, get, post, query
+from tests.api.port import PATIENCE_S, Client, Gate, Port, get, post, query
 
 LIMITS = Limits(drain_s=5.0)
 
@@ -28,7 +28,7 @@ def _is_silent(client: Client) -> bool:
     try:
         client.answer()
     except TimeoutError:
-        client.socket.settimeout(10)
+        client.socket.settimeout(PATIENCE_S)
         return True
     return False
 

@@ -16,7 +16,7 @@ from clickclock.scheduler.executors.process import ProcessExecutor
 from clickclock.scheduler.store import Store
 from tests.api.conftest import BASE
 
-DEADLINE_S = 20
+DEADLINE_S = 60
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ async def place(engine: ContainerEngine, tmp_path: Path) -> AsyncIterator[Place]
 
 async def _reachable(executor: Executor, wanted: bool) -> str | None:
     """Wait until the cluster answers, or does not; what it says then."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (capacity := await executor.capacity()).reachable is not wanted:
             await _a_moment()
     return capacity.message
@@ -59,7 +59,7 @@ async def _reachable(executor: Executor, wanted: bool) -> str | None:
 
 async def _written(file: Path) -> None:
     """Wait until there is something in it."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not await asyncio.to_thread(lambda: file.exists() and file.read_text()):
             await _a_moment()
 
@@ -130,7 +130,7 @@ async def test_a_container_is_removed_when_its_exit_is_recorded_and_its_output_s
 
 async def test_what_is_stopped_before_it_starts_leaves_no_container(place: Place, engine: ContainerEngine) -> None:
     name = await place.start("true", not_before=SystemClock().now() + timedelta(minutes=1))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while name not in await asyncio.to_thread(engine.run, "ps", "--all", "--format", "{{.Names}}"):
             await _a_moment()
     await place.executor.stop([name], 1.0)

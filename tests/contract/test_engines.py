@@ -24,6 +24,7 @@ from clickclock.attribution.policy import Policies, Policy
 from clickclock.attribution.traffic import FLOOD_MS
 from tests.bench.attribution_rows import World, clicks, fill
 from tests.house.tree import ROOT
+from tests.jvm import BRIEFLY
 from tests.object_store import BUCKET
 
 MOMENT = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -43,9 +44,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory, object_store_options: dict[s
         "spark.sql.shuffle.partitions": "3",
     }
     scratch = tmp_path_factory.mktemp("scratch")
-    engine = Spark("local[2]", scratch=scratch, settings=settings, storage_options=object_store_options)
-    yield engine
-    engine.close()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in BRIEFLY.items():
+            patch.setenv(name, value)
+        engine = Spark("local[2]", scratch=scratch, settings=settings, storage_options=object_store_options)
+        yield engine
+        engine.close()
 
 
 @pytest.fixture(params=["duckdb", pytest.param("spark", marks=pytest.mark.needs("java"))])

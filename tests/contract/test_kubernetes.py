@@ -20,7 +20,7 @@ from clickclock.scheduler.executors.kubernetes.output import MISSING
 from clickclock.scheduler.trigger import Exit, ExitKind
 from tests.contract.kubernetes_double import NAMESPACE, ROOT, Answered, KubernetesDouble
 
-DEADLINE_S = 20.0
+DEADLINE_S = 40.0
 IMAGE = "example.com/tools:1"
 
 

@@ -13,7 +13,7 @@ from clickclock.scheduler.store.database import POSTGRESQL_WRITERS, Database
 from clickclock.scheduler.store.prepared import command
 
 table = sa.Table("entry", sa.MetaData(), sa.Column("number", sa.Integer, primary_key=True))
-WITHIN_S = 10
+WITHIN_S = 60
 
 
 @pytest.fixture

@@ -1,17 +1,15 @@
 """The service, made mortal: the same `clickclock.app.service.serve`, that kills itself with SIGKILL at a chosen call.
 
-Run as a process of its own: `python -m tests.crash.mortal '{"config": {…}, "death": {…} or null}'`. The product knows
-nothing of this; one named function is wrapped before the service starts, and everything else is the real thing.
+Never lives but in a process of its own (`nursery.py`), by `{"config": {…}, "death": {…} or null}`. The product
+knows nothing of this; one named function is wrapped before the service starts, and everything else is the real thing.
 """
 
 import asyncio
 import functools
 import importlib
 import itertools
-import json
 import os
 import signal
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -77,11 +75,11 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-if __name__ == "__main__":
-    from clickclock.app.service import serve
-    from clickclock.foundation.config import load
+def live(order: dict[str, Any]) -> int:
+    """Serve until the end; the exit code."""
+    from clickclock.app.service import serve  # noqa: PLC0415 - the tests do without
+    from clickclock.foundation.config import load  # noqa: PLC0415 (as above)
 
-    order = json.loads(sys.argv[1])
     if order["death"] is not None:
         doom(Death(**order["death"]))
-    sys.exit(serve(load(None, {}, order["config"])))
+    return serve(load(None, {}, order["config"]))

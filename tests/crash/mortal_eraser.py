@@ -1,12 +1,11 @@
 """The eraser, made mortal: one step of the real one, that kills itself with SIGKILL at a chosen call.
 
-Run as a process of its own: `python -m tests.crash.mortal_eraser '{"folder": …, "death": {…} or null}'`.
+Never lives but in a process of its own (`nursery.py`), by `{"folder": …, "death": {…} or null}`.
 """
 
 import asyncio
-import json
-import sys
 from pathlib import Path
+from typing import Any
 
 from clickclock.attribution.compactor import Compactor
 from clickclock.attribution.docket import Docket
@@ -17,8 +16,9 @@ from clickclock.attribution.policy import Policies
 from clickclock.foundation.clock import SystemClock
 from tests.crash.mortal import Death, doom
 
-if __name__ == "__main__":
-    order = json.loads(sys.argv[1])
+
+def live(order: dict[str, Any]) -> None:
+    """One step."""
     if order["death"] is not None:
         doom(Death(**order["death"]))
     folder = Path(order["folder"])

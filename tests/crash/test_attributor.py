@@ -1,9 +1,8 @@
 """Runs of attribution are killed at every step, and run again: versions that stood stand, and nothing is half seen."""
 
 import asyncio
-import json
+import shutil
 import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,9 @@ from clickclock.attribution.errors import RunOvertaken
 from clickclock.attribution.lake import CREDITS, IDENTITIES, UNCONVERTED, Lake
 from clickclock.attribution.result import Kind, Result
 from tests.crash.mortal import Death
-from tests.credited import DAY_MS, HOUR_MS, START_MS, attributor, click, load, order, rows
+from tests.crash.nursery import lived
+from tests.credited import DAY_MS, HOUR_MS, START_MS, attributor, click, load, order, rows, run
 
-ROOT = Path(__file__).resolve().parents[2]
 TABLES = (CREDITS, IDENTITIES.name, UNCONVERTED.name)
 _ATTRIBUTOR, _LAKE = "clickclock.attribution.attributor", "clickclock.attribution.lake"
 _COMMIT = f"{_LAKE}.ledger:Ledger.commit"
@@ -37,10 +36,8 @@ DEATHS = {
 
 async def _run(lake: Path, death: Death) -> int:
     """One run in a process of its own; its exit code."""
-    said = {"lake": str(lake), "scratch": str(lake.parent), "death": death.as_json()}
-    command = [sys.executable, "-m", "tests.crash.mortal_attributor", json.dumps(said)]
-    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.DEVNULL)
-    return await process.wait()
+    order = {"lake": str(lake), "scratch": str(lake.parent), "death": death.as_json()}
+    return await lived("mortal_attributor", order)
 
 
 async def _step(lake: Lake, scratch: Path, *, full: bool = False) -> Ran:
@@ -74,14 +71,22 @@ def _second_day(lake: Lake) -> None:
     )
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with the version of the first day."""
+    folder = tmp_path_factory.mktemp("original")
+    lake = Lake(folder / "lake")
+    _first_day(lake)
+    run(lake, folder)
+    return folder / "lake"
+
+
 @pytest.mark.parametrize("death", DEATHS.values(), ids=DEATHS)
 async def test_whenever_a_run_dies_the_version_before_stands_and_the_next_run_repairs_it(
-    death: Death, tmp_path: Path
+    death: Death, original: Path, tmp_path: Path
 ) -> None:
-    lake = Lake(tmp_path / "lake")
-    _first_day(lake)
-    first = (await _step(lake, tmp_path)).result
-    assert first is not None
+    lake = Lake(shutil.copytree(original, tmp_path / "lake"))
+    (first,) = lake.results()
     before = _seen(lake, first)
     _second_day(lake)
     assert await _run(tmp_path / "lake", death) == -signal.SIGKILL

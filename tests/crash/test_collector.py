@@ -18,7 +18,7 @@ from clickclock.foundation.clock import SystemClock
 ROOT = Path(__file__).parents[2]
 LIVES = 10
 CLIENTS = 64
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 
 
 def _start(folder: Path, listening: socket.socket) -> subprocess.Popen[bytes]:

@@ -1,10 +1,8 @@
 """Compaction is killed at every step, and run again: each acknowledged entry is in the lake exactly once."""
 
 import asyncio
-import json
 import shutil
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +14,11 @@ from clickclock.attribution.journal import State, segments
 from clickclock.attribution.lake import Lake
 from clickclock.foundation.clock import SystemClock
 from tests.crash.mortal import Death
+from tests.crash.nursery import lived
 from tests.kept import ids, ids_in, keep, lines
 from tests.object_store import BUCKET
 from tests.throttling import throttled
 
-ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = 300
 _COMPACTOR, _LAKE = "clickclock.attribution.compactor", "clickclock.attribution.lake"
 DEATHS = {
@@ -54,9 +52,7 @@ async def _step(journals: Path, lake: Lake, death: Death | None = None) -> int:
         "options": lake.storage_options,
         "death": death and death.as_json(),
     }
-    command = [sys.executable, "-m", "tests.crash.mortal_compactor", json.dumps(order)]
-    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.DEVNULL)
-    return await process.wait()
+    return await lived("mortal_compactor", order)
 
 
 async def _compact(journals: Path, lake: Lake) -> Any:

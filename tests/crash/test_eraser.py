@@ -4,7 +4,6 @@ import asyncio
 import json
 import shutil
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,10 @@ from clickclock.attribution.lake import RECEIPTS, Lake
 from clickclock.foundation.clock import SystemClock
 from tests import shop
 from tests.crash.mortal import Death
+from tests.crash.nursery import lived
 from tests.kept import keep
 from tests.traces import traces
 
-ROOT = Path(__file__).resolve().parents[2]
 PEOPLE = 9
 VICTIM = 4
 _ERASER, _LAKE = "clickclock.attribution.eraser", "clickclock.attribution.lake"
@@ -69,9 +68,7 @@ async def _fill(folder: Path) -> None:
 async def _step(folder: Path, death: Death | None = None) -> int:
     """One step in a process of its own; its exit code."""
     order = {"folder": str(folder), "death": death and death.as_json()}
-    command = [sys.executable, "-m", "tests.crash.mortal_eraser", json.dumps(order)]
-    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.DEVNULL)
-    return await process.wait()
+    return await lived("mortal_eraser", order)
 
 
 def _rows(folder: Path) -> dict[str, list[str]]:

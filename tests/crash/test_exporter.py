@@ -1,10 +1,8 @@
 """An export is killed at every step, and run again: each conversion is in one file, once, and the memory says so."""
 
-import asyncio
 import csv
 import json
 import signal
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -16,9 +14,9 @@ from clickclock.attribution.outbox import Outbox
 from clickclock.attribution.policy import Policies
 from clickclock.foundation.clock import ManualClock
 from tests.crash.mortal import Death
+from tests.crash.nursery import lived
 from tests.published import NOW, Order, add_clicks, publish
 
-ROOT = Path(__file__).resolve().parents[2]
 _OUTBOX, _LEDGER = "clickclock.attribution.outbox:Outbox", "clickclock.attribution.lake.ledger:Ledger"
 DEATHS = {
     "before anything is written": Death(f"{_OUTBOX}.write"),
@@ -44,8 +42,7 @@ def export(lake: Path, folder: Path) -> Exported:
 
 async def killed(lake: Path, folder: Path, death: Death) -> int:
     order = {"lake": str(lake), "folder": str(folder), "death": death.as_json()}
-    command = [sys.executable, "-m", "tests.crash.mortal_exporter", json.dumps(order)]
-    return await (await asyncio.create_subprocess_exec(*command, cwd=ROOT)).wait()
+    return await lived("mortal_exporter", order)
 
 
 def told(folder: Path) -> Counter[str]:

@@ -16,7 +16,7 @@ async def with_two_running(ground: Ground, **settings: object) -> dict[str, Mark
     wait = f'while [ ! -e {ground.folder / "go"} ]; do sleep 0.05; done; exit "$code"'
     await ground.prepare([ground.job("waits", wait), ground.job("sleeps", "exec sleep 60")], lambda now: [])
     ground.start()
-    async with httpx.AsyncClient(base_url=await ground.ready(), timeout=20) as client:
+    async with httpx.AsyncClient(base_url=await ground.ready(), timeout=60) as client:
         for job_name in ("waits", "sleeps"):
             answer = await client.post("/jobTrigger", json={"application": "crash", "jobName": job_name})
             assert answer.status_code == 201
@@ -51,7 +51,7 @@ async def test_a_clean_stop_leaves_jobs_running_and_the_next_start_adopts_them(g
     address = await ground.ready()
     (ground.folder / "go").touch()
     await state_of(ground, marks["waits"], State.FAILED if true_code(marks["waits"].trigger_id) else State.SUCCEEDED)
-    async with httpx.AsyncClient(base_url=address, timeout=20) as client:
+    async with httpx.AsyncClient(base_url=address, timeout=60) as client:
         answer = await client.delete("/jobTrigger", params={"triggerId": marks["sleeps"].trigger_id})
         assert answer.status_code == 202
     await state_of(ground, marks["sleeps"], State.CANCELLED)
@@ -92,7 +92,7 @@ async def test_when_service_and_supervisor_die_together_jobs_live_on_and_are_ado
     address = await ground.ready()
     assert runs(marks["waits"].pid)
     assert runs(marks["sleeps"].pid)
-    async with httpx.AsyncClient(base_url=address, timeout=20) as client:
+    async with httpx.AsyncClient(base_url=address, timeout=60) as client:
         await client.delete("/jobTrigger", params={"triggerId": marks["sleeps"].trigger_id})
     await state_of(ground, marks["sleeps"], State.CANCELLED)
     # Only the parent of a process learns its exit code, and that was the supervisor: it is lost, and said to be.
@@ -108,7 +108,7 @@ async def test_the_death_of_the_supervisor_alone_is_noticed_and_another_goes_on(
     ground.kill_supervisor()
 
     async def another_runs_it() -> bool:
-        async with httpx.AsyncClient(base_url=ground.address, timeout=20) as client:
+        async with httpx.AsyncClient(base_url=ground.address, timeout=60) as client:
             answer = await client.post(
                 "/jobTrigger", json={"application": "crash", "jobName": "waits", "idempotencyKey": "after"}
             )

@@ -6,7 +6,6 @@ acknowledged before, and only that, is there once.
 
 import resource
 import signal
-import subprocess
 import tempfile
 import warnings
 from collections.abc import AsyncIterator, Iterator
@@ -19,6 +18,7 @@ import pytest
 
 from clickclock.scheduler.schedule import Schedule
 from tests.crash.ground import Ground, until
+from tests.crash.nursery import Child
 
 FIRES_S = range(1, 9)
 
@@ -73,7 +73,7 @@ async def on_disk(tmp_path: Path) -> AsyncIterator[Ground]:
     await place.clear()
 
 
-def limit_files(service: subprocess.Popen[str], size: int) -> None:
+def limit_files(service: Child, size: int) -> None:
     """From now on no write of the service may reach beyond `size` bytes of a file; its jobs are not touched."""
     _, hard = resource.prlimit(service.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(service.pid, resource.RLIMIT_FSIZE, (size, hard))
@@ -83,7 +83,7 @@ async def test_a_full_disk_is_told_to_callers_and_passes_by_itself(on_disk: Grou
     ground = on_disk
     began = await ground.prepare([ground.job("short")], every_second)
     service = ground.start()
-    async with httpx.AsyncClient(base_url=await ground.ready(), timeout=20) as client:
+    async with httpx.AsyncClient(base_url=await ground.ready(), timeout=60) as client:
         accepted = [await post(client, f"before-{number}") for number in range(5)]
         assert {answer.status_code for answer in accepted} == {201}
         limit_files(service, 512)
@@ -126,7 +126,7 @@ async def test_a_database_that_goes_away_and_comes_back_loses_nothing(own_postgr
     try:
         began = await ground.prepare([ground.job("short")], every_second)
         ground.start()
-        async with httpx.AsyncClient(base_url=await ground.ready(), timeout=20) as client:
+        async with httpx.AsyncClient(base_url=await ground.ready(), timeout=60) as client:
             accepted = [await post(client, f"before-{number}") for number in range(5)]
             assert {answer.status_code for answer in accepted} == {201}
             ground.engine.dispose()

@@ -19,9 +19,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from tests.acceptance.clicking import children, collecting, entries, free_port, parent_of, unsealed_lines, until
+from tests.acceptance.clicking import children, collecting, entries, parent_of, unsealed_lines, until
 from tests.acceptance.service import running
 from tests.crash.preloaded import disk
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 CLIENTS = 12

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import LONG
 from tests.house.tree import ROOT
 
 TARGETS = ("help", "install", "run", "test", "lint", "bench", "format", "lock", "clean")
@@ -92,3 +93,7 @@ def test_the_gate_can_be_run() -> None:
 def _pins(lock: str) -> dict[str, str]:
     text = (ROOT / f"requirements/{lock}.txt").read_text(encoding="utf-8")
     return dict(re.findall(r"^([a-z0-9-]+)(?:\[[a-z,]+\])?==(\S+)", text, re.MULTILINE))
+
+
+def test_the_files_that_begin_first_are_there() -> None:
+    assert [name for name in LONG if not (ROOT / "tests" / f"{name}.py").exists()] == []

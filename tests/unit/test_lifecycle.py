@@ -11,7 +11,7 @@ from clickclock.foundation import lifecycle
 from clickclock.foundation.errors import StoreUnreachable
 from clickclock.foundation.lifecycle import BACK_OFF_FIRST_S, BACK_OFF_MAX_S, IDLE_MAX_S, Loop, LoopHealth, run_all
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 class Steps:

@@ -19,8 +19,6 @@ from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 LINKS_MAX: Final = 50
 """A person with a new browser each week has as many within a year; beyond that it is not one person."""
@@ -88,6 +86,10 @@ def _compacted(pairs: Codes) -> tuple[Codes, NDArray[np.int32], Codes]:
 
 def _smallest_of_component(joins: NDArray[np.int32], count: int) -> NDArray[np.int32]:
     """Of each of `count` places, the smallest place that it is joined with."""
+    # Here and not at the top: whoever only reads the lake loads this file, too, and would wait for it.
+    from scipy.sparse import csr_array  # noqa: PLC0415 (see the line above)
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 (as above)
+
     every = np.arange(count, dtype=np.int32)
     if not joins.size:
         return every

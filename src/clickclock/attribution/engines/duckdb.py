@@ -22,7 +22,7 @@ from ibis.backends.sql.datatypes import DuckDBType
 
 from clickclock.attribution.engines import Kernel, Source
 from clickclock.attribution.engines.batches import SORTED_BY, walked
-from clickclock.attribution.engines.expressions import DUCKDB
+from clickclock.attribution.engines.expressions import DUCKDB, as_sql
 from clickclock.attribution.engines.files import is_remote, partitions, remote
 from clickclock.attribution.engines.sql import SqlEngine
 from clickclock.attribution.errors import EngineFailing
@@ -75,9 +75,7 @@ class DuckDB(SqlEngine):
                 connection.execute(f"SET streaming_buffer_size = '{AHEAD_MB}MB'")
                 for table in expression.op().find(ops.UnboundTable):
                     self._offer(connection, table, tables[table.name])
-                with connection.sql(ibis.to_sql(expression, dialect=self.dialect.name)).to_arrow_reader(
-                    BATCH_ROWS
-                ) as reader:
+                with connection.sql(as_sql(self.dialect, expression)).to_arrow_reader(BATCH_ROWS) as reader:
                     yield from reader
         except (duckdb.Error, OSError) as error:
             raise EngineFailing(f"DuckDB could not do its work ({' '.join(str(error).split())}).") from error

@@ -4,19 +4,20 @@ Never runs anything: the tables are unbound, and ibis makes text of them for eac
 is the names of a few functions (`Dialect`). Invariants: a row's place, and every number in it but an engine's own
 codes, is the same on all engines; no integer becomes a float on its way.
 
->>> ibis.to_sql(links(), dialect=DUCKDB.name).startswith("WITH")
+>>> as_sql(DUCKDB, links()).startswith("WITH")
 True
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from inspect import Parameter, Signature
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Final
 
 import ibis
+import ibis.expr.operations as ops
 import pyarrow as pa
 
 from clickclock.attribution.account import PLACEHOLDERS, ChannelRule
@@ -28,6 +29,8 @@ from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 from clickclock.attribution.policy import FURTHER_CHANNEL_RULES, Policies, Policy
 from clickclock.attribution.traffic import BOT_PATTERN, FLOOD_MS
 
+WRITTEN_MAX: Final = 64
+"""So many pieces of SQL are kept: those of a run, twice over."""
 BOTS: Final = pa.schema([("user_agent", pa.string())])
 _PLACE: Final = pa.field("number", pa.int64())
 NUMBERED_ORDERS: Final = ORDERS.append(_PLACE)
@@ -61,9 +64,19 @@ DUCKDB: Final = Dialect("duckdb", "hash", "epoch_us", "epoch_ms", hashes_null=Tr
 SPARK: Final = Dialect("pyspark", "xxhash64", "unix_micros", "unix_millis", hashes_null=False)
 
 
+def as_sql(dialect: Dialect, expression: ibis.Table) -> str:
+    """An expression in a dialect. To write it takes longer than most pieces of work: equal ones are written once."""
+    return _written(dialect.name, expression.op())
+
+
+@lru_cache(WRITTEN_MAX)
+def _written(dialect: str, node: ops.Node) -> str:
+    return str(ibis.to_sql(node.to_expr(), dialect=dialect))
+
+
 def rules_hash(dialect: Dialect, rules: Policies) -> str:
     """Another one whenever rules, or these expressions, could make other touches."""
-    made = [ibis.to_sql(each, dialect=dialect.name) for each in (touches(dialect, rules), ads(dialect, rules))]
+    made = [as_sql(dialect, each) for each in (touches(dialect, rules), ads(dialect, rules))]
     return sha256(SEPARATOR.join((BOT_PATTERN, *made)).encode()).hexdigest()[:16]
 
 

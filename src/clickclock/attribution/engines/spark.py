@@ -27,7 +27,7 @@ from ibis.backends.sql.datatypes import PySparkType
 from clickclock.attribution.engines import Kernel, Source
 from clickclock.attribution.engines.batches import SORTED_BY, as_agreed, walked
 from clickclock.attribution.engines.columns import arrow_schema, unbound, used
-from clickclock.attribution.engines.expressions import SPARK
+from clickclock.attribution.engines.expressions import SPARK, as_sql
 from clickclock.attribution.engines.files import is_remote, partitions, remote
 from clickclock.attribution.engines.sql import SqlEngine
 from clickclock.attribution.errors import EngineFailing, EngineMissing
@@ -135,7 +135,7 @@ class Spark(SqlEngine):
     ) -> None:
         for table in expression.op().find(ops.UnboundTable):
             self._offer(expression, table, tables[table.name], folder)
-        frame = self._session.sql(ibis.to_sql(expression, dialect=self.dialect.name))
+        frame = self._session.sql(as_sql(self.dialect, expression))
         shape(frame).write.parquet(_address(str(made)))
 
     def _offer(self, expression: ibis.Table, table: ops.UnboundTable, source: Source, folder: Path) -> None:

@@ -26,13 +26,16 @@ Source: Kemeny and Snell, "Finite Markov Chains" (1960).
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from clickclock.attribution.models.journeys import distinct
 from clickclock.attribution.models.table import Paths
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 STATES_FEW = 50
 """An inversion of these takes a millisecond."""
@@ -63,7 +66,7 @@ class Chain:
 
     members: Mapping[str, Places]
     """The places of the states that end in each channel."""
-    moves: csr_array
+    moves: "csr_array"
     """How likely each state moves to each other one."""
     yields: Numbers
     """What each state yields when it ends: conversions, value; shape (states, 2)."""
@@ -80,6 +83,9 @@ class Chain:
 
 def build(paths: Paths, order: int) -> Chain:
     """The chain of `order` over paths that each have conversions or nulls. Raises `TooManyStates`."""
+    # Here and not at the top: whoever only reads the lake loads the models, too, and would wait for it.
+    from scipy.sparse import csr_array  # noqa: PLC0415 (see the line above)
+
     journeys = paths.journeys
     starts, ends, size = journeys.starts, journeys.ends, len(journeys.channels)
     # Of each touchpoint, the state before it and after it: 0 is the start. Longer states are made of shorter ones.
