@@ -270,3 +270,11 @@ async def test_whoever_fell_silent_with_attempts_is_told_of(store: Store) -> Non
     assert await store.replicas.silent(at(1)) == []
     ((silent, held),) = await store.replicas.silent(at(16))
     assert (silent.node, held) == ("node-2", 1)
+
+
+async def test_whoever_fell_silent_is_told_of_for_a_while_and_who_left_is_not(store: Store) -> None:
+    await store.replicas.beat(heartbeat("other", node="node-2"))
+    await store.replicas.beat(heartbeat("gone", node="node-3"))
+    await store.replicas.leave("gone", at(1))
+    assert [(each.node, held) for each, held in await store.replicas.silent(at(16))] == [("node-2", 0)]
+    assert await store.replicas.silent(at(601)) == []

@@ -94,6 +94,19 @@ async def test_attempts_that_no_living_replica_holds_are_found_and_so_is_who_fel
     assert await codes(scanner) == []
 
 
+async def test_who_fell_silent_is_told_of_until_its_node_lives_again(
+    scanner: Scanner, store: Store, clock: ManualClock
+) -> None:
+    await store.replicas.beat(heartbeat("other", node="node-2"))
+    clock.advance(20)
+    assert await codes(scanner) == []  # none lives that could say so
+    await store.replicas.beat(heartbeat("mine", clock.now(), node="node-1"))
+    found = await the_one(scanner, FindingCode.SILENT_REPLICA)
+    assert (found.ids, "holds 0 attempts" in found.message) == (["node-2"], True)
+    await store.replicas.beat(heartbeat("another", clock.now(), node="node-2"))
+    assert await codes(scanner) == []
+
+
 async def test_a_loop_that_stalls_is_found_by_its_replica(scanner: Scanner, store: Store) -> None:
     loops = [{"name": "planner", "stalled": True, "error": "The disk is full."}]
     await store.replicas.beat(replace(heartbeat(), loops=loops))

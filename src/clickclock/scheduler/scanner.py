@@ -153,7 +153,11 @@ class Scanner:
 
 
 def _of_replicas(beats: Sequence[Heartbeat], silent: Sequence[tuple[Heartbeat, int]]) -> Iterable[Finding]:
+    nodes = {beat.node for beat in beats}
     for beat, held in silent:
+        # Whoever came back under a new lease has not been silent since; and where none lives, that is told elsewhere.
+        if not held and (not nodes or beat.node in nodes):
+            continue
         heard = rfc3339(beat.heartbeat_at)
         yield finding(FindingCode.SILENT_REPLICA, [beat.node], node=beat.node, heard=heard, held=held)
     for beat in beats:

@@ -26,6 +26,8 @@ from clickclock.scheduler.store.schema import (
 
 _t = job_trigger.c
 _HOUR = timedelta(hours=1)
+TOLD_FOR = timedelta(minutes=10)
+"""So long it is told that a replica fell silent, even if nothing waits for it any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +99,23 @@ class Replicas:
         return [Heartbeat(**row._mapping) for row in rows]
 
     async def silent(self, now: datetime) -> list[tuple[Heartbeat, int]]:
-        """Replicas whose lease ran out while they held attempts, each with how many."""
+        """Replicas whose lease ran out without a word, each with how many attempts it holds.
+
+        One that holds none any more, because others took them over, is told of for `TOLD_FOR` since it was heard.
+        """
         holding = (
             sa.select(_t.lease_id, sa.func.count().label("held")).where(LIVE_ROWS).group_by(_t.lease_id).subquery()
         )
         query = (
-            sa.select(replica, holding.c.held)
-            .join(holding, holding.c.lease_id == replica.c.replica_id)
-            .where(replica.c.lease_until <= now)
+            sa.select(replica, sa.func.coalesce(holding.c.held, 0).label("held"))
+            .join(holding, holding.c.lease_id == replica.c.replica_id, isouter=True)
+            .where(
+                replica.c.lease_until <= now,
+                sa.or_(
+                    holding.c.held > 0,
+                    sa.and_(replica.c.heartbeat_at > now - TOLD_FOR, replica.c.lease_until > replica.c.heartbeat_at),
+                ),
+            )
             .order_by(replica.c.heartbeat_at)
         )
         rows = [dict(row._mapping) for row in await self._database.read(lambda c: c.execute(query).all())]
