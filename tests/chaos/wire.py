@@ -23,7 +23,7 @@ class Wire:
         self._target = target
         self.host = host
         self._server: asyncio.Server | None = None
-        self._flows: set[asyncio.Task[None]] = set()
+        self._carrying: set[asyncio.Task[None]] = set()
         self._generation = 0
         self._ends: set[asyncio.StreamWriter] = set()
         self._is_cut = False
@@ -56,26 +56,26 @@ class Wire:
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         generation = self._generation
+        carrying = asyncio.current_task()
+        assert carrying is not None
+        self._carrying.add(carrying)
         try:
-            if self._is_cut:
-                await reader.read()  # taken, and never answered
-                return
-            there, back = await asyncio.open_unix_connection(self._target)
-            flows = [
-                asyncio.create_task(self._flow(reader, back, generation)),
-                asyncio.create_task(self._flow(there, writer, generation)),
-            ]
-            self._flows.update(flows)
-            for flow in flows:
-                flow.add_done_callback(self._flows.discard)
-            self._ends.add(back)
-            await asyncio.wait(flows)
-            back.close()
-            self._ends.discard(back)
-        except OSError:
-            pass  # the server is away: who dialled sees the connection end
+            async with contextlib.AsyncExitStack() as ends:
+                ends.push_async_callback(_end, writer)
+                if self._is_cut:
+                    await reader.read()  # taken, and never answered
+                    return
+                there, back = await asyncio.open_unix_connection(self._target)
+                ends.push_async_callback(_end, back)
+                self._ends.add(back)
+                ends.callback(self._ends.discard, back)
+                async with asyncio.TaskGroup() as flows:
+                    flows.create_task(self._flow(reader, back, generation))
+                    flows.create_task(self._flow(there, writer, generation))
+        except (OSError, asyncio.CancelledError):
+            pass  # the server is away, or the wire is taken down: who dialled sees the connection end
         finally:
-            writer.close()
+            self._carrying.discard(carrying)
 
     async def _flow(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, generation: int) -> None:
         with contextlib.suppress(OSError):
@@ -90,6 +90,12 @@ class Wire:
         """Carry nothing more."""
         if self._server is not None:
             self._server.close()
-        for flow in list(self._flows):
-            flow.cancel()
-        await asyncio.gather(*self._flows, return_exceptions=True)
+        for carrying in self._carrying:
+            carrying.cancel()
+        await asyncio.gather(*self._carrying, return_exceptions=True)
+
+
+async def _end(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()

@@ -17,6 +17,7 @@ import itertools
 import json
 import re
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from datetime import UTC, datetime
@@ -95,6 +96,7 @@ class KubernetesDouble:
         self.token = TOKEN
         self._log: list[tuple[int, str, str, Object]] = []
         self._compacted = 0
+        self._pages: dict[str, tuple[int, list[Object]]] = {}
         self._versions = itertools.count(1000)
         self._uids = itertools.count(1)
         self._names = itertools.count(1)
@@ -505,13 +507,21 @@ class KubernetesDouble:
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
     def _listed(self, kind: str, query: Mapping[str, str], *, names_only: bool) -> Object:
-        found = [each for each in self.things[kind].values() if _selected(each, query)]
-        first = int(query.get("continue") or 0)
-        limit = int(query.get("limit") or len(found) or 1)
-        rest = {"continue": str(first + limit)} if first + limit < len(found) else {}
-        page = [{"metadata": each["metadata"]} if names_only else each for each in found[first : first + limit]]
-        return {"kind": f"{KINDS[kind]}List", "apiVersion": "v1", "items": copy.deepcopy(page),
-                "metadata": {"resourceVersion": str(self._version()), **rest}}  # fmt: skip
+        """A page; those that follow are of the same moment, and have its version."""
+        if token := query.get("continue"):
+            version, left = self._pages[token]
+        else:
+            found = [each for each in self.things[kind].values() if _selected(each, query)]
+            version, left = self._version(), copy.deepcopy(found)
+        limit = int(query.get("limit") or len(left) or 1)
+        page, left = left[:limit], left[limit:]
+        rest = {}
+        if left:
+            rest["continue"] = uuid.uuid4().hex
+            self._pages[rest["continue"]] = version, left
+        return {"kind": f"{KINDS[kind]}List", "apiVersion": "v1",
+                "items": [{"metadata": each["metadata"]} if names_only else each for each in page],
+                "metadata": {"resourceVersion": str(version), **rest}}  # fmt: skip
 
     def _version(self) -> int:
         return self._log[-1][0] if self._log else self._compacted

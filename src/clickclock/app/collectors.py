@@ -118,7 +118,8 @@ class Collectors:
                 ended = "collector %d ended with %d; it is started again in %.1f s"
                 _log.error(ended, slot, process.returncode, pause_s)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), pause_s)
+                async with asyncio.timeout(pause_s):
+                    await self._stopping.wait()
             pause_s = min(2 * pause_s, RESTART_MAX_S)
 
     async def _start(self, slot: int) -> asyncio.subprocess.Process:

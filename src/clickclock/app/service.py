@@ -160,7 +160,8 @@ async def _keep_own_jobs(stopping: asyncio.Event, url: str, config: Config, file
     while not stopping.is_set():
         await asyncio.to_thread(ensure_own_jobs, url, config, file, node)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), OWN_JOBS_EVERY_S if config.shares_database else None)
+            async with asyncio.timeout(OWN_JOBS_EVERY_S if config.shares_database else None):
+                await stopping.wait()
 
 
 def _server(config: Config, engine: Engine) -> "_Server":
@@ -203,7 +204,8 @@ class _Server(uvicorn.Server):
         """As uvicorn's, which is for the date in answers: but once a second, and at once when it is to stop."""
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), TICK_S)
+                async with asyncio.timeout(TICK_S):
+                    await self._stopping.wait()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -96,7 +96,8 @@ class Stream:
                 if text:
                     yield text
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopping.wait(), POLL_S)
+                    async with asyncio.timeout(POLL_S):
+                        await self._stopping.wait()
         finally:
             self._viewers -= 1
             # Who leaves does not stop the thread, and a file that is being read must not be closed.

@@ -175,7 +175,8 @@ class ContainerAttempt:
         if early > timedelta():
             with contextlib.suppress(TimeoutError):
                 # With the clock's own step: never a moment early.
-                await asyncio.wait_for(self._hurry.wait(), early.total_seconds() + 0.001)
+                async with asyncio.timeout(early.total_seconds() + 0.001):
+                    await self._hurry.wait()
 
     async def _create(self, launch: Launch) -> str | None:
         """Have its container made; the id of it, or None if it was started already."""
@@ -298,7 +299,8 @@ class ContainerAttempt:
         while (wait_s := (self._kill_at_s or 0.0) - self._around.clock.monotonic_s()) > 0:
             self._hurry.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._hurry.wait(), wait_s)
+                async with asyncio.timeout(wait_s):
+                    await self._hurry.wait()
         await self._signal("SIGKILL")
 
     async def _asked_or_late(self) -> ExitKind:

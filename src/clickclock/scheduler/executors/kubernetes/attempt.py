@@ -9,6 +9,7 @@ of the API server delays and never decides.
 """
 
 import asyncio
+import contextlib
 import logging
 import random
 from dataclasses import replace
@@ -127,10 +128,10 @@ class Attempt:
     async def _rest(self, seconds: float | None) -> None:
         """Until something changed, or `seconds` have passed."""
         if seconds is None or seconds > 0:
-            try:
-                await asyncio.wait_for(self._changed.wait(), seconds)
-            except TimeoutError:
-                return
+            # Not by `wait_for`, which on Python 3.11 forgets a cancellation if something changes at the same moment.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._changed.wait()
 
     # Making the Job.
 

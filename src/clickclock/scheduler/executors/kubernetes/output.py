@@ -159,5 +159,7 @@ class Output:
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
+    # Not by `wait_for`: on Python 3.11 it forgets that it was cancelled if the event comes at the same moment.
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await event.wait()
