@@ -44,10 +44,11 @@ lint: $(call SET,dev) ## Check style, formatting, types and the import law
 bench: $(call SET,bench) ## Run the benchmarks, with other schedulers beside ours
 	$(BIN)/python -m tests.bench $(ARGS)
 
-format: $(call SET,dev) ## Rewrite the code in the house's format, and the tag that is served from its source
+format: $(call SET,dev) ## Rewrite the code in the house's format, and what is made from it: the tag, the page of commands
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/python -m tests.house.tag
+	$(BIN)/python -m tests.house.cli_page
 
 # The widest set is solved first and constrains the others, so that a package has one version everywhere.
 # The files name versions and hashes only, never where a package came from.

@@ -117,5 +117,5 @@ def test_what_was_asked_wrongly_is_refused(tmp_path: Path, arguments: tuple[str,
 
 def test_without_anything_to_go_on_with_or_too_old_it_says_so(tmp_path: Path) -> None:
     assert "no erasure to go on with" in erase(tmp_path, "erase").stdout
-    assert erase(tmp_path, "retain").stdout == "Nothing is too old.\n"
+    assert erase(tmp_path, "retain").stdout == "Nothing is old enough to delete.\n"
     assert json.loads(erase(tmp_path, "retain", "--json").stdout) == {"receipt": None}

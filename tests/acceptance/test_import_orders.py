@@ -118,6 +118,6 @@ async def test_conversions_are_exported_once(folder: Folder) -> None:
     assert (file["conversion"], file["restate"], file["clientId"]) == (1, 0, "shop-1")
     assert cells(file["file"])[2][:2] == ["g-A-1", "Sale"]
     code, output, _ = folder.run("attribution", "export")
-    assert (code, "There is nothing that networks do not know." in output) == (0, True)
+    assert (code, "There is nothing new for the networks." in output) == (0, True)
     code, _, errors = folder.run("attribution", "export", "--model", "lats")
     assert (code, "no model lats; give one of last, linear" in errors) == (1, True)

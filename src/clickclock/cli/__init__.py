@@ -71,5 +71,5 @@ def _address(ctx: click.Context, param: click.Parameter, value: str) -> str:
 @click.version_option(package_name="clickclock")
 @click.pass_context
 def main(ctx: click.Context, url: str) -> None:
-    """Jobs that run on time, never lost, never twice."""
+    """Jobs that run on time, and orders credited to the clicks that earned them."""
     ctx.obj = url

@@ -30,18 +30,18 @@ ALARMS = table(
     ("over", "resolvedAt", when),
     ("taken on by", "acknowledgedBy"),
     ("message", "message"),
-    empty="All is well.",
+    empty="No alarms.",
 )
 
 
 def _scope(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.option("--group", "group_name", help="The jobs of this group.")(command)
-    command = click.option("--job", "job_name", help="This job of the application.")(command)
-    return click.option("--application", help="This application.")(command)
+    command = click.option("--job", "job_name", help="This job of the application alone.")(command)
+    return click.option("--application", help="The jobs of this application.")(command)
 
 
 def _by(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option("--by", help="Who says so; your user's name if not given.")(command)
+    return click.option("--by", help="Who does this; your user name if not given.")(command)
 
 
 def _me(by: str | None) -> str:
@@ -54,9 +54,9 @@ def alarms() -> None:
 
 
 @alarms.command("list")
-@click.option("--all", "everything", is_flag=True, help="Those that are over, too.")
+@click.option("--all", "everything", is_flag=True, help="Include alarms that are over.")
 @of_jobs(group=True)
-@click.option("--kind", help="Only missed, longRun, failure or skip.")
+@click.option("--kind", help="Only those of this kind: missed, longRun, failure or skip.")
 @page
 @calls(ALARMS)
 def list_alarms(client: "Client", everything: bool, **filters: Any) -> "Payload":
@@ -67,10 +67,10 @@ def list_alarms(client: "Client", everything: bool, **filters: Any) -> "Payload"
 @alarms.command()
 @click.argument("alarm_id")
 @_by
-@click.option("--note", help="What you know of it.")
-@calls(says("Alarm {alarm_id} is taken on by {alarm[acknowledgedBy]}."))
+@click.option("--note", help="What you know about it.")
+@calls(says("Alarm {alarm_id} is acknowledged by {alarm[acknowledgedBy]}."))
 def ack(client: "Client", alarm_id: str, by: str | None, note: str | None) -> "Payload":
-    """Take an alarm on."""
+    """Acknowledge an alarm."""
     return client.acknowledge_alarm(alarm_id, _me(by), note)
 
 
@@ -79,15 +79,15 @@ def ack(client: "Client", alarm_id: str, by: str | None, note: str | None) -> "P
 @_scope
 @_by
 @click.option("--note", help="Why.")
-@calls(says("Nobody is told until {silence[until]}."))
+@calls(says("Alarms are silenced until {silence[until]}."))
 def silence(client: "Client", minutes: float, by: str | None, **scope: Any) -> "Payload":
-    """Tell nobody of alarms for so many minutes."""
+    """Silence alarms for this many minutes."""
     return client.silence(minutes * 60, _me(by), **names(scope))
 
 
 @alarms.command()
 @_scope
-@calls(says("Alarms are told again."))
+@calls(says("The silence is ended."))
 def unsilence(client: "Client", **scope: Any) -> "Payload":
     """End a silence."""
     return client.end_silence(**names(scope))
@@ -106,5 +106,5 @@ def unsilence(client: "Client", **scope: Any) -> "Payload":
     )
 )
 def silences(client: "Client") -> "Payload":
-    """List silences that hold."""
+    """List the silences in force."""
     return client.list_silences()

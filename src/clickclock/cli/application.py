@@ -22,7 +22,7 @@ APPLICATION = click.argument("application", metavar="APP")
 
 @click.group()
 def application() -> None:
-    """Applications: defaults for all jobs of one."""
+    """Applications: defaults for all their jobs."""
 
 
 @application.command("list")
@@ -35,21 +35,21 @@ def list_applications(client: "Client", **filters: Any) -> "Payload":
 
 @application.command("set")
 @APPLICATION
-@click.option("--target", "targets", multiple=True, help="Who is told; can be given many times.")
-@click.option("--on", multiple=True, help="Of what: missed, longRun, failure, skip, recovery.")
-@click.option("--long-run-seconds", type=float, help="An attempt that runs longer is an alarm.")
-@calls(says("Application {application[application]} has these defaults now."))
+@click.option("--target", "targets", multiple=True, help="A target to notify; may be repeated.")
+@click.option("--on", multiple=True, help="When to notify: missed, longRun, failure, skip, recovery; may be repeated.")
+@click.option("--long-run-seconds", type=float, help="Raise an alarm if an attempt runs longer.")
+@calls(says("The defaults of application {application[application]} are set."))
 def set_defaults(
     client: "Client", application: str, targets: tuple[str, ...], on: tuple[str, ...], long_run_seconds: float | None
 ) -> "Payload":
-    """Set who is told of an application's alarms, and of which."""
+    """Set which targets are notified of an application's alarms, and of which alarms."""
     given = {"targets": list(targets) or None, "on": list(on) or None, "longRunSeconds": long_run_seconds}
     return client.put_application(application, notifications={k: v for k, v in given.items() if v is not None})
 
 
 @application.command()
 @APPLICATION
-@calls(says("Application {application} has no defaults any more."))
+@calls(says("The defaults of application {application} are deleted."))
 def delete(client: "Client", application: str) -> "Payload":
     """Delete an application's defaults; its jobs stay."""
     return client.delete_application(application)

@@ -22,11 +22,11 @@ from clickclock.cli.declaring import bring_about, terms, unreadable
     type=click.Path(path_type=Path),
     multiple=True,
     required=True,
-    help="A YAML file, a folder of such, or `-` for standard input; can be given many times.",
+    help="A YAML file, a folder of YAML files, or `-` for standard input; may be repeated.",
 )
 @terms
 def apply(paths: tuple[Path, ...], **asked: Any) -> None:
-    """Make jobs, schedules, groups and all else what files say, all or nothing."""
+    """Bring jobs, schedules, groups and calendars to what files say, all or nothing."""
     from clickclock.files import Sources, Unreadable  # noqa: PLC0415 (loaded when it is used)
 
     try:

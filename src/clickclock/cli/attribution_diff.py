@@ -23,20 +23,20 @@ from clickclock.foundation.errors import ClickclockError, ConfigurationError
 @click.command()
 @click.argument("before", type=click.IntRange(1))
 @click.argument("after", type=click.IntRange(1))
-@click.option("--client-id", help="One client.")
+@click.option("--client-id", help="Only this client.")
 @click.option(
     "--limit",
     type=click.IntRange(1, LIMIT_MAX),
     default=LIMIT,
     show_default=True,
-    help="Of at most so many orders it is told why.",
+    help="Explain at most this many orders.",
 )
 @settings(OF_LAKE)
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 def diff(
     config: Path | None, before: int, after: int, client_id: str | None, limit: int, as_json: bool, **options: Any
 ) -> None:
-    """Tell which orders differ between two result versions, and why."""
+    """Show which orders differ between two result versions, and why."""
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app.comparing import compare  # noqa: PLC0415 (see the line above)
     from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)

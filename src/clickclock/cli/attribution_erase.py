@@ -29,12 +29,14 @@ KINDS = ("cli_ubid", "device_id", "gaid", "idfa", "order_id")
 @click.command()
 @click.option("--client-id", help="The client whose clicks and orders they are.")
 @click.option("--cli-ubid", help="A browser's id.")
-@click.option("--device-id", help="A device's id; it is the same as its GAID or IDFA.")
-@click.option("--gaid", help="An advertising id of Android.")
-@click.option("--idfa", help="An advertising id of iOS.")
-@click.option("--order-id", help="An order: all messages about it.")
-@click.option("--with-person", is_flag=True, help="And all other identifiers of the same person, with its orders.")
-@click.option("--reason", default="", help="Who asked for it, or why; the receipt says it.")
+@click.option("--device-id", help="A device's id, which is the same as its GAID or IDFA.")
+@click.option("--gaid", help="An Android advertising id.")
+@click.option("--idfa", help="An iOS advertising id.")
+@click.option("--order-id", help="An order, with all messages about it.")
+@click.option(
+    "--with-person", is_flag=True, help="Also all other identifiers of the same person, and that person's orders."
+)
+@click.option("--reason", default="", help="Who asked for it, or why; recorded in the receipt.")
 @settings(OF_LAKE)
 @click.option("--json", "as_json", is_flag=True, help="Print the receipts as JSON.")
 @click.pass_context
@@ -50,7 +52,7 @@ def erase(
 ) -> None:
     """Erase an identifier for good, from the journal, the lake with its old versions, results and exports.
 
-    Without an identifier, go on with an erasure that was interrupted.
+    Without an identifier, continue an erasure that was interrupted.
     """
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import erasing  # noqa: PLC0415 (see the line above)
@@ -63,14 +65,16 @@ def erase(
     except ConfigurationError as error:
         raise refuse(error) from error
     except ClickclockError as error:
-        raise click.ClickException(f"{error} There is no receipt yet; the same command goes on.") from error
+        raise click.ClickException(
+            f"{error} There is no receipt yet; run the same command again to continue."
+        ) from error
     except KeyboardInterrupt:
-        click.echo("Interrupted; the same command goes on.", err=True)
+        click.echo("Interrupted; run the same command again to continue.", err=True)
         ctx.exit(INTERRUPTED)
     if as_json:
         print_json({"receipts": [each.wire for each in made]})
     elif not made:
-        click.echo("There is no erasure to go on with; name an identifier.")
+        click.echo("There is no erasure to continue; name an identifier.")
     else:
         for each in made:
             tell(each)
@@ -89,7 +93,7 @@ def _asked(values: dict[str, str | None], client_id: str | None, reason: str) ->
     if not identifiers[0].value.strip():
         raise click.UsageError("The identifier is empty.")
     if Sought(client_id, identifiers).is_in(reason):
-        raise click.UsageError("The reason says the identifier, and the receipt would keep it; say it otherwise.")
+        raise click.UsageError("The reason contains the identifier, which the receipt would keep; reword it.")
     return identifiers[0]
 
 
@@ -100,7 +104,7 @@ def tell(receipt: "Receipt") -> None:
     if receipt.identifiers:
         others = len(receipt.identifiers) - 1
         if others:
-            click.echo(f"Other identifiers of the same person that went with it: {others:,}.")
+            click.echo(f"Other identifiers of the same person, erased with it: {others:,}.")
         size_mb = receipt.verified_bytes / 1e6
-        click.echo(f"Files that were read again, and do not say it: {receipt.verified_files:,} ({size_mb:,.1f} MB).")
+        click.echo(f"Files read again and found free of it: {receipt.verified_files:,} ({size_mb:,.1f} MB).")
     click.echo(f"Receipt {receipt.id}, {receipt.created_at}.")

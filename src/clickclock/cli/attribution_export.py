@@ -47,11 +47,11 @@ FILES = table(
     "networks",
     type=click.Choice(("google", "meta")),
     multiple=True,
-    help="Network; may be given twice. All if not given.",
+    help="Ad network; may be repeated; all if not given.",
 )
-@click.option("--client-id", help="Orders of one client.")
-@click.option("--model", help="Whose credit; the setting upload_model if not given.")
-@click.option("--conversion-name", help="What the conversion action is called in Google Ads.  [default: Order]")
+@click.option("--client-id", help="Only orders of this client.")
+@click.option("--model", help="Model whose credit is uploaded; the setting upload_model if not given.")
+@click.option("--conversion-name", help="Name of the conversion action in Google Ads.  [default: Order]")
 @click.option("--output", type=FOLDER, help="Folder to write into; `exports` in the data folder if not given.")
 @settings(OF_LAKE)
 @AS_JSON
@@ -115,11 +115,11 @@ def _show(answer: dict[str, Any]) -> None:
         click.echo("There is no result yet, and so nothing to export; `clickclock attribution run` makes one.")
         return
     for name in answer["finished"]:
-        click.echo(f"{name} is of an export that was cut off; it is complete now.")
+        click.echo(f"{name} was left incomplete by an interrupted export; it is complete now.")
     if answer["files"]:
         FILES(answer)
     else:
-        click.echo("There is nothing that networks do not know.")
+        click.echo("There is nothing new for the networks.")
     for each in answer["notTold"]:
         if each["why"] in SAYS:
             click.echo(f"{each['network']}: {each['credits']:,} {SAYS[each['why']]}.")

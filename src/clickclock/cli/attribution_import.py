@@ -36,7 +36,7 @@ FORMAT = click.option(
     "--format",
     "form",
     type=click.Choice(("csv", "ndjson", "parquet")),
-    help="What the files are; their endings say if not given.",
+    help="Format of the files; known by their endings if not given.",
 )
 FAULTY = table("faultyRows", ("file", "file"), ("row", "number"), ("refused", "message"), empty="")
 SUMS = table(
@@ -94,7 +94,7 @@ import_orders = _importer(
 def import_costs(
     ctx: click.Context, /, files: tuple[str, ...], form: str | None, dry_run: bool, as_json: bool, **options: Any
 ) -> None:
-    """Take in what was paid for ads, by day; what is imported last for a day and an ad counts."""
+    """Import what ads cost, by day; for a day and an ad, the last import counts."""
 
     def work(config: "Config") -> "CostsReport":
         from clickclock.app.importing import import_costs as load  # noqa: PLC0415 (loaded when it is used)
@@ -108,7 +108,7 @@ def import_costs(
     else:
         _show(answer)
     if report.faulty:
-        raise click.ClickException(f"{rows(report.faulty)} cannot be taken, so nothing was; mend the named rows.")
+        raise click.ClickException(f"{rows(report.faulty)} cannot be imported, so nothing was; fix the named rows.")
 
 
 def _told(report: "CostsReport", *, dry_run: bool) -> dict[str, Any]:

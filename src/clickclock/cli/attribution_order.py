@@ -27,8 +27,8 @@ ERASED = "Some of what this was computed with was erased since; the next run cre
 
 @click.command()
 @click.argument("order_id")
-@click.option("--client-id", required=True, help="Whose order it is.")
-@click.option("--version", type=click.IntRange(min=1), help="Of which result version; the latest if not given.")
+@click.option("--client-id", required=True, help="The client whose order it is.")
+@click.option("--version", type=click.IntRange(min=1), help="Result version; the latest if not given.")
 @settings(OF_LAKE)
 @click.option("--json", "as_json", is_flag=True, help="Print the proof as JSON.")
 def order(
@@ -49,7 +49,9 @@ def order(
     if proof["differs"]:
         is_left = proof["result"]["kind"] == "erasure"
         raise click.ClickException(
-            ERASED if is_left else "What is stored is not what is computed anew; please report it with --json."
+            ERASED
+            if is_left
+            else "What is stored differs from what was just computed; please report it, with the output of --json."
         )
 
 

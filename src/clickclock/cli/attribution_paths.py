@@ -28,9 +28,11 @@ SHOW = table(
 
 @click.command()
 @click.argument("file", type=click.Path())
-@click.option("--model", default="markov", show_default=True, help="Name of the model, built in or of another package.")
-@click.option("--order", type=int, help="Of markov: how many channels back a path remembers, 1 to 4; 1 if not given.")
-@click.option("--no-null-paths", is_flag=True, help="Of markov: leave out paths that did not convert.")
+@click.option(
+    "--model", default="markov", show_default=True, help="Name of the model, built in or from another package."
+)
+@click.option("--order", type=int, help="For markov: how many channels back a path remembers, 1 to 4; 1 if not given.")
+@click.option("--no-null-paths", is_flag=True, help="For markov: leave out paths that did not convert.")
 @click.option(
     "--set", "fields", type=Json(), multiple=True, metavar="NAME=VALUE", help="Another setting of the model, as JSON."
 )
@@ -39,13 +41,15 @@ SHOW = table(
     type=click.Choice(TRANSFORMS),
     default="unique",
     show_default=True,
-    help="What of a path is to count.",
+    help="How repeated channels of a path count.",
 )
-@click.option("--separator", default=">", show_default=True, help="What is between two channels of a path.")
+@click.option("--separator", default=">", show_default=True, help="What separates the channels of a path.")
 @click.option("--path", default="path", show_default=True, help="Column of the paths.")
 @click.option("--conversions", help="Column of the conversions; found by its usual names if not given.")
-@click.option("--value", help="Column of their value; likewise, or 0.")
-@click.option("--nulls", help="Column of how often the path did not convert; likewise, or 0.")
+@click.option("--value", help="Column of their value; found by its usual names, else 0, if not given.")
+@click.option(
+    "--nulls", help="Column of how often the path did not convert; found by its usual names, else 0, if not given."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the credits as JSON.")
 def paths(
     file: str,

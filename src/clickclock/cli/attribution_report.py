@@ -33,21 +33,21 @@ NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
 @click.option(
     "--by", help="Dimensions, separated by commas: client, seller, channel, campaign, ad_set, ad, day, model."
 )
-@click.option("--figures", help="Figures, separated by commas; all if not given. `people` takes the longest.")
-@click.option("--model", "models", multiple=True, help="Model; may be given several times.  [default: last]")
+@click.option("--figures", help="Figures, separated by commas; all if not given. `people` is the slowest.")
+@click.option("--model", "models", multiple=True, help="Model; may be repeated.  [default: last]")
 @click.option("--from", "since", help="First day, as 2026-11-20, in the account's time zone.")
 @click.option("--to", "until", help="Last day.")
-@click.option("--client-id", help="One client.")
-@click.option("--seller-id", help="One seller.")
-@click.option("--channel", help="One channel.")
-@click.option("--currency", help="One currency, such as EUR.")
+@click.option("--client-id", help="Only this client.")
+@click.option("--seller-id", help="Only this seller.")
+@click.option("--channel", help="Only this channel.")
+@click.option("--currency", help="Only this currency, such as EUR.")
 @click.option("--version", help="Result version; the latest if not given.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="Form.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="Output format.")
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @click.option("--output", type=FILE, help="File to write; standard output if not given.")
 @settings(OF_LAKE)
 def report(config: Path | None, form: str, output: Path | None, **options: Any) -> None:
-    """Tell clicks, people, orders, revenue, credit, refunds, cost, ROAS and CPA of a result version."""
+    """Report clicks, people, orders, revenue, credit, refunds, cost, ROAS and CPA of a result version."""
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app.reporting import report as compute  # noqa: PLC0415 (see the line above)
     from clickclock.attribution.report import read  # noqa: PLC0415 (see the line above)

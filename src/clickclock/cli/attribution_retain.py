@@ -22,7 +22,7 @@ from clickclock.foundation.errors import ClickclockError, ConfigurationError
 @settings(OF_LAKE)
 @click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON, null if nothing was deleted.")
 def retain(config: Path | None, as_json: bool, **options: Any) -> None:
-    """Delete days that are older than click_retention_days and order_retention_days, old versions too."""
+    """Delete data older than click_retention_days and order_retention_days, old versions included."""
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import erasing  # noqa: PLC0415 (see the line above)
     from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
@@ -36,6 +36,6 @@ def retain(config: Path | None, as_json: bool, **options: Any) -> None:
     if as_json:
         print_json({"receipt": None if made is None else made.wire})
     elif made is None:
-        click.echo("Nothing is too old.")
+        click.echo("Nothing is old enough to delete.")
     else:
         tell(made)

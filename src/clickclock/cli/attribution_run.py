@@ -38,8 +38,8 @@ ENGINES = ("duckdb", "spark")
 
 @click.command()
 @settings(OF_LAKE)
-@click.option("--full", is_flag=True, help="Look at everybody, not at those alone who could have changed.")
-@click.option("--engine", "attribution_engine", type=click.Choice(ENGINES), help="What it runs on.")
+@click.option("--full", is_flag=True, help="Recompute everybody, not only those who could have changed.")
+@click.option("--engine", "attribution_engine", type=click.Choice(ENGINES), help="Engine to run on.")
 @click.option("--master", "spark_master", help="Where Spark runs: local[*], spark://HOST:7077, ….")
 @click.option("--json", "as_json", is_flag=True, help="Print the result version as JSON.")
 def run(config: Path | None, full: bool, as_json: bool, **options: Any) -> None:

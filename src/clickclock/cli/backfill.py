@@ -18,10 +18,12 @@ from clickclock.cli.rendering import record, says, table, when
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
 
-ID = click.argument("backfill_id", metavar="BACKFILL")
+ID = click.argument("backfill_id")
 PACE = (
-    field("--max-concurrent-triggers", type=int, help="At most so many unfinished at once; 1 if not given."),
-    field("--max-triggers-per-second", type=float, help="At most so many new triggers in a second; 20 if not given."),
+    field("--max-concurrent-triggers", type=int, help="How many may be unfinished at once; 1 if not given."),
+    field(
+        "--max-triggers-per-second", type=float, help="How many triggers to create per second at most; 20 if not given."
+    ),
 )
 
 
@@ -40,8 +42,8 @@ def backfill() -> None:
 
 @backfill.command("list")
 @of_jobs()
-@click.option("--schedule-id", help="Backfills of this schedule.")
-@click.option("--state", help="Backfills in this state.")
+@click.option("--schedule-id", help="Only those of this schedule.")
+@click.option("--state", help="Only those in this state.")
 @page
 @calls(
     table(
@@ -59,7 +61,7 @@ def backfill() -> None:
     )
 )
 def list_backfills(client: "Client", **filters: Any) -> "Payload":
-    """List backfills, newest first, with how far they are."""
+    """List backfills and their progress, newest first."""
     return client.list_backfills(**names(filters))
 
 
@@ -72,11 +74,11 @@ def show(client: "Client", backfill_id: str) -> "Payload":
 
 
 @backfill.command()
-@click.argument("schedule_id", metavar="SCHEDULE")
-@click.option("--from", "from_", type=Instant(), required=True, help="The first nominal time that counts.")
-@click.option("--to", type=Instant(), required=True, help="The last nominal time that counts; not in the future.")
-@click.option("--dry-run", is_flag=True, help="Say what would run, and run nothing.")
-@body(*PACE, field("--reason", help="Why; each of its triggers says it."))
+@click.argument("schedule_id")
+@click.option("--from", "from_", type=Instant(), required=True, help="The first nominal time to run.")
+@click.option("--to", type=Instant(), required=True, help="The last nominal time to run; not in the future.")
+@click.option("--dry-run", is_flag=True, help="Show what would run, and run nothing.")
+@body(*PACE, field("--reason", help="Why; recorded on each of its triggers."))
 @calls(_started)
 def start(client: "Client", schedule_id: str, from_: str, to: str, dry_run: bool, fields: dict[str, Any]) -> "Payload":
     """Run a schedule's times in a range of the past; those that ran already are left out."""
@@ -89,7 +91,7 @@ def start(client: "Client", schedule_id: str, from_: str, to: str, dry_run: bool
 @calls(says("Backfill {backfill_id} is changed (version {backfill[version]})."))
 @needs_fields
 def update(client: "Client", backfill_id: str, fields: dict[str, Any]) -> "Payload":
-    """Let a backfill go faster or slower."""
+    """Change the pace of a backfill."""
     return client.change_backfill(backfill_id, fields)
 
 
@@ -97,15 +99,15 @@ def update(client: "Client", backfill_id: str, fields: dict[str, Any]) -> "Paylo
 @ID
 @calls(says("Backfill {backfill_id} is paused."))
 def pause(client: "Client", backfill_id: str) -> "Payload":
-    """Start no more of a backfill; what runs goes on."""
+    """Pause a backfill; what is queued or running goes on."""
     return client.change_backfill(backfill_id, {"paused": True})
 
 
 @backfill.command()
 @ID
-@calls(says("Backfill {backfill_id} goes on."))
+@calls(says("Backfill {backfill_id} is resumed."))
 def resume(client: "Client", backfill_id: str) -> "Payload":
-    """Let a paused backfill go on."""
+    """Resume a paused backfill."""
     return client.change_backfill(backfill_id, {"paused": False})
 
 
@@ -113,5 +115,5 @@ def resume(client: "Client", backfill_id: str) -> "Payload":
 @ID
 @calls(says("Backfill {backfill_id} is cancelled."))
 def cancel(client: "Client", backfill_id: str) -> "Payload":
-    """End a backfill; what is queued is cancelled, what runs is stopped."""
+    """Cancel a backfill, with what it has queued and running."""
     return client.cancel_backfill(backfill_id)

@@ -21,9 +21,19 @@ NAME = click.argument("calendar_name", metavar="CALENDAR")
 OPTIONS = (
     field("--description", help="What the calendar is for."),
     field("--time-zone", help="IANA time zone of its days; that of each schedule if not given."),
-    field("--business-day", "business_days", multiple=True, help="A weekday such as monday; can be given many times."),
-    field("--exclude-date", "exclude_dates", multiple=True, help="A date that is none; can be given many times."),
-    field("--include-date", "include_dates", multiple=True, help="A date that is one; can be given many times."),
+    field("--business-day", "business_days", multiple=True, help="A weekday such as monday; may be repeated."),
+    field(
+        "--exclude-date",
+        "exclude_dates",
+        multiple=True,
+        help="A date that is no business day, whatever its weekday; may be repeated.",
+    ),
+    field(
+        "--include-date",
+        "include_dates",
+        multiple=True,
+        help="A date that is a business day, whatever its weekday; may be repeated.",
+    ),
 )
 
 
@@ -71,7 +81,7 @@ def create(client: "Client", calendar_name: str, fields: dict[str, Any]) -> "Pay
 @calls(says("Calendar {calendar_name} is changed (version {calendar[version]})."))
 @needs_fields
 def update(client: "Client", calendar_name: str, fields: dict[str, Any]) -> "Payload":
-    """Change some fields of a calendar; its schedules go by it from their next time on."""
+    """Change some fields of a calendar; its schedules follow from their next time on."""
     return client.change_calendar(calendar_name, fields)
 
 
@@ -79,5 +89,5 @@ def update(client: "Client", calendar_name: str, fields: dict[str, Any]) -> "Pay
 @NAME
 @calls(says("Calendar {calendar_name} is deleted."))
 def delete(client: "Client", calendar_name: str) -> "Payload":
-    """Delete a calendar that no schedule goes by."""
+    """Delete a calendar that no schedule uses."""
     return client.delete_calendar(calendar_name)

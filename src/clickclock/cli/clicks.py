@@ -18,4 +18,4 @@ COMMANDS = {
 
 @click.group(cls=LazyGroup, commands_at=COMMANDS)
 def clicks() -> None:
-    """See clicks as they arrive, or take them out of the lake."""
+    """Watch clicks arrive, or export them from the lake."""

@@ -26,10 +26,16 @@ FORMATS = ("ndjson", "csv", "parquet")
 
 @click.command()
 @settings(OF_LAKE)
-@click.option("--format", "as_format", type=click.Choice(FORMATS), default="ndjson", show_default=True, help="Form.")
-@click.option("--client-id", help="Those of one client.")
-@click.option("--since", type=Instant(), help="Received then or later; RFC 3339, or local time without an offset.")
-@click.option("--until", type=Instant(), help="Received before.")
+@click.option(
+    "--format", "as_format", type=click.Choice(FORMATS), default="ndjson", show_default=True, help="Output format."
+)
+@click.option("--client-id", help="Only those of this client.")
+@click.option(
+    "--since",
+    type=Instant(),
+    help="Only those received at this time or later; RFC 3339, or local time without an offset.",
+)
+@click.option("--until", type=Instant(), help="Only those received before this time.")
 @click.option("--output", type=FILE, help="File to write; standard output if not given.")
 def export(
     config: Path | None,

@@ -34,9 +34,9 @@ STYLES = {"click": "green", "rejection": "bold red", "order": "cyan", "other": "
 
 
 @click.command()
-@click.option("--client-id", help="Those of one client.")
-@click.option("--rejections", is_flag=True, help="What was refused alone.")
-@click.option("--after", help="Go on after this position, as --json shows it; from now on if not given.")
+@click.option("--client-id", help="Only those of this client.")
+@click.option("--rejections", is_flag=True, help="Only what was refused.")
+@click.option("--after", help="Continue after this position, as --json shows it; from now on if not given.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object on each line.")
 @click.pass_context
 def tail(ctx: click.Context, client_id: str | None, rejections: bool, after: str | None, as_json: bool) -> None:
@@ -58,7 +58,7 @@ def tail(ctx: click.Context, client_id: str | None, rejections: bool, after: str
 def _show(seen: "Sighting") -> None:
     match seen.seen:
         case "watching":
-            click.echo("Watching; Ctrl-C ends it.", err=True)
+            click.echo("Watching; press Ctrl-C to stop.", err=True)
         case "missed":
             entries = seen.fields["entries"]
             count = (

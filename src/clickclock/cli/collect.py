@@ -19,7 +19,7 @@ from clickclock.foundation.errors import ConfigurationError
 @settings(OF_COLLECT)
 @click.pass_context
 def collect(ctx: click.Context, /, config: Path | None, **options: Any) -> None:
-    """Take clicks and orders until SIGTERM or Ctrl-C; `serve` does so, too."""
+    """Run the collectors alone until SIGTERM or Ctrl-C; `serve` includes them."""
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import collectors  # noqa: PLC0415 (see the line above)
     from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)

@@ -19,13 +19,13 @@ from clickclock.foundation.errors import ClickclockError, ConfigurationError
 if TYPE_CHECKING:
     from clickclock.attribution.compactor import Compacted
 
-NOTHING = "There was nothing to load; what just came can be loaded once its segment is sealed (segment_age_s)."
+NOTHING = "There was nothing to load; entries can be loaded once their segment is sealed (see segment_age_s)."
 
 
 @click.command()
 @settings(OF_LAKE)
 @click.option("--all", "everything", is_flag=True, required=True, help="Every sealed segment of every journal.")
-@click.option("--processes", type=click.IntRange(1, 64), default=2, show_default=True, help="Processes that write.")
+@click.option("--processes", type=click.IntRange(1, 64), default=2, show_default=True, help="How many processes write.")
 def compact(config: Path | None, processes: int, **options: Any) -> None:
     """Load the journals' sealed segments into the lake, merge small files and delete old ones."""
     # Here and not at the top, so that the help of all other commands does not wait for it.
@@ -53,6 +53,6 @@ def _tell(done: "Compacted") -> None:
             f"{tidied.merged:,} small files were merged into {tidied.into:,}; {tidied.deleted:,} old ones are gone."
         )
     for folder in done.busy:
-        click.echo(f"{folder}: another compactor works on it.")
+        click.echo(f"{folder}: another compactor is working on it.")
     for sentence in done.damages:
-        click.echo(f"{sentence} It was left, and all others were loaded.", err=True)
+        click.echo(f"{sentence} It was left in place, and all others were loaded.", err=True)

@@ -14,7 +14,7 @@ from click.shell_completion import get_completion_class
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script that makes Tab work in a shell."""
+    """Print the script for tab completion in a shell."""
     script = get_completion_class(shell)
     assert script is not None
     click.echo(script(ctx.find_root().command, {}, "clickclock", "_CLICKCLOCK_COMPLETE").source())

@@ -25,13 +25,19 @@ COLOURS = {"create": "green", "update": "yellow", "delete": "red"}
 LINE_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 TERMS = (
-    click.option("--set", "set_name", help="The set that these files are all of; its things are marked as the set's."),
-    click.option("--prune", is_flag=True, help="Delete what the set made before and does not name any more."),
-    click.option("--diff", is_flag=True, help="Show what would change, and change nothing; exit code 4 if anything."),
-    click.option("--dry-run", is_flag=True, help="Check and count as always, but change nothing."),
+    click.option(
+        "--set", "set_name", help="Name of the set that these files make up; what they create is marked as the set's."
+    ),
+    click.option("--prune", is_flag=True, help="Delete what the set created before and no longer names; needs --set."),
+    click.option(
+        "--diff",
+        is_flag=True,
+        help="Show what would change as a unified diff, and change nothing; exit code 4 if anything would.",
+    ),
+    click.option("--dry-run", is_flag=True, help="Check and count, but change nothing."),
     click.option("--adopt", is_flag=True, help="Take over what another set holds."),
-    click.option("--force", is_flag=True, help="Delete also jobs that are running, which are cancelled."),
-    click.option("--allow-empty", is_flag=True, help="Delete also the last job that the set has in an application."),
+    click.option("--force", is_flag=True, help="Delete jobs even if they are running; they are cancelled."),
+    click.option("--allow-empty", is_flag=True, help="Allow deleting the last job that the set has in an application."),
     click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON."),
 )
 """Options, first to last."""

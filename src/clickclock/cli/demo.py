@@ -33,11 +33,11 @@ REPORT = table(
     default="http://127.0.0.1:8081",
     show_default=True,
     show_envvar=True,
-    help="Where clicks are taken.",
+    help="Where the collector is.",
 )
 @click.pass_context
 def demo(ctx: click.Context, /, click_url: str) -> None:
-    """Send a small shop's clicks and orders, and show what earned them."""
+    """Send a small shop's clicks and orders, have them credited, and show the report."""
     # Here and not at the top, because HTTP takes longer to load than all the rest together.
     import httpx  # noqa: PLC0415 (see the line above)
 

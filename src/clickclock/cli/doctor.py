@@ -28,11 +28,11 @@ OF_DOCTOR = (CONFIG, DATA_DIR, click.option("--database-url", help="sqlite:///FI
 
 @click.command()
 @settings(OF_DOCTOR)
-@click.option("--service-only", is_flag=True, help="Ask the service, and look at nothing of this machine.")
+@click.option("--service-only", is_flag=True, help="Only ask the service; check nothing on this machine.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @click.pass_context
 def doctor(ctx: click.Context, /, config: Path | None, service_only: bool, as_json: bool, **options: Any) -> None:
-    """Look at everything, and say what is wrong and what to do."""
+    """Check the installation, and say what is wrong and what to do."""
     from clickclock.app import doctor as look  # noqa: PLC0415 (loaded when it is used)
     from clickclock.foundation.config import environment, load  # noqa: PLC0415 (as above)
 

@@ -25,13 +25,13 @@ SHOWN = ("attempt", "exitCode", "signal", "reason", "message")
 
 
 @click.command()
-@click.option("--follow", "-f", is_flag=True, help="Show what comes, until you press Ctrl-C.")
-@click.option("--after", help="With --follow: begin after the event of this id.")
-@click.option("--application", help="Only this application's.")
-@click.option("--job", "job_name", help="Only those of jobs of this name.")
-@click.option("--group", "group_name", help="Only this group's.")
+@click.option("--follow", "-f", is_flag=True, help="Keep showing events until Ctrl-C.")
+@click.option("--after", help="With --follow: begin after the event with this id.")
+@click.option("--application", help="Only those of this application.")
+@click.option("--job", "job_name", help="Only those of jobs with this name.")
+@click.option("--group", "group_name", help="Only those of this group.")
 @click.option("--type", help="Only these types, such as trigger.failed,alarm.")
-@click.option("--limit", type=click.IntRange(1, 1000), help="At most so many of the past; 100 if not given.")
+@click.option("--limit", type=click.IntRange(1, 1000), help="Show at most this many past events; 100 if not given.")
 @click.option("--json", "as_json", is_flag=True, help="Print CloudEvents: a list, or with --follow one on each line.")
 @click.pass_context
 def events(

@@ -23,14 +23,14 @@ SHARED = "shared.yaml"
 
 
 @click.command()
-@click.option("--application", help="Only this application's jobs, and their groups.")
+@click.option("--application", help="Only the jobs of this application, and their groups.")
 @click.option(
     "--output-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write a tree: APPLICATION/JOB.yaml for each job, and shared.yaml; standard output if not given.",
+    help="Folder to write APPLICATION/JOB.yaml for each job, and shared.yaml, to; standard output if not given.",
 )
 def export(application: str | None, output_dir: Path | None) -> None:
-    """Print everything that is there, or write it as files, in the form that apply takes."""
+    """Print everything as YAML that `apply` takes, or write it to files."""
     from clickclock.files import written  # noqa: PLC0415 (loaded when it is used)
 
     with service(click.get_current_context().obj) as client:

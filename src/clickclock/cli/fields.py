@@ -100,7 +100,7 @@ def field(*names: str, **attributes: Any) -> Decorator:
 
 def parameters(command: Callable[P, R]) -> Callable[P, R]:
     """Add `--param` for the values of parameters."""
-    values = "A value for a parameter; can be given many times."
+    values = "A value for a parameter; may be repeated."
     return click.option("--param", "parameters", type=Pair(), multiple=True, callback=_merge, help=values)(command)
 
 
@@ -139,16 +139,19 @@ def body(*options: Decorator) -> Callable[[Callable[..., R]], Callable[..., R]]:
 
 def page(command: Callable[P, R]) -> Callable[P, R]:
     """Add `--limit` and `--cursor` to a list."""
-    command = click.option("--cursor", help="Go on where the last page ended.")(command)
-    return click.option("--limit", type=click.IntRange(1, 1000), help="At most so many; 100 if not given.")(command)
+    command = click.option("--cursor", help="Continue where the last page ended.")(command)
+    return click.option("--limit", type=click.IntRange(1, 1000), help="Show at most this many; 100 if not given.")(
+        command
+    )
 
 
 def job_arguments(*, required: bool = True) -> Decorator:
     """The arguments APP and JOB, completed from the service."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        second = click.argument("job_name", metavar="JOB", required=required, shell_complete=complete_job)
-        first = click.argument("application", metavar="APP", required=required, shell_complete=complete_application)
+        app, job = ("APP", "JOB") if required else ("[APP]", "[JOB]")
+        second = click.argument("job_name", metavar=job, required=required, shell_complete=complete_job)
+        first = click.argument("application", metavar=app, required=required, shell_complete=complete_application)
         return first(second(command))
 
     return decorate
@@ -172,11 +175,14 @@ def of_jobs(*, group: bool = False) -> Decorator:
         last = job_arguments(required=False)(run)
         if group:
             last = click.option("--group", "group_name", help="Only those of this group.")(last)
-        last = click.option("--job", "of_job", shell_complete=complete_job, help="Only those of jobs of this name.")(
+        last = click.option("--job", "of_job", shell_complete=complete_job, help="Only those of jobs with this name.")(
             last
         )
         return click.option(
-            "--application", "of_application", shell_complete=complete_application, help="Only this application's."
+            "--application",
+            "of_application",
+            shell_complete=complete_application,
+            help="Only those of this application.",
         )(last)
 
     return decorate

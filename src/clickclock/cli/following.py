@@ -79,8 +79,8 @@ class Shown:
 
 def _let_go(trigger_id: str) -> NoReturn:
     click.echo(
-        f"\nLet go; the job keeps running. Watch it with: clickclock log {trigger_id} --follow\n"
-        f"End it with: clickclock triggers cancel {trigger_id}",
+        f"\nNo longer watching; the job keeps running. Watch it with: clickclock log {trigger_id} --follow\n"
+        f"Cancel it with: clickclock triggers cancel {trigger_id}",
         err=True,
     )
     click.get_current_context().exit(INTERRUPTED)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NAME = click.argument("group_name", metavar="GROUP")
 OPTIONS = (
     field("--description", help="What the group is for."),
-    field("--max-concurrent-triggers", type=int, help="At most so many of the group run at once."),
+    field("--max-concurrent-triggers", type=int, help="How many triggers of the group may run at once."),
     flag("paused", help="While paused, the group starts nothing."),
     field("--pause-reason", help="Why it is paused."),
 )
@@ -47,7 +47,7 @@ def group() -> None:
     )
 )
 def list_groups(client: "Client", **filters: Any) -> "Payload":
-    """List groups with what they hold now."""
+    """List groups, and what they hold now."""
     return client.list_groups(**names(filters))
 
 
@@ -82,7 +82,7 @@ def update(client: "Client", group_name: str, fields: dict[str, Any]) -> "Payloa
 @NAME
 @calls(says("Group {group_name} is deleted."))
 def delete(client: "Client", group_name: str) -> "Payload":
-    """Delete a group that holds no job."""
+    """Delete a group that has no jobs."""
     return client.delete_group(group_name)
 
 
@@ -91,7 +91,7 @@ def delete(client: "Client", group_name: str) -> "Payload":
 @click.option("--reason", help="Why.")
 @calls(says("Group {group_name} is paused."))
 def pause(client: "Client", group_name: str, reason: str | None) -> "Payload":
-    """Start nothing of the group; what runs goes on."""
+    """Pause a group: it starts nothing; what is running goes on."""
     return client.change_group(group_name, {"paused": True, "pauseReason": reason})
 
 
@@ -99,5 +99,5 @@ def pause(client: "Client", group_name: str, reason: str | None) -> "Payload":
 @NAME
 @calls(says("Group {group_name} is resumed."))
 def resume(client: "Client", group_name: str) -> "Payload":
-    """Let the group start jobs again."""
+    """Resume a group: it starts jobs again."""
     return client.change_group(group_name, {"paused": False, "pauseReason": None})

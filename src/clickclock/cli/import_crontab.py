@@ -20,14 +20,14 @@ ZONES = "zoneinfo/"
 @click.command("import-crontab")
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--application", default="cron", show_default=True, help="The application of the jobs.")
-@click.option("--system", is_flag=True, help="A user stands before each command, as in /etc/crontab and /etc/cron.d.")
-@click.option("--time-zone", help="Where cron runs, such as Europe/Berlin; this machine's zone if not given.")
+@click.option("--system", is_flag=True, help="Each command is preceded by a user, as in /etc/crontab and /etc/cron.d.")
+@click.option("--time-zone", help="Time zone of the crontab, such as Europe/Berlin; this machine's if not given.")
 @click.option("--output", is_flag=True, help="Print it as YAML for apply, and change nothing.")
 @terms
 def import_crontab(
     path: Path, application: str, system: bool, time_zone: str | None, output: bool, **asked: Any
 ) -> None:
-    """Make jobs and schedules of a crontab; `-` is standard input (crontab -l | clickclock import-crontab -)."""
+    """Create jobs and schedules from a crontab; `-` is standard input (crontab -l | clickclock import-crontab -)."""
     from clickclock.files import STANDARD_INPUT, Unreadable, read_crontab, text_of, written  # noqa: PLC0415 (loaded when it is used)
 
     name = "standard input" if path == STANDARD_INPUT else str(path)

@@ -21,34 +21,34 @@ OPTIONS = (
     field("--command", help="Command to run, split into words as a shell would."),
     flag("preemption", help="Whether running attempts may be preempted to make room."),
     field("--description", help="What the job is for."),
-    field("--owner", help="Who answers for it."),
-    field("--label", "labels", type=Pair(), help="A label; can be given many times."),
+    field("--owner", help="Who is responsible for it."),
+    field("--label", "labels", type=Pair(), help="A label; may be repeated."),
     field("--group", "group_name", help="The group whose policy it shares."),
     flag("enabled", help="A disabled job does not run."),
     flag("shell", help="Run the command with /bin/sh -c."),
     field("--image", help="Container image."),
     field("--cluster", help="Where it runs."),
-    field("--node", help="The replica that alone may run it."),
-    field("--env", "environment", type=Pair(), help="An environment variable; can be given many times."),
+    field("--node", help="The only replica that may run it."),
+    field("--env", "environment", type=Pair(), help="An environment variable; may be repeated."),
     field("--working-directory", help="Folder to run in."),
     field(
         "--param",
         "parameters",
         type=Pair("name[=default]", is_value_needed=False),
-        help="A parameter, required without a default; can be given many times.",
+        help="A parameter, required without a default; may be repeated.",
     ),
-    field("--timeout-seconds", type=float, help="An attempt that runs longer is stopped."),
+    field("--timeout-seconds", type=float, help="Stop an attempt that runs longer."),
     field("--grace-period-seconds", type=float, help="Time between SIGTERM and SIGKILL."),
     field("--max-retries", type=int, help="Further attempts after a failure."),
     field("--priority", type=int, help="0 to 100; higher starts first."),
-    field("--max-concurrent-triggers", type=int, help="At most so many run at once."),
-    field("--expected-within-seconds", type=float, help="If it has not succeeded for so long, that is an alarm."),
+    field("--max-concurrent-triggers", type=int, help="How many triggers may run at once."),
+    field("--expected-within-seconds", type=float, help="Raise an alarm if it has not succeeded for this long."),
     field(
         "--depends-on",
         "depends_on",
         multiple=True,
         metavar="JOB",
-        help="A job of the same application that it runs after; can be given many times.",
+        help="A job of the same application that it runs after; may be repeated.",
     ),
     field("--retention-days", type=float, help="How long finished triggers and logs are kept."),
 )
@@ -117,7 +117,7 @@ def list_jobs(client: "Client", **filters: Any) -> "Payload":
 @job_arguments()
 @calls(DETAIL)
 def show(client: "Client", application: str, job_name: str) -> "Payload":
-    """Show all about one job."""
+    """Show one job with its schedules, alarms and last triggers."""
     return client.job_detail(application, job_name)
 
 
@@ -142,7 +142,7 @@ def update(client: "Client", application: str, job_name: str, fields: dict[str, 
 
 @job.command()
 @job_arguments()
-@click.option("--force", is_flag=True, default=None, help="Even while it runs or others depend on it.")
+@click.option("--force", is_flag=True, default=None, help="Even if it is running or others depend on it.")
 @calls(says("Job {application}/{job_name} is deleted, and its schedules with it."))
 def delete(client: "Client", application: str, job_name: str, force: bool | None) -> "Payload":
     """Delete a job and its schedules."""
@@ -153,7 +153,7 @@ def delete(client: "Client", application: str, job_name: str, force: bool | None
 @job_arguments()
 @calls(says("Job {application}/{job_name} is enabled."))
 def enable(client: "Client", application: str, job_name: str) -> "Payload":
-    """Let a job run again; what was missed stays missed."""
+    """Enable a job; what it missed is not made up."""
     return client.change_job(application, job_name, {"enabled": True})
 
 
@@ -161,5 +161,5 @@ def enable(client: "Client", application: str, job_name: str) -> "Payload":
 @job_arguments()
 @calls(says("Job {application}/{job_name} is disabled."))
 def disable(client: "Client", application: str, job_name: str) -> "Payload":
-    """Let a job run neither by schedule nor by call."""
+    """Disable a job: neither a schedule nor a call starts it."""
     return client.change_job(application, job_name, {"enabled": False})

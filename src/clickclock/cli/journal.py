@@ -19,7 +19,7 @@ import click
 from clickclock.cli.calling import print_json
 from clickclock.cli.following import INTERRUPTED
 from clickclock.cli.rendering import size, table, when
-from clickclock.cli.settings import FILE, FOLDER, given, refuse
+from clickclock.cli.settings import CONFIG, DATA_DIR, given, refuse, settings
 from clickclock.foundation.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -51,26 +51,17 @@ SEGMENTS = table(
     ("last", "lastAt", when),
     empty="",
 )
-DAMAGES = table("damages", ("file", "file"), ("offset", "offset"), ("what", "sentence"), empty="Everything is whole.")
+OF_JOURNALS = (CONFIG, DATA_DIR)
+DAMAGES = table("damages", ("file", "file"), ("offset", "offset"), ("what", "sentence"), empty="Nothing is damaged.")
 
 
 @click.group()
 def journal() -> None:
-    """Look at what the collector wrote."""
-
-
-def at_data_dir(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that say where the journals are."""
-    for option in (
-        click.option("--data-dir", type=FOLDER, help="Folder for the store and logs, as given to the service."),
-        click.option("--config", type=FILE, envvar="CLICKCLOCK_CONFIG", show_envvar=True, help="Settings as TOML."),
-    ):
-        command = option(command)
-    return command
+    """Inspect what the collectors wrote."""
 
 
 @journal.command()
-@at_data_dir
+@settings(OF_JOURNALS)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def inspect(config: Path | None, data_dir: Path | None, as_json: bool) -> None:
     """Show the journals and their segments."""
@@ -101,11 +92,11 @@ def inspect(config: Path | None, data_dir: Path | None, as_json: bool) -> None:
 
 
 @journal.command()
-@at_data_dir
+@settings(OF_JOURNALS)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @click.pass_context
 def verify(ctx: click.Context, config: Path | None, data_dir: Path | None, as_json: bool) -> None:
-    """Compute every checksum; exit code 1 if something is damaged."""
+    """Verify every checksum; exit code 1 if something is damaged."""
     from clickclock.attribution import journal as door  # noqa: PLC0415 (loaded when it is used)
 
     damages: list[door.Damage] = []
@@ -124,15 +115,15 @@ def verify(ctx: click.Context, config: Path | None, data_dir: Path | None, as_js
 
 
 @journal.command()
-@at_data_dir
-@click.option("--from-start", is_flag=True, help="Begin with the oldest entry that is there.")
-@click.option("--no-follow", is_flag=True, help="End with the newest entry that is there; as if --from-start.")
+@settings(OF_JOURNALS)
+@click.option("--from-start", is_flag=True, help="Begin with the oldest entry.")
+@click.option("--no-follow", is_flag=True, help="Stop after the newest entry; implies --from-start.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object on each line.")
 @click.pass_context
 def tail(
     ctx: click.Context, config: Path | None, data_dir: Path | None, from_start: bool, no_follow: bool, as_json: bool
 ) -> None:
-    """Show entries as they come."""
+    """Show entries as they arrive."""
     from clickclock.attribution.entry import decode  # noqa: PLC0415 (loaded when it is used)
 
     try:
@@ -140,7 +131,7 @@ def tail(
             try:
                 entry = decode(line)
             except ValueError as error:
-                click.echo(f"What is no entry: {error}", err=True)
+                click.echo(f"Not an entry: {error}", err=True)
                 continue
             told = _told(entry)
             click.echo(json.dumps(told, ensure_ascii=False) if as_json else _text(told))

@@ -18,13 +18,13 @@ from clickclock.cli.following import INTERRUPTED, Shown
 
 @click.command()
 @click.argument("trigger_id")
-@click.option("--attempt", type=click.IntRange(min=1), help="Which attempt's; the last one's if not given.")
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out so many bytes.")
-@click.option("--follow", "-f", is_flag=True, help="Go on as it is written, until the trigger has finished.")
+@click.option("--attempt", type=click.IntRange(min=1), help="Which attempt; the last one if not given.")
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip this many bytes.")
+@click.option("--follow", "-f", is_flag=True, help="Keep showing output until the trigger has finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object; with --follow one on each line.")
 @click.pass_context
 def log(ctx: click.Context, trigger_id: str, attempt: int | None, offset: int, follow: bool, as_json: bool) -> None:
-    """Show what an attempt wrote."""
+    """Show the output of an attempt."""
     with service(ctx.obj) as client:
         if not follow:
             pieces = client.log(trigger_id, attempt, offset)

@@ -43,9 +43,9 @@ def list_mappings(client: "Client", **filters: Any) -> "Payload":
 @click.argument("prefix")
 @click.argument("image")
 @click.option("--description", help="What the image is for.")
-@calls(says("Commands that begin with `{prefix}` get {image}."))
+@calls(says("Commands that begin with `{prefix}` run in {image}."))
 def set_mapping(client: "Client", prefix: str, image: str, description: str | None) -> "Payload":
-    """Give commands that begin with PREFIX an image."""
+    """Set the image of commands that begin with PREFIX."""
     return client.put_mapping(prefix, image, description=description)
 
 
@@ -53,7 +53,7 @@ def set_mapping(client: "Client", prefix: str, image: str, description: str | No
 @click.argument("prefix")
 @calls(says("`{prefix}` is no longer mapped."))
 def delete(client: "Client", prefix: str) -> "Payload":
-    """Take a prefix out of the mapping."""
+    """Remove a prefix from the mapping."""
     return client.delete_mapping(prefix)
 
 
@@ -61,5 +61,5 @@ def delete(client: "Client", prefix: str) -> "Payload":
 @click.argument("command")
 @calls(record("choice"))
 def explain(client: "Client", command: str) -> "Payload":
-    """Say which image COMMAND would get, and why."""
+    """Show which image COMMAND would run in, and why."""
     return client.list_mappings(command=command)

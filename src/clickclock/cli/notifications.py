@@ -37,7 +37,7 @@ def notifications() -> None:
 
 @notifications.command("list")
 @of_jobs()
-@click.option("--state", help="Only pending, sent or dead.")
+@click.option("--state", help="Only those in this state: pending, sent or dead.")
 @click.option("--target", help="Only those for this target.")
 @click.option("--alarm-id", help="Only those of this alarm.")
 @page
@@ -64,7 +64,7 @@ def list_notifications(client: "Client", **filters: Any) -> "Payload":
 @click.argument("notification_id")
 @calls(says("Notification {notification_id} is tried again."))
 def retry(client: "Client", notification_id: str) -> "Payload":
-    """Try a notification again, with all its tries anew."""
+    """Send a notification again, with all its tries anew."""
     return client.retry_notification(notification_id)
 
 
@@ -72,5 +72,5 @@ def retry(client: "Client", notification_id: str) -> "Payload":
 @click.argument("target")
 @calls(_arrived)
 def test(client: "Client", target: str) -> "Payload":
-    """Tell a target something, and see whether it arrives."""
+    """Send a test notification to a target, and say whether it arrived."""
     return client.test_target(target, wait_s=WAIT_S)

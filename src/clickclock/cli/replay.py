@@ -40,16 +40,16 @@ UNREADABLE = table("unreadableRows", ("file", "file"), ("row", "number"), ("unre
 REFUSED = table("refusedRows", ("file", "file"), ("row", "number"), ("refused", "message"), empty="")
 REASONS = table("reasons", ("refused because of", "field"), ("reason", "code"), ("rows", "rows"), empty="")
 FLAGS = table("flags", ("accepted with", "flag"), ("rows", "rows"), empty="")
-DRY_RUN = click.option("--dry-run", is_flag=True, help="Only look and count; keep nothing.")
-SKIP_UNREADABLE = click.option("--skip-unreadable", is_flag=True, help="Leave out rows that cannot be read.")
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Check and count, but keep nothing.")
+SKIP_UNREADABLE = click.option("--skip-unreadable", is_flag=True, help="Skip rows that cannot be read.")
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 
 
 @click.command()
 @click.argument("sources", metavar=f"FILE...|{REJECTIONS}", nargs=-1, required=True)
-@click.option("--client-id", help="Of the rejections, those of one client.")
-@click.option("--since", type=Instant(), help="Of the rejections, those received at this time or later.")
-@click.option("--until", type=Instant(), help="Of the rejections, those received before this time.")
+@click.option("--client-id", help="Of the rejections, only those of this client.")
+@click.option("--since", type=Instant(), help="Of the rejections, only those received at this time or later.")
+@click.option("--until", type=Instant(), help="Of the rejections, only those received before this time.")
 @SKIP_UNREADABLE
 @DRY_RUN
 @settings(OF_LAKE)
@@ -145,7 +145,7 @@ def run(
     else:
         show(answer)
     if report.is_refused and not dry_run:
-        sentence = "nothing was kept; mend these rows, or leave them out with --skip-unreadable."
+        sentence = "nothing was kept; fix these rows, or leave them out with --skip-unreadable."
         raise click.ClickException(f"{rows(report.unreadable)} cannot be read, and {sentence}")
 
 
@@ -161,7 +161,7 @@ def working(ctx: click.Context, options: dict[str, Any], work: "Callable[[Config
     except ClickclockError as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
-        click.echo("Interrupted; the same command does what is left.", err=True)
+        click.echo("Interrupted; run the same command again to do what is left.", err=True)
         ctx.exit(INTERRUPTED)
 
 

@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 KIND = field("--kind", help="How the expression is read: cron, interval, once or rrule.")
 TIME_ZONE = field("--time-zone", help="IANA time zone, such as Europe/Berlin; UTC if not given.")
 DST_POLICIES = (
-    field("--dst-gap-policy", help="A fixed time that the clock jumps over: fireAfterGap or skip."),
-    field("--dst-fold-policy", help="A fixed time that the clock shows twice: first, second or both."),
+    field("--dst-gap-policy", help="For a fixed time that the clock jumps over: fireAfterGap or skip."),
+    field("--dst-fold-policy", help="For a fixed time that the clock shows twice: first, second or both."),
 )
 CALENDAR = (
-    field("--calendar", "calendar_name", help="The calendar whose days decide."),
+    field("--calendar", "calendar_name", help="The calendar to follow."),
     field("--calendar-rule", help="Run on its businessDays or its otherDays; businessDays if not given."),
 )
 OPTIONS = (
     field("--expression", help="A cron line, a duration such as PT15M, an instant, or an RFC 5545 rule."),
     KIND,
     TIME_ZONE,
-    field("--name", "schedule_name", help="Name, unique in its job."),
+    field("--name", "schedule_name", help="Its name, unique within the job."),
     field("--description", help="What the schedule is for."),
-    field("--start-at", type=Instant(), help="No time before this counts."),
-    field("--end-at", type=Instant(), help="No time after this counts."),
-    field("--exclude-date", "exclude_dates", multiple=True, help="A local date to leave out; can be given many times."),
+    field("--start-at", type=Instant(), help="Ignore times before this."),
+    field("--end-at", type=Instant(), help="Ignore times after this."),
+    field("--exclude-date", "exclude_dates", multiple=True, help="A local date to leave out; may be repeated."),
     *CALENDAR,
-    field("--jitter-seconds", type=float, help="Spreads the start over so many seconds."),
+    field("--jitter-seconds", type=float, help="Spread the start over this many seconds."),
     *DST_POLICIES,
     field("--overlap-policy", help="While the last trigger is unfinished: skip, queue, replace or allow."),
-    field("--param", "parameters", type=Pair(), help="A value for a parameter; can be given many times."),
+    field("--param", "parameters", type=Pair(), help="A value for a parameter; may be repeated."),
     flag("paused", help="While paused, due times are skipped."),
     field("--pause-reason", help="Why it is paused."),
 )
@@ -61,7 +61,7 @@ def schedule() -> None:
 
 @schedule.command("list")
 @of_jobs()
-@click.option("--name", "schedule_name", help="Only those of this name.")
+@click.option("--name", "schedule_name", help="Only those with this name.")
 @page
 @calls(
     table(
@@ -91,7 +91,7 @@ def show(client: "Client", schedule_id: str) -> "Payload":
 
 @schedule.command()
 @job_arguments()
-@body(field("--id", "schedule_id", help="Its id; made by the service if not given."), *OPTIONS)
+@body(field("--id", "schedule_id", help="Its id; chosen by the service if not given."), *OPTIONS)
 @calls(says("Schedule {schedule[scheduleId]} is created."))
 def create(client: "Client", application: str, job_name: str, fields: dict[str, Any]) -> "Payload":
     """Create a schedule for a job."""
@@ -121,7 +121,7 @@ def delete(client: "Client", schedule_id: str) -> "Payload":
 @click.option("--reason", help="Why.")
 @calls(says("Schedule {schedule_id} is paused."))
 def pause(client: "Client", schedule_id: str, reason: str | None) -> "Payload":
-    """Skip a schedule's times until it is resumed."""
+    """Pause a schedule: its times are skipped until it is resumed."""
     return client.update_schedule(schedule_id, {"paused": True, "pauseReason": reason})
 
 
@@ -129,7 +129,7 @@ def pause(client: "Client", schedule_id: str, reason: str | None) -> "Payload":
 @click.argument("schedule_id")
 @calls(says("Schedule {schedule_id} is resumed."))
 def resume(client: "Client", schedule_id: str) -> "Payload":
-    """Let a schedule fire again; what was missed stays missed."""
+    """Resume a schedule; what it missed is not made up."""
     return client.update_schedule(schedule_id, {"paused": False, "pauseReason": None})
 
 
@@ -141,9 +141,9 @@ def resume(client: "Client", schedule_id: str) -> "Payload":
 @DST_POLICIES[1]
 @CALENDAR[0]
 @CALENDAR[1]
-@click.option("--start-at", type=Instant(), help="No time before this counts; where a rule or an interval begins.")
-@click.option("--from", "from_", type=Instant(), help="Times after this; now if not given.")
-@click.option("--count", type=int, help="How many times.")
+@click.option("--start-at", type=Instant(), help="Ignore times before this; a rule or an interval begins here.")
+@click.option("--from", "from_", type=Instant(), help="Show times after this; now if not given.")
+@click.option("--count", type=int, help="How many times to show.")
 @calls(TIMES)
 def preview(client: "Client", **query: Any) -> "Payload":
     """Show when an expression would be due."""

@@ -19,7 +19,7 @@ from clickclock.foundation.errors import ConfigurationError
 @settings(OF_SERVE)
 @click.pass_context
 def serve(ctx: click.Context, /, config: Path | None, **options: Any) -> None:
-    """Run the scheduler and the collector of clicks until SIGTERM or Ctrl-C."""
+    """Run the scheduler and the click collectors until SIGTERM or Ctrl-C."""
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import service  # noqa: PLC0415 (see the line above)
     from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)

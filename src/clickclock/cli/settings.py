@@ -28,22 +28,22 @@ UNSAFE = click.option(
     "--insecure-no-authentication",
     is_flag=True,
     default=None,
-    help="Listen on an address that others can reach, although there is no authentication.",
+    help="Listen on an address that other machines can reach, although there is no authentication.",
 )
 OF_CLICKS = (
-    click.option("--click-host", help="Address that takes clicks and orders."),
-    click.option("--click-port", type=int, help="Port that takes clicks and orders; 0 takes a free one."),
+    click.option("--click-host", help="Address to take clicks and orders on."),
+    click.option("--click-port", type=int, help="Port to take clicks and orders on; 0 picks a free one."),
 )
 OF_SERVE = (
     CONFIG,
     DATA_DIR,
     click.option("--host", help="Address to listen on."),
-    click.option("--port", type=int, help="Port to listen on; 0 takes a free one."),
+    click.option("--port", type=int, help="Port to listen on; 0 picks a free one."),
     click.option("--database-url", help="sqlite:///FILE or postgresql://USER@HOST/NAME."),
     click.option("--examples", type=FOLDER, help="Folder of TOML files with jobs to create at start."),
-    click.option("--process-slots", type=int, help="Attempts that run at once on this machine."),
+    click.option("--process-slots", type=int, help="How many attempts may run at once on this machine."),
     click.option("--stop-jobs", is_flag=True, default=None, help="End running jobs when the service stops."),
-    click.option("--clicks/--no-clicks", default=None, help="Whether to collect clicks, too."),
+    click.option("--clicks/--no-clicks", default=None, help="Whether to collect clicks as well."),
     *OF_CLICKS,
     LAKE_URL,
     UNSAFE,
@@ -52,7 +52,7 @@ OF_COLLECT = (
     CONFIG,
     DATA_DIR,
     *OF_CLICKS,
-    click.option("--processes", "click_processes", type=int, help="Processes that share the port."),
+    click.option("--processes", "click_processes", type=int, help="How many processes share the port."),
     UNSAFE,
 )
 OF_LAKE = (CONFIG, DATA_DIR, LAKE_URL)

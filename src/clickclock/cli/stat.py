@@ -55,13 +55,11 @@ PEAKS = (
 )
 SHOWN = sections(
     record("jobStat", ("from", "from", when), ("to", "to", when), *NOW, *MEASURES),
-    table("jobStat.buckets", ("from", "from", when), *MEASURES, empty="Nothing ended in this time."),
-    table("jobStat.slowest", *PEAKS, title="The slowest", empty="Nothing ran in this time."),
-    table("jobStat.latest", *PEAKS, title="The latest", empty="Nothing started in this time."),
+    table("jobStat.buckets", ("from", "from", when), *MEASURES, empty="Nothing ended in this window."),
+    table("jobStat.slowest", *PEAKS, title="The slowest", empty="Nothing ran in this window."),
+    table("jobStat.latest", *PEAKS, title="The latest", empty="Nothing started in this window."),
 )
-RANKED = table(
-    "jobStat.jobs", ("application", "application"), ("job", "jobName"), *MEASURES, empty="No job is worth naming."
-)
+RANKED = table("jobStat.jobs", ("application", "application"), ("job", "jobName"), *MEASURES, empty="No jobs to list.")
 
 
 def show(payload: "Payload") -> None:
@@ -74,14 +72,16 @@ def show(payload: "Payload") -> None:
 @click.option("--group", "group_name", help="The jobs of this group.")
 @click.option("--from", "from_", type=Instant(), help="Beginning of the window; 7 days ago if not given.")
 @click.option("--to", type=Instant(), help="End of the window; now if not given.")
-@click.option("--bucket", type=click.Choice(["hour", "day"]), help="By hour of UTC or by day; by day if not given.")
+@click.option(
+    "--bucket", type=click.Choice(["hour", "day"]), help="Group by hour (UTC) or by day; by day if not given."
+)
 @click.option("--time-zone", help="IANA time zone of the days; UTC if not given.")
 @click.option(
     "--rank",
     type=click.Choice(["slowest", "latest", "flaky", "failing"]),
-    help="Name the jobs that are worst in this, the worst first.",
+    help="List the worst jobs in this respect, the worst first.",
 )
-@click.option("--limit", type=click.IntRange(1, 50), help="Name so many jobs at most; 10 if not given.")
+@click.option("--limit", type=click.IntRange(1, 50), help="With --rank: list at most this many jobs; 10 if not given.")
 @calls(show)
 def stat(client: "Client", **filters: Any) -> "Payload":
     """Show statistics of jobs, applications or a group."""

@@ -21,12 +21,12 @@ from clickclock.cli.following import exit_code, see_through
 @parameters
 @click.option("--at", "run_at", type=Instant(), help="When to run it; now if not given.")
 @click.option("--priority", type=int, help="0 to 100; higher starts first.")
-@click.option("--idempotency-key", help="The same key again is the same trigger, not another one.")
-@click.option("--reason", help="Why it is asked for.")
-@click.option("--nominal-time", type=Instant(), help="The time to run it for, as its schedule would have.")
+@click.option("--idempotency-key", help="A call with a known key returns its trigger instead of a new one.")
+@click.option("--reason", help="Why; recorded on the trigger.")
+@click.option("--nominal-time", type=Instant(), help="Run it for this nominal time, as its schedule would have.")
 @click.option("--dependents/--no-dependents", default=None, help="Whether jobs that depend on it run after it.")
-@click.option("--follow", "-f", is_flag=True, help="Show its output until it ends, and end with its exit code.")
-@click.option("--cancel-on-interrupt", is_flag=True, help="With --follow: Ctrl-C ends the job, too.")
+@click.option("--follow", "-f", is_flag=True, help="Show its output until it ends, and exit with its exit code.")
+@click.option("--cancel-on-interrupt", is_flag=True, help="With --follow: Ctrl-C also ends the job.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON; followed output goes to stderr.")
 @click.pass_context
 def trigger(ctx: click.Context, /, *, follow: bool, cancel_on_interrupt: bool, as_json: bool, **fields: Any) -> None:

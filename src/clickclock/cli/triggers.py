@@ -74,5 +74,5 @@ def show(client: "Client", trigger_id: str) -> "Payload":
 @click.argument("trigger_id")
 @calls(says("Trigger {trigger_id} is asked to end."))
 def cancel(client: "Client", trigger_id: str) -> "Payload":
-    """End a trigger: SIGTERM, in the end SIGKILL."""
+    """Cancel a trigger; if it is running, by SIGTERM and in the end SIGKILL."""
     return client.cancel_trigger(trigger_id)
