@@ -126,7 +126,7 @@ async def test_one_answer_that_fails_does_not_cost_the_others_theirs(
     await keep(journal, b"second\n")
     await journal.close()
     assert lines_of(tmp_path) == [b"first\n", b"second\n"]
-    assert "an answer could not be given" in caplog.text
+    assert "an answer could not be sent" in caplog.text
 
 
 async def test_closing_commits_what_waits_and_then_refuses(tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ def test_what_is_no_json_object_is_told_why(order: bytes, says: str) -> None:
 def test_a_thousand_faults_are_not_all_told(changes: dict[str, Any]) -> None:
     faults = refused(raw(**changes)).faults
     assert len(faults) == FAULTS_MAX + 1
-    assert faults[-1].message == "There are more faults; mend these first."
+    assert faults[-1].message == "There are more faults; fix these first."
 
 
 def test_who_is_not_admitted_hears_of_the_other_faults_too() -> None:

@@ -109,7 +109,7 @@ class Collectors:
             try:
                 process = await self._start(slot)
             except OSError as error:  # no memory or no files left, for a while
-                _log.error("collector %d cannot be started: %s; it is tried again in %.1f s", slot, error, pause_s)
+                _log.error("collector %d could not be started: %s; trying again in %.1f s", slot, error, pause_s)
             else:
                 was_ready = await self._until_ended(process, slot)
                 if self._stopping.is_set():

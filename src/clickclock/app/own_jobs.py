@@ -134,7 +134,7 @@ def ensure_own_jobs(url: str, config: Config, file: Path | None, node: str | Non
             for job, schedule in own_jobs(config, file, node):
                 _ensure(client, job, schedule, living)
     except ClickclockError as error:
-        _log.error("the jobs of attribution could not be set up, and are at the next look: %s", error)
+        _log.error("the jobs of attribution could not be set up; trying again at the next look: %s", error)
 
 
 def _ensure(client: Client, job: Payload, schedule: Payload, living: set[str]) -> None:

@@ -132,7 +132,7 @@ async def _serve(
             await engine.close(stop_jobs=config.stop_jobs)
             await store.close()
     _log.info(
-        "stopped; running jobs %s", "were ended" if config.stop_jobs else "go on and are adopted at the next start"
+        "stopped; running jobs %s", "were ended" if config.stop_jobs else "continue and are adopted at the next start"
     )
     return 1 if working.exception() else 0
 

@@ -35,7 +35,7 @@ class Status(StrEnum):
 
 
 class Kind(StrEnum):
-    """What kind of refusal it is: the order has to be mended, or its account is not known, or its token is wrong."""
+    """What kind of refusal it is: the order has to be fixed, or its account is not known, or its token is wrong."""
 
     INVALID = "invalid"
     UNKNOWN_CLIENT = "unknownClient"
@@ -245,4 +245,4 @@ def _items(fields: Fields, currency: str | None) -> tuple[Item, ...]:
 def _first(faults: list[Fault]) -> tuple[Fault, ...]:
     if len(faults) <= FAULTS_MAX:
         return tuple(faults)
-    return (*faults[:FAULTS_MAX], Fault("", "There are more faults; mend these first.", faults[FAULTS_MAX].code))
+    return (*faults[:FAULTS_MAX], Fault("", "There are more faults; fix these first.", faults[FAULTS_MAX].code))

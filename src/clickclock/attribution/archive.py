@@ -27,7 +27,7 @@ from clickclock.attribution.historical import QUERY, Historical, Unusable, of_lo
 from clickclock.foundation.errors import Malformed
 
 SHOWN_MAX: Final = 20
-"""Of faulty rows: nobody mends more at once."""
+"""Of faulty rows: nobody fixes more at once."""
 LINE_BYTES_MAX: Final = 1024 * 1024
 """Many times the longest click: whatever has no line breaks must not fill the memory."""
 ROWS_AT_A_TIME: Final = 4096

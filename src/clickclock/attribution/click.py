@@ -36,7 +36,7 @@ class Flag(StrEnum):
 
 
 class Kind(StrEnum):
-    """What kind of refusal it is: the request has to be mended, or the account is not known."""
+    """What kind of refusal it is: the request has to be fixed, or the account is not known."""
 
     INVALID = "invalid"
     UNKNOWN_CLIENT = "unknownClient"

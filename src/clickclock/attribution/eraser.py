@@ -122,7 +122,7 @@ class Eraser:
             except Overtaken as told:
                 if not left:
                     raise ErasureUnfinished(f"Others change the same files again and again ({told}).") from told
-                _log.info("erasure %s: %s; it looks again", erasure.id, told)
+                _log.info("erasure %s: %s; looking again", erasure.id, told)
         verified = self._verify(erasure, sought)
         self._publish(erasure)
         made = self._receipt(erasure, verified)

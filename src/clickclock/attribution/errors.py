@@ -10,7 +10,7 @@ from clickclock.foundation.errors import NotFound, Permanent, Transient
 
 
 class JournalFailing(Transient):
-    """The journal's disk refuses to write; free some space or mend it, and send the request again."""
+    """The journal's disk refuses to write; free some space or fix it, and send the request again."""
 
     code = "journalFailing"
 
@@ -34,7 +34,7 @@ class JournalDamaged(Permanent):
 
 
 class LakeUnreachable(Transient):
-    """The lake does not answer; nothing was lost, and what was to be written is tried again."""
+    """The lake does not answer; nothing was lost, and the write is tried again."""
 
     code = "lakeUnreachable"
 
@@ -46,7 +46,7 @@ class VersionGone(NotFound):
 
 
 class RunOvertaken(Transient):
-    """Another run has just changed what this one stands on; nothing of this one is seen, run it again."""
+    """Another run has just changed what this one builds on; nothing of this one was published, so run it again."""
 
     code = "runOvertaken"
 
@@ -58,12 +58,12 @@ class EngineMissing(Permanent):
 
 
 class EngineFailing(Transient):
-    """The engine could not do its work; what it says tells why, and nothing of the run is seen."""
+    """The engine could not do its work; its message says why, and nothing of the run was published."""
 
     code = "engineFailing"
 
 
 class ErasureUnfinished(Transient):
-    """What is to be erased is still somewhere, or comes again and again; nothing else was lost, run it again."""
+    """What is to be erased is still there somewhere, or keeps coming back; nothing else was lost, so run it again."""
 
     code = "erasureUnfinished"

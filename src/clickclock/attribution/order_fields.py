@@ -28,7 +28,7 @@ ID_CHARS_MAX: Final = 256
 """Twice the longest identifier that was seen."""
 QUANTITY_MAX: Final = 1_000_000
 FAULTS_MAX: Final = 50
-"""Nobody mends more at once, and an order of a thousand bad items would answer with megabytes."""
+"""Nobody fixes more at once, and an order of a thousand bad items would answer with megabytes."""
 EVENT_TIME_MS_MIN: Final = 10**12
 """September 2001. What is below is in some other unit."""
 EVENT_TIME_MS_MAX: Final = 10**13 - 1

@@ -42,7 +42,7 @@ class Fault(errors.Fault):
 
 
 class Unreadable(errors.Malformed):
-    """The query cannot be read; mend the named parameters and send it again."""
+    """The query cannot be read; fix the named parameters and send it again."""
 
     def __init__(self, found: tuple[Fault, ...], parameters: dict[str, str]) -> None:
         super().__init__(None, list(found))

@@ -83,7 +83,7 @@ def read_crontab(
     for number, line in enumerate(text.splitlines(), 1):
         reading.add(number, line)
     if reading.faults:
-        raise Unreadable(f"{name} has lines that cron refuses; mend them.", reading.faults)
+        raise Unreadable(f"{name} has lines that cron refuses; fix them.", reading.faults)
     jobs, lines = _jobs(reading.entries)
     reading.note_what_differs()
     return Crontab(name, {"application": application, "jobs": jobs}, reading.notes, lines)

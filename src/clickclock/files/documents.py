@@ -56,7 +56,7 @@ _INDEX = re.compile(r"\[(\d+)\]\.?")
 
 
 class Unreadable(Permanent):
-    """A file cannot be read; mend the named places."""
+    """A file cannot be read; fix the named places."""
 
     code = "unreadable"
 

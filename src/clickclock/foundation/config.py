@@ -288,7 +288,7 @@ def load(file: Path | None, variables: Mapping[str, str], overrides: Mapping[str
             sentence = "There is no such setting" if is_unknown else each["msg"].removeprefix("Value error, ")
             faults.append(Fault(name, f"{sentence}{_where(origin.get(name.partition('.')[0]))}."))
     if faults:
-        raise ConfigurationError("The configuration is not usable; mend the named settings.", faults)
+        raise ConfigurationError("The configuration is not usable; fix the named settings.", faults)
     return config
 
 

@@ -58,13 +58,13 @@ class ExecutorUnreachable(Transient):
 
 
 class Malformed(Permanent):
-    """The request cannot be read; mend the named parts and send it again."""
+    """The request cannot be read; fix the named parts and send it again."""
 
     code = "malformed"
 
 
 class Invalid(Permanent):
-    """The request is well-formed but not valid; mend the named fields and send it again."""
+    """The request is well-formed but not valid; fix the named fields and send it again."""
 
     code = "invalid"
 
@@ -76,12 +76,12 @@ class NotFound(Permanent):
 
 
 class Conflict(Permanent):
-    """That does not fit what is there now; read it again and decide anew."""
+    """That conflicts with the current state; read it again and decide anew."""
 
     code = "conflict"
 
 
 class ConfigurationError(Permanent):
-    """The configuration is not usable; mend the named settings."""
+    """The configuration is not usable; fix the named settings."""
 
     code = "configuration"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from clickclock.foundation.errors import ClickclockError, Conflict, Invalid, Malformed, NotFound, Permanent, Transient
 
 FAULTS_MAX = 100
-"""Faults told in one answer: nobody mends more at once, and a bad array of 10,000 would answer with megabytes."""
+"""Faults told in one answer: nobody fixes more at once, and a bad array of 10,000 would answer with megabytes."""
 RETRY_AFTER_S = 1
 INTERNAL = "internal"
 INTERNAL_STATUS = 500
@@ -41,7 +41,7 @@ class UnsupportedMediaType(Malformed):
 
 
 class ForeignOrigin(Permanent):
-    """A page of another site asked for this change, and that is refused; use a page of this service, or no browser."""
+    """A page of another site asked for this change, which is refused; use a page of this service, or no browser."""
 
     code = "foreignOrigin"
 
@@ -125,5 +125,5 @@ def problem(error: BaseException, request_id: str) -> Problem:
 def _faults(error: ClickclockError) -> list[dict[str, str]]:
     told = [{"field": fault.field, "message": fault.message} for fault in error.faults[:FAULTS_MAX]]
     if len(error.faults) > FAULTS_MAX:
-        told.append({"field": "", "message": f"There are {len(error.faults) - FAULTS_MAX} more; mend these first."})
+        told.append({"field": "", "message": f"There are {len(error.faults) - FAULTS_MAX} more; fix these first."})
     return told

@@ -33,7 +33,7 @@ PARAMETER_NAME_CHARS_MAX = 128
 PARSED_COMMANDS_MAX = 1024
 """Parsed forms kept: more jobs than that only cost a parse (some ten µs) for each launch."""
 FAULTS_MAX = 10
-"""Faults of one kind that are told: nobody mends more at once, and each hint costs a search for the nearest name."""
+"""Faults of one kind that are told: nobody fixes more at once, and each hint costs a search for the nearest name."""
 
 BUILT_IN_TEMPLATES = ("nominalTime", "triggerId", "attempt")
 _PARAMETER = "parameters."

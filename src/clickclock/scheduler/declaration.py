@@ -369,7 +369,10 @@ def _emptied(named: set[Key], going: Sequence[Step]) -> list[Fault]:
         if step.kind.name == "job" and step.key[1] not in staying:
             lost[step.key[1]] = lost.get(step.key[1], 0) + 1
     return [
-        Fault("allowEmpty", f"All {count} jobs of {application!r} in this set would go; say allowEmpty=true if so.")
+        Fault(
+            "allowEmpty",
+            f"All {count} jobs of {application!r} in this set would be deleted; confirm with allowEmpty=true.",
+        )
         for application, count in sorted(lost.items())
     ]
 

@@ -20,7 +20,7 @@ Key = tuple[str, str]
 """A job: (`application`, `jobName`)."""
 
 CIRCLES_MAX = 100
-"""More than that nobody mends at once, and each costs a look at all the jobs."""
+"""More than that nobody fixes at once, and each costs a look at all the jobs."""
 _SAID = {
     State.FAILED: "failed",
     State.TIMED_OUT: "timed out",

@@ -102,7 +102,7 @@ class Dispatcher:
                     return planned, True
                 await self._start(executor, planned.launches, {})
         except ExecutorUnreachable as error:
-            _log.warning("what was planned could not be started on %s: %s", cluster, error)
+            _log.warning("planned attempts could not be started on %s: %s", cluster, error)
             return planned, True
         finally:
             self._is_taking = False

@@ -300,7 +300,7 @@ class Engine:
         await run_all(self._loops, until)
 
     async def close(self, *, stop_jobs: bool) -> None:
-        """Let go: jobs go on and are adopted at the next start, unless `stop_jobs`, which ends and concludes them."""
+        """Let go: jobs continue and are adopted at the next start, unless `stop_jobs` ends and concludes them."""
         if stop_jobs:
             await self.store.queue.stop_all(self.replica_id)
             await self.dispatcher.settle()

@@ -97,7 +97,7 @@ class ApplicationNotFound(NotFound):
 
 
 class TooManyListeners(Transient):
-    """As many listen to events as may at once; try again in a moment."""
+    """Too many clients are listening to events; try again in a moment."""
 
     code = "tooManyListeners"
 
@@ -151,7 +151,7 @@ class CalendarExists(Conflict):
 
 
 class CalendarInUse(Conflict):
-    """Schedules go by the calendar; change or delete them first."""
+    """Schedules use the calendar; change or delete them first."""
 
     code = "calendarInUse"
 
@@ -175,13 +175,13 @@ class StaleVersion(Conflict):
 
 
 class HeldElsewhere(Conflict):
-    """Another set of files holds it; take it out there, or apply with adopt=true to take it over."""
+    """Another set of files holds it; remove it there, or apply with adopt=true to take it over."""
 
     code = "heldElsewhere"
 
 
 class WouldEmpty(Conflict):
-    """Pruning would take the last job of an application; look at the files, or say so with allowEmpty=true."""
+    """Pruning would delete the last job of an application; check the files, or confirm with allowEmpty=true."""
 
     code = "wouldEmpty"
 

@@ -94,19 +94,19 @@ class Rule(NamedTuple):
 _FAIL, _WARN = Severity.FAIL, Severity.WARN
 RULES: Mapping[FindingCode, Rule] = {
     FindingCode.STORE_UNREACHABLE: Rule(
-        _FAIL, "{said}", "Start the database and free its disk; everything goes on by itself when it answers."
+        _FAIL, "{said}", "Start the database and free its disk; everything resumes by itself when it answers."
     ),
     FindingCode.STALLED_LOOP: Rule(
         _FAIL,
         "The {loop} loop of {node} is stalled: {said}.",
-        "Mend what the error names; if the loop hangs, restart that replica: its jobs run on and are adopted.",
+        "Fix what the error names; if the loop hangs, restart that replica: its jobs keep running and are adopted.",
         one_by_one=True,
     ),
     FindingCode.SILENT_REPLICA: Rule(
         _FAIL,
-        "The replica {node} has not been heard since {heard} and holds {held} attempts; others go on with those on "
-        "shared clusters, the rest are given up, or adopted when it comes back.",
-        "Start it again on its own data folder, or mend its way to the database.",
+        "The replica {node} has not been heard since {heard} and holds {held} attempts; others continue those on "
+        "shared clusters; the rest are given up, or adopted when it comes back.",
+        "Start it again on its own data folder, or repair its connection to the database.",
         one_by_one=True,
     ),
     FindingCode.STUCK_ATTEMPTS: Rule(
@@ -123,27 +123,27 @@ RULES: Mapping[FindingCode, Rule] = {
     FindingCode.UNREACHABLE_CLUSTER: Rule(
         _FAIL,
         "The cluster {cluster} has trouble: {said}",
-        "Start what it runs on, or mend its table in the configuration; its triggers wait.",
+        "Start what it runs on, or fix its table in the configuration; its triggers wait.",
         one_by_one=True,
     ),
     FindingCode.QUEUED_NOWHERE: Rule(
         _FAIL,
         "Triggers that wait for a cluster or a node that no living replica has: {count}.",
-        "Start a replica that has it, or change `cluster` or `node` of their jobs and cancel what waits.",
+        "Start a replica that has it, or change `cluster` or `node` of their jobs and cancel the waiting triggers.",
     ),
     FindingCode.SLOW_STARTS: Rule(
         _WARN,
         f"Attempts that have been starting for more than {STARTING_TOO_LONG_S:.0f} s: {{count}}.",
-        "See what their cluster says of them (`clickclock triggers show ID`), and cancel those that hang.",
+        "See what their cluster says about them (`clickclock triggers show ID`), and cancel those that hang.",
     ),
     FindingCode.CLOCK_SET_BACK: Rule(
         _FAIL,
         "The clock is {behind_s:.0f} s behind the last change in the store.",
-        "Set the clock right; until it has passed that moment, what was due before it waits.",
+        "Set the clock right; whatever is due waits until the clock has passed that moment.",
     ),
     FindingCode.CLOCK_JUMPED: Rule(
         _WARN,
-        "The clock of {node} moved by {jump_s:+.1f} s at once, within the last hour.",
+        "The clock of {node} jumped by {jump_s:+.1f} s within the last hour.",
         "Let NTP or chrony slew it, and see that the machine is not suspended.",
         one_by_one=True,
     ),
@@ -156,17 +156,17 @@ RULES: Mapping[FindingCode, Rule] = {
     FindingCode.DEAD_NOTIFICATIONS: Rule(
         _WARN,
         "Notifications that were given up: {count}.",
-        "See why with `clickclock notifications list --state dead`, mend the target, then `notifications retry`.",
+        "See why with `clickclock notifications list --state dead`, fix the target, then `notifications retry`.",
     ),
     FindingCode.IDLE_SCHEDULES: Rule(
         _WARN,
         "Schedules that never fired and never will: {count}.",
-        "See their next times with `clickclock schedule preview`; mend expression, dates or calendar, or delete them.",
+        "See their next times with `clickclock schedule preview`; fix expression, dates or calendar, or delete them.",
     ),
     FindingCode.UNHEARD_FAILURES: Rule(
         _WARN,
-        f"Jobs that failed {FAILURES_UNHEARD} times or more without a success, of which nobody is told: {{count}}.",
-        "Mend them, or give them `notifications.targets` (an application can have them for all its jobs).",
+        f"Jobs that failed {FAILURES_UNHEARD} times or more without a success, with nobody notified: {{count}}.",
+        "Fix them, or give them `notifications.targets` (an application can have them for all its jobs).",
     ),
 }
 

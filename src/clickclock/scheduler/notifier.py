@@ -99,4 +99,4 @@ class Notifier:
         now = self._clock.now()
         again_at = None if error.for_good else next_try(parcel.tries, now, self._fraction())
         if await self._store.outbox.failed(parcel, self._lease_id, now, str(error), again_at) and again_at is None:
-            _log.error("%s is not told of %s, and never will be: %s", parcel.target, parcel.notification_id, error)
+            _log.error("gave up notifying %s of %s: %s", parcel.target, parcel.notification_id, error)

@@ -1,6 +1,6 @@
 """What should not be → findings, each with what to do; told in the log when they appear and when they are gone.
 
-Never mends anything, and never decides what is worth telling (`finding.py`). Invariants: a look reads a few indexes and
+Never fixes anything, and never decides what is worth telling (`finding.py`). Invariants: a look reads a few indexes and
 never history; it is true of the moment in which it was made, whoever asks for it.
 """
 
@@ -88,7 +88,7 @@ class Scanner:
         # What cannot be looked for while the store is away is not gone for that.
         if FindingCode.STORE_UNREACHABLE not in {each.code for each in findings}:
             for key in before.keys() - after.keys():
-                _log.info("%s: no longer so: %s", before[key].code, before[key].message)
+                _log.info("%s: resolved: %s", before[key].code, before[key].message)
         self.last = Scan(tuple(findings), self._clock.now(), self._clock.monotonic_s() - began_s)
 
     async def look(self, clusters: Sequence[Mapping[str, Any]] | None = None) -> list[Finding]:

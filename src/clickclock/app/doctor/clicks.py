@@ -73,7 +73,7 @@ def _journals(config: Config, now_ms: int) -> Iterator[Check]:
         remedy = "See why with `clickclock triggers list attribution`, or run `clickclock compact` on this data folder."
         yield warn("journals", found, remedy)
     if not damaged and waited_s <= WAITS_S_WARN:
-        crash = f"; {left} were left by a crash, and are cut and sealed by whoever comes next" if left else ""
+        crash = f"; {left} were left by a crash, and will be cut and sealed by the next collector" if left else ""
         yield ok("journals", f"{segments} segments, {waiting} of them sealed{crash}.")
 
 
@@ -81,6 +81,6 @@ def _lake(config: Config) -> Check:
     try:
         there = lake_of(config).table(CLICKS.name)
     except LakeUnreachable as error:
-        remedy = "Mend `lake_url` and `lake_options`, or bring the object store back; clicks are kept in the journals."
+        remedy = "Fix `lake_url` and `lake_options`, or bring the object store back; clicks are kept in the journals."
         return fail("lake", str(error), remedy)
     return ok("lake", f"{config.lake} has nothing yet." if there is None else f"{config.lake} can be read.")

@@ -16,7 +16,7 @@ from clickclock.scheduler.executors.kubernetes.access import Access
 from clickclock.scheduler.executors.kubernetes.api import Api
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
 
-REMEDY = "Start it, or mend the cluster's table in the configuration; its triggers wait until it answers."
+REMEDY = "Start it, or fix the cluster's table in the configuration; its triggers wait until it answers."
 
 
 async def clusters(config: Config, environment: Mapping[str, str]) -> AsyncIterator[Check]:
@@ -41,7 +41,7 @@ async def _ask_engine(options: ContainerOptions) -> str:
     try:
         await engine.ping()
     except ValueError as error:
-        raise ExecutorUnreachable(f"What answers at {options.engine} is no container engine: {error!r}.") from error
+        raise ExecutorUnreachable(f"What answers at {options.engine} is not a container engine: {error!r}.") from error
     finally:
         await engine.close()
     return str(options.engine)

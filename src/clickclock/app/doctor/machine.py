@@ -48,7 +48,7 @@ def machine(data_dir: Path, now: datetime) -> Iterator[Check]:
 def _folder(data_dir: Path) -> Iterator[Check]:
     if not data_dir.is_dir():
         there = "is no folder" if data_dir.exists() else "does not exist"
-        remedy = "Give the --data-dir (or --config) that the service has; at its first start it makes the folder."
+        remedy = "Give the --data-dir (or --config) of the service, which creates the folder at its first start."
         yield fail("dataFolder", f"{data_dir} {there}.", remedy)
         return
     try:
@@ -82,7 +82,7 @@ def _space(data_dir: Path) -> Check:
     free = shutil.disk_usage(data_dir).free
     of_files = os.statvfs(data_dir)
     found = f"{free / _MIB:,.0f} MiB are free in {data_dir}."
-    remedy = "Free or add space; see what takes it with `du`, and let old logs go by `retentionDays`."
+    remedy = "Free or add space; see what takes it with `du`, and let `retentionDays` remove old logs."
     if of_files.f_files and of_files.f_favail < FREE_FILES_FAIL:
         return fail("diskSpace", f"Only {of_files.f_favail} more files can be made in {data_dir}.", remedy)
     if free < FREE_BYTES_FAIL:

@@ -19,7 +19,7 @@ from clickclock.foundation.config import is_loopback
 TIMEOUT_S = 10.0
 """It asks its clusters, and waits 2 s for each that does not answer."""
 STRANGER = "notTheScheduler"
-START = "Start it with `clickclock serve`; jobs that run go on, and are adopted."
+START = "Start it with `clickclock serve`; running jobs continue and are adopted."
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def service(url: str, data_dir: Path | None) -> Asked:
     except Refused as refused:
         if refused.code == STRANGER:
             return Asked(False, [_absent(url, data_dir, refused)])
-        remedy = "See its log; what it says of the store is mended there, and it goes on by itself."
+        remedy = "See its log and fix what it says about the store; the service then recovers by itself."
         return Asked(False, [fail("service", f"It answers at {url}: {refused}", remedy)])
     except (Unreachable, KeyError, TypeError) as error:
         return Asked(False, [_absent(url, data_dir, error)])
@@ -54,12 +54,12 @@ def _absent(url: str, data_dir: Path | None, error: Exception) -> Check:
     serves = None if data_dir is None else holder_of(data_dir / "lock")
     if serves is not None:
         found = f"It does not answer at {url}, and {told(serves)} serves {data_dir}."
-        remedy = "If it has another port, give --url; if it hangs, end it and start it again: its jobs go on."
+        remedy = "If it has another port, give --url; if it hangs, end it and start it again: its jobs keep running."
         return fail("service", found, remedy)
     if listener is not None:
         remedy = "End that process, or give the service another --port."
-        return fail("service", f"What answers at {url} is no clickclock, but {listener}.", remedy)
-    return fail("service", str(error) or f"What answers at {url} is no clickclock.", START)
+        return fail("service", f"What answers at {url} is not clickclock but {listener}.", remedy)
+    return fail("service", str(error) or f"What answers at {url} is not clickclock.", START)
 
 
 def findings_checks(findings: Iterable[Payload]) -> list[Check]:
@@ -89,6 +89,6 @@ def supervisor(data_dir: Path) -> Check:
     if pid and has_open(pid, folder / "lock"):
         return ok("supervisor", f"It is {told(pid)}.")
     if holder_of(data_dir / "lock") is None:
-        return ok("supervisor", "None runs: no service has the data folder, and no job of it runs.")
+        return ok("supervisor", "None is running: no service uses the data folder, and none of its jobs runs.")
     remedy = f"The service starts another within seconds; if it cannot, {folder / 'errors'} says why."
-    return fail("supervisor", "It does not run, and so no job of this machine starts.", remedy)
+    return fail("supervisor", "It is not running, so no job of this machine starts.", remedy)

@@ -1,6 +1,6 @@
 """The store, looked at without a service: whether it answers, fits, is whole and is ours; and what the scanner finds.
 
-Never makes, migrates or mends a database. Invariants: a SQLite file is opened for reading only until it was found to be
+Never makes, migrates or fixes a database. Invariants: a SQLite file is opened for reading only until it was found to be
 whole; what comes after something that is wrong is not looked at.
 """
 
@@ -36,7 +36,7 @@ async def stores(config: Config, *, service_answers: bool) -> AsyncIterator[Chec
     """All of it, up to the first thing that is wrong."""
     file = None if config.shares_database else Path(sa.make_url(config.store_url).database or "")
     if file is not None and not file.exists():
-        yield ok("store", f"There is no {file} yet; it is made at the first start.")
+        yield ok("store", f"There is no {file} yet; it is created at the first start.")
         return
     try:
         if file is not None:
@@ -52,7 +52,7 @@ async def stores(config: Config, *, service_answers: bool) -> AsyncIterator[Chec
         finally:
             database.close()
     except StoreUnreachable as error:
-        remedy = "Start the database, mend `database_url`, or the way to it; the service goes on by itself."
+        remedy = "Start the database, fix `database_url` or the network; the service recovers by itself."
         yield fail("store", str(error), remedy)
 
 
@@ -135,4 +135,7 @@ async def _scan(config: Config, database: Database, clock: SystemClock) -> list[
     living = await store.replicas.living(clock.now())
     if living:
         return found
-    return [fail("findings", "No replica of this store lives: nothing fires, and nothing is adopted.", START), *found]
+    return [
+        fail("findings", "No replica of this store is alive: nothing fires, and nothing is adopted.", START),
+        *found,
+    ]

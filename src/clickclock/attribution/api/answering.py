@@ -51,7 +51,7 @@ def main() -> None:
         except ClickclockError as error:
             outcome = Outcome(error=error)
         except Exception:  # noqa: BLE001 (whatever it is, the next question may be answered)
-            _log.exception("the question %s has no answer", name)
+            _log.exception("the question %s could not be answered", name)
             outcome = Outcome()
         for frame in (pickle.dumps(outcome), *_pieces(body), b""):
             told.write(framed(frame))

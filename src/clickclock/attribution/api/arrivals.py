@@ -145,4 +145,4 @@ class Arrivals:
             except RuntimeError:  # uvloop's way to say that it was closed a moment ago
                 each.ending = True
             except Exception:  # noqa: BLE001 - one connection that fails must not cost the others theirs
-                _log.exception("an answer could not be given")
+                _log.exception("an answer could not be sent")

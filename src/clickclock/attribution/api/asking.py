@@ -118,7 +118,7 @@ class Asker:
         except (OSError, EOFError) as error:
             self._end()
             if not self._stopping.is_set():
-                _log.error("the process that answers questions ended, and is started anew: %r", error)
+                _log.error("the process that answers questions ended and is started again: %r", error)
             raise AnswererEnded from error
         except asyncio.CancelledError:
             self._end()  # it would go on with what nobody waits for

@@ -122,7 +122,7 @@ async def _tick(shared: Shared, clock: Clock, every_s: float) -> None:
             for connection in tuple(shared.connections):
                 connection.check()
         except Exception:  # noqa: BLE001 - without the tick nobody's time would ever be over
-            _log.exception("time-outs could not be looked at")
+            _log.exception("time-outs could not be checked")
 
 
 async def _drain(shared: Shared) -> None:

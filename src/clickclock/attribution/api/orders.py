@@ -176,7 +176,7 @@ def reply(judged: Sequence[Judged], entry_ids: Iterable[str] = ()) -> Reply:
     return Reply(_ACCEPTED_STATUS, _JSON, _encode({"status": "success", **counts, "orders": results}) + b"\n")
 
 
-_UNTOLD: Final = "This order has faults, too; mend those that are told, and look up the rest in the rejections."
+_UNTOLD: Final = "This order has faults, too; fix the named ones, and look up the rest in the rejections."
 
 
 def judge_appsflyer(raw: bytes, received_ms: int, admit: Admit) -> Judged:
@@ -204,7 +204,7 @@ _NO_CONTENT_STATUS: Final = 204
 _ACCEPTED_STATUS: Final = 202
 _UNAUTHORIZED_STATUS: Final = 401
 _REFUSALS: Final = {
-    Kind.INVALID: (400, "The call is not valid; mend the named parameters and send it again."),
+    Kind.INVALID: (400, "The call is not valid; fix the named parameters and send it again."),
     Kind.UNKNOWN_CLIENT: (403, _UNKNOWN_CLIENT),
     Kind.UNAUTHORIZED: (_UNAUTHORIZED_STATUS, _UNAUTHORIZED),
 }

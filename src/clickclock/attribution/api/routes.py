@@ -138,7 +138,7 @@ class Routes:
         return self.answers.problem(
             403 if is_unknown else 400,
             rejection.kind,
-            "The click is refused, and kept under its requestId; mend what is named.",
+            "The click is refused, and kept under its requestId; fix the named parameters.",
             persistence,
             faults=rejection.faults,
             request_id=entry_id,

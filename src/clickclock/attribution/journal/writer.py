@@ -232,7 +232,7 @@ class Journal:
             try:
                 done(error)
             except Exception:  # noqa: BLE001 - one caller that fails must not cost the others their answers
-                _log.exception("an answer could not be given")
+                _log.exception("an answer could not be sent")
 
     def _committed(self, batch: Batch, size: int, took_s: float) -> None:
         figures = self.figures
@@ -368,7 +368,7 @@ class Journal:
 
 
 def _failing(error: Exception) -> JournalFailing:
-    return JournalFailing(f"The journal's disk refuses to write ({error}); free some space or mend it and try again.")
+    return JournalFailing(f"The journal's disk refuses to write ({error}); free some space or fix it and try again.")
 
 
 def _that_fit(pieces: list[Piece]) -> list[Piece]:

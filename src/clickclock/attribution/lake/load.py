@@ -4,7 +4,7 @@ Never deletes a segment. Rows and note are one commit of Delta's log (the note i
 highest number that is in), so a crash leaves both or neither. Of two compactors that load the same segment, delta-rs
 refuses the one whose view of the log is older than the other's commit.
 Invariants: a table takes a segment's rows if it has not noted the segment, and only then; numbers that a load passes
-over (a damaged segment) are noted as left out, so that they can still come in once they are mended.
+over (a damaged segment) are noted as left out, so that they can still come in once they are fixed.
 
 >>> load.lacking("01a1f9aff220747c82dbc40fbee9593f", 7)   # doctest: +SKIP
 frozenset({'clicks', 'orders', 'rejections', 'events'})
@@ -108,7 +108,7 @@ class _Target:
         highest, known = max(fresh), self._highest[journal]
         notes = [Transaction(_name(journal, number), _COME_IN) for number in sorted(fresh) if number <= known]
         if highest > known:
-            # What is not there now may have been taken away to be mended. A journal's first load begins where it does.
+            # What is not there now may have been taken away to be fixed. A journal's first load begins where it does.
             passed = set(range(known + 1 if known else min(fresh | others), highest)) - fresh
             notes += [Transaction(_name(journal, number), _LEFT_OUT) for number in sorted(passed)]
             notes.append(Transaction(journal, highest))

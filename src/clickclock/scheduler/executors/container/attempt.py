@@ -114,7 +114,7 @@ class ContainerAttempt:
                 _log.warning("%s: the engine refused: %s", self.name, refused)
                 await asyncio.sleep(_PAUSE_S_MAX)
             except Exception:  # noqa: BLE001 - whatever it is, the attempt runs on and its end has to be seen
-                _log.exception("%s: what the engine answered is not understood", self.name)
+                _log.exception("%s: the engine's answer was not understood", self.name)
                 await asyncio.sleep(_PAUSE_S_MAX)
 
     def stop(self, grace_s: float) -> None:

@@ -43,7 +43,7 @@ AMISS = HOPELESS | {
     "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CreatePodSandboxError",
     "CrashLoopBackOff",
 }  # fmt: skip
-"""Reasons for which a container waits and will go on waiting, unless somebody mends something. The last is one of
+"""Reasons for which a container waits and will go on waiting, unless somebody fixes something. The last is one of
 containers of the template."""
 NEVER_RAN = frozenset({"StartError", "ContainerCannotRun"})
 """Reasons of a container that ended without ever having run: its command could not be executed."""
