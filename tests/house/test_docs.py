@@ -27,6 +27,16 @@ def test_every_link_between_pages_leads_somewhere() -> None:
     assert broken == []
 
 
+def test_every_file_of_both_services_and_of_app_is_on_the_map() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    files = [
+        path
+        for service in ("app", "attribution", "scheduler")
+        for path in (ROOT / "src/clickclock" / service).glob("*.py")
+    ]
+    assert [name(path) for path in files if path.stem != "__init__" and not re.search(rf"\b{path.name}\b", page)] == []
+
+
 def test_every_decision_is_numbered_once_and_in_the_index() -> None:
     folder = ROOT / "docs/adr"
     decisions = sorted(path.name for path in folder.glob("*.md") if path.name != "README.md")
