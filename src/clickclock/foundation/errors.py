@@ -52,7 +52,7 @@ class StoreReplaced(StoreUnreachable):
 
 
 class ExecutorUnreachable(Transient):
-    """The cluster does not answer; what was asked of it will be tried again."""
+    """The cluster does not answer; the request will be tried again."""
 
     code = "executorUnreachable"
 

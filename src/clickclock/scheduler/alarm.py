@@ -103,14 +103,14 @@ class Alarm(Record):
     updated_at: Instant = Field(description="When it happened last.")
     resolved_at: Instant | None = Field(None, description="When it was over; null while it is open.")
     resolution: str | None = Field(None, description="How it was over.", examples=["The job succeeded."])
-    notified_at: Instant | None = Field(None, description="When its targets were told (that is, from then on).")
+    notified_at: Instant | None = Field(None, description="When its targets were notified (that is, from then on).")
     acknowledged_at: Instant | None = Field(None, description="When somebody took it on.")
     acknowledged_by: str | None = Field(None, description="Who.", examples=["ada"])
     note: str | None = Field(None, description="What they say.", examples=["The disk is being replaced."])
 
 
 class Acknowledgement(Record):
-    """Somebody takes an alarm on: it stays open, and nobody is told of it any more."""
+    """Somebody acknowledges an alarm: it stays open, and nobody is notified of it any more."""
 
     alarm_id: str = Field(max_length=64, description="The alarm.")
     acknowledged_by: str = Field(min_length=1, max_length=128, description="Who takes it on.", examples=["ada"])
@@ -118,7 +118,7 @@ class Acknowledgement(Record):
 
 
 class SilenceRequest(Record):
-    """For a while nobody is told of alarms: of one job, of an application, or of a group."""
+    """Silences alarms for a while: those of one job, of an application, or of a group."""
 
     application: str | None = Field(None, min_length=1, max_length=128, description="The application.")
     job_name: str | None = Field(None, min_length=1, max_length=128, description="One job of the application.")
@@ -129,7 +129,7 @@ class SilenceRequest(Record):
 
 
 class Silence(Record):
-    """A while in which nobody is told."""
+    """A period in which nobody is notified."""
 
     application: str | None = Field(None, description="The application.", examples=["shop"])
     job_name: str | None = Field(None, description="The one job.", examples=["nightly-export"])

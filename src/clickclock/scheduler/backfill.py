@@ -46,10 +46,10 @@ class Pace(Record):
     """How fast a backfill goes."""
 
     max_concurrent_triggers: int = Field(
-        1, ge=1, le=1000, description="At most so many of its triggers are unfinished at once."
+        1, ge=1, le=1000, description="How many of its triggers may be unfinished at once."
     )
     max_triggers_per_second: float = Field(
-        20, gt=0, le=200, description="At most so many of its times become triggers in a second."
+        20, gt=0, le=200, description="How many of its times may become triggers per second."
     )
 
 

@@ -144,7 +144,7 @@ class Calendar(Record):
 class StoredCalendar(Calendar):
     """A calendar as the service keeps it."""
 
-    schedules: int = Field(0, description="Schedules that go by it.", examples=[3])
+    schedules: int = Field(0, description="Schedules that use it.", examples=[3])
     version: int = Field(description="Grows with every change; the ETag.", examples=[1])
     created_at: Instant = Field(description="When it was created.")
     updated_at: Instant = Field(description="When it last changed.")

@@ -91,10 +91,10 @@ class JobSchedule(Schedule):
     """A schedule as it stands in its job."""
 
     application: Name = Field(
-        "", description="That of the job, and need not be said.", examples=["shop"], json_schema_extra=_unsaid
+        "", description="That of the job; need not be given.", examples=["shop"], json_schema_extra=_unsaid
     )
     job_name: Name = Field(
-        "", description="That of the job, and need not be said.", examples=["nightly-export"], json_schema_extra=_unsaid
+        "", description="That of the job; need not be given.", examples=["nightly-export"], json_schema_extra=_unsaid
     )
 
 
@@ -138,7 +138,7 @@ class Declaration(Record):
     )
     calendars: list[Calendar] = Field(
         default_factory=list,
-        description="Calendars that schedules go by.",
+        description="Calendars that schedules use.",
         examples=[[{"calendarName": "germany", "excludeDates": ["2026-12-25", "2026-12-26"]}]],
     )
     command_prefix_image_mappings: list[ImageMapping] = Field(
@@ -176,13 +176,13 @@ class Alteration(Record):
 
     kind: str = Field(description="What it is: `job`, `schedule`, `group` …", examples=["job"])
     name: str = Field(description="Which one.", examples=["shop/nightly-export"])
-    action: Action = Field(description="What becomes of it.", examples=["update"])
+    action: Action = Field(description="What happens to it.", examples=["update"])
     before: dict[str, Any] | None = Field(
-        description="What was said of it before, without defaults; null if it was not there.",
+        description="Its declaration before, without defaults; null if it did not exist.",
         examples=[{"application": "shop", "jobName": "nightly-export", "command": "python export.py"}],
     )
     after: dict[str, Any] | None = Field(
-        description="What is said of it from now on; null if it is deleted.",
+        description="Its declaration from now on; null if it is deleted.",
         examples=[{"application": "shop", "jobName": "nightly-export", "command": "python export.py --all"}],
     )
 

@@ -108,14 +108,14 @@ class CloudEvent(Record):
     """One change, as CloudEvents 1.0 writes it in JSON."""
 
     specversion: str = Field(description="Always `1.0`.", examples=["1.0"])
-    id: str = Field(description="Its place in the order of changes: go on after it with `Last-Event-ID`.")
+    id: str = Field(description="Its place in the order of changes: continue after it with `Last-Event-ID`.")
     source: str = Field(description="Always `/schedulerService`.", examples=[SOURCE])
     type: str = Field(description="What happened to what.", examples=["clickclock.trigger.failed"])
     time: Instant = Field(description="When.")
     subject: str = Field(description="The id or name of what changed.")
     datacontenttype: str = Field(description="Always `application/json`.", examples=["application/json"])
     data: dict[str, Any] = Field(
-        description="What is known of it: names, ids, times, how it ended.",
+        description="What is known about it: names, ids, times, how it ended.",
         examples=[{"state": "failed", "application": "shop", "jobName": "nightly-export", "exitCode": 1}],
     )
 

@@ -22,7 +22,7 @@ class JobDefaults(Record):
     max_retries: int | None = Field(None, ge=0, le=100, description="Further attempts after a failure.")
     retry_backoff: RetryBackoff | None = Field(None, description="Waits between attempts.")
     retention_days: float | None = Field(None, gt=0, le=3650, description="How long finished triggers are kept.")
-    notifications: Notifications | None = Field(None, description="Who is told of its alarms; each field by itself.")
+    notifications: Notifications | None = Field(None, description="Who is notified of its alarms, by field.")
 
 
 class Group(Record):

@@ -170,7 +170,7 @@ class Job(Record):
         le=31_536_000,
         description="If it has not succeeded for so long, that is an alarm; none if not given.",
     )
-    notifications: Notifications = Field(default_factory=Notifications, description="Who is told of its alarms.")
+    notifications: Notifications = Field(default_factory=Notifications, description="Who is notified of its alarms.")
     depends_on: Annotated[list[Upstream], WithJsonSchema(_UPSTREAMS_AS_GIVEN, mode="validation")] = Field(
         default_factory=list,
         max_length=UPSTREAMS_MAX,

@@ -35,12 +35,12 @@ USUAL = frozenset(Occasion) - {Occasion.SKIP}
 
 
 class Notifications(Record):
-    """Who is told, and of what. A field that is left out is as the group says, or else the application."""
+    """Who is notified, and of what. A field that is left out is as the group says, or else the application."""
 
     targets: list[TargetName] | None = Field(
         None,
         max_length=20,
-        description="Who is told: names of targets in the service's configuration; nobody if none is named anywhere.",
+        description="Names of targets in the service's configuration; nobody is notified if none is named anywhere.",
         examples=[["ops"]],
     )
     on: list[Occasion] | None = Field(
@@ -50,7 +50,11 @@ class Notifications(Record):
         examples=[["missed", "failure", "recovery"]],
     )
     long_run_seconds: float | None = Field(
-        None, gt=0, le=31_536_000, description="An attempt that runs longer is an alarm; it goes on.", examples=[3600]
+        None,
+        gt=0,
+        le=31_536_000,
+        description="An attempt that runs longer opens an alarm; it is not stopped.",
+        examples=[3600],
     )
 
     def over(self, defaults: "Notifications | None") -> "Notifications":
@@ -68,7 +72,7 @@ class ApplicationDefaults(Record):
     """What holds for all jobs of an application that do not say otherwise themselves, or by their group."""
 
     application: str = Field(min_length=1, max_length=128, description="The application.", examples=["shop"])
-    notifications: Notifications = Field(default_factory=Notifications, description="Who is told of its alarms.")
+    notifications: Notifications = Field(default_factory=Notifications, description="Who is notified of its alarms.")
 
     managed_by: str | None = Field(
         None,
@@ -87,12 +91,12 @@ class Delivery(StrEnum):
 
 
 class Notification(Record):
-    """Something that a target is told."""
+    """A message to a target."""
 
     notification_id: str = Field(description="Its id: the same at every try (`webhook-id`, `Message-ID`).")
-    target: str = Field(description="Who is told.", examples=["ops"])
+    target: str = Field(description="The target.", examples=["ops"])
     type: str = Field(description="Of what.", examples=["clickclock.alarm.opened"])
-    alarm_id: str | None = Field(None, description="The alarm that it tells of.")
+    alarm_id: str | None = Field(None, description="The alarm that it is about.")
     application: str | None = Field(None, description="The job's application.", examples=["shop"])
     job_name: str | None = Field(None, description="The job.", examples=["nightly-export"])
     state: Delivery = Field(description="`pending`, `sent` or `dead`.", examples=["dead"])

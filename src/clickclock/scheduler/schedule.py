@@ -59,7 +59,7 @@ class CatchUp(Record):
     )
     window_seconds: float = Field(86400, ge=0, le=31_536_000, description="Times older than this are skipped.")
     max_triggers: int = Field(
-        100, ge=1, le=CATCH_UP_MAX, description="With `all`: at most so many, the most recent ones."
+        100, ge=1, le=CATCH_UP_MAX, description="With `all`: at most this many, the most recent ones."
     )
 
 
@@ -99,7 +99,7 @@ class Schedule(Record):
         CalendarRule.BUSINESS_DAYS, description="Run on the calendar's business days alone, or on its other days alone."
     )
     jitter_seconds: float = Field(
-        0, ge=0, le=86400, description="Spreads the start over so many seconds, always the same way for one time."
+        0, ge=0, le=86400, description="Spreads the start over this many seconds, always the same way for one time."
     )
     dst_gap_policy: GapPolicy = Field(
         GapPolicy.FIRE_AFTER_GAP, description="A fixed local time that the clock jumps over."

@@ -131,8 +131,8 @@ SILENCE_OPERATIONS: tuple[Operation[Any], ...] = (
         silence,
         Query,
         {200: {"silence": Silence}},
-        description="Alarms open all the same, and nobody is told; what is still open when the silence is over is told "
-        "then. A silence of the same jobs is replaced.",
+        description="Alarms open all the same, but nobody is notified; if one is still open when the silence ends, it "
+        "is notified then. A silence of the same jobs is replaced.",
         body=SilenceRequest,
         examples={
             "a job": {"application": "shop", "jobName": "nightly-export", "seconds": 3600, "silencedBy": "ada"},

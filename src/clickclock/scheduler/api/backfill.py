@@ -55,12 +55,12 @@ class BackfillChange(Record):
     """What is to change about a backfill; what is left out stays."""
 
     backfill_id: Word = Field(description="The backfill.", examples=[EXAMPLE_ID])
-    paused: bool | None = Field(None, description="True pauses it, false lets it go on.", examples=[True])
+    paused: bool | None = Field(None, description="True pauses it, false resumes it.", examples=[True])
     max_concurrent_triggers: int | None = Field(
-        None, ge=1, le=1000, description="At most so many of its triggers are unfinished at once.", examples=[4]
+        None, ge=1, le=1000, description="How many of its triggers may be unfinished at once.", examples=[4]
     )
     max_triggers_per_second: float | None = Field(
-        None, gt=0, le=200, description="At most so many of its times become triggers in a second.", examples=[20]
+        None, gt=0, le=200, description="How many of its times may become triggers per second.", examples=[20]
     )
 
 
@@ -174,7 +174,7 @@ OPERATIONS = (
         change,
         Query,
         {200: {"backfill": StoredBackfill}},
-        description="While it is paused, no more of its times become triggers; those that are queued or run go on.",
+        description="While it is paused, no more of its times become triggers; those queued or running continue.",
         body=BackfillChange,
         examples={
             "pause": {"backfillId": EXAMPLE_ID, "paused": True},

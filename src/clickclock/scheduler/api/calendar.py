@@ -127,7 +127,7 @@ OPERATIONS = (
         find,
         CalendarFilters,
         {200: {"calendars": list[StoredCalendar], "nextCursor": str | None}},
-        description="By name, each with how many schedules go by it.",
+        description="By name, each with the number of schedules that use it.",
         versioned=True,
     ),
     Operation(
@@ -136,7 +136,7 @@ OPERATIONS = (
         create,
         Query,
         {201: {"calendar": StoredCalendar}},
-        description="Schedules go by it by naming it in `calendarName`. One without any business day is refused.",
+        description="Schedules use it by naming it in `calendarName`. One without any business day is refused.",
         body=Calendar,
         examples=_EXAMPLES,
         versioned=True,
@@ -149,7 +149,7 @@ OPERATIONS = (
         Query,
         {200: {"calendar": StoredCalendar}, 201: {"calendar": StoredCalendar}},
         description="The body is the whole definition: a field that is left out has its default. Its schedules go by "
-        "it from their next time on; nothing that is past fires. Fields that the service sets may be sent back and are "
+        "it from their next time on; past times do not fire. Fields that the service sets may be sent back and are "
         "ignored.",
         body=Calendar,
         examples=_EXAMPLES,
@@ -162,7 +162,7 @@ OPERATIONS = (
         delete,
         CalendarTarget,
         {200: {}},
-        description="Refused while schedules go by it; the answer names them.",
+        description="Refused while schedules use it; the answer names them.",
         target_in_body=True,
         versioned=True,
         errors=(CalendarNotFound, CalendarInUse, StaleVersion),

@@ -93,7 +93,7 @@ class AlarmState(Record):
     """What people should look at."""
 
     open: int = Field(description="Alarms that are open.", examples=[0])
-    targets: list[str] = Field(description="Who can be told, by name.", examples=[["ops"]])
+    targets: list[str] = Field(description="Targets that can be notified, by name.", examples=[["ops"]])
     pending_notifications: int = Field(description="Notifications on their way.", examples=[0])
     dead_notifications: int = Field(description="Notifications that were given up.", examples=[0])
 

@@ -359,24 +359,24 @@ _IN_USE = (JobIsRunning, JobHasDependents, GroupInUse, CalendarInUse)
 OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "GET",
-        "Tell what is there, as it would be declared",
+        "Export what is there, as a declaration",
         find,
         DeclarationFilters,
         {200: {"declaration": dict[str, Any], "nextCursor": str | None}},
-        description="What it tells can be sent back with PUT, and changes nothing then. Jobs come by name, with their "
+        description="Sent back with PUT, it changes nothing. Jobs come by name, with their "
         "schedules, `limit` at a time. The first page has everything else; with `application`, each page has the "
         "groups and calendars of its jobs, and the application's defaults, instead.",
     ),
     Operation(
         "PUT",
-        "Make it so: everything that files say, all or nothing",
+        "Apply declarations: everything that files say, all or nothing",
         put,
         DeclarationTarget,
         {200: {"alterations": list[Alteration], "unchanged": int, "dryRun": bool}},
         description="One declaration, or an array of them (one for each file), with up to 30,000 things in all. What "
         "is not there is created; what is there is replaced where it says something else, except that a switch turned "
         "by hand (`enabled`, `paused`) stays where the declaration does not say it. With `set`, the things are marked "
-        "as the set's (`managedBy`), and `prune` deletes what the set made before and does not name any more, and "
+        "as the set's (`managedBy`), and `prune` deletes what the set created before and no longer names, and "
         "nothing else. The body may be eight times as large as others.",
         body=Declaration,
         several=True,

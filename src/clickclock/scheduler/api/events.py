@@ -165,17 +165,17 @@ async def _hang_up(receive: Receive, listener: Listener) -> None:
 OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "GET",
-        "Listen to what changes",
+        "Stream changes as they happen",
         read,
         EventFilters,
         {200: {"events": list[CloudEvent], "nextCursor": str | None}},
         description="Server-sent events, each a CloudEvent 1.0 in JSON: what becomes of triggers, attempts that ended "
-        "and are tried again, jobs, schedules, groups, calendars and images that were made, changed or deleted, "
-        "backfills, alarms. Each event's id is its place in the order of changes: a client that comes back with "
-        "`Last-Event-ID` (or `after`) goes on there, and misses nothing that is still kept (a day). If something is "
+        "and are tried again, jobs, schedules, groups, calendars and images that were created, changed or deleted, "
+        "backfills, alarms. Each event's id is its place in the order of changes: a client that reconnects with "
+        "`Last-Event-ID` (or `after`) continues there, and misses nothing that is still kept (a day). If something is "
         "not, an event `missed` says so. With `follow=false`: a list of those that were, newest first.",
         errors=(TooManyListeners,),
         media={"text/event-stream": "The events as they come."},
-        headers={"Last-Event-ID": ("Go on after this event, instead of `after`.", "4711")},
+        headers={"Last-Event-ID": ("Continue after this event, instead of `after`.", "4711")},
     ),
 )

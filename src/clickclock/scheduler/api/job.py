@@ -176,7 +176,7 @@ OPERATIONS = (
         JobTarget,
         {200: {}},
         description="Refused while it has unfinished triggers or other jobs depend on it, unless `force=true`, which "
-        "cancels the triggers; its dependents go on naming it, and run after it again when it is created again. What "
+        "cancels the triggers; its dependents keep naming it, and run after it again when it is created again. What "
         "it did stays in the triggers and statistics until its time is up.",
         target_in_body=True,
         versioned=True,

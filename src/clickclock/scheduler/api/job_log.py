@@ -40,7 +40,7 @@ class LogFilters(Query):
     )
     offset: int = Field(0, ge=0, le=2**53, description="The byte to begin with.", examples=[0])
     limit: int = Field(
-        1_048_576, ge=1, le=1_048_576, description="At most so many bytes, where it is not followed.", examples=[65536]
+        1_048_576, ge=1, le=1_048_576, description="At most this many bytes, unless it is followed.", examples=[65536]
     )
     follow: bool = Field(
         False, description="Stream it as server-sent events until the attempt has ended.", examples=[False]
@@ -174,15 +174,15 @@ OPERATIONS = (
         read,
         LogFilters,
         {200: {}},
-        description="Plain text: the bytes as they were written, from `offset`, with `X-Next-Offset` (where to go on) "
-        "and `X-Log-Complete` (whether more can come). With `follow=true` server-sent events: `log` with `text` and "
-        "`offset`, and at last `end` with the trigger's `state` and the attempt's `exitCode`. Each event's id is an "
-        "offset: a client that comes back with `Last-Event-ID` goes on there. Secrets that the application's jobs may "
-        "be given are masked as `***`; offsets count the bytes as they were written. Of many replicas any answers, by "
-        "asking the one that keeps the output.",
+        description="Plain text: the bytes as they were written, from `offset`, with `X-Next-Offset` (where to continue) "
+        "and `X-Log-Complete` (whether more can come). With `follow=true` server-sent events: `log` with `text` "
+        "and `offset`, and at last `end` with the trigger's `state` and the attempt's `exitCode`. Each event's id is "
+        "an offset: a client that reconnects with `Last-Event-ID` continues there. Secrets that the application's jobs "
+        "may be given are masked as `***`; offsets count the bytes as they were written. Of many replicas any answers, "
+        "by asking the one that keeps the output.",
         errors=(TriggerNotFound, LogNotFound, OutputElsewhere, ExecutorUnreachable),
         media={"text/plain": "The output.", "text/event-stream": "The output as it comes, and its end."},
-        headers={"Last-Event-ID": ("With `follow=true`: go on after this event, instead of at `offset`.", "4096")},
+        headers={"Last-Event-ID": ("With `follow=true`: continue after this event, instead of at `offset`.", "4096")},
         answer_headers={
             "X-Next-Offset": ("Where to go on; not with `follow=true`.", "4096"),
             "X-Log-Complete": ("Whether no more can come: `true` or `false`; not with `follow=true`.", "true"),

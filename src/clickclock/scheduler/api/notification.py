@@ -42,7 +42,7 @@ class Retry(Record):
 
 
 class TestNotification(Record):
-    """A target that is to be told something, to see whether it is."""
+    """A target to which a test notification is sent."""
 
     target: TargetName = Field(description="The target.", examples=["ops"])
 
@@ -138,11 +138,12 @@ NOTIFICATION_OPERATIONS: tuple[Operation[Any], ...] = (
         find,
         NotificationFilters,
         {200: {"notifications": list[Notification], "nextCursor": str | None}},
-        description="What targets were told, are to be told, or could not be told (`state=dead`), newest first.",
+        description="Those delivered, those still to be delivered, and those that could not be (`state=dead`), newest "
+        "first.",
     ),
     Operation(
         "POST",
-        "Tell a target something, as a test",
+        "Send a target a test notification",
         test,
         Query,
         {201: {"notification": Notification}},

@@ -46,7 +46,7 @@ class Page(Query):
     cursor: str | None = Field(
         None,
         max_length=8192,
-        description="Where to go on: `nextCursor` of the answer before, with the same filters.",
+        description="Where to continue: `nextCursor` of the previous answer, with the same filters.",
         examples=["WyIwMTk5M2YyZSJd.1f0c6c1d9a11aa02"],
     )
 

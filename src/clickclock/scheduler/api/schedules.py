@@ -246,7 +246,7 @@ OPERATIONS = (
         delete,
         ScheduleTarget,
         {200: {}},
-        description="What it triggered already goes on.",
+        description="Its existing triggers are not affected.",
         target_in_body=True,
         versioned=True,
         errors=(ScheduleNotFound, StaleVersion),

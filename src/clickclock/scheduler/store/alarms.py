@@ -287,7 +287,7 @@ def _long_running(connection: sa.Connection, now: datetime) -> list[Noticed]:
     for row in connection.execute(_LIVE):
         limit_s = rules_in(row).long_run_seconds
         if limit_s is not None and (now - row.started_at).total_seconds() > limit_s:
-            sentence = f"Attempt {row.attempt} has run for more than {span(limit_s)}, and goes on."
+            sentence = f"Attempt {row.attempt} has run for more than {span(limit_s)}, and is still running."
             found.append(
                 Noticed(
                     AlarmKind.LONG_RUN, row.application, row.job_name, row.group_name, sentence, now, row.trigger_id
