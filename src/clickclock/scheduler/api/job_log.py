@@ -174,8 +174,8 @@ OPERATIONS = (
         read,
         LogFilters,
         {200: {}},
-        description="Plain text: the bytes as they were written, from `offset`, with `X-Next-Offset` (where to continue) "
-        "and `X-Log-Complete` (whether more can come). With `follow=true` server-sent events: `log` with `text` "
+        description="Plain text: the bytes as written, from `offset`, with `X-Next-Offset` (where to continue) and "
+        "`X-Log-Complete` (whether more can come). With `follow=true` server-sent events: `log` with `text` "
         "and `offset`, and at last `end` with the trigger's `state` and the attempt's `exitCode`. Each event's id is "
         "an offset: a client that reconnects with `Last-Event-ID` continues there. Secrets that the application's jobs "
         "may be given are masked as `***`; offsets count the bytes as they were written. Of many replicas any answers, "
