@@ -152,7 +152,7 @@ def test_every_command_of_the_page_about_alarms_works(tmp_path: Path, receiver: 
         config = str(tmp_path / "clickclock.toml")
         url = opened.enter_context(running(tmp_path / "data", "--config", config)).url
         terminal = Terminal(url)
-        assert following().count("was told.") == 2
+        assert following().count("got the test notification.") == 2
         for _ in ("what is expected", "the application's defaults"):
             following()
         assert "It ended with 1." in following()

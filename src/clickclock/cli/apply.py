@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from clickclock.cli.declaring import bring_about, terms, unreadable
+from clickclock.cli.calling import refusal
+from clickclock.cli.declaring import bring_about, terms
 
 
 @click.command()
@@ -32,7 +33,7 @@ def apply(paths: tuple[Path, ...], **asked: Any) -> None:
     try:
         sources = Sources.read(paths)
     except Unreadable as error:
-        raise unreadable(error) from error
+        raise refusal(error) from error
     if not sources.documents and not asked["allow_empty"]:
         raise click.UsageError(f"There is no YAML in {', '.join(map(str, paths))}; with --allow-empty that is meant.")
     asked["allowEmpty"] = asked.pop("allow_empty")

@@ -16,8 +16,7 @@ import click
 from clickclock.attribution.difference import LIMIT, LIMIT_MAX
 from clickclock.cli.calling import print_json
 from clickclock.cli.rendering import Payload, plain
-from clickclock.cli.settings import OF_LAKE, given, refuse, settings
-from clickclock.foundation.errors import ClickclockError, ConfigurationError
+from clickclock.cli.settings import OF_LAKE, configuration, settings
 
 
 @click.command()
@@ -39,14 +38,9 @@ def diff(
     """Show which orders differ between two result versions, and why."""
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app.comparing import compare  # noqa: PLC0415 (see the line above)
-    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
 
-    try:
-        payload = compare(load(config, environment(), given(options)), before, after, client_id, limit)
-    except ConfigurationError as error:
-        raise refuse(error) from error
-    except ClickclockError as error:
-        raise click.ClickException(str(error)) from error
+    with configuration(config, options) as loaded:
+        payload = compare(loaded, before, after, client_id, limit)
     if as_json:
         print_json(payload)
         return

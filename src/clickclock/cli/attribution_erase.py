@@ -16,7 +16,7 @@ import click
 from clickclock.cli.calling import print_json
 from clickclock.cli.following import INTERRUPTED
 from clickclock.cli.replay import rows
-from clickclock.cli.settings import OF_LAKE, given, refuse, settings
+from clickclock.cli.settings import OF_LAKE, configuration, settings
 from clickclock.foundation.errors import ClickclockError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -56,21 +56,19 @@ def erase(
     """
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import erasing  # noqa: PLC0415 (see the line above)
-    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
 
     asked = _asked({kind: options.pop(kind) for kind in KINDS}, client_id, reason)
-    try:
-        loaded = load(config, environment(), given(options))
-        made = erasing.erase(loaded, asked, client_id or "", with_person=with_person, reason=reason)
-    except ConfigurationError as error:
-        raise refuse(error) from error
-    except ClickclockError as error:
-        raise click.ClickException(
-            f"{error} There is no receipt yet; run the same command again to continue."
-        ) from error
-    except KeyboardInterrupt:
-        click.echo("Interrupted; run the same command again to continue.", err=True)
-        ctx.exit(INTERRUPTED)
+    with configuration(config, options) as loaded:
+        try:
+            made = erasing.erase(loaded, asked, client_id or "", with_person=with_person, reason=reason)
+        except ConfigurationError:
+            raise
+        except ClickclockError as error:
+            sentence = f"{error} There is no receipt yet; run the same command again to continue."
+            raise click.ClickException(sentence) from error
+        except KeyboardInterrupt:
+            click.echo("Interrupted; run the same command again to continue.", err=True)
+            ctx.exit(INTERRUPTED)
     if as_json:
         print_json({"receipts": [each.wire for each in made]})
     elif not made:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.rendering import WIDTH, Payload, plain, share, when
-from clickclock.cli.settings import OF_LAKE, given, refuse, settings
-from clickclock.foundation.errors import ClickclockError, ConfigurationError
+from clickclock.cli.settings import OF_LAKE, configuration, settings
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -37,14 +36,9 @@ def order(
     """Show the proof of an order's credit: its person, every click and its fate, and each model's arithmetic."""
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app.proving import prove  # noqa: PLC0415 (see the line above)
-    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
 
-    try:
-        proof = prove(load(config, environment(), given(options)), client_id, order_id, version)
-    except ConfigurationError as error:
-        raise refuse(error) from error
-    except ClickclockError as error:
-        raise click.ClickException(str(error)) from error
+    with configuration(config, options) as loaded:
+        proof = prove(loaded, client_id, order_id, version)
     click.echo(json.dumps(proof, ensure_ascii=False) if as_json else drawn(proof))
     if proof["differs"]:
         is_left = proof["result"]["kind"] == "erasure"

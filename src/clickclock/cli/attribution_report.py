@@ -15,8 +15,8 @@ import click
 from clickclock.cli.clicks_export import sink
 from clickclock.cli.fields import camel_case
 from clickclock.cli.rendering import Column, plain, table
-from clickclock.cli.settings import FILE, OF_LAKE, given, refuse, settings
-from clickclock.foundation.errors import ClickclockError, ConfigurationError, Malformed
+from clickclock.cli.settings import FILE, OF_LAKE, configuration, settings
+from clickclock.foundation.errors import Malformed
 
 if TYPE_CHECKING:
     from clickclock.attribution.report import Report
@@ -52,25 +52,20 @@ def report(config: Path | None, form: str, output: Path | None, **options: Any) 
     from clickclock.app.reporting import report as compute  # noqa: PLC0415 (see the line above)
     from clickclock.attribution.report import read  # noqa: PLC0415 (see the line above)
     from clickclock.attribution.reporter import write  # noqa: PLC0415 (see the line above)
-    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
 
     if form == TABLE and output is not None:
         raise click.UsageError("Say with --format how the file is to be written: json, csv or parquet.")
     asked = {name: options.pop(name) for name in ASKED} | {"form": None if form == TABLE else form}
-    try:
-        loaded = load(config, environment(), given(options))
-        told = compute(loaded, read(_parameters(asked)))
+    with configuration(config, options) as loaded:
+        try:
+            told = compute(loaded, read(_parameters(asked)))
+        except Malformed as error:
+            raise _usage(error) from error
         if form == TABLE:
             _show(told)
         else:
             with sink(output) as file:
                 write(told, file)
-    except ConfigurationError as error:
-        raise refuse(error) from error
-    except Malformed as error:
-        raise _usage(error) from error
-    except ClickclockError as error:
-        raise click.ClickException(str(error)) from error
     if form != "json":
         for note in told.notes if told.rows else ():
             click.echo(note, err=True)

@@ -14,8 +14,7 @@ import click
 
 from clickclock.cli.attribution_erase import tell
 from clickclock.cli.calling import print_json
-from clickclock.cli.settings import OF_LAKE, given, refuse, settings
-from clickclock.foundation.errors import ClickclockError, ConfigurationError
+from clickclock.cli.settings import OF_LAKE, configuration, settings
 
 
 @click.command()
@@ -25,14 +24,9 @@ def retain(config: Path | None, as_json: bool, **options: Any) -> None:
     """Delete data older than click_retention_days and order_retention_days, old versions included."""
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import erasing  # noqa: PLC0415 (see the line above)
-    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
 
-    try:
-        made = erasing.retain(load(config, environment(), given(options)))
-    except ConfigurationError as error:
-        raise refuse(error) from error
-    except ClickclockError as error:
-        raise click.ClickException(str(error)) from error
+    with configuration(config, options) as loaded:
+        made = erasing.retain(loaded)
     if as_json:
         print_json({"receipt": None if made is None else made.wire})
     elif made is None:

@@ -14,8 +14,7 @@ import click
 
 from clickclock.cli.calling import print_json
 from clickclock.cli.rendering import table, when
-from clickclock.cli.settings import OF_LAKE, given, refuse, settings
-from clickclock.foundation.errors import ClickclockError, ConfigurationError
+from clickclock.cli.settings import OF_LAKE, configuration, settings
 
 if TYPE_CHECKING:
     from clickclock.attribution.result import Result
@@ -47,14 +46,9 @@ def run(config: Path | None, full: bool, as_json: bool, **options: Any) -> None:
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import attribution  # noqa: PLC0415 (see the line above)
     from clickclock.attribution.api.versions import told  # noqa: PLC0415 (see the line above)
-    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
 
-    try:
-        ran = attribution.run(load(config, environment(), given(options)), full=full)
-    except ConfigurationError as error:
-        raise refuse(error) from error
-    except ClickclockError as error:
-        raise click.ClickException(str(error)) from error
+    with configuration(config, options) as loaded:
+        ran = attribution.run(loaded, full=full)
     if as_json:
         print_json({"result": None if ran.result is None else told(ran.result), "isNew": ran.is_new})
     else:
@@ -69,14 +63,9 @@ def versions(config: Path | None, as_json: bool, **options: Any) -> None:
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import attribution  # noqa: PLC0415 (see the line above)
     from clickclock.attribution.api.versions import told  # noqa: PLC0415 (see the line above)
-    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
 
-    try:
-        found = attribution.versions(load(config, environment(), given(options)))
-    except ConfigurationError as error:
-        raise refuse(error) from error
-    except ClickclockError as error:
-        raise click.ClickException(str(error)) from error
+    with configuration(config, options) as loaded:
+        found = attribution.versions(loaded)
     payload = {"versions": [told(each) for each in reversed(found)]}
     if as_json:
         print_json(payload)

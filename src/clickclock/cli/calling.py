@@ -21,18 +21,12 @@ from click.shell_completion import CompletionItem
 from clickclock.foundation.errors import ClickclockError
 
 if TYPE_CHECKING:
-    from clickclock.client import Client, Payload, Refused
+    from clickclock.client import Client, Payload
 
 COMPLETION_TIMEOUT_S = 1.0
 """Who presses Tab does not wait for long."""
 
 Render = Callable[["Payload"], None]
-
-
-class Refusal(click.ClickException):
-    """The service refused the call."""
-
-    exit_code = 1
 
 
 class NoService(click.ClickException):
@@ -43,7 +37,7 @@ class NoService(click.ClickException):
 
 @contextmanager
 def service(url: str) -> Iterator["Client"]:
-    """A client of the service at `url`; what goes wrong becomes a `Refusal` or `NoService`."""
+    """A client of the service at `url`; what goes wrong ends the command."""
     # Here and not at the top, because HTTP takes longer to load than all the rest together.
     from clickclock.client import Client, Refused, Unreachable  # noqa: PLC0415 (see the line above)
 
@@ -51,9 +45,16 @@ def service(url: str) -> Iterator["Client"]:
         with Client(url) as client:
             yield client
     except Refused as refused:
-        raise Refusal(_sentences(refused)) from refused
+        known_as = [f"  ({refused.code}, request {refused.request_id})"] if refused.request_id else []
+        raise refusal(refused, *known_as) from refused
     except Unreachable as unreachable:
         raise NoService(str(unreachable)) from unreachable
+
+
+def refusal(error: ClickclockError, *further: str) -> click.ClickException:
+    """What is wrong, and every fault, for standard error; exit code 1."""
+    faults = (f"  {fault.field}: {fault.message}" if fault.field else f"  {fault.message}" for fault in error.faults)
+    return click.ClickException("\n".join([str(error), *faults, *further]))
 
 
 def calls(render: Render) -> Callable[[Callable[..., "Payload"]], Callable[..., None]]:
@@ -99,11 +100,3 @@ def _complete(ctx: click.Context, field: str, incomplete: str, **filters: object
     except ClickclockError:
         return []
     return [CompletionItem(name) for name in sorted({job[field] for job in jobs}) if name.startswith(incomplete)]
-
-
-def _sentences(refused: "Refused") -> str:
-    lines = [str(refused)]
-    lines += [f"  {fault.field}: {fault.message}" if fault.field else f"  {fault.message}" for fault in refused.faults]
-    if refused.request_id:
-        lines.append(f"  ({refused.code}, request {refused.request_id})")
-    return "\n".join(lines)

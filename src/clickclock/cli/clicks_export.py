@@ -18,8 +18,7 @@ from typing import IO, Any
 import click
 
 from clickclock.cli.fields import Instant
-from clickclock.cli.settings import FILE, OF_LAKE, given, refuse, settings
-from clickclock.foundation.errors import ClickclockError, ConfigurationError
+from clickclock.cli.settings import FILE, OF_LAKE, configuration, settings
 
 FORMATS = ("ndjson", "csv", "parquet")
 
@@ -50,18 +49,10 @@ def export(
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app.lake import lake_of  # noqa: PLC0415 (see the line above)
     from clickclock.attribution.extractor import Format, Wanted, extract  # noqa: PLC0415 (see the line above)
-    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
 
-    try:
-        loaded = load(config, environment(), given(options))
-    except ConfigurationError as error:
-        raise refuse(error) from error
     wanted = Wanted(client_id, _moment(since), _moment(until))
-    try:
-        with sink(output) as file:
-            count = extract(lake_of(loaded), wanted, Format(as_format), file)
-    except ClickclockError as error:
-        raise click.ClickException(str(error)) from error
+    with configuration(config, options) as loaded, sink(output) as file:
+        count = extract(lake_of(loaded), wanted, Format(as_format), file)
     if output is not None:
         click.echo(f"{count:,} clicks written to {output}.", err=True)
 

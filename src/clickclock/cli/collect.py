@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from clickclock.cli.settings import OF_COLLECT, given, refuse, settings
-from clickclock.foundation.errors import ConfigurationError
+from clickclock.cli.settings import OF_COLLECT, configuration, settings
 
 
 @click.command()
@@ -22,10 +21,7 @@ def collect(ctx: click.Context, /, config: Path | None, **options: Any) -> None:
     """Run the collectors alone until SIGTERM or Ctrl-C; `serve` includes them."""
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import collectors  # noqa: PLC0415 (see the line above)
-    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
 
-    try:
-        code = collectors.collect(load(config, environment(), given(options)))
-    except ConfigurationError as error:
-        raise refuse(error) from error
+    with configuration(config, options) as loaded:
+        code = collectors.collect(loaded)
     ctx.exit(code)

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.settings import OF_LAKE, given, refuse, settings
-from clickclock.foundation.errors import ClickclockError, ConfigurationError
+from clickclock.cli.settings import OF_LAKE, configuration, settings
 
 if TYPE_CHECKING:
     from clickclock.attribution.compactor import Compacted
@@ -30,15 +29,10 @@ def compact(config: Path | None, processes: int, **options: Any) -> None:
     """Load the journals' sealed segments into the lake, merge small files and delete old ones."""
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import lake  # noqa: PLC0415 (see the line above)
-    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
 
     del options["everything"]  # there is nothing else that could be compacted; the word says what will be
-    try:
-        done = lake.compact(load(config, environment(), given(options)), processes)
-    except ConfigurationError as error:
-        raise refuse(error) from error
-    except ClickclockError as error:
-        raise click.ClickException(str(error)) from error
+    with configuration(config, options) as loaded:
+        done = lake.compact(loaded, processes)
     _tell(done)
     if not done.is_clean:
         raise SystemExit(1)

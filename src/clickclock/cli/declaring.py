@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import Refusal, print_json, service
-from clickclock.foundation.errors import ClickclockError, Fault
+from clickclock.cli.calling import print_json, service
+from clickclock.foundation.errors import Fault
 
 if TYPE_CHECKING:
     from clickclock.client import Payload
@@ -82,11 +82,6 @@ def bring_about(
         _tell(answer)
     if diff and answer["alterations"]:
         click.get_current_context().exit(DIFFERENT)
-
-
-def unreadable(error: ClickclockError) -> Refusal:
-    """What is wrong with a file, as a command's end."""
-    return Refusal("\n".join([str(error), *(f"  {fault.field}: {fault.message}" for fault in error.faults)]))
 
 
 def _tell(answer: "Payload") -> None:

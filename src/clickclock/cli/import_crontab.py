@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from clickclock.cli.declaring import bring_about, terms, unreadable
+from clickclock.cli.calling import refusal
+from clickclock.cli.declaring import bring_about, terms
 
 ZONES = "zoneinfo/"
 
@@ -36,7 +37,7 @@ def import_crontab(
             text_of(path), name, application=application, system=system, time_zone=time_zone or _zone_here()
         )
     except Unreadable as error:
-        raise unreadable(error) from error
+        raise refusal(error) from error
     for note in crontab.notes:
         click.echo(f"Note: {note}", err=True)
     if output:

@@ -19,8 +19,7 @@ import click
 from clickclock.cli.calling import print_json
 from clickclock.cli.following import INTERRUPTED
 from clickclock.cli.rendering import size, table, when
-from clickclock.cli.settings import CONFIG, DATA_DIR, given, refuse, settings
-from clickclock.foundation.errors import ConfigurationError
+from clickclock.cli.settings import CONFIG, DATA_DIR, configuration, settings
 
 if TYPE_CHECKING:
     from clickclock.attribution.entry import Entry
@@ -168,13 +167,9 @@ def _lines(config: Path | None, data_dir: Path | None, *, from_end: bool, follow
 
 def _slots(config: Path | None, data_dir: Path | None) -> list[Path]:
     from clickclock.attribution.journal import slots  # noqa: PLC0415 (loaded when it is used)
-    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (loaded when it is used)
 
-    try:
-        loaded = load(config, environment(), given({"data_dir": data_dir}))
-    except ConfigurationError as error:
-        raise refuse(error) from error
-    return slots(loaded.data_dir / "journal")
+    with configuration(config, {"data_dir": data_dir}) as loaded:
+        return slots(loaded.journal_dir)
 
 
 def _try(look: Callable[[Any], Any], segment: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import Refusal, calls
+from clickclock.cli.calling import calls
 from clickclock.cli.fields import names, of_jobs, page
 from clickclock.cli.rendering import says, table, when
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clickclock.client import Client, Payload
 
 WAIT_S = 35.0
-"""A target has 30 s to take something."""
+"""A target has 30 s to take a notification."""
 
 
 def _arrived(payload: "Payload") -> None:
@@ -26,8 +26,9 @@ def _arrived(payload: "Payload") -> None:
     if told["state"] != "sent":
         again = f"tried again at {when(told['nextTryAt'])}" if told["nextTryAt"] else "not tried again"
         why = told["lastError"] or f"It took longer than {WAIT_S:.0f} s."
-        raise Refusal(f"The target {told['target']} was not told. {why}\n  ({told['notificationId']} is {again})")
-    click.echo(f"The target {told['target']} was told.")
+        sentence = f"The target {told['target']} did not get the test notification. {why}"
+        raise click.ClickException(f"{sentence}\n  ({told['notificationId']} is {again})")
+    click.echo(f"The target {told['target']} got the test notification.")
 
 
 @click.group()

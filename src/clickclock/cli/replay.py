@@ -19,8 +19,7 @@ from clickclock.cli.calling import print_json
 from clickclock.cli.fields import Instant
 from clickclock.cli.following import INTERRUPTED
 from clickclock.cli.rendering import table
-from clickclock.cli.settings import OF_LAKE, given, refuse, settings
-from clickclock.foundation.errors import ClickclockError, ConfigurationError
+from clickclock.cli.settings import OF_LAKE, configuration, settings
 
 if TYPE_CHECKING:
     from clickclock.attribution.archive import Archive
@@ -151,15 +150,9 @@ def run(
 
 def working(ctx: click.Context, options: dict[str, Any], work: "Callable[[Config], T]") -> T:
     """Do it with the configuration that the options say; what goes wrong is told, and ends the command."""
-    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (loaded when it is used)
-
-    file = options.pop("config")
     try:
-        return work(load(file, environment(), given(options)))
-    except ConfigurationError as error:
-        raise refuse(error) from error
-    except ClickclockError as error:
-        raise click.ClickException(str(error)) from error
+        with configuration(options.pop("config"), options) as config:
+            return work(config)
     except KeyboardInterrupt:
         click.echo("Interrupted; run the same command again to do what is left.", err=True)
         ctx.exit(INTERRUPTED)

@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from clickclock.cli.settings import OF_SERVE, given, refuse, settings
-from clickclock.foundation.errors import ConfigurationError
+from clickclock.cli.settings import OF_SERVE, configuration, settings
 
 
 @click.command()
@@ -22,10 +21,7 @@ def serve(ctx: click.Context, /, config: Path | None, **options: Any) -> None:
     """Run the scheduler and the click collectors until SIGTERM or Ctrl-C."""
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import service  # noqa: PLC0415 (see the line above)
-    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (see the line above)
 
-    try:
-        code = service.serve(load(config, environment(), given(options)), config)
-    except ConfigurationError as error:
-        raise refuse(error) from error
+    with configuration(config, options) as loaded:
+        code = service.serve(loaded, config)
     ctx.exit(code)

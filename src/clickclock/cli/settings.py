@@ -7,13 +7,18 @@ Invariant: an option is named after its setting (`--data-dir` is `data_dir`).
 {'port': 9000}
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
-from clickclock.foundation.errors import ConfigurationError
+from clickclock.cli.calling import refusal
+from clickclock.foundation.errors import ClickclockError
+
+if TYPE_CHECKING:
+    from clickclock.foundation.config import Config
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -74,7 +79,12 @@ def given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def refuse(error: ConfigurationError) -> click.ClickException:
-    """Every fault of a configuration, for standard error; exit code 1."""
-    lines = [str(error), *(f"  {fault.field}: {fault.message}" for fault in error.faults)]
-    return click.ClickException("\n".join(lines))
+@contextmanager
+def configuration(file: Path | None, options: dict[str, Any]) -> Iterator["Config"]:
+    """The configuration with these options; what is wrong with it, or goes wrong with it in hand, ends the command."""
+    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (loaded when it is used)
+
+    try:
+        yield load(file, environment(), given(options))
+    except ClickclockError as error:
+        raise refusal(error) from error
