@@ -41,7 +41,7 @@ lint: $(call SET,dev) ## Check style, formatting, types and the import law
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(call SET,bench) ## Run the benchmarks, with other schedulers beside ours
+bench: $(call SET,bench) ## Run the benchmarks, with other schedulers beside ours; ARGS="due --quick" runs one, ARGS=--help lists them
 	$(BIN)/python -m tests.bench $(ARGS)
 
 format: $(call SET,dev) ## Rewrite the code in the house's format, and what is made from it: the tag, the page of commands

@@ -29,9 +29,9 @@ def main() -> int:
     """Run what is asked for, all by default; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="The benchmarks.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(BENCHMARKS)} (default: all)")
-    parser.add_argument("--quick", action="store_true", help="smaller and shorter: for a look, not for the record")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there, too")
-    parser.add_argument("--folder", type=Path, metavar="DIR", help="where data goes (default: a temporary folder)")
+    parser.add_argument("--quick", action="store_true", help="smaller and shorter: to have a look, not for the record")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all numbers to this file")
+    parser.add_argument("--folder", type=Path, metavar="DIR", help="folder for data (default: a temporary one)")
     asked = parser.parse_args()
     if unknown := sorted(set(asked.names) - set(BENCHMARKS)):
         parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")

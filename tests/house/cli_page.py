@@ -1,7 +1,7 @@
 """The page about the command line: what click knows of each command is printed there from click.
 
-Never touches what a person wrote: examples, and every paragraph of a section but its first.
-Invariant: a section's first paragraph, its arguments and its table of options are what `--help` shows.
+Never touches what a person wrote: the example, and what comes after the table.
+Invariant: what stands before the example, the arguments and the table of options are what `--help` shows.
 
 >>> row(click.Option(["--port"], type=int, help="Port to listen on."), click.Context(main))
 '| `--port INTEGER` | Port to listen on. |'
@@ -20,7 +20,7 @@ PAGE = ROOT / "docs/reference/cli.md"
 COLUMNS = 120
 
 _SECTION = re.compile(r"^(?P<mark>##+) clickclock (?P<path>[^\n]+)\n(?P<text>.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
-_PRINTED = re.compile(r"^(?:Arguments: .*|\| .*|\|---.*)\n", re.MULTILINE)
+_PRINTED = re.compile(r"(?:^Arguments: .*\n\n?)?(?:^\|.*\n)+|^Arguments: .*\n", re.MULTILINE)
 
 
 def commands(command: click.Command = main, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
@@ -52,15 +52,15 @@ def printed(page: str) -> str:
 
 def _section(mark: str, path: str, text: str, command: click.Command) -> str:
     context = click.Context(command)
-    _, *written = re.split(r"\n{2,}", _PRINTED.sub("", text).strip())
-    at = next((place for place, part in enumerate(written, start=1) if part.startswith("```")), 0)
-    parts = [f"{mark} clickclock {path}", _help(command), *written[:at], *_parameters(command, context), *written[at:]]
+    example = text[text.index("```") :] if "```" in text else ""
+    written = [part.strip() for part in _PRINTED.split(example) if part.strip()]
+    parts = [f"{mark} clickclock {path}", *_help(command), *written[:1], *_parameters(command, context), *written[1:]]
     return "\n\n".join(parts) + "\n\n"
 
 
-def _help(command: click.Command) -> str:
-    first = (command.help or "").split("\n\n")[0]
-    return textwrap.fill(" ".join(first.split()), COLUMNS, break_on_hyphens=False, break_long_words=False)
+def _help(command: click.Command) -> Iterator[str]:
+    for paragraph in (command.help or "").split("\n\n"):
+        yield textwrap.fill(" ".join(paragraph.split()), COLUMNS, break_on_hyphens=False, break_long_words=False)
 
 
 def _parameters(command: click.Command, context: click.Context) -> Iterator[str]:

@@ -17,35 +17,43 @@ COMMANDS = {
     "serve": "clickclock.cli.serve:serve",
     "collect": "clickclock.cli.collect:collect",
     "check-config": "clickclock.cli.check_config:check_config",
+    "cluster": "clickclock.cli.cluster:cluster",
+    "doctor": "clickclock.cli.doctor:doctor",
+    "demo": "clickclock.cli.demo:demo",
     "job": "clickclock.cli.job:job",
     "schedule": "clickclock.cli.schedule:schedule",
     "calendar": "clickclock.cli.calendar:calendar",
-    "backfill": "clickclock.cli.backfill:backfill",
-    "trigger": "clickclock.cli.trigger:trigger",
-    "triggers": "clickclock.cli.triggers:triggers",
-    "log": "clickclock.cli.log:log",
     "group": "clickclock.cli.group:group",
-    "events": "clickclock.cli.events:events",
-    "alarms": "clickclock.cli.alarms:alarms",
-    "notifications": "clickclock.cli.notifications:notifications",
     "application": "clickclock.cli.application:application",
+    "mapping": "clickclock.cli.mapping:mapping",
     "apply": "clickclock.cli.apply:apply",
     "export": "clickclock.cli.export:export",
     "import-crontab": "clickclock.cli.import_crontab:import_crontab",
     "schema": "clickclock.cli.schema:schema",
+    "trigger": "clickclock.cli.trigger:trigger",
+    "triggers": "clickclock.cli.triggers:triggers",
+    "log": "clickclock.cli.log:log",
+    "backfill": "clickclock.cli.backfill:backfill",
     "stat": "clickclock.cli.stat:stat",
+    "events": "clickclock.cli.events:events",
+    "alarms": "clickclock.cli.alarms:alarms",
+    "notifications": "clickclock.cli.notifications:notifications",
     "clicks": "clickclock.cli.clicks:clicks",
     "attribution": "clickclock.cli.attribution:attribution",
     "replay": "clickclock.cli.replay:replay",
     "compact": "clickclock.cli.compact:compact",
     "journal": "clickclock.cli.journal:journal",
-    "doctor": "clickclock.cli.doctor:doctor",
-    "demo": "clickclock.cli.demo:demo",
-    "cluster": "clickclock.cli.cluster:cluster",
-    "mapping": "clickclock.cli.mapping:mapping",
     "completion": "clickclock.cli.completion:completion",
 }
 """Every command and where it is; add yours here."""
+TITLES = {
+    "serve": "The service",
+    "job": "Jobs",
+    "trigger": "Runs",
+    "clicks": "Clicks and orders",
+    "completion": "Your shell",
+}
+"""The parts of the list, by the command that begins each."""
 
 
 def _address(ctx: click.Context, param: click.Parameter, value: str) -> str:
@@ -57,6 +65,7 @@ def _address(ctx: click.Context, param: click.Parameter, value: str) -> str:
 @click.group(
     cls=LazyGroup,
     commands_at=COMMANDS,
+    titles=TITLES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(

@@ -27,7 +27,10 @@ from clickclock.cli.declaring import bring_about, terms
 )
 @terms
 def apply(paths: tuple[Path, ...], **asked: Any) -> None:
-    """Bring jobs, schedules, groups and calendars to what files say, all or nothing."""
+    """Create, change and delete jobs as files say.
+
+    With their groups, schedules and calendars; all of it, or nothing.
+    """
     from clickclock.files import Sources, Unreadable  # noqa: PLC0415 (loaded when it is used)
 
     try:

@@ -30,4 +30,7 @@ COMMANDS = {
 
 @click.group(cls=LazyGroup, commands_at=COMMANDS)
 def attribution() -> None:
-    """Credit orders to the clicks that earned them."""
+    """Credit orders to the clicks that earned them.
+
+    These commands read and write files, and need no service.
+    """

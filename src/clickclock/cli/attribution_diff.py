@@ -35,7 +35,7 @@ from clickclock.cli.settings import OF_LAKE, configuration, settings
 def diff(
     config: Path | None, before: int, after: int, client_id: str | None, limit: int, as_json: bool, **options: Any
 ) -> None:
-    """Show which orders differ between two result versions, and why."""
+    """Show which orders differ between two versions, and why."""
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app.comparing import compare  # noqa: PLC0415 (see the line above)
 

@@ -50,9 +50,10 @@ def erase(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Erase an identifier for good, from the journal, the lake with its old versions, results and exports.
+    """Erase an identifier for good.
 
-    Without an identifier, continue an erasure that was interrupted.
+    From the journals, the lake with its old versions, results and exports, with a receipt. Without an identifier,
+    continue an erasure that was interrupted.
     """
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import erasing  # noqa: PLC0415 (see the line above)

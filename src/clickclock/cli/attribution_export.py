@@ -67,7 +67,10 @@ def export(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Write files of conversions and adjustments that ad networks do not know yet."""
+    """Write conversion files for ad networks.
+
+    Conversions and adjustments that the networks do not know yet; nothing is sent.
+    """
     folder = Path()
 
     def work(config: "Config") -> "Exported":

@@ -78,9 +78,9 @@ def _importer(what: str, description: str) -> click.Command:
     return bring
 
 
-import_clicks = _importer(CLICKS, "Register clicks from tables, whose columns are named after the parameters.")
+import_clicks = _importer(CLICKS, "Register clicks from tables.\n\nThe columns are named after the parameters.")
 import_orders = _importer(
-    ORDERS, "Register orders, refunds and corrections from tables, whose columns are named after the fields."
+    ORDERS, "Register orders from tables.\n\nRefunds and corrections, too; the columns are named after the fields."
 )
 
 
@@ -94,7 +94,10 @@ import_orders = _importer(
 def import_costs(
     ctx: click.Context, /, files: tuple[str, ...], form: str | None, dry_run: bool, as_json: bool, **options: Any
 ) -> None:
-    """Import what ads cost, by day; for a day and an ad, the last import counts."""
+    """Import what ads cost, by day.
+
+    For a day and an ad, the last import counts.
+    """
 
     def work(config: "Config") -> "CostsReport":
         from clickclock.app.importing import import_costs as load  # noqa: PLC0415 (loaded when it is used)

@@ -33,7 +33,10 @@ ERASED = "Some of what this was computed with was erased since; the next run cre
 def order(
     order_id: str, client_id: str, version: int | None, config: Path | None, as_json: bool, **options: Any
 ) -> None:
-    """Show the proof of an order's credit: its person, every click and its fate, and each model's arithmetic."""
+    """Show why an order is credited as it is.
+
+    The proof has its person, every click and its fate, and each model's arithmetic.
+    """
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app.proving import prove  # noqa: PLC0415 (see the line above)
 

@@ -47,7 +47,10 @@ NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
 @click.option("--output", type=FILE, help="File to write; standard output if not given.")
 @settings(OF_LAKE)
 def report(config: Path | None, form: str, output: Path | None, **options: Any) -> None:
-    """Report clicks, people, orders, revenue, credit, refunds, cost, ROAS and CPA of a result version."""
+    """Report what clicks brought.
+
+    Clicks, people, orders, revenue, credit, refunds, cost, ROAS and CPA of a result version.
+    """
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app.reporting import report as compute  # noqa: PLC0415 (see the line above)
     from clickclock.attribution.report import read  # noqa: PLC0415 (see the line above)

@@ -21,7 +21,10 @@ from clickclock.cli.settings import OF_LAKE, configuration, settings
 @settings(OF_LAKE)
 @click.option("--json", "as_json", is_flag=True, help="Print the receipt as JSON, null if nothing was deleted.")
 def retain(config: Path | None, as_json: bool, **options: Any) -> None:
-    """Delete data older than click_retention_days and order_retention_days, old versions included."""
+    """Delete what is older than configured.
+
+    By click_retention_days and order_retention_days; old versions are deleted, too.
+    """
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import erasing  # noqa: PLC0415 (see the line above)
 

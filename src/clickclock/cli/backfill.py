@@ -37,7 +37,7 @@ def _started(payload: Answer) -> None:
 
 @click.group()
 def backfill() -> None:
-    """Backfills: past times of a schedule, run in a lane of their own."""
+    """Backfills: runs for past times of a schedule."""
 
 
 @backfill.command("list")

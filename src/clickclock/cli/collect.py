@@ -18,7 +18,10 @@ from clickclock.cli.settings import OF_COLLECT, configuration, settings
 @settings(OF_COLLECT)
 @click.pass_context
 def collect(ctx: click.Context, /, config: Path | None, **options: Any) -> None:
-    """Run the collectors alone until SIGTERM or Ctrl-C; `serve` includes them."""
+    """Run the click collectors alone.
+
+    Until SIGTERM or Ctrl-C. `serve` includes them.
+    """
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import collectors  # noqa: PLC0415 (see the line above)
 

@@ -26,7 +26,10 @@ NOTHING = "There was nothing to load; entries can be loaded once their segment i
 @click.option("--all", "everything", is_flag=True, required=True, help="Every sealed segment of every journal.")
 @click.option("--processes", type=click.IntRange(1, 64), default=2, show_default=True, help="How many processes write.")
 def compact(config: Path | None, processes: int, **options: Any) -> None:
-    """Load the journals' sealed segments into the lake, merge small files and delete old ones."""
+    """Load the journals into the lake.
+
+    Every sealed segment; small files of the lake are merged, and old ones deleted.
+    """
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import lake  # noqa: PLC0415 (see the line above)
 

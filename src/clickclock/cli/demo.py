@@ -37,7 +37,7 @@ REPORT = table(
 )
 @click.pass_context
 def demo(ctx: click.Context, /, click_url: str) -> None:
-    """Send a small shop's clicks and orders, have them credited, and show the report."""
+    """Send a small shop's clicks and orders, and credit them."""
     # Here and not at the top, because HTTP takes longer to load than all the rest together.
     import httpx  # noqa: PLC0415 (see the line above)
 

@@ -32,7 +32,7 @@ OF_DOCTOR = (CONFIG, DATA_DIR, click.option("--database-url", help="sqlite:///FI
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @click.pass_context
 def doctor(ctx: click.Context, /, config: Path | None, service_only: bool, as_json: bool, **options: Any) -> None:
-    """Check the installation, and say what is wrong and what to do."""
+    """Check the installation: what is wrong, and what to do."""
     from clickclock.app import doctor as look  # noqa: PLC0415 (loaded when it is used)
     from clickclock.foundation.config import environment, load  # noqa: PLC0415 (as above)
 

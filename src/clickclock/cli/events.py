@@ -37,7 +37,7 @@ SHOWN = ("attempt", "exitCode", "signal", "reason", "message")
 def events(
     ctx: click.Context, /, follow: bool, after: str | None, limit: int | None, as_json: bool, **filters: Any
 ) -> None:
-    """Show what changed: triggers, jobs, schedules, groups, alarms."""
+    """Show changes of triggers, jobs, schedules, groups, alarms."""
     if after is not None and not follow:
         raise click.UsageError("--after goes with --follow.")
     with service(ctx.obj) as client:

@@ -30,7 +30,10 @@ SHARED = "shared.yaml"
     help="Folder to write APPLICATION/JOB.yaml for each job, and shared.yaml, to; standard output if not given.",
 )
 def export(application: str | None, output_dir: Path | None) -> None:
-    """Print everything as YAML that `apply` takes, or write it to files."""
+    """Print jobs as YAML that `apply` takes, or write files.
+
+    With their groups, schedules and calendars.
+    """
     from clickclock.files import written  # noqa: PLC0415 (loaded when it is used)
 
     with service(click.get_current_context().obj) as client:

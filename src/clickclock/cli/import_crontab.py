@@ -28,7 +28,10 @@ ZONES = "zoneinfo/"
 def import_crontab(
     path: Path, application: str, system: bool, time_zone: str | None, output: bool, **asked: Any
 ) -> None:
-    """Create jobs and schedules from a crontab; `-` is standard input (crontab -l | clickclock import-crontab -)."""
+    """Create jobs and schedules from a crontab.
+
+    For your own, from standard input: crontab -l | clickclock import-crontab -
+    """
     from clickclock.files import STANDARD_INPUT, Unreadable, read_crontab, text_of, written  # noqa: PLC0415 (loaded when it is used)
 
     name = "standard input" if path == STANDARD_INPUT else str(path)

@@ -56,7 +56,10 @@ DAMAGES = table("damages", ("file", "file"), ("offset", "offset"), ("what", "sen
 
 @click.group()
 def journal() -> None:
-    """Inspect what the collectors wrote."""
+    """Inspect what the collectors wrote.
+
+    These commands read the files, and need no service.
+    """
 
 
 @journal.command()

@@ -66,7 +66,7 @@ def replay(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Register clicks from access logs, or judge again what was refused.
+    """Register clicks from logs, or judge rejections again.
 
     FILE has lines of an access log, URLs or bare queries; `rejections` are those in the lake.
     """

@@ -18,7 +18,10 @@ from clickclock.cli.settings import OF_SERVE, configuration, settings
 @settings(OF_SERVE)
 @click.pass_context
 def serve(ctx: click.Context, /, config: Path | None, **options: Any) -> None:
-    """Run the scheduler and the click collectors until SIGTERM or Ctrl-C."""
+    """Run the scheduler and the click collectors.
+
+    Until SIGTERM or Ctrl-C. Running jobs outlive it, unless --stop-jobs is given.
+    """
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import service  # noqa: PLC0415 (see the line above)
 

@@ -69,7 +69,7 @@ def show(payload: "Payload") -> None:
 
 @click.command()
 @job_arguments(required=False)
-@click.option("--group", "group_name", help="The jobs of this group.")
+@click.option("--group", "group_name", help="Only the jobs of this group.")
 @click.option("--from", "from_", type=Instant(), help="Beginning of the window; 7 days ago if not given.")
 @click.option("--to", type=Instant(), help="End of the window; now if not given.")
 @click.option(
