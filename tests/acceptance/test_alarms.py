@@ -114,7 +114,7 @@ def test_a_failure_is_told_signed_and_mailed_and_so_is_the_recovery_and_no_event
             lines.until("alarm.resolved")
             until(lambda: len({post.headers["webhook-id"] for post in receiver.got}) >= 2, "both were told", DEADLINE_S)
             until(lambda: len(box.envelopes) >= 2, "both mails have come", DEADLINE_S)
-            assert "All is well." in terminal.run("alarms", "list")[1]
+            assert "No alarms." in terminal.run("alarms", "list")[1]
             listed = terminal.json("notifications", "list", "--state", "dead")
             assert listed["notifications"] == []
             following.kill()
@@ -161,7 +161,7 @@ def test_every_command_of_the_page_about_alarms_works(tmp_path: Path, receiver: 
         assert "nightly-export" in listed
         assert "alarm.opened" in listed
         (alarm,) = terminal.json("alarms", "list")["alarms"]
-        assert "is taken on" in following(**{EXAMPLE_ID: alarm["alarmId"]})
+        assert "is acknowledged by" in following(**{EXAMPLE_ID: alarm["alarmId"]})
         receiver.answers[:] = [answer(410), answer(204)]
         assert terminal.run("notifications", "test", "ops")[0] == 1
         (dead,) = terminal.json("notifications", "list", "--state", "dead")["notifications"]

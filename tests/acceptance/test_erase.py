@@ -107,7 +107,7 @@ def lake_rows(data_dir: Path, table: str) -> list[dict[str, Any]]:
         (("--cli-ubid", "u-1"), "Give --client-id"),
         (("--client-id", "c", "--cli-ubid", "u-1", "--gaid", "x"), "Give one identifier"),
         (("--client-id", "c", "--cli-ubid", " "), "is empty"),
-        (("--client-id", "c", "--cli-ubid", VICTIM, "--reason", f"letter of {ENCODED}"), "The reason says"),
+        (("--client-id", "c", "--cli-ubid", VICTIM, "--reason", f"letter of {ENCODED}"), "The reason contains"),
     ],
 )
 def test_what_was_asked_wrongly_is_refused(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -116,6 +116,6 @@ def test_what_was_asked_wrongly_is_refused(tmp_path: Path, arguments: tuple[str,
 
 
 def test_without_anything_to_go_on_with_or_too_old_it_says_so(tmp_path: Path) -> None:
-    assert "no erasure to go on with" in erase(tmp_path, "erase").stdout
+    assert "no erasure to continue" in erase(tmp_path, "erase").stdout
     assert erase(tmp_path, "retain").stdout == "Nothing is old enough to delete.\n"
     assert json.loads(erase(tmp_path, "retain", "--json").stdout) == {"receipt": None}

@@ -98,7 +98,7 @@ def test_costs_are_imported_as_a_whole_or_not_at_all(folder: Folder) -> None:
     bad = folder.write("bad.csv", header, "c,2026-09-01,google,x,10.00,EUR", "c,2026-09-31,google,x,NaN,EUR")
     code, output, errors = folder.run("attribution", "import-costs", bad)
     assert (code, "date: Give a day such as 2026-11-20. amount: This is required, and `NaN`" in output) == (1, True)
-    assert "1 row cannot be taken, so nothing was" in errors
+    assert "1 row cannot be imported, so nothing was" in errors
     good = folder.write("good.csv", header, "c,2026-09-01,google,x,10.00,EUR", "c,2026-09-02,google,x,2.50,EUR")
     assert folder.json("attribution", "import-costs", good, "--dry-run")["done"] is False
     assert folder.lake.table(COSTS.name) is None

@@ -231,7 +231,7 @@ async def test_a_stored_credit_that_is_not_the_computed_one_is_told(shop: Shop) 
     assert shop.prove()["differs"] == [{"place": 1, "column": "last_credit", "stored": "999", "computed": "1000"}]
     called = shop.call("7", "--client-id", "shop")
     assert (called.exit_code, "last_credit of row 1: stored 999, computed 1000" in called.stdout) == (1, True)
-    assert "What is stored is not what is computed anew" in called.stderr
+    assert "What is stored differs from what was just computed" in called.stderr
 
 
 async def test_the_command_draws_a_tree_or_prints_the_proof_itself(shop: Shop) -> None:

@@ -176,7 +176,7 @@ async def test_a_clock_that_jumps_is_told_of_for_an_hour(scanner: Scanner, clock
     assert await codes(scanner) == []
     clock.step_to(at(40))
     found = await the_one(scanner, FindingCode.CLOCK_JUMPED)
-    assert found.message == "The clock of node-1 moved by +10.0 s at once, within the last hour."
+    assert found.message == "The clock of node-1 jumped by +10.0 s within the last hour."
     clock.advance(JUMP_TOLD_S)
     assert await codes(scanner) == []
 
@@ -233,10 +233,10 @@ async def test_a_store_that_is_away_is_a_finding_and_hides_no_other(
         await scanner.step()
     assert scanner.last is not None
     assert [each.code for each in scanner.last.findings] == [FindingCode.STORE_UNREACHABLE]
-    assert "no longer so" not in caplog.text
+    assert "resolved" not in caplog.text
     scanner._capacities = clusters
     await scanner.step()
-    assert "storeUnreachable: no longer so" in caplog.text
+    assert "storeUnreachable: resolved" in caplog.text
 
 
 async def test_the_log_tells_when_something_appears_and_when_it_is_gone_and_not_in_between(
@@ -256,7 +256,7 @@ async def test_the_log_tells_when_something_appears_and_when_it_is_gone_and_not_
     for _ in range(2):
         await scanner.step()
     (record,) = caplog.records
-    assert (record.levelno, "overdueSchedules: no longer so" in record.getMessage()) == (logging.INFO, True)
+    assert (record.levelno, "overdueSchedules: resolved" in record.getMessage()) == (logging.INFO, True)
 
 
 async def test_what_fails_comes_before_what_is_worth_a_look(scanner: Scanner, store: Store, clock: ManualClock) -> None:

@@ -548,7 +548,7 @@ async def test_journals_can_be_looked_at_while_they_are_written(
     text = await run("inspect")
     assert text.exit_code == 0
     assert first.id in text.output.replace("-", "")
-    assert (await run("verify")).output == "Everything is whole.\n"
+    assert (await run("verify")).output == "Nothing is damaged.\n"
     seen = await run("tail", "--no-follow", "--json")
     assert [json.loads(line)["raw"] for line in seen.output.splitlines()] == [
         "client_id=a&n=1",
@@ -564,7 +564,7 @@ async def test_verify_names_the_file_and_the_offset_and_ends_with_1(
 ) -> None:
     path = await crashed(tmp_path / "journal/1", b"1\n", b"2\n")
     seen = await run("tail", "--no-follow")
-    assert "What is no entry" in seen.output
+    assert "Not an entry" in seen.output
     changed = bytearray(path.read_bytes())
     changed[BLOCK_BYTES] ^= 1
     path.write_bytes(changed)

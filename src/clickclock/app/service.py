@@ -47,7 +47,7 @@ OWN_JOBS_EVERY_S = 30.0
 GRACEFUL_S = 5
 """Seconds that open answers get when the service stops; live logs are cut then, and can be resumed."""
 WHAT_TO_TRY = """
-The examples run already. In another terminal (with .venv/bin in its PATH), try:
+The examples are running. In another terminal (with .venv/bin in its PATH), try:
   {cli} triggers list                          what ran, and when
   {cli} trigger examples countdown --follow    run a job now and watch its output
   {cli} schedule preview "30 2 * * *" --time-zone Europe/Berlin
@@ -55,7 +55,7 @@ The examples run already. In another terminal (with .venv/bin in its PATH), try:
   a browser on {url}/docs                      every endpoint, to try
   {cli} clicks tail                            clicks, orders and rejections, as they arrive
   {cli} attribution report                     what the ads of a small shop earned (two minutes from now)
-Stop with Ctrl-C; running jobs go on, and are adopted at the next start."""
+Stop with Ctrl-C; running jobs continue, and are adopted at the next start."""
 
 _log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import click
 
 from clickclock.cli.calling import print_json
 from clickclock.cli.following import INTERRUPTED
-from clickclock.cli.replay import rows
+from clickclock.cli.rendering import counted
 from clickclock.cli.settings import OF_LAKE, configuration, settings
 from clickclock.foundation.errors import ClickclockError, ConfigurationError
 
@@ -99,7 +99,7 @@ def _asked(values: dict[str, str | None], client_id: str | None, reason: str) ->
 def tell(receipt: "Receipt") -> None:
     """A receipt for people."""
     places = ", ".join(f"{count:,} of {place}" for place, count in receipt.rows.items() if count)
-    click.echo(f"Erased {rows(receipt.total)}{f': {places}' if places else ''}.")
+    click.echo(f"Erased {counted(receipt.total, 'row')}{f': {places}' if places else ''}.")
     if receipt.identifiers:
         others = len(receipt.identifiers) - 1
         if others:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import print_json
-from clickclock.cli.rendering import table
+from clickclock.cli.rendering import counted, table
 from clickclock.cli.replay import (
     AS_JSON,
     CLICKS,
@@ -21,7 +21,6 @@ from clickclock.cli.replay import (
     SKIP_UNREADABLE,
     archives_of,
     import_files,
-    rows,
     warn_of_open_ends,
     working,
 )
@@ -111,7 +110,9 @@ def import_costs(
     else:
         _show(answer)
     if report.faulty:
-        raise click.ClickException(f"{rows(report.faulty)} cannot be imported, so nothing was; fix the named rows.")
+        raise click.ClickException(
+            f"{counted(report.faulty, 'row')} cannot be imported, so nothing was; fix the named rows."
+        )
 
 
 def _told(report: "CostsReport", *, dry_run: bool) -> dict[str, Any]:
@@ -137,7 +138,7 @@ def _told(report: "CostsReport", *, dry_run: bool) -> dict[str, Any]:
 
 
 def _show(answer: dict[str, Any]) -> None:
-    click.echo(f"{rows(answer['rows'])} looked at.")
+    click.echo(f"{counted(answer['rows'], 'row')} looked at.")
     for name, render in (("sums", SUMS), ("faultyRows", FAULTY)):
         if answer[name]:
             click.echo()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import print_json
-from clickclock.cli.rendering import table, when
+from clickclock.cli.rendering import counted, table, when
 from clickclock.cli.settings import OF_LAKE, configuration, settings
 
 if TYPE_CHECKING:
@@ -83,5 +83,6 @@ def _sentence(result: "Result | None", *, is_new: bool) -> str:
     )
     return (
         f"Version {result.version}: {result.credited:,} of {result.orders:,} orders are credited to "
-        f"{result.touchpoints:,} touchpoints; {result.changed:,} orders changed, in {result.seconds:.1f} s. {whom}"
+        f"{counted(result.touchpoints, 'touchpoint')}; {counted(result.changed, 'order')} changed, in "
+        f"{result.seconds:.1f} s. {whom}"
     )

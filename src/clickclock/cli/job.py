@@ -62,7 +62,9 @@ NEIGHBOURS = (
 )
 DETAIL = sections(
     record("jobDetail.job"),
-    record("jobDetail.command", ("runs", "argv"), ("image", "image.image"), ("why", "image.reason"), title="Command"),
+    record(
+        "jobDetail.command", ("runs", "argv"), ("image", "image.image"), ("image: why", "image.reason"), title="Command"
+    ),
     table(
         "jobDetail.schedules",
         ("id", "schedule.scheduleId"),

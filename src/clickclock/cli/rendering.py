@@ -61,6 +61,15 @@ def when(value: str | None) -> str:
     return "" if value is None else f"{datetime.fromisoformat(value).astimezone():%Y-%m-%d %H:%M:%S %Z}"
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """So many of something, in words.
+
+    >>> counted(1, "row"), counted(2000, "entry", "entries")
+    ('1 row', '2,000 entries')
+    """
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
 def duration(ms: float | None) -> str:
     """Milliseconds in a unit that fits.
 

@@ -18,7 +18,7 @@ import click
 from clickclock.cli.calling import print_json
 from clickclock.cli.fields import Instant
 from clickclock.cli.following import INTERRUPTED
-from clickclock.cli.rendering import table
+from clickclock.cli.rendering import counted, table
 from clickclock.cli.settings import OF_LAKE, configuration, settings
 
 if TYPE_CHECKING:
@@ -28,12 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 REJECTIONS = "rejections"
-KEPT = {
-    "clicks": ("click", "clicks"),
-    "orders": ("order", "orders"),
-    "events": ("other event", "other events"),
-    "rejections": ("rejection", "rejections"),
-}
+KEPT = {"clicks": "click", "orders": "order", "events": "other event", "rejections": "rejection"}
 CLICKS, ORDERS = "clicks", "orders"
 UNREADABLE = table("unreadableRows", ("file", "file"), ("row", "number"), ("unreadable because", "message"), empty="")
 REFUSED = table("refusedRows", ("file", "file"), ("row", "number"), ("refused", "message"), empty="")
@@ -145,7 +140,7 @@ def run(
         show(answer)
     if report.is_refused and not dry_run:
         sentence = "nothing was kept; fix these rows, or leave them out with --skip-unreadable."
-        raise click.ClickException(f"{rows(report.unreadable)} cannot be read, and {sentence}")
+        raise click.ClickException(f"{counted(report.unreadable, 'row')} cannot be read, and {sentence}")
 
 
 def working(ctx: click.Context, options: dict[str, Any], work: "Callable[[Config], T]") -> T:
@@ -182,11 +177,15 @@ def told(report: "Report", *, dry_run: bool) -> dict[str, Any]:
 
 def show(answer: dict[str, Any]) -> None:
     """The same for people."""
-    lines = [f"{rows(answer['rows'])} looked at: {answer['accepted']:,} accepted, {answer['refused']:,} refused."]
+    lines = [
+        f"{counted(answer['rows'], 'row')} looked at: {answer['accepted']:,} accepted, {answer['refused']:,} refused."
+    ]
     if answer["otherRequests"]:
-        lines.append(f"{rows(answer['otherRequests'])} of other requests passed over.")
+        lines.append(f"{counted(answer['otherRequests'], 'row')} of other requests passed over.")
     if answer["leftAlone"]:
-        lines.append(f"{rows(answer['leftAlone'])} left alone: orders whose token was wrong, or was never looked at.")
+        lines.append(
+            f"{counted(answer['leftAlone'], 'row')} left alone: orders whose token was wrong, or was never looked at."
+        )
     click.echo("\n".join(lines))
     for name, render in (("flags", FLAGS), ("reasons", REASONS)):
         if answer[name]:
@@ -200,7 +199,7 @@ def show(answer: dict[str, Any]) -> None:
                 click.echo(f"… and {answer[count] - len(answer[name]):,} more.")
     warn_of_open_ends(answer)
     click.echo()
-    kept = [f"{count:,} {KEPT[name][count != 1]}" for name, count in answer["kept"].items() if count]
+    kept = [counted(count, KEPT[name]) for name, count in answer["kept"].items() if count]
     if answer["done"]:
         click.echo(f"Kept {', '.join(kept) or 'nothing new'}; {answer['known']:,} had been kept before.")
         if kept:
@@ -217,8 +216,3 @@ def warn_of_open_ends(answer: dict[str, Any]) -> None:
     """Tell whose last row may be half of one: its value can look whole."""
     for name in answer["openEnded"]:
         click.echo(f"\n{name} ends in the middle of a line: if it was cut there, its last row is wrong.")
-
-
-def rows(count: int) -> str:
-    """So many rows, in words."""
-    return "1 row" if count == 1 else f"{count:,} rows"
