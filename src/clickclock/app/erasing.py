@@ -16,9 +16,8 @@ from clickclock.app.accounts import policies_of
 from clickclock.app.exporting import folder_of
 from clickclock.app.holding import kept_secret, make_data_dir
 from clickclock.app.importing import SLOT
-from clickclock.app.lake import lake_of
+from clickclock.app.lake import compactor_of, lake_of
 from clickclock.app.turns import alone
-from clickclock.attribution.compactor import Compactor
 from clickclock.attribution.docket import Docket
 from clickclock.attribution.eraser import Eraser, Waiting
 from clickclock.attribution.erasure import Erasure, Identifier
@@ -50,7 +49,7 @@ def erase(
             ExportFiles(folder_of(config)),
             docket,
             clock,
-            _compactor(config).step,
+            compactor_of(config, processes=1).step,
             policies_of(config),
             bytes.fromhex(kept_secret(config.data_dir, "receipt-secret")),
         )
@@ -85,7 +84,7 @@ def _no_imports(config: Config) -> Iterator[None]:
     """Nobody imports meanwhile: what a replay has read from the lake could come back."""
     folder = config.journal_dir / SLOT
     if folder.exists() and not is_taken(folder):
-        asyncio.run(_compactor(config).step())  # seals what an import has left that was killed
+        asyncio.run(compactor_of(config, processes=1).step())  # seals what an import has left that was killed
     try:
         with held(folder):
             yield
@@ -100,9 +99,3 @@ def retain(config: Config) -> Receipt | None:
     retention = Retention(config.click_retention_days, config.order_retention_days)
     with alone(config.data_dir):
         return Retainer(lake_of(config), SystemClock(), retention).step()
-
-
-def _compactor(config: Config) -> Compactor:
-    return Compactor(
-        config.journal_dir, lake_of(config), SystemClock(), processes=1, history_days=config.lake_history_days
-    )

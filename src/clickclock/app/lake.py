@@ -18,16 +18,20 @@ from clickclock.foundation.config import Config
 
 def compact(config: Config, processes: int) -> Compacted:
     """Load every sealed segment of every journal; see `Compactor.step`."""
-    compactor = Compactor(
+    make_data_dir(config.data_dir)
+    with among_others(config.data_dir):
+        return asyncio.run(compactor_of(config, processes).step())
+
+
+def compactor_of(config: Config, processes: int) -> Compactor:
+    """The compactor of a configuration."""
+    return Compactor(
         config.journal_dir,
         lake_of(config),
         SystemClock(),
         processes=processes,
         history_days=config.lake_history_days,
     )
-    make_data_dir(config.data_dir)
-    with among_others(config.data_dir):
-        return asyncio.run(compactor.step())
 
 
 def lake_of(config: Config) -> Lake:
