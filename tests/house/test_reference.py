@@ -29,6 +29,26 @@ def test_every_option_of_a_kubernetes_cluster_is_in_the_reference() -> None:
     )
 
 
+def test_every_default_that_the_reference_names_is_the_true_one() -> None:
+    page = (ROOT / "docs/reference/configuration.md").read_text(encoding="utf-8")
+    wrong = {
+        name: told
+        for text, model in ((page.replace(_kubernetes(page), ""), Config), (_kubernetes(page), KubernetesOptions))
+        for name, told in re.findall(r"^\| `(\w+)` \| ((?:`[^`]+`(?:, )?)+) \|", text, flags=re.MULTILINE)
+        if told != _written(model.model_fields[name].default)
+    }
+    assert wrong == {}
+
+
+def _written(default: object) -> str:
+    """A default as the page writes it."""
+    values = default if isinstance(default, tuple) else (default,)
+    return ", ".join(
+        f"`{str(each).lower() if isinstance(each, bool) else f'{each:g}' if isinstance(each, float) else each}`"
+        for each in values
+    )
+
+
 def _kubernetes(page: str) -> str:
     return page.partition("### Kubernetes")[2].partition("\n## ")[0]
 

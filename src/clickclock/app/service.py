@@ -200,6 +200,11 @@ def _server(config: Config, engine: Engine) -> "_Server":
 class _Server(uvicorn.Server):
     """uvicorn, with the signals left to us: they also stop the engine, in order."""
 
+    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event, let_go: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._stopping = stopping
+        self._let_go = let_go
+
     async def main_loop(self) -> None:
         """As uvicorn's, which is for the date in answers: but once a second, and at once when it is to stop."""
         while not await self.on_tick(0):
@@ -210,11 +215,6 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event, let_go: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._stopping = stopping
-        self._let_go = let_go
 
     def stop(self) -> None:
         """Stop accepting, answer what is open, return from `serve`; at the second time at once."""
