@@ -20,12 +20,13 @@ from tempfile import mkdtemp
 import pyarrow as pa
 
 from clickclock.app.accounts import policies_of
-from clickclock.app.engines import engine_of
 from clickclock.app.holding import make_data_dir, sole
 from clickclock.app.lake import lake_of
 from clickclock.app.models import known_models
 from clickclock.app.turns import among_others
 from clickclock.attribution.attributor import Attributor, Ran, Settings
+from clickclock.attribution.engines import Engine
+from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.models import BUILT_IN, NoModel, choose
 from clickclock.attribution.result import Result
 from clickclock.foundation.clock import SystemClock
@@ -44,7 +45,7 @@ def run(config: Config, *, full: bool) -> Ran:
     with one_run, among_others(config.data_dir), _scratch(config) as folder:
         attributor = Attributor(
             lake_of(config),
-            engine_of(config, folder),
+            _engine(config, folder),
             settings_of(config),
             SystemClock(),
             code_version=version("clickclock"),
@@ -69,8 +70,23 @@ def settings_of(config: Config) -> Settings:
         except (NoModel, TypeError, ValueError) as error:
             faults.append(Fault(f"attribution_models.{name}", str(error)))
     if faults:
-        raise ConfigurationError("The configuration is not usable; fix the named models.", faults)
+        raise ConfigurationError("The configuration is not usable; mend the named models.", faults)
     return Settings(policies_of(config), models, known)
+
+
+def _engine(config: Config, folder: Path) -> Engine:
+    lake = lake_of(config)
+    if config.attribution_engine == "spark":
+        # Here and not at the top: it is an optional part.
+        from clickclock.attribution.engines.spark import Spark  # noqa: PLC0415 (see the line above)
+
+        return Spark(config.spark_master, scratch=folder, storage_options=lake.storage_options)
+    return DuckDB(
+        memory_mb=config.attribution_memory_mb,
+        threads=config.attribution_threads,
+        temp_dir=folder,
+        storage_options=lake.storage_options,
+    )
 
 
 @contextmanager

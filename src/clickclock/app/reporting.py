@@ -9,10 +9,10 @@ import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from clickclock.app.engines import duckdb_of
 from clickclock.app.lake import lake_of
 from clickclock.app.models import known_models
 from clickclock.attribution.api.desk import Desk
+from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.report import Asked, Report
 from clickclock.attribution.reporter import Reporter
 from clickclock.foundation import log
@@ -22,7 +22,7 @@ from clickclock.foundation.config import Config
 def report(config: Config, asked: Asked) -> Report:
     """A report; see `Reporter.report`."""
     with TemporaryDirectory(prefix="clickclock-") as folder:
-        return Reporter(lake_of(config), duckdb_of(config, Path(folder))).report(asked)
+        return Reporter(lake_of(config), _engine(config, Path(folder))).report(asked)
 
 
 def desk_of(config: Config) -> Desk:
@@ -31,4 +31,13 @@ def desk_of(config: Config) -> Desk:
     folder = config.data_dir / "answers"
     shutil.rmtree(folder, ignore_errors=True)  # what such a process, when it was killed, had not in memory
     folder.mkdir()
-    return Desk(lake_of(config), duckdb_of(config, folder), known_models())
+    return Desk(lake_of(config), _engine(config, folder), known_models())
+
+
+def _engine(config: Config, folder: Path) -> DuckDB:
+    return DuckDB(
+        memory_mb=config.attribution_memory_mb,
+        threads=config.attribution_threads,
+        temp_dir=folder,
+        storage_options=lake_of(config).storage_options,
+    )

@@ -15,9 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from clickclock.attribution.account import Accounts
-from clickclock.attribution.order_fields import FAULTS_MAX, Fault, Fields, Reason
-from clickclock.foundation.errors import Malformed
-from clickclock.foundation.strict_json import read_json
+from clickclock.attribution.order_fields import FAULTS_MAX, Fault, Fields, NotJson, Reason, read_json
 
 AHEAD_MAX_MS: Final = 5 * 60_000
 """How far a caller's clock may be ahead of ours, as for a click."""
@@ -128,7 +126,7 @@ def judge(raw: bytes, received_ms: int, admit: Admit = everyone, entry_id: str =
         return Rejection(Kind.INVALID, (Fault("", sentence, Reason.TOO_LARGE),))
     try:
         given = read_json(raw)
-    except Malformed as error:
+    except NotJson as error:
         return Rejection(Kind.INVALID, (Fault("", str(error), Reason.NOT_JSON),))
     if not isinstance(given, dict):
         return Rejection(Kind.INVALID, (Fault("", "Give each order as one JSON object.", Reason.NOT_JSON),))

@@ -11,13 +11,14 @@ Invariants: a placeholder such as `undefined` is as good as nothing; no text has
 'There is no such field; did you mean `amount`?'
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from clickclock.attribution import money, query
 from clickclock.attribution.account import PLACEHOLDERS
@@ -59,6 +60,26 @@ class Fault(errors.Fault):
     """One thing wrong with an order: the field, a sentence that says what to do, and a code for programs."""
 
     code: Reason | query.Reason
+
+
+class NotJson(errors.Malformed):
+    """This is not JSON; the text says where it breaks."""
+
+    code = "notJson"
+
+
+def read_json(raw: bytes) -> Any:
+    """The value that `raw` is in JSON. Raises `NotJson`, for a name that is given twice in one object, too."""
+    try:
+        return _decoder.decode(raw.decode())
+    except UnicodeDecodeError as error:
+        raise NotJson(f"The JSON is not UTF-8: byte {error.start + 1} cannot be read.") from error
+    except json.JSONDecodeError as error:
+        raise NotJson(f"This is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from error
+    except RecursionError as error:
+        raise NotJson("The JSON is nested too deeply.") from error
+    except ValueError as error:  # a number of thousands of digits
+        raise NotJson("The JSON has a number that is too long.") from error
 
 
 class Fields:
@@ -183,3 +204,19 @@ def _unknown_field(name: str, known: tuple[str, ...]) -> str:
     """Kept, because one program makes one mistake ten thousand times."""
     close = get_close_matches(name, known, 1)
     return f"There is no such field; did you mean `{close[0]}`?" if close else "There is no such field; leave it out."
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value] # the set remembers
+        raise NotJson(f"The JSON gives {twice[:_SHOWN_CHARS_MAX]!r} twice in one object; give it once.")
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise NotJson(f"The JSON has {name}, which is not a JSON number; leave it out or give null.")
+
+
+_decoder: Final = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)

@@ -20,11 +20,11 @@ from clickclock.attribution.order_fields import (
     EVENT_TIME_MS_MAX,
     EVENT_TIME_MS_MIN,
     Fault,
+    NotJson,
     Reason,
+    read_json,
 )
 from clickclock.attribution.table_row import as_json, fields
-from clickclock.foundation.errors import Malformed
-from clickclock.foundation.strict_json import read_json
 
 ITEMS: Final = "items"
 """A column of JSON, or of lists; else the items may be in the columns of `/appsflyer`, with `|` between them."""
@@ -91,7 +91,7 @@ def _translate_items(given: dict[str, Any], faults: list[Fault]) -> bool:
     if isinstance(told, str) and told:
         try:
             given[ITEMS] = read_json(told.encode("utf-8", "surrogatepass"))
-        except Malformed as error:
+        except NotJson as error:
             del given[ITEMS]
             faults.append(Fault(ITEMS, str(error), Reason.BAD_ITEMS))
         return True

@@ -16,8 +16,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from clickclock.attribution.historical import Unusable, is_empty, text_of
-from clickclock.foundation.errors import Malformed
-from clickclock.foundation.strict_json import read_json
+from clickclock.attribution.order_fields import NotJson, read_json
 
 AMOUNTS: Final = frozenset({"amount", "refunded_amount", "price"})
 """Numbers in these columns stay numbers, so that whoever judges them refuses them."""
@@ -48,7 +47,7 @@ _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).enc
 def _object(line: bytes) -> dict[str, Any]:
     try:
         value = read_json(line)
-    except Malformed as error:
+    except NotJson as error:
         raise Unusable(str(error).rstrip(".")) from error
     if not isinstance(value, dict):
         raise Unusable("it is no JSON object")

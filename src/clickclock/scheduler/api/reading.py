@@ -10,7 +10,6 @@ RFC 8259 with names used once, so no NaN and nothing said twice; a body's size i
 import asyncio
 import contextlib
 import json
-from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl
@@ -22,7 +21,6 @@ from starlette.types import Receive
 from clickclock.foundation.errors import ClickclockError, Fault, Invalid, Malformed
 from clickclock.foundation.problem import FAULTS_MAX, TooLarge, UnsupportedMediaType
 from clickclock.foundation.record import Record
-from clickclock.foundation.strict_json import read_json
 from clickclock.scheduler.api.faults import failing_in, faults_of, hidden_faults, unknown_name, wire_names
 
 ITEMS_MAX = 10_000
@@ -163,8 +161,33 @@ def _refuse_size(bytes_max: int) -> NoReturn:
 
 
 def load_json(raw: bytes) -> Any:
-    """The value that `raw` is, with or without a byte order mark. Raises `Malformed`, saying where it breaks."""
-    return read_json(raw.removeprefix(BOM_UTF8))
+    """The value that `raw` is. Raises `Malformed`, saying where it stops being JSON."""
+    try:
+        return _decoder.decode(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise Malformed(f"The JSON is not UTF-8: byte {error.start + 1} cannot be read.") from error
+    except json.JSONDecodeError as error:
+        raise Malformed(f"This is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from error
+    except RecursionError as error:
+        raise Malformed("The JSON is nested too deeply.") from error
+    except ValueError as error:  # a number of thousands of digits
+        raise Malformed("The JSON has a number that is too long.") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value] # the set remembers
+        raise Malformed(f"The JSON gives {twice[:64]!r} twice in one object; give it once.")
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise Malformed(f"The JSON has {name}, which is not a JSON number; leave it out or give null.")
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)
 
 
 class Body:
