@@ -136,7 +136,7 @@ async def test_without_a_service_the_scanner_looks_into_the_store(tmp_path: Path
     await _due_long_ago(f"sqlite:///{tmp_path}/clickclock.db")
     _, checks = run("--data-dir", tmp_path, CLICKCLOCK_URL=NOWHERE)
     found = [each.found for each in checks if each.check == "findings" and each.result is Result.FAIL]
-    assert found[0].startswith("No replica of this store lives")
+    assert found[0].startswith("No replica of this store is alive")
     assert "overdueSchedules: s" in found[1]
 
 
