@@ -70,7 +70,7 @@ def settings_of(config: Config) -> Settings:
         except (NoModel, TypeError, ValueError) as error:
             faults.append(Fault(f"attribution_models.{name}", str(error)))
     if faults:
-        raise ConfigurationError("The configuration is not usable; mend the named models.", faults)
+        raise ConfigurationError("The configuration is not usable; fix the named models.", faults)
     return Settings(policies_of(config), models, known)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
+from clickclock.cli.calling import refusal
 from clickclock.cli.declaring import bring_about, terms
-from clickclock.cli.settings import refuse
 
 
 @click.command()
@@ -36,7 +36,7 @@ def apply(paths: tuple[Path, ...], **asked: Any) -> None:
     try:
         sources = Sources.read(paths)
     except Unreadable as error:
-        raise refuse(error) from error
+        raise refusal(error) from error
     if not sources.documents and not asked["allow_empty"]:
         raise click.UsageError(f"There is no YAML in {', '.join(map(str, paths))}; with --allow-empty that is meant.")
     asked["allowEmpty"] = asked.pop("allow_empty")

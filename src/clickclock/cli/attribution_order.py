@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.rendering import WIDTH, Payload, plain, share, when
+from clickclock.cli.rendering import WIDTH, Payload, counted, plain, share, when
 from clickclock.cli.settings import OF_LAKE, configuration, settings
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def tree(proof: Payload) -> "Tree":
     _branch(root, "DIFFERS FROM WHAT IS STORED", map(_difference, proof["differs"]), style="bold red")
     _branch(root, "amendments", map(_amendment, proof["amendments"]))
     _add_person(root, proof)
-    clicks = root.add(_text(f"{len(proof['clicks'])} clicks, {len(proof['journey'])} of them touchpoints"))
+    clicks = root.add(_text(f"{counted(len(proof['clicks']), 'click')}, {len(proof['journey'])} of them touchpoints"))
     for each in proof["clicks"]:
         _add_click(clicks, each)
     if proof["why"]:

@@ -46,8 +46,10 @@ SHOW = table(
 @click.option("--separator", default=">", show_default=True, help="What separates the channels of a path.")
 @click.option("--path", default="path", show_default=True, help="Column of the paths.")
 @click.option("--conversions", help="Column of the conversions; found by its usual names if not given.")
-@click.option("--value", help="Column of their value; likewise, or 0.")
-@click.option("--nulls", help="Column of how often the path did not convert; likewise, or 0.")
+@click.option("--value", help="Column of their value; found by its usual names, else 0, if not given.")
+@click.option(
+    "--nulls", help="Column of how often the path did not convert; found by its usual names, else 0, if not given."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the credits as JSON.")
 def paths(
     file: str,

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from clickclock.cli.settings import refuse
 from clickclock.foundation.errors import ClickclockError
 
 if TYPE_CHECKING:
@@ -47,9 +46,15 @@ def service(url: str) -> Iterator["Client"]:
             yield client
     except Refused as refused:
         known_as = [f"  ({refused.code}, request {refused.request_id})"] if refused.request_id else []
-        raise refuse(refused, *known_as) from refused
+        raise refusal(refused, *known_as) from refused
     except Unreachable as unreachable:
         raise NoService(str(unreachable)) from unreachable
+
+
+def refusal(error: ClickclockError, *further: str) -> click.ClickException:
+    """What is wrong, and every fault, for standard error; exit code 1."""
+    faults = (f"  {fault.field}: {fault.message}" if fault.field else f"  {fault.message}" for fault in error.faults)
+    return click.ClickException("\n".join([str(error), *faults, *further]))
 
 
 def calls(render: Render) -> Callable[[Callable[..., "Payload"]], Callable[..., None]]:

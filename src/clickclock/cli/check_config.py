@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from clickclock.cli.calling import print_json
+from clickclock.cli.calling import print_json, refusal
 from clickclock.cli.rendering import table
-from clickclock.cli.settings import OF_SERVE, given, refuse, settings
+from clickclock.cli.settings import OF_SERVE, given, settings
 from clickclock.foundation.errors import ConfigurationError
 
 
@@ -21,7 +21,7 @@ from clickclock.foundation.errors import ConfigurationError
 @settings(OF_SERVE)
 @click.option("--json", "as_json", is_flag=True, help="Print the settings as JSON.")
 def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
-    """Check the configuration and say what holds."""
+    """Check the configuration, and print the settings in force."""
     from clickclock.app.clusters import clusters  # noqa: PLC0415 (loaded when it is used)
     from clickclock.app.targets import open_targets  # noqa: PLC0415 (as above)
     from clickclock.foundation.clock import SystemClock  # noqa: PLC0415 (as above)
@@ -33,7 +33,7 @@ def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
         clusters(loaded, "", SystemClock(), {})
         open_targets(loaded)
     except ConfigurationError as error:
-        raise refuse(error) from error
+        raise refusal(error) from error
 
     def source(name: str) -> str:
         if name in overrides:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clickclock.cli.rendering import counted
 from clickclock.cli.settings import OF_LAKE, configuration, settings
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def compact(config: Path | None, processes: int, **options: Any) -> None:
 
 
 def _tell(done: "Compacted") -> None:
-    loaded = f"{done.segments:,} segments with {done.rows:,} entries were loaded into the lake."
+    loaded = f"{counted(done.segments, 'segment')} with {counted(done.rows, 'entry', 'entries')} loaded into the lake."
     click.echo(loaded if done.segments else NOTHING)
     if done.tidied.merged or done.tidied.deleted:
         tidied = done.tidied

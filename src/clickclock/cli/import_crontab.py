@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
+from clickclock.cli.calling import refusal
 from clickclock.cli.declaring import bring_about, terms
-from clickclock.cli.settings import refuse
 
 ZONES = "zoneinfo/"
 
@@ -40,7 +40,7 @@ def import_crontab(
             text_of(path), name, application=application, system=system, time_zone=time_zone or _zone_here()
         )
     except Unreadable as error:
-        raise refuse(error) from error
+        raise refusal(error) from error
     for note in crontab.notes:
         click.echo(f"Note: {note}", err=True)
     if output:

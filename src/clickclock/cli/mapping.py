@@ -61,5 +61,5 @@ def delete(client: "Client", prefix: str) -> "Payload":
 @click.argument("command")
 @calls(record("choice"))
 def explain(client: "Client", command: str) -> "Payload":
-    """Say which image COMMAND would get, and why."""
+    """Show which image COMMAND would run in, and why."""
     return client.list_mappings(command=command)

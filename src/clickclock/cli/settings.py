@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
+from clickclock.cli.calling import refusal
 from clickclock.foundation.errors import ClickclockError
 
 if TYPE_CHECKING:
@@ -86,10 +87,4 @@ def configuration(file: Path | None, options: dict[str, Any]) -> Iterator["Confi
     try:
         yield load(file, environment(), given(options))
     except ClickclockError as error:
-        raise refuse(error) from error
-
-
-def refuse(error: ClickclockError, *further: str) -> click.ClickException:
-    """What is wrong, and every fault, for standard error; exit code 1."""
-    faults = (f"  {fault.field}: {fault.message}" if fault.field else f"  {fault.message}" for fault in error.faults)
-    return click.ClickException("\n".join([str(error), *faults, *further]))
+        raise refusal(error) from error

@@ -27,7 +27,7 @@ __all__ = ["Check", "Result", "doctor", "of_configuration", "of_service"]
 
 def of_configuration(error: ConfigurationError) -> list[Check]:
     """Every fault of a configuration that is not usable."""
-    remedy = "Mend this setting; `clickclock check-config` shows where each comes from."
+    remedy = "Fix this setting; `clickclock check-config` shows where each comes from."
     return [fail("configuration", f"{each.field}: {each.message}", remedy) for each in error.faults]
 
 
