@@ -201,8 +201,13 @@ class Journal:
     # On the loop. At any time one batch is being committed, or one of these is about to be called, or all rests.
 
     def _start(self) -> None:
-        # Not at once: what else the loop has read in this round goes with it.
         self._is_resting = False
+        self._hand_over_soon()
+
+    def _hand_over_soon(self) -> None:
+        # After the answers: to write to sockets and to join lines at once, two threads would fight for the interpreter.
+        # And after the loop has read once more, for what those sent meanwhile who were told. Else nearly all clients
+        # end up in every second commit: they wait for one of a few lines, then for their own, and nobody works.
         self._loop.call_soon(self._hand_over)
 
     def _hand_over(self) -> None:
@@ -242,13 +247,12 @@ class Journal:
         figures.sync_s += took_s
         figures.sync_counts[bisect_left(SYNC_BUCKETS_S, took_s)] += 1
         self._tell(batch, None)
-        # After the answers: to write to sockets and to join lines at once, two threads would fight for the interpreter.
-        self._hand_over()
+        self._hand_over_soon()
 
     def _refused(self, batch: Batch, error: Exception) -> None:
         self.figures.refused += batch.total
         self._tell(batch, error)
-        self._hand_over()
+        self._hand_over_soon()
 
     def _tell_sealed(self, segment: Segment) -> None:
         self.figures.sealed += 1
