@@ -20,7 +20,8 @@ from pathlib import Path
 from clickclock.attribution.journal import frame
 from clickclock.attribution.journal.frame import BLOCK_BYTES, Kind, Place
 
-_ZEROS = bytes(2**20)
+_ZEROS = bytes(2**18)
+"""Written and synced at a time while a file is made: a commit that comes meanwhile waits for this much, not for all."""
 
 
 class State(StrEnum):
@@ -92,7 +93,7 @@ class LiveSegment:
                 os.posix_fallocate(fd, 0, size)  # says at once that there is no room
                 for start in range(0, size, len(_ZEROS)):  # blocks that were only reserved cost metadata when written
                     _write(fd, (_ZEROS[: size - start],), min(len(_ZEROS), size - start), start)
-                    os.fdatasync(fd)  # a commit that comes now waits for this much at most, not for all of it
+                    os.fdatasync(fd)
                 _write(fd, parts, BLOCK_BYTES, 0)
                 os.fsync(fd)
             finally:
