@@ -103,6 +103,23 @@ async def test_what_waits_is_written_together(tmp_path: Path) -> None:
     await journal.close()
 
 
+async def test_who_was_just_told_and_comes_again_goes_with_those_who_came_meanwhile(tmp_path: Path) -> None:
+    journal = await Journal.open(tmp_path)
+    loop = asyncio.get_running_loop()
+    last: asyncio.Future[Exception | None] = loop.create_future()
+
+    def come_again(_: Exception | None) -> None:
+        journal.append(b"meanwhile\n", lambda _: None)
+        loop.call_soon(journal.append, b"again\n", last.set_result)  # as a client's next request, once it is read
+
+    journal.append(b"first\n", come_again)
+    async with asyncio.timeout(DEADLINE_S):
+        assert await last is None
+    frames = [each.lines for segment in segments(tmp_path) for each in read(segment)]
+    assert frames == [[b"first\n"], [b"meanwhile\n", b"again\n"]]
+    await journal.close()
+
+
 async def test_how_many_wait_can_be_seen(tmp_path: Path) -> None:
     journal = await Journal.open(tmp_path)
     kept = asyncio.ensure_future(keep(journal, b"1\n", b"2\n"))
