@@ -12,6 +12,7 @@ before `end` was synced and is never written again.
 import contextlib
 import errno
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,7 +22,8 @@ from clickclock.attribution.journal import frame
 from clickclock.attribution.journal.frame import BLOCK_BYTES, Kind, Place
 
 _ZEROS = bytes(2**18)
-"""Written and synced at a time while a file is made: a commit that comes meanwhile waits for this much, not for all."""
+_SLOW_SYNC_S = 0.005
+"""A disk that takes so long for one piece of zeros takes hardly longer for four."""
 
 
 class State(StrEnum):
@@ -91,9 +93,7 @@ class LiveSegment:
         try:
             try:
                 os.posix_fallocate(fd, 0, size)  # says at once that there is no room
-                for start in range(0, size, len(_ZEROS)):  # blocks that were only reserved cost metadata when written
-                    _write(fd, (_ZEROS[: size - start],), min(len(_ZEROS), size - start), start)
-                    os.fdatasync(fd)
+                _fill(fd, size)  # blocks that were only reserved cost metadata when written
                 _write(fd, parts, BLOCK_BYTES, 0)
                 os.fsync(fd)
             finally:
@@ -171,6 +171,18 @@ def delete(segment: Segment) -> None:
         sync_folder(folder)
     segment.path.unlink(missing_ok=True)
     sync_folder(folder)
+
+
+def _fill(fd: int, size: int) -> None:
+    """Zeros, synced piece by piece: a commit that comes meanwhile waits for one piece at most, not for all of it."""
+    start, count = 0, 1
+    while start < size:
+        length = min(count * len(_ZEROS), size - start)
+        _write(fd, [_ZEROS] * (length // len(_ZEROS)) + [_ZEROS[: length % len(_ZEROS)]], length, start)
+        began_s = time.perf_counter()
+        os.fdatasync(fd)
+        count = 4 if time.perf_counter() - began_s > _SLOW_SYNC_S else 1
+        start += length
 
 
 def _write(fd: int, parts: Sequence[bytes], size: int, offset: int) -> None:
