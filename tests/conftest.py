@@ -19,7 +19,12 @@ import warnings
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
+import hypothesis
 import pytest
+
+# How long an example takes says how busy the machine is, and nothing about the product.
+hypothesis.settings.register_profile("without_deadline", deadline=None)
+hypothesis.settings.load_profile("without_deadline")
 
 PARTS = {
     "cc": (("cc",), "a C compiler: apt-get install gcc libc6-dev"),

@@ -11,6 +11,7 @@ import pytest
 
 from clickclock.attribution import exporter as agent
 from clickclock.attribution.errors import RunOvertaken
+from clickclock.attribution.export_files import ExportFiles
 from clickclock.attribution.exporter import NOTE, Exported, Exporter, Wanted
 from clickclock.attribution.lake import UPLOADS, Lake, Ledger
 from clickclock.attribution.outbox import Outbox
@@ -169,6 +170,16 @@ async def test_each_client_gets_files_of_its_own_and_one_may_be_chosen(world: Wo
     (rest,) = world.export().files
     assert rest.client_id == "shop-1"
     assert {row["file"] for row in world.uploads()} == {only.name, rest.name}
+
+
+async def test_clients_whose_names_begin_alike_get_files_of_their_own(world: World) -> None:
+    clients = [f"{'shop-' * 40}{number}" for number in range(2)]
+    await world.credit(*(Order(f"A-{number}", 990, days=2, client_id=client) for number, client in enumerate(clients)))
+    world.export()
+    assert sorted(cells[5] for cells in world.cells("conversions.csv")) == ["A-0", "A-1"]
+    names = [list(ExportFiles(world.exports).names(client)) for client in clients]
+    assert [len(each) for each in names] == [1, 1]
+    assert names[0] != names[1]
 
 
 async def test_a_click_without_a_gclid_is_not_told_and_said(world: World) -> None:

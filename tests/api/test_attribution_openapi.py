@@ -37,6 +37,7 @@ async def test_the_document_is_valid_openapi_3_1(tmp_path: Path) -> None:
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost/attribution/") as http:
         told = (await http.get("openapi.json")).json()
         assert (await http.post("openapi.json")).status_code == 405
+        assert "/attribution/openapi.json lists every path" in (await http.get("nothing")).json()["message"]
     OpenAPIV31SpecValidator(told).validate()
     assert told == DOCUMENT
 

@@ -218,6 +218,7 @@ async def test_it_is_only_for_reading_and_a_head_asks_nobody(
         assert (await http.post("report")).headers["allow"] == "GET, HEAD"
         head = await http.head("report")
         assert (head.status_code, head.content) == (200, b"")
+        assert "content-length" not in head.headers  # nobody asks how long the answer would be
 
 
 async def test_a_process_that_dies_is_a_503_and_another_one_answers(

@@ -81,6 +81,12 @@ def test_all_that_an_order_may_say() -> None:
     assert (order.status, order.refunded_minor) == (Status.PARTIALLY_REFUNDED, 30)
 
 
+@pytest.mark.parametrize("nothing", [None, "", "null", "undefined"])
+def test_a_placeholder_is_as_good_as_nothing_in_every_field(nothing: str | None) -> None:
+    assert accepted(raw(items=nothing, device_id=nothing, refunded_amount=nothing, status=nothing)).items == ()
+    assert accepted(raw(items=[{"sku_id": "a", "quantity": nothing, "price": nothing}])).items == (Item("a"),)
+
+
 def test_the_items_need_not_sum_up_to_the_amount() -> None:
     assert accepted(raw(items=[{"sku_id": "a", "price": "99.00"}])).amount_minor == 1230
 

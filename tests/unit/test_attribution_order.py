@@ -75,7 +75,7 @@ def test_the_tree_says_the_person_every_click_and_the_arithmetic() -> None:
     assert told[0] == "order 7 of shop"
     assert "person -5: cli_ubid u1, device_id d1" in told
     assert told[told.index("cli_ubid u1 is device_id d1, seen together on") + 1] == "clicks b, c"
-    assert "2 clicks, 1 of them touchpoints" in told
+    assert "2 clicks, touchpoints among them: 1" in told
     assert told[told.index("It is a repeat. That was b.") + 1 :][:2] == ["flagged", "bot"]
     assert "channels weigh as their conversions of 2026-05: google 3, meta 1" in told
     assert told[-1] == "1. meta: 1 / 3 = 33.3%, exactly 3.33333333, rounded up to 3.34"

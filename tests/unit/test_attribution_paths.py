@@ -22,17 +22,17 @@ ROWS = [
 PATHDATA = Path(__file__).parents[1] / "data" / "pathdata"
 
 
-def run(*arguments: str | Path, given: str | None = None) -> Result:
+def run(*arguments: str | Path, given: str | bytes | None = None) -> Result:
     return CliRunner().invoke(paths, [str(each) for each in arguments], input=given)
 
 
-def credited(*arguments: str | Path, given: str | None = None) -> dict[str, tuple[float, float]]:
+def credited(*arguments: str | Path, given: str | bytes | None = None) -> dict[str, tuple[float, float]]:
     result = run(*arguments, "--json", given=given)
     assert result.exit_code == 0, result.output
     return {each["channel"]: (each["conversions"], each["value"]) for each in json.loads(result.stdout)["channels"]}
 
 
-def refused(*arguments: str | Path, given: str | None = None) -> str:
+def refused(*arguments: str | Path, given: str | bytes | None = None) -> str:
     result = run(*arguments, given=given)
     assert (result.exit_code, result.stdout) == (1, "")
     return result.stderr
@@ -108,12 +108,19 @@ def test_a_person_gets_a_table() -> None:
     )
 
 
+def test_a_table_of_csv_gives_one_of_csv() -> None:
+    table = 'path,total_conversions,total_conversion_value\n"a, b > c",3,1\n'
+    assert run("-", "--model", "linear", "--csv", given=table).stdout == (
+        'channel,conversions,value\n"a, b",1.5,0.5\nc,1.5,0.5\n'
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "given", "message"),
     [
         (["--model", "magic"], CSV, "There is no model magic; there are first, last,"),
         (["--model", "time_decay"], CSV, "there are no times here, as in every table of paths"),
-        (["--model", "first", "--order", "2"], CSV, "The model first cannot be made with order"),
+        (["--model", "first", "--order", "2"], CSV, "The model first has no setting order; it has none."),
         (["--order", "5"], CSV, "give a whole number from 1 to 4"),
         (["--nulls", "none"], CSV, "There is no column none for nulls; there are: path, total_conversions,"),
         ([], "path,total_conversions\na,1\nb,NaN\n", "Row 2 has `nan` as its total_conversions"),
@@ -121,9 +128,10 @@ def test_a_person_gets_a_table() -> None:
         ([], "path,total_conversions\na,1\n,2\n", "Row 2 has no path"),
         ([], "path,total_conversions\na,1\nb\n", "- cannot be read: CSV parse error: Expected 2 columns, got 1"),
         ([], "", "- cannot be read: Empty CSV file"),
+        ([], "path,conv\na,1\n".encode("utf-16"), "- is written in UTF-16; save it as UTF-8."),
     ],
 )
-def test_what_is_wrong_is_told_in_a_sentence(arguments: list[str], given: str, message: str) -> None:
+def test_what_is_wrong_is_told_in_a_sentence(arguments: list[str], given: str | bytes, message: str) -> None:
     assert message in refused("-", *arguments, given=given)
 
 

@@ -1,10 +1,14 @@
 """The models that a configuration asks for: by their own names or others, and every fault of them at once."""
 
+from pathlib import Path
+
 import pytest
+from click.testing import CliRunner
 
 from clickclock.app.attribution import settings_of
 from clickclock.attribution.models import BUILT_IN, choose
 from clickclock.attribution.models.markov import Markov
+from clickclock.cli.check_config import check_config
 from clickclock.foundation.config import load
 from clickclock.foundation.errors import ConfigurationError
 
@@ -28,3 +32,20 @@ def test_every_model_that_cannot_be_made_is_named() -> None:
     assert [fault.field for fault in refused.value.faults] == [
         *("attribution_models.mine", "attribution_models.markov", "attribution_models.linear"),
     ]
+
+
+def test_a_model_to_upload_that_no_run_credits_with_is_refused() -> None:
+    asked = {"upload_model": "lsat", "attribution_models": {"last": {}, "markov": {"order": 9}}}
+    with pytest.raises(ConfigurationError) as refused:
+        settings_of(load(None, {}, asked))
+    assert [fault.field for fault in refused.value.faults] == ["attribution_models.markov", "upload_model"]
+    assert settings_of(load(None, {}, {"upload_model": "markov"})).models.keys() == BUILT_IN.keys()
+    assert list(settings_of(load(None, {}, {"attribution_models": {"linear": {}}})).models) == ["linear"]
+
+
+def test_check_config_tells_of_models_that_serve_would_refuse(tmp_path: Path) -> None:
+    file = tmp_path / "clickclock.toml"
+    file.write_text("[attribution_models.time_decay]\nhalf_life_ms = nan\n")
+    result = CliRunner().invoke(check_config, ["--config", str(file)])
+    assert result.exit_code == 1
+    assert "attribution_models.time_decay: A half-life of nan ms is none" in result.stderr

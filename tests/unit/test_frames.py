@@ -181,8 +181,21 @@ def test_a_number_that_is_missing_is_a_fault_and_not_zero(kind: Any) -> None:
         attribute(kind({"path": ["a", "b"], "total_conversions": [1, 2], "total_null": [1, None]}))
 
 
+def test_a_column_of_pandas_may_be_called_by_a_number() -> None:
+    table: Any = pd.DataFrame({0: ["a > b"], 1: [2]})
+    path: Any = 0
+    conversions: Any = 1
+    found = attribute(table, "first", path=path, conversions=conversions)
+    assert found.to_dict("records")[0] == {"channel": "a", "conversions": 2.0, "value": 0.0}
+
+
+def test_an_empty_separator_is_refused() -> None:
+    with pytest.raises(ValueError, match="The separator is empty"):
+        attribute(ROWS, separator="")
+
+
 def test_what_is_no_table_is_refused() -> None:
-    for what in ("paths.csv", pl.LazyFrame({"path": ["a"]}), {"path": ["a"]}):
+    for what in ("paths.csv", pl.LazyFrame({"path": ["a"]}), {"path": ["a"]}, [("a", 1)]):
         with pytest.raises(TypeError, match="pandas, Polars or Arrow, or a list of dicts"):
             attribute(what)
 

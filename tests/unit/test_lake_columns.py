@@ -4,16 +4,20 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clickclock.attribution import click
 from clickclock.attribution.account import Accounts, Profile
+from clickclock.attribution.amendment import everyone
+from clickclock.attribution.api import orders
 from clickclock.attribution.entry import EntryKind, connection, decode, encode, encode_plain
 from clickclock.attribution.extractor import _with_query
 from clickclock.attribution.lake import CLICKS
 from clickclock.attribution.lake.plain import plain_clicks
 from clickclock.attribution.lake.rows import row_of
+from clickclock.foundation.errors import ClickclockError
 from tests.unit.test_query import MUTATIONS, PIECES, QUERIES
 
 RECEIVED_MS = 1_800_000_000_500
@@ -129,3 +133,41 @@ def test_a_click_that_would_be_refused_today_is_a_row_with_what_can_be_read() ->
     assert row["client_id"] == "c"
     assert row["query"] == b"client_id=c&x=%zz"
     assert row["event_time"] == datetime.fromtimestamp(RECEIVED_MS / 1000, UTC)
+
+
+ORDER = b'{"client_id": "c", "order_id": "1", "cli_ubid": "u", "event_time": 1800000000000, "amount": "1", "x": "y"}'
+MARKS = st.sampled_from(
+    [b"\\ud800", b"\\u0000", b"\xff", b"\0", b"\xed\xa0\x80", b'"', b"{", b"[", b"\n", b"9" * 5000, b"[" * 2000]
+)
+
+
+@given(st.lists(st.tuples(MARKS | st.binary(max_size=4), st.integers(0, len(ORDER))), min_size=1, max_size=3))
+def test_whatever_is_sent_as_orders_becomes_rows(changes: list[tuple[bytes, int]]) -> None:
+    body = ORDER
+    for piece, at in changes:
+        body = body[:at] + piece + body[at:]
+    try:
+        judged = [orders.judge(piece, RECEIVED_MS, everyone) for piece in orders.pieces(body)]
+    except ClickclockError as error:
+        judged = [orders.refuse(body, error)]
+    for draft in (each.draft for each in judged):
+        line = encode(draft.kind, "0" * 32, RECEIVED_MS, connection("", b"", b""), draft.detail, draft.raw)
+        table, row = row_of(decode(line), "j", 7)
+        assert table.batch([row]).to_pylist()[0]["raw"] == draft.raw
+
+
+@pytest.mark.parametrize(
+    ("raw", "client_id"),
+    [
+        (b'{"client_id": "\xff"}', None),
+        (b'{"client_id": "c", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", None),
+        (b'{"client_id": "c", "x": "\xff"}', "c"),
+        (b'{"client_id": 7}', None),
+        (b"\xff\xfe", None),
+    ],
+)
+def test_a_refused_order_is_a_row_however_broken_it_is(raw: bytes, client_id: str | None) -> None:
+    detail = b'{"was": "order", "kind": "invalid", "faults": []}'
+    line = encode(EntryKind.REJECTION, "0" * 32, RECEIVED_MS, connection("", b"", b""), detail, raw)
+    table, row = row_of(decode(line), "j", 7)
+    assert (table.name, row["client_id"], row["raw"]) == ("rejections", client_id, raw)

@@ -118,6 +118,23 @@ def test_a_half_life_can_be_chosen_and_none_is_refused() -> None:
         TimeDecay(0)
 
 
+@pytest.mark.parametrize(
+    ("name", "settings", "sentence"),
+    [
+        ("time_decay", {"half_life_ms": float("nan")}, "half-life of nan ms is none"),
+        ("time_decay", {"half_life_ms": float("inf")}, "half-life of inf ms is none"),
+        ("time_decay", {"half_life_ms": "7 d"}, "half-life of 7 d ms is none"),
+        ("time_decay", {"half_life_ms": True}, "half-life of True ms is none"),
+        ("last_non_direct", {"direct": "direct"}, "direct is 'direct'; give a list of channels"),
+        ("last_non_direct", {"direct": 7}, "direct is 7; give a list of channels"),
+        ("markov", {"with_nulls": "no"}, "with_nulls is 'no'; give true or false"),
+    ],
+)
+def test_a_setting_that_would_give_wrong_numbers_is_refused(name: str, settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        choose(name, settings)
+
+
 def test_time_decay_on_paths_without_times_is_refused() -> None:
     with pytest.raises(TimesNeeded, match="no times here"):
         credit_table(TimeDecay(), GA_MAIL)
@@ -435,6 +452,6 @@ def test_a_model_that_does_not_exist_is_refused_with_those_that_do() -> None:
 
 
 def test_a_setting_that_a_model_has_not_is_refused() -> None:
-    with pytest.raises(NoModel, match="first cannot be made with order"):
+    with pytest.raises(NoModel, match="The model first has no setting order; it has none"):
         choose("first", {"order": 2})
     assert choose("markov", {"order": 2, "with_nulls": False}) == Markov(2, with_nulls=False)

@@ -116,7 +116,13 @@ def test_columns_of_a_table_may_have_types() -> None:
             {"sku_id": "a|b", "product_prices": "1"},
             ("product_prices", "This lists 1, and sku_id 2; give one for each, with `|` between."),
         ),
-        ({"seller_id": "\udcff"}, ("seller_id", "This has a NUL character or half of a surrogate pair; remove it.")),
+        (
+            {"seller_id": "\udcff"},
+            (
+                "seller_id",
+                "This has a NUL character, or is no UTF-8 (half of a surrogate pair, say); write it as UTF-8 text.",
+            ),
+        ),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_row_says_what_to_give(changes: dict[str, object], fault: tuple[str, str]) -> None:

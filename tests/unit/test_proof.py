@@ -142,6 +142,11 @@ def test_a_refund_is_split_beside_the_amount_and_the_amendments_are_told_in_thei
     assert [part.minor for part in proof.credits[1].amount] == [333, 333, 334]
 
 
+def test_what_was_refunded_of_nothing_is_nothing() -> None:
+    proof = proven(amendment(amount_minor=0, status=Status.REFUNDED))
+    assert [part.minor for part in (*proof.credits[1].amount, *proof.credits[1].refund)] == [0] * 6
+
+
 @given(st.integers(0, 10**15), st.lists(st.integers(0, 9) | st.floats(0, 1e9), min_size=1, max_size=8).filter(any))
 def test_parts_are_those_of_the_split_and_their_exact_shares_sum_to_the_amount(
     amount_minor: int, weights: list[float]

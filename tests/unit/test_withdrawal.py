@@ -50,3 +50,11 @@ def test_events_about_it_go(event: dict[str, object]) -> None:
 def test_a_file_without_it_is_left_as_it_is() -> None:
     for file in (HEAD.encode() + b"gclid-9,Order,1.00,Z\n", b'{"data": [  ]}'):
         assert without(file, SOUGHT, MARKS).content == file
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\x85", "\x0c", "\x1e"])
+def test_a_row_is_a_whole_line_whatever_else_python_takes_for_the_end_of_one(mark: str) -> None:
+    mine, other = f"gclid-7,Order,1.00,A{mark}1\n", f"gclid-8,Order,1.00,A{mark}2\n"
+    left = without((HEAD + mine + other).encode(), SOUGHT, Marks(orders=frozenset({f"A{mark}1"})))
+    assert left.content.decode() == HEAD + other
+    assert (left.rows, left.withdrawn) == (1, 1)

@@ -22,12 +22,11 @@ import pyarrow as pa
 from clickclock.app.accounts import policies_of
 from clickclock.app.holding import make_data_dir, sole
 from clickclock.app.lake import lake_of
-from clickclock.app.models import known_models
+from clickclock.app.models import chosen_models
 from clickclock.app.turns import among_others
 from clickclock.attribution.attributor import Attributor, Ran, Settings
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.engines.duckdb import DuckDB
-from clickclock.attribution.models import BUILT_IN, NoModel, choose
 from clickclock.attribution.result import Result
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
@@ -62,15 +61,7 @@ def versions(config: Config) -> list[Result]:
 
 def settings_of(config: Config) -> Settings:
     """By which rules a configuration credits. Raises `ConfigurationError`, naming every model that there is not."""
-    models = config.attribution_models or {name: {} for name in BUILT_IN}
-    known, faults = known_models(), []
-    for name, given in models.items():
-        try:
-            choose(name, given, known)
-        except (NoModel, TypeError, ValueError) as error:
-            faults.append(Fault(f"attribution_models.{name}", str(error)))
-    if faults:
-        raise ConfigurationError("The configuration is not usable; fix the named models.", faults)
+    models, known = chosen_models(config)
     return Settings(policies_of(config), models, known)
 
 

@@ -7,11 +7,14 @@ means one model; two packages that bring the same name are refused, and neither 
 ['first', 'last', 'last_non_direct']
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from clickclock.attribution.models import Factory, JourneyModel, Model, NoModel, registry
+from clickclock.attribution.models import BUILT_IN, Factory, JourneyModel, Model, NoModel, choose, registry
+from clickclock.foundation.config import Config
+from clickclock.foundation.errors import ConfigurationError, Fault
 
 GROUP = "clickclock.models"
 
@@ -46,6 +49,28 @@ def known_models() -> dict[str, Factory]:
                 f"{_package(other)} and {_package(entry)} both bring a model {entry.name}; uninstall one of them."
             )
     return registry({name: Brought(entry) for name, entry in entries.items()})
+
+
+def chosen_models(config: Config) -> tuple[Mapping[str, Mapping[str, Any]], dict[str, Factory]]:
+    """The models of a configuration with their settings, and all that there are.
+
+    Raises `ConfigurationError`, naming every one that there is not, and an `upload_model` that is none of them.
+    """
+    models: Mapping[str, Mapping[str, Any]] = config.attribution_models or {name: {} for name in BUILT_IN}
+    known, faults = known_models(), []
+    for name, given in models.items():
+        try:
+            choose(name, given, known)
+        except (NoModel, TypeError, ValueError) as error:
+            faults.append(Fault(f"attribution_models.{name}", str(error)))
+    # Who names models and no `upload_model` may have no use for one; an export then says what it lacks.
+    if "upload_model" in config.model_fields_set and config.upload_model not in models:
+        faults.append(
+            Fault("upload_model", f"There is no model {config.upload_model}; give one of {', '.join(models)}.")
+        )
+    if faults:
+        raise ConfigurationError("The configuration is not usable; fix the named models.", faults)
+    return models, known
 
 
 def _package(entry: EntryPoint) -> str:

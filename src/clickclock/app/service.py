@@ -67,6 +67,10 @@ def serve(config: Config, file: Path | None = None) -> int:
     """
     log.set_up(config.log_format, config.log_level)
     targets = open_targets(config)
+    if config.names_models:
+        from clickclock.app.models import chosen_models  # noqa: PLC0415 (see `names_models`)
+
+        chosen_models(config)
     make_data_dir(config.data_dir)
     with contextlib.ExitStack() as opened:
         opened.enter_context(sole(config.data_dir, "lock", "serves"))

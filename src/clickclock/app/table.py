@@ -7,13 +7,14 @@ dates; another one is of numbers only if each of its values is one.
 4
 """
 
+import os
 import sys
 from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import csv, json, parquet
 
-from clickclock.attribution.archive import DELIMITERS, Format, format_of
+from clickclock.attribution.archive import DELIMITERS, MARKS_OF_UTF_16, Format, format_of
 from clickclock.foundation.errors import Malformed
 
 STANDARD_INPUT = "-"
@@ -39,13 +40,17 @@ def read_table(file: str, text: str) -> pa.Table:
             case Format.PARQUET:
                 return parquet.ParquetFile(file).read()
     except (OSError, pa.ArrowException) as error:
-        raise Malformed(f"{file} cannot be read: {str(error).rstrip('.')}.") from error
+        said = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error).rstrip(".")
+        raise Malformed(f"{file} cannot be read: {said}.") from error
     raise Malformed(f"{file}: its ending does not say what it is; let it be .csv, .ndjson or .parquet.")
 
 
 def _content(file: str) -> bytes:
     if file == STANDARD_INPUT:
-        return sys.stdin.buffer.read()
-    with pa.input_stream(file, compression="detect") as stream:
-        found: bytes = stream.read()
+        found: bytes = sys.stdin.buffer.read()
+    else:
+        with pa.input_stream(file, compression="detect") as stream:
+            found = stream.read()
+    if found.startswith(MARKS_OF_UTF_16):
+        raise Malformed(f"{file} is written in UTF-16; save it as UTF-8.")
     return found

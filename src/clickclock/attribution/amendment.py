@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from clickclock.attribution.account import Accounts
-from clickclock.attribution.order_fields import FAULTS_MAX, Fault, Fields, NotJson, Reason, read_json
+from clickclock.attribution.order_fields import FAULTS_MAX, Fault, Fields, NotJson, Reason, is_absent, read_json
 
 AHEAD_MAX_MS: Final = 5 * 60_000
 """How far a caller's clock may be ahead of ours, as for a click."""
@@ -216,7 +216,7 @@ def _refunded(fields: Fields, status: Status | None, amount_minor: int | None, c
 
 def _items(fields: Fields, currency: str | None) -> tuple[Item, ...]:
     given = fields.given.get("items")
-    if given is None:
+    if is_absent(given):
         return ()
     if not isinstance(given, list):
         fields.fault("items", "Give an array of objects.", Reason.BAD_ITEMS)

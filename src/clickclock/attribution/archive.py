@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, TypeVar, cast
 
@@ -31,9 +32,12 @@ SHOWN_MAX: Final = 20
 LINE_BYTES_MAX: Final = 1024 * 1024
 """Many times the longest click: whatever has no line breaks must not fill the memory."""
 ROWS_AT_A_TIME: Final = 4096
+NAMES_SHOWN_CHARS_MAX: Final = 80
+"""Enough of a wrong header to see what it is."""
 DELIMITERS: Final = ",;\t"
 _CLIENT_ID: Final = "client_id"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+MARKS_OF_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 _COMPRESSED: Final = ".gz"
 _TOO_LONG: Final = f"it has more than {LINE_BYTES_MAX:,} bytes"
 
@@ -137,8 +141,10 @@ class Archive:
         is_compressed = self.path.name.endswith(_COMPRESSED)
         with (
             self._readable(),
-            cast(IO[bytes], gzip.open(self.path) if is_compressed else self.path.open("rb")) as file,
+            cast(BufferedReader, gzip.open(self.path) if is_compressed else self.path.open("rb")) as file,
         ):
+            if file.peek(2).startswith(MARKS_OF_UTF_16):
+                raise Malformed(f"{self.path} is written in UTF-16; save it as UTF-8.")
             yield from rows(file)
 
     @contextmanager
@@ -161,7 +167,7 @@ class Archive:
         text = texts()
         first = next(text, "")
         delimiter = max(DELIMITERS, key=first.count)
-        names = next(csv.reader([first], delimiter=delimiter), [])
+        names = self._names(first, delimiter)
         self._check(names, columns)
         rows = csv.reader(text, delimiter=delimiter, strict=True)
         while True:
@@ -182,6 +188,14 @@ class Archive:
             elif values:
                 yield number, dict(zip(names, values, strict=True))
 
+    def _names(self, header: str, delimiter: str) -> list[str]:
+        if "\r" in header.rstrip("\r\n"):
+            raise Malformed(f"{self.path} ends its lines with CR alone; save it with LF or CR LF.")
+        try:
+            return next(csv.reader([header], delimiter=delimiter), [])
+        except csv.Error as error:
+            raise Malformed(f"{self.path} begins with a line that is no header: {error}.") from error
+
     def _read_parquet(self, columns: Sequence[str]) -> Iterator[tuple[int, Record | Unusable]]:
         with self._readable(), pq.ParquetFile(self.path) as file:
             names = file.schema_arrow.names
@@ -195,10 +209,14 @@ class Archive:
     def _check(self, names: Sequence[str], columns: Sequence[str]) -> None:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise Malformed(f"{self.path} has these columns twice: {', '.join(twice)}; give each name once.")
+            told = ", ".join(name or "(no name)" for name in twice)
+            raise Malformed(f"{self.path} has these columns twice: {told}; give each name once.")
         if not set(names) & set(columns):
             lacks = f"neither a column {' nor '.join(columns)}" if len(columns) > 1 else f"no column {columns[0]}"
-            raise Malformed(f"{self.path} has {lacks}; name the columns as the reference does.")
+            first = (
+                f"its first line has {', '.join(names)[:NAMES_SHOWN_CHARS_MAX]}" if any(names) else "there is no header"
+            )
+            raise Malformed(f"{self.path} has {lacks} ({first}); name the columns as the reference does.")
 
 
 _object: Final = msgspec.json.Decoder(dict[str, Any]).decode

@@ -9,6 +9,7 @@ Never decides what is in them. Invariant: a file is replaced as a whole, or not 
 import os
 import re
 from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -18,8 +19,12 @@ _CLIENT_CHARS_MAX: Final = 80
 
 
 def client_name(client_id: str) -> str:
-    """A client in the names of its files, which may have 255 characters: of a longer one, the beginning."""
-    return quote(client_id, safe="")[:_CLIENT_CHARS_MAX]
+    """A client in the names of its files, of 255 characters at most: of a longer one, the beginning and a digest."""
+    name = quote(client_id, safe="")
+    if len(name) <= _CLIENT_CHARS_MAX:
+        return name
+    digest = blake2b(client_id.encode(), digest_size=8).hexdigest()
+    return f"{name[: _CLIENT_CHARS_MAX - len(digest) - 1]}~{digest}"
 
 
 class ExportFiles:

@@ -73,13 +73,13 @@ def read_json(raw: bytes) -> Any:
     try:
         return _decoder.decode(raw.decode())
     except UnicodeDecodeError as error:
-        raise NotJson(f"The JSON is not UTF-8: byte {error.start + 1} cannot be read.") from error
+        raise NotJson(f"The JSON is not UTF-8: byte {error.start + 1} cannot be read; write it as UTF-8.") from error
     except json.JSONDecodeError as error:
         raise NotJson(f"This is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from error
     except RecursionError as error:
-        raise NotJson("The JSON is nested too deeply.") from error
+        raise NotJson("The JSON is nested too deeply; an order has items, and nothing deeper.") from error
     except ValueError as error:  # a number of thousands of digits
-        raise NotJson("The JSON has a number that is too long.") from error
+        raise NotJson("The JSON has a number that is too long; give text of at most 40 characters.") from error
 
 
 class Fields:
@@ -115,7 +115,7 @@ class Fields:
 
     def text(self, name: str, *, required: bool = False) -> str | None:
         value = self.given.get(name)
-        if value is None or (isinstance(value, str) and value in PLACEHOLDERS):
+        if is_absent(value):
             if required:
                 said = f"This is required, and `{value}` is as good as nothing" if value else "This is required"
                 self.fault(name, f"{said}; give it.", Reason.MISSING)
@@ -125,7 +125,7 @@ class Fields:
         elif len(value) > ID_CHARS_MAX:
             self.fault(name, f"This has {len(value):,} characters; give at most {ID_CHARS_MAX}.", Reason.BAD_TEXT)
         elif _unstorable.search(value):
-            self.fault(name, "This has a NUL character or half of a surrogate pair; remove it.", Reason.BAD_TEXT)
+            self.fault(name, _UNSTORABLE, Reason.BAD_TEXT)
         else:
             return value
         return None
@@ -170,7 +170,7 @@ class Fields:
         if value is not None and EVENT_TIME_MS_MIN <= value <= EVENT_TIME_MS_MAX:
             return value
         wanted = "milliseconds since 1970 (13 digits)"
-        if given is None or (isinstance(given, str) and given in PLACEHOLDERS):
+        if is_absent(given):
             self.fault(name, f"This is required; give {wanted}.", Reason.MISSING)
         elif value is not None and EVENT_TIME_MS_MIN <= value * 1000 <= EVENT_TIME_MS_MAX:
             self.fault(name, f"These are seconds; give {wanted}.", Reason.BAD_EVENT_TIME)
@@ -180,7 +180,7 @@ class Fields:
 
     def quantity(self, name: str) -> int | None:
         given = self.given.get(name)
-        value = 1 if given is None else _whole(given)
+        value = 1 if is_absent(given) else _whole(given)
         if value is not None and 1 <= value <= QUANTITY_MAX:
             return value
         self.fault(name, f"Give a whole number from 1 to {QUANTITY_MAX:,}.", Reason.BAD_ITEMS)
@@ -190,6 +190,12 @@ class Fields:
 _DIGITS: Final = re.compile(r"[0-9]{1,16}")
 _unstorable: Final = re.compile("[\0\ud800-\udfff]")
 """What JSON can write, and neither UTF-8 nor a database's text can hold."""
+_UNSTORABLE: Final = "This has a NUL character, or is no UTF-8 (half of a surrogate pair, say); write it as UTF-8 text."
+
+
+def is_absent(value: object) -> bool:
+    """Whether a field's value is as good as nothing."""
+    return value is None or (isinstance(value, str) and value in PLACEHOLDERS)
 
 
 def _whole(value: object) -> int | None:

@@ -46,7 +46,7 @@ _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).enc
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
-        value = read_json(line)
+        value = read_json(line.rstrip())
     except NotJson as error:
         raise Unusable(str(error).rstrip(".")) from error
     if not isinstance(value, dict):

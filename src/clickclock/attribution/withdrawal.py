@@ -10,8 +10,9 @@ Left(content=b'Parameters:TimeZone=UTC\nOrder ID,Adjustment Type\nA-2,RETRACT\n'
 """
 
 import csv
+import re
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -19,6 +20,8 @@ from clickclock.attribution.erasure import Marks, Sought
 from clickclock.attribution.meta_upload import hashed
 
 _ORDER, _CLICK = "Order ID", "Google Click ID"
+_LINE: Final = re.compile(r".*\n|.+")
+"""As files have them. Python also ends lines at other characters, which an order id may have."""
 
 
 class Left(NamedTuple):
@@ -57,7 +60,7 @@ def _is_about(raw: bytes, people: Collection[str], sought: Sought, marks: Marks)
 
 
 def _without_rows(content: bytes, sought: Sought, marks: Marks) -> Left:
-    lines = content.decode().splitlines(keepends=True)
+    lines = _LINE.findall(content.decode())
     reader = csv.reader(lines)
     kept: list[str] = []
     header: list[str] = []

@@ -73,7 +73,8 @@ def tree(proof: Payload) -> "Tree":
     _branch(root, "DIFFERS FROM WHAT IS STORED", map(_difference, proof["differs"]), style="bold red")
     _branch(root, "amendments", map(_amendment, proof["amendments"]))
     _add_person(root, proof)
-    clicks = root.add(_text(f"{counted(len(proof['clicks']), 'click')}, {len(proof['journey'])} of them touchpoints"))
+    count, touchpoints = len(proof["clicks"]), len(proof["journey"])
+    clicks = root.add(_text(f"{counted(count, 'click')}, touchpoints among them: {touchpoints:,}"))
     for each in proof["clicks"]:
         _add_click(clicks, each)
     if proof["why"]:

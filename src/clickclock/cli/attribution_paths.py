@@ -1,12 +1,14 @@
 """`clickclock attribution paths`: a model on a file of paths, for whoever has a table and no lake.
 
-Never asks the service, and never decides anything. Invariant: with `--json`, standard output is the credits and nothing
-else.
+Never asks the service, and never decides anything. Invariant: with `--json` or `--csv`, standard output is the credits
+and nothing else.
 
 >>> paths.name
 'paths'
 """
 
+import csv
+import sys
 from typing import Any
 
 import click
@@ -23,6 +25,7 @@ SHOW = table(
     ("channel", "channel"),
     ("conversions", "conversions", lambda number: f"{number:,.4f}"),
     ("value", "value", lambda number: f"{number:,.4f}"),
+    empty="There is no path in it.",
 )
 
 
@@ -50,14 +53,15 @@ SHOW = table(
 @click.option(
     "--nulls", help="Column of how often the path did not convert; found by its usual names, else 0, if not given."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the credits as JSON.")
+@click.option("--csv", "form", flag_value="csv", help="Print the credits as CSV, with all their digits.")
+@click.option("--json", "form", flag_value="json", help="Print the credits as JSON.")
 def paths(
     file: str,
     model: str,
     order: int | None,
     no_null_paths: bool,
     fields: tuple[dict[str, Any], ...],
-    as_json: bool,
+    form: str | None,
     **columns: Any,
 ) -> None:
     """Credit the channels of a table of paths by a model.
@@ -78,7 +82,11 @@ def paths(
     except (ClickclockError, ValueError) as error:  # what a model or a table is refused for is a ValueError
         raise click.ClickException(str(error)) from error
     answer = {"channels": credits_.to_pylist()}
-    if as_json:
+    if form == "json":
         print_json(answer)
+    elif form == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(credits_.column_names)
+        writer.writerows(each.values() for each in answer["channels"])
     else:
         SHOW(answer)

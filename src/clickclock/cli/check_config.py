@@ -32,6 +32,10 @@ def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
         loaded = load(config, variables, overrides)
         clusters(loaded, "", SystemClock(), {})
         open_targets(loaded)
+        if loaded.names_models:
+            from clickclock.app.models import chosen_models  # noqa: PLC0415 (see `names_models`)
+
+            chosen_models(loaded)
     except ConfigurationError as error:
         raise refusal(error) from error
 

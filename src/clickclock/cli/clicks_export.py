@@ -10,7 +10,7 @@ output has the clicks and nothing else.
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -63,7 +63,7 @@ def _moment(text: str | None) -> datetime | None:
 
 @contextmanager
 def sink(output: Path | None) -> Iterator[IO[bytes]]:
-    """Where to write: a file, which is there in full or not at all, or standard output."""
+    """Where to write: a file, which is there in full or not at all, or standard output. Refused where it cannot be."""
     if output is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -75,5 +75,8 @@ def sink(output: Path | None) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         fresh.rename(output)
+    except OSError as error:
+        raise click.ClickException(f"{output} cannot be written: {error.strerror or error}.") from error
     finally:
-        fresh.unlink(missing_ok=True)
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)

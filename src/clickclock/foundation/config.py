@@ -220,6 +220,11 @@ class Config(BaseModel):
             raise ValueError("give a URL that begins with sqlite:/// or postgresql://")
         return url
 
+    @property
+    def names_models(self) -> bool:
+        """Whether it says anything of models. They are slow to load, and are looked at only then."""
+        return bool(self.attribution_models) or "upload_model" in self.model_fields_set
+
     def secret_variables(self, variables: Mapping[str, str]) -> dict[str, str]:
         """The variables that jobs may refer to, by their names without the prefix; none unless there is one."""
         prefix = self.secret_environment_prefix

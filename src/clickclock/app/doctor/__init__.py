@@ -8,7 +8,7 @@ Never changes anything. Invariant: a part that cannot be looked at is told, and 
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from clickclock.app.clusters import clusters as make_clusters
 from clickclock.app.doctor.check import Check, Result, fail, ok
@@ -17,6 +17,7 @@ from clickclock.app.doctor.clusters import clusters
 from clickclock.app.doctor.machine import machine
 from clickclock.app.doctor.service import service, supervisor
 from clickclock.app.doctor.stores import stores
+from clickclock.app.models import chosen_models
 from clickclock.app.targets import open_targets
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
@@ -69,7 +70,12 @@ def _told_if_forbidden(found: list[Check], check: str) -> Iterator[None]:
 def _configured(config: Config) -> list[Check]:
     """What `serve` would refuse beside single settings."""
     found: list[Check] = []
-    for made in (lambda: make_clusters(config, "", SystemClock(), {}), lambda: open_targets(config)):
+    looks: list[Callable[[], object]] = [
+        lambda: make_clusters(config, "", SystemClock(), {}),
+        lambda: open_targets(config),
+        lambda: config.names_models and chosen_models(config),
+    ]
+    for made in looks:
         try:
             made()
         except ConfigurationError as error:

@@ -54,4 +54,4 @@ def create_app(
 
 
 async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
-    raise UnknownPath
+    raise UnknownPath(f"There is nothing at this path; {BASE}/openapi.json lists every path.")

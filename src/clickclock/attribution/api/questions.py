@@ -46,7 +46,7 @@ class Question:
             raise MethodNotAllowed(ALLOWED)
         question = READERS[self._name](_parameters(scope["query_string"]))
         if request.method == "HEAD":
-            await Response(headers={"cache-control": "no-store"})(scope, receive, send)
+            await StreamingResponse((), headers={"cache-control": "no-store"})(scope, receive, send)
             return
         asking = asyncio.ensure_future(self._asker.ask(self._name, question))
         gone = asyncio.ensure_future(_gone(receive))

@@ -6,7 +6,7 @@
  */
 (function (w, d) {
   var tag = d.currentScript || d.querySelector('[src*="clickclock.js"]');
-  var landing = location.search;
+  var entry = location.search;
   var landed = +new Date;
   var session = 'session';
   var page = {};
@@ -28,7 +28,7 @@
   function start() {
     try {
       api.id = data('id') || keep('local') || keep('local', random());
-      register(landing, landed);
+      register(entry, landed);
       register(location.search, +new Date);
     } catch (e) {}
   }
@@ -38,7 +38,7 @@
     var seen = keep(session);
     var client = has('client_id', query) || data('client-id');
     if (client && has('atag|asvt|[gu]clid|[gw]braid', query) && seen.split('\n').indexOf(query) < 0) {
-      keep(session, (query + '\n' + seen).slice(0, 9999));
+      keep(session, (query + '\n' + seen).slice(0, 9e3));
       // Our own values stand first, because the first of a name counts; the rest goes on as it came.
       query = (data('url') || tag.src).replace(/\/?(clickclock\.js.*)?$/, '/aclick?cli_ubid=') +
         encodeURIComponent(api.id) + '&event_time=' + at +

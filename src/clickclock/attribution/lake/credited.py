@@ -1,8 +1,8 @@
 """Amounts on touchpoints: the rows of journeys → what models give each of them, as columns beside them.
 
 Never looks at a click or a person, and never fits a model: what a model has learnt is given (`Worth`). Invariants: an
-order's credits sum to its amount, and its refunds to what was refunded; the same rows have the same credits, whichever
-rows they come with.
+order's credits sum to its amount, and its refunds to what was refunded; no touchpoint gives back more than it got; the
+same rows have the same credits, whichever rows they come with.
 
 >>> batch = pa.record_batch({"place": [1, 2, 1, 0]})
 >>> [rows["place"].to_pylist() for rows in whole_orders([batch, batch], rows_min=3)]
@@ -60,7 +60,7 @@ def credited(rows: pa.Table, models: Mapping[str, JourneyModel], learnt: Mapping
         parts = split_many(amounts, weight, mine.offsets)
         made = {
             "credit": parts,
-            "refund": _refunds(refunds, amounts, parts, weight, mine),
+            "refund": _refunds(refunds, amounts, parts, mine),
             "share": exact / mine.spread(mine.reduced(np.add, exact)),
         }
         for kind, values in made.items():
@@ -124,16 +124,14 @@ def _apart(touched: pa.Table, journeys: Journeys) -> Journeys:
     return Journeys(journeys.offsets, channel, names, journeys.time_ms, journeys.order_ms)
 
 
-def _refunds(
-    refunds: Numbers, amounts: Numbers, given: Numbers, weight: NDArray[np.generic], journeys: Journeys
-) -> Numbers:
-    """What was refunded, split as the amounts are: nearly always it is nothing, or all."""
+def _refunds(refunds: Numbers, amounts: Numbers, given: Numbers, journeys: Journeys) -> Numbers:
+    """What was refunded, split as what was given: so nobody gives back more. Nearly always it is nothing, or all."""
     parts = np.where(journeys.spread(refunds == amounts), given, 0)
     in_part = np.flatnonzero((refunds != amounts) & (refunds > 0))
     if len(in_part):
         some = journeys.only(in_part)
         is_some = journeys.spread(np.isin(np.arange(len(journeys)), in_part))
-        parts[is_some] = split_many(refunds[in_part], weight[is_some], some.offsets)
+        parts[is_some] = split_many(refunds[in_part], given[is_some], some.offsets)
     return parts
 
 

@@ -157,7 +157,8 @@ def _client_id_of(raw: bytes, *, is_json: bool) -> str | None:
         return _parameters(raw).get("client_id")
     try:
         return _who(raw).client_id
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # What was refused can be anything, and one such line must not keep its segment out of the lake.
         return None
 
 

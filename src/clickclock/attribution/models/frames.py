@@ -89,6 +89,8 @@ def read_paths(
     names (`NAMES`); without a column of values or of nulls, these are 0. Spaces around a channel do not count.
     Raises `NoColumn`, `BadPath`, `NoTransform`, and `TypeError` for what is no such table.
     """
+    if not separator:
+        raise ValueError("The separator is empty; give what stands between two channels, such as `>`.")
     change = transform_of(transform)
     names, column = _opened(table)
     wanted = _chosen({"path": path, "conversions": conversions, "value": value, "nulls": nulls}, names)
@@ -129,18 +131,18 @@ def _chosen(given: Mapping[str, str | None], names: Sequence[str]) -> dict[str, 
 
 def _opened(table: Any) -> tuple[Sequence[str], Callable[[str], Column]]:
     """The names of the columns, and what gives one of them: an array where it is of numbers, NaN what is missing."""
-    if isinstance(table, list):
+    if isinstance(table, list) and all(isinstance(row, Mapping) for row in table):
         return list(dict.fromkeys(name for row in table for name in row)), lambda name: [row.get(name) for row in table]
     try:
         frame = nw.from_native(table, eager_only=True)
     except TypeError as error:
-        kind = type(table).__name__
+        kind = "a list of something else" if isinstance(table, list) else type(table).__name__
         raise TypeError(f"Give a table of pandas, Polars or Arrow, or a list of dicts, and not {kind}.") from error
     except DuplicateError as error:
         raise NoColumn(f"A column's name has to be its own: {error}") from error
 
     def column(name: str) -> Column:
-        series = frame[name]
+        series = frame.get_column(name)
         found: Column = series.cast(nw.Float64).to_numpy() if series.dtype.is_numeric() else series.to_list()
         return found
 

@@ -8,6 +8,7 @@ Source: Google Analytics, "Last non-direct click".
 [0, 1, 0]
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,9 +21,15 @@ from clickclock.attribution.models.journeys import Journeys, Whole
 class LastNonDirect:
     """The last touchpoint outside `direct` gets all."""
 
-    direct: frozenset[str] = frozenset({"direct"})
+    direct: Collection[str] = frozenset({"direct"})
     """The channels that count as direct."""
     needs_times = False
+
+    def __post_init__(self) -> None:
+        given: object = self.direct
+        # In a text, parts of its words would be direct, too.
+        if isinstance(given, str) or not isinstance(given, Collection):
+            raise ValueError(f'direct is {given!r}; give a list of channels, such as ["direct"].')
 
     def weights(self, journey: Journey) -> list[float]:
         channels = journey.channels

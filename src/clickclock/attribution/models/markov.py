@@ -52,7 +52,7 @@ class Effects(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Markov:
-    """The exact chain of `order`, with null paths or over the conversions alone. Raises `BadOrder`."""
+    """The exact chain of `order`, with null paths or over the conversions alone. Raises `BadOrder`, `ValueError`."""
 
     order: int = 1
     with_nulls: bool = True
@@ -61,6 +61,8 @@ class Markov:
         # 2.0 is in the range too, and cuts no path.
         if type(self.order) is not int or self.order not in range(1, ORDER_MAX + 1):
             raise BadOrder
+        if type(self.with_nulls) is not bool:
+            raise ValueError(f"with_nulls is {self.with_nulls!r}; give true or false.")
 
     def credit(self, rows: Iterable[PathRow]) -> dict[str, Share]:
         effects = removal_effects(rows, self.order, with_nulls=self.with_nulls)

@@ -7,6 +7,7 @@ Markov(order=2, with_nulls=True)
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from inspect import Parameter, signature
 from types import MappingProxyType
 from typing import Any
 
@@ -62,6 +63,11 @@ def choose(name: str, settings: Mapping[str, Any], models: Mapping[str, Factory]
     factory = models.get(of)
     if factory is None:
         raise NoModel(f"There is no model {of}; there are {', '.join(sorted(models))}.")
+    known = signature(factory).parameters
+    strange = [name for name in given if name not in known]
+    # Of a package's model it is known only when it is loaded.
+    if strange and not any(each.kind is Parameter.VAR_KEYWORD for each in known.values()):
+        raise NoModel(f"The model {of} has no setting {', '.join(strange)}; it has {', '.join(known) or 'none'}.")
     try:
         return factory(**given)
     except TypeError as error:

@@ -11,6 +11,7 @@ Source: Google Analytics, "Time decay", with its half-life of 7 days.
 """
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +30,9 @@ class TimeDecay:
     needs_times = True
 
     def __post_init__(self) -> None:
-        if self.half_life_ms <= 0:
-            raise ValueError(f"A half-life of {self.half_life_ms} ms is none; give one above zero.")
+        given: object = self.half_life_ms
+        if isinstance(given, bool) or not isinstance(given, int | float | np.integer) or not 0 < given < inf:
+            raise ValueError(f"A half-life of {given} ms is none; give a number of milliseconds above zero.")
 
     def weights(self, journey: Journey) -> list[float]:
         times_ms = journey.times_ms
