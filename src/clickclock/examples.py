@@ -7,11 +7,10 @@ Invariant: safe to repeat; what runs at the first start runs once for a data fol
 import tomllib
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from clickclock.foundation.errors import ConfigurationError, Fault
+from clickclock.foundation.errors import ConfigurationError, Fault, Invalid
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import GroupExists, JobExists, ScheduleExists
@@ -20,6 +19,9 @@ from clickclock.scheduler.job import Job
 from clickclock.scheduler.schedule import Schedule, upcoming
 from clickclock.scheduler.store import NewSchedule
 from clickclock.scheduler.trigger import NewTrigger
+
+_SOME_TIME = datetime(2026, 1, 1, tzinfo=UTC)
+"""Whether an expression can be read does not depend on when."""
 
 
 @dataclass
@@ -32,24 +34,35 @@ class Examples:
     at_start: set[tuple[str, str]] = field(default_factory=set)
 
 
-def read_examples(folder: Path) -> Examples:
-    """What the TOML files in `folder` describe. Raises `ConfigurationError`, naming the file."""
+def read_examples(folder: Path | None) -> Examples:
+    """What the TOML files in `folder`, if there is one, describe. Raises `ConfigurationError`, naming every file."""
     examples = Examples()
+    if folder is None:
+        return examples
+    if not folder.is_dir():
+        raise ConfigurationError(faults=[Fault("examples", f"{folder} is no folder; give one with TOML files.")])
+    faults: list[Fault] = []
     for file in sorted(folder.glob("*.toml")):
         try:
             content = tomllib.loads(file.read_text(encoding="utf-8"))
+            schedules = [Schedule.model_validate(each) for each in content.get("schedules", [])]
+            for schedule in schedules:
+                schedule.timetable(_SOME_TIME)
             examples.groups += [Group.model_validate(each) for each in content.get("groups", [])]
             examples.jobs += [Job.model_validate(each) for each in content.get("jobs", [])]
-            examples.schedules += [Schedule.model_validate(each) for each in content.get("schedules", [])]
+            examples.schedules += schedules
             examples.at_start |= {(each["application"], each["jobName"]) for each in content.get("atStart", [])}
-        except (tomllib.TOMLDecodeError, ValidationError, KeyError, TypeError) as error:
-            raise ConfigurationError(faults=[Fault(str(file), str(error))]) from error
+        except Invalid as invalid:
+            faults += [Fault(f"{file}", f"{each.field}: {each.message}") for each in invalid.faults]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            faults.append(Fault(f"{file}", str(error)))
+    if faults:
+        raise ConfigurationError(faults=faults)
     return examples
 
 
-async def apply_examples(folder: Path, engine: Engine) -> None:
-    """Create the groups, jobs and schedules described in `folder` that are not there yet."""
-    examples = read_examples(folder)
+async def apply_examples(examples: Examples, engine: Engine) -> None:
+    """Create the groups, jobs and schedules described that are not there yet."""
     now = engine.clock.now()
     for group in examples.groups:
         with suppress(GroupExists):

@@ -6,7 +6,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx
@@ -20,8 +19,6 @@ from tests.ports import free_port
 
 COMPACTION = ("attribution", "compaction")
 SCHEDULE = "attribution.compaction"
-ENDS_WITHIN_S = 4.0
-"""Less than the seconds that open answers get when the service stops."""
 
 
 def with_clicks(port: int) -> tuple[str, ...]:
@@ -135,11 +132,10 @@ def test_a_click_is_seen_live_and_the_view_ends_with_the_service(tmp_path: Path)
         assert call(f"http://127.0.0.1:{port}", click_path(cli_ubid="seen")).status == 204
         assert "event: click" in lines
         assert '"identifier": "seen"' in next(line for line in lines if line.startswith("data: "))
-        began_s = time.monotonic()
         service.process.terminate()
-        assert "event: click" not in lines, "it ends"
+        # It is ended, not cut: a stream that the service has to cut, because who watches holds it up, raises here.
+        assert "event: click" not in lines
         assert service.process.wait(timeout=30) == 0
-        assert time.monotonic() - began_s < ENDS_WITHIN_S, "nobody who watches holds it up"
 
 
 def test_a_killed_service_leaves_no_collector_and_the_next_one_takes_over(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -237,6 +238,22 @@ async def test_an_engine_whose_store_does_not_answer_is_not_healthy(
     clock.advance(FAULTS_KEPT_S + 0.1)
     assert await engine.faults() == []
     await store.close()
+
+
+async def test_an_engine_whose_disk_is_full_is_not_healthy_from_its_next_heartbeat_on(engine: Engine) -> None:
+    def full(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith(("INSERT", "UPDATE")):
+            raise sa.exc.OperationalError(statement, {}, OSError("database or disk is full"))
+
+    its_writes = (engine.store._database.engine, "before_cursor_execute", full)
+    sa.event.listen(*its_writes)
+    await engine._heartbeat_loop._try_step()
+    assert await engine.faults() == ["The store does not answer: database or disk is full."]
+    sa.event.remove(*its_writes)
+    await engine._heartbeat_loop._try_step()
+    assert isinstance(engine.clock, ManualClock)
+    engine.clock.advance(FAULTS_KEPT_S + 0.1)
+    assert await engine.faults() == []
 
 
 async def test_a_cluster_that_cannot_say_what_it_holds_costs_no_heartbeat(

@@ -170,3 +170,15 @@ async def test_a_plan_whose_answer_is_lost_is_looked_up(store: Store, clock: Man
     with pytest.raises(StoreUnreachable):
         await planner.step()
     assert calls.count == 1
+
+
+async def test_what_was_missed_is_listed_in_the_order_of_its_times(
+    planner: Planner, store: Store, clock: ManualClock
+) -> None:
+    await add_job(store)
+    await add_schedule(store, catch_up={"policy": "all", "max_triggers": 2})
+    clock.advance(5 * 60)
+    await planner.step()
+    newest_first = await store.triggers.find({}, None, 10)
+    assert [each.nominal_time for each in newest_first] == [at(60 * minute) for minute in (5, 4, 3, 2, 1)]
+    assert [each.state for each in newest_first] == [State.QUEUED] * 2 + [State.SKIPPED] * 3

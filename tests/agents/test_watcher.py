@@ -209,6 +209,23 @@ async def test_a_wish_that_came_before_the_start_is_said_again(
     assert await watcher.step() == LOOK_S
 
 
+async def test_an_attempt_that_was_on_its_way_when_it_was_cancelled_is_stopped_as_soon_as_it_is_seen(
+    watcher: Watcher, store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    await queue(store)
+    (launch,) = (await claim(store)).launches
+    await store.triggers.cancel(launch.name.rpartition("-")[0], NOW)
+    assert await watcher.step() == STOP_AGAIN_S
+    await executor.start([launch])
+    assert await watcher.step() == SEEN_RUNNING_AFTER_S
+    assert executor.stops == []
+    clock.advance(SEEN_RUNNING_AFTER_S)
+    await watcher.step()
+    assert [name for name, _ in executor.stops] == [launch.name]
+    assert await states(store) == [State.CANCELLED]
+
+
 async def test_a_stubborn_attempt_is_told_once(
     watcher: Watcher, store: Store, clock: ManualClock, executor: ScriptedExecutor
 ) -> None:

@@ -45,6 +45,11 @@ async def test_the_mapping_says_which_image_a_command_gets_and_why(http: httpx.A
     assert [each["prefix"] for each in body["commandPrefixImageMappings"]] == ["python", "python -m etl"]
     assert (await http.get("commandPrefixImageMapping?command=python3")).json()["choice"]["image"] is None
     assert (await http.get("commandPrefixImageMapping", params={"command": "a | b"})).status_code == 422
+    for tried in ({"command": "python a | b", "shell": "true"}, {"command": "python --day {{ parameters.day }}"}):
+        choice = (await http.get("commandPrefixImageMapping", params=tried)).json()["choice"]
+        assert choice["image"] == "python:3.13", "a job can have such a command"
+    found = (await http.get("commandPrefixImageMapping", params={"prefix": "python   '-m' etl"})).json()
+    assert [each["image"] for each in found["commandPrefixImageMappings"]] == ["etl:1"], "the same words"
     page = (await http.get("commandPrefixImageMapping?limit=1")).json()
     rest = (await http.get("commandPrefixImageMapping", params={"limit": 1, "cursor": page["nextCursor"]})).json()
     assert [each["prefix"] for each in rest["commandPrefixImageMappings"]] == ["python -m etl"]
@@ -52,7 +57,7 @@ async def test_the_mapping_says_which_image_a_command_gets_and_why(http: httpx.A
     assert (response.status_code, response.json()["code"]) == (409, "commandPrefixImageMappingExists")
     assert (await http.put("commandPrefixImageMapping", json={"prefix": "python", "image": "x"})).status_code == 200
     assert (await http.put("commandPrefixImageMapping", json={"prefix": "perl", "image": "x"})).status_code == 201
-    assert (await http.delete("commandPrefixImageMapping", params={"prefix": "perl"})).status_code == 200
+    assert (await http.delete("commandPrefixImageMapping", params={"prefix": " 'perl' "})).status_code == 200
     assert (await http.delete("commandPrefixImageMapping?prefix=perl")).status_code == 404
 
 

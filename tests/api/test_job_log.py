@@ -130,3 +130,10 @@ async def _until(http: httpx.AsyncClient, trigger_id: str, told: Callable[[dict[
     async with asyncio.timeout(DEADLINE_S):
         while not told((await http.get("jobTrigger", params={"triggerId": trigger_id})).json()["triggers"][0]):
             await asyncio.to_thread(lambda: None)
+
+
+async def test_head_of_a_log_that_is_followed_does_not_wait_for_its_end(running: httpx.AsyncClient) -> None:
+    trigger_id = await _run(running, "sleep 600")
+    asked = running.head("jobLog", params={"triggerId": trigger_id, "follow": "true"})
+    response = await asyncio.wait_for(asked, DEADLINE_S)
+    assert (response.status_code, response.headers["content-type"][:17]) == (200, "text/event-stream")

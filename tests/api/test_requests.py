@@ -187,7 +187,7 @@ async def test_a_body_over_the_limit_is_413_announced_or_not(engine: Engine, ann
         ('jsonQuery={"application":5}', "application", "text"),
         ('application=a&jsonQuery={"application":"b"}', "application", "different values"),
         ("application=%FF", "", "UTF-8"),
-        ("application=%00", "application", "form"),
+        ("application=%00", "application", "NUL"),
     ],
 )
 async def test_a_filter_that_cannot_be_is_400_and_says_what_to_do(

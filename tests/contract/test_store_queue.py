@@ -145,13 +145,17 @@ async def test_a_full_group_or_a_waiting_schedule_does_not_hold_up_others(store:
     assert sorted(jobs_of(await claim(store, at(600), limit=3))) == ["a", "export", "free"]
 
 
-async def test_the_queue_of_a_disabled_job_or_a_paused_group_waits(store: Store) -> None:
+async def test_the_queue_of_a_disabled_job_or_a_paused_group_waits_and_says_so(store: Store) -> None:
     await store.groups.create(group(), NOW)
     await store.jobs.create([job("disabled"), job("paused", group_name="exports"), job("free")], NOW)
-    for name in ("disabled", "paused", "free"):
-        await queue(store, name)
+    ids = [await queue(store, name) for name in ("disabled", "paused", "free")]
     await store.jobs.put(job("disabled", enabled=False), NOW)
     await store.groups.put(group(paused=True), NOW)
+    assert [(await store.triggers.get(each)).message for each in ids] == [
+        "Waits until its job is enabled.",
+        "Waits until its group exports is resumed.",
+        None,
+    ]
     assert jobs_of(await claim(store)) == ["free"]
     await store.jobs.put(job("disabled"), NOW)
     await store.groups.put(group(), NOW)

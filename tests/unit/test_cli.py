@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from clickclock.cli import COMMANDS, main, stat
 from clickclock.cli.fields import Document, Instant, Json, Pair, camel_case
 from clickclock.cli.following import exit_code
-from clickclock.cli.rendering import at, duration, plain, size, when
+from clickclock.cli.rendering import TRIGGERS, at, duration, plain, size, table, when
 from clickclock.client import DEFAULT_URL
 
 UNUSED = "http://127.0.0.1:9"
@@ -157,3 +157,17 @@ def test_completion_is_printed_for_each_shell() -> None:
         result = CliRunner().invoke(main, ["completion", shell])
         assert result.exit_code == 0
         assert "_CLICKCLOCK_COMPLETE" in result.stdout
+
+
+def test_what_is_no_json_is_text_where_it_may_be_and_refused_where_it_may_not(tmp_path: Path) -> None:
+    assert Json().convert("priority=NaN", None, None) == {"priority": "NaN"}
+    for name, content in (("a.json", '{"priority": Infinity}'), ("a.toml", "priority = nan")):
+        file = tmp_path / name
+        file.write_text(content)
+        with pytest.raises(click.BadParameter, match="is no JSON"):
+            Document().convert(str(file), None, None)
+
+
+def test_a_list_of_triggers_says_why_a_time_was_skipped(capsys: pytest.CaptureFixture[str]) -> None:
+    table("triggers", *TRIGGERS)({"triggers": [{"triggerId": "t", "state": "skipped", "skipReason": "paused"}]})
+    assert "paused" in capsys.readouterr().out.splitlines()[1]

@@ -33,6 +33,14 @@ def test_a_flag_beats_the_environment_which_beats_the_file(tmp_path: Path) -> No
     assert (config.port, config.log_level, config.process_slots) == (3, "error", 7)
 
 
+def test_a_boolean_is_no_number_and_text_may_be_one(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text("port = true\nsegment_age_s = true\n[attribution]\nclicks_per_person_max = true\n")
+    assert set(faults_of(file)) == {"port", "segment_age_s", "attribution.clicks_per_person_max"}
+    config = load(None, {"CLICKCLOCK_PROCESS_SLOTS": "7", "CLICKCLOCK_STOP_JOBS": "true"}, {})
+    assert (config.process_slots, config.stop_jobs) == (7, True)
+
+
 def test_lists_in_the_environment_are_separated_by_commas() -> None:
     config = load(None, {"CLICKCLOCK_JOB_ENVIRONMENT": "PATH, HOME,,", "CLICKCLOCK_ALLOWED_HOSTS": "a.example"}, {})
     assert (config.job_environment, config.allowed_hosts) == (("PATH", "HOME"), ("a.example",))
@@ -284,3 +292,27 @@ def test_only_marked_variables_are_for_jobs_and_our_own_settings_cannot_be_marke
     assert marked.secret_variables(variables) == {"A": "1"}
     for prefix in ("CLICKCLOCK_", "", "_", "P", "PATH"):
         assert faults_of(secret_environment_prefix=prefix).keys() == {"secret_environment_prefix"}
+
+
+NAMING = """
+examples = "{examples}"
+[clusters.boxes]
+executor = "moon"
+[notifications.ops]
+url = "https://hooks.example.com/x"
+secret_file = "{folder}/no-secret"
+"""
+
+
+def test_what_the_settings_name_is_looked_at_and_all_that_is_wrong_is_told_together(tmp_path: Path) -> None:
+    folder = tmp_path / "examples"
+    for examples in ("no folder", "bad.toml"):
+        file = toml(tmp_path, NAMING.format(examples=folder, folder=tmp_path))
+        result = CliRunner().invoke(check_config, ["--config", str(file)])
+        assert result.exit_code == 1
+        for told in ("clusters.boxes.executor: ", "notifications.ops.secret_file: ", examples):
+            assert told in result.output.replace("is no folder", "no folder")
+        folder.mkdir(exist_ok=True)
+        (folder / "bad.toml").write_text(
+            '[[schedules]]\napplication = "a"\njobName = "j"\nexpression = "61 * * * *"\n', encoding="utf-8"
+        )

@@ -31,7 +31,7 @@ def writing(data_dir: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        sentence = f"{error.filename or data_dir}: {error.strerror}."
+        sentence = f"{error.filename or data_dir}: {error.strerror}; give a folder that this user may write."
         raise ConfigurationError(faults=[Fault("data_dir", sentence)]) from error
 
 

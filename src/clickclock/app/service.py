@@ -24,6 +24,7 @@ import uvicorn
 import uvloop
 from starlette.types import Receive, Scope, Send
 
+from clickclock.app.checking import check
 from clickclock.app.clusters import LOCAL, clusters
 from clickclock.app.collectors import Collectors, listen
 from clickclock.app.desk import open_desk
@@ -32,7 +33,7 @@ from clickclock.app.membership import advertised_url, be_sole, node_name, open_s
 from clickclock.app.own_jobs import ensure_own_jobs
 from clickclock.app.targets import open_targets
 from clickclock.attribution import api as attribution_api
-from clickclock.examples import apply_examples
+from clickclock.examples import apply_examples, read_examples
 from clickclock.foundation import log
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config, environment
@@ -66,11 +67,8 @@ def serve(config: Config, file: Path | None = None) -> int:
     `file` is where the configuration comes from, if it does: attribution's own jobs read it again.
     """
     log.set_up(config.log_format, config.log_level)
+    check(config)
     targets = open_targets(config)
-    if config.names_models:
-        from clickclock.app.models import chosen_models  # noqa: PLC0415 (see `names_models`)
-
-        chosen_models(config)
     make_data_dir(config.data_dir)
     with contextlib.ExitStack() as opened:
         opened.enter_context(sole(config.data_dir, "lock", "serves"))
@@ -118,8 +116,10 @@ async def _serve(
     working = asyncio.create_task(engine.run(until=stopped))
     # A dead engine behind an answering port would be the worst of both: they end together.
     working.add_done_callback(lambda _: server.stop())
-    if config.examples is not None:
-        await apply_examples(config.examples, engine)
+    try:
+        await apply_examples(read_examples(config.examples), engine)
+    except ClickclockError as error:
+        _log.error("not all examples are there: %s", " ".join([str(error), *(each.message for each in error.faults)]))
     url = url_of(listener)
     async with contextlib.AsyncExitStack() as running:
         if for_clicks:

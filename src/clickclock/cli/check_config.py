@@ -22,20 +22,13 @@ from clickclock.foundation.errors import ConfigurationError
 @click.option("--json", "as_json", is_flag=True, help="Print the settings as JSON.")
 def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
     """Check the configuration, and print the settings in force."""
-    from clickclock.app.clusters import clusters  # noqa: PLC0415 (loaded when it is used)
-    from clickclock.app.targets import open_targets  # noqa: PLC0415 (as above)
-    from clickclock.foundation.clock import SystemClock  # noqa: PLC0415 (as above)
+    from clickclock.app.checking import check  # noqa: PLC0415 (loaded when it is used)
     from clickclock.foundation.config import PREFIX, environment, load  # noqa: PLC0415 (as above)
 
     variables, overrides = environment(), given(options)
     try:
         loaded = load(config, variables, overrides)
-        clusters(loaded, "", SystemClock(), {})
-        open_targets(loaded)
-        if loaded.names_models:
-            from clickclock.app.models import chosen_models  # noqa: PLC0415 (see `names_models`)
-
-            chosen_models(loaded)
+        check(loaded)
     except ConfigurationError as error:
         raise refusal(error) from error
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         table(
             "cluster.replicas",
             ("replica", "replicaId"),
+            ("node", "node"),
             ("host", "host"),
             ("version", "version"),
             ("started", "startedAt", when),

@@ -43,7 +43,7 @@ def doctor(ctx: click.Context, /, config: Path | None, service_only: bool, as_js
         try:
             loaded = load(config, variables, given(options))
         except ConfigurationError as error:
-            checks = [*look.of_configuration(error), *look.of_service(ctx.obj)]
+            checks = [*look.unusable(error), *look.of_service(ctx.obj)]
         else:
             checks = look.doctor(loaded, _url(ctx, loaded), variables)
     is_well = not any(each.result == look.Result.FAIL for each in checks)

@@ -12,7 +12,7 @@ import json
 import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import click
 
@@ -58,7 +58,7 @@ class Json(Pair):
         pairs = super().convert(value, param, ctx)
         for name, content in pairs.items():
             try:
-                pairs[name] = json.loads(content)
+                pairs[name] = json.loads(content, parse_constant=_no_constant)
             except ValueError:
                 pairs[name] = content
         return pairs
@@ -74,14 +74,14 @@ class Document(click.ParamType[dict[str, Any]]):
             with click.open_file(value, encoding="utf-8") as file:
                 text = file.read()
             fields = tomllib.loads(text) if value.endswith(".toml") else json.loads(text)
+            # TOML has times and dates of its own, which JSON writes as text.
+            plain = json.loads(json.dumps(fields, default=str), parse_constant=_no_constant)
         except OSError as error:
             self.fail(f"{value} cannot be read: {error.strerror}", param, ctx)
         except ValueError as error:
             self.fail(f"{value} is not valid: {error}", param, ctx)
-        if not isinstance(fields, dict):
+        if not isinstance(plain, dict):
             self.fail(f"{value} does not hold one object with fields", param, ctx)
-        # TOML has times and dates of its own, which JSON writes as text.
-        plain: dict[str, Any] = json.loads(json.dumps(fields, default=str))
         return plain
 
 
@@ -209,6 +209,10 @@ def camel_case(name: str) -> str:
     """The API's way of writing a name."""
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _merge(_ctx: click.Context, _param: click.Parameter, pairs: tuple[dict[str, Any], ...]) -> dict[str, Any] | None:

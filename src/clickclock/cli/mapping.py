@@ -59,7 +59,8 @@ def delete(client: "Client", prefix: str) -> "Payload":
 
 @mapping.command()
 @click.argument("command")
+@click.option("--shell", is_flag=True, default=None, help="A shell is to run it.")
 @calls(record("choice"))
-def explain(client: "Client", command: str) -> "Payload":
+def explain(client: "Client", command: str, shell: bool | None) -> "Payload":
     """Show which image COMMAND would run in, and why."""
-    return client.list_mappings(command=command)
+    return client.list_mappings(command=command, shell=shell)

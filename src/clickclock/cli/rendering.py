@@ -115,6 +115,7 @@ TRIGGERS: tuple[Column, ...] = (
     ("state", "state"),
     ("due", "dueTime", when),
     ("took", "durationMs", duration),
+    ("skipped for", "skipReason"),
     ("message", "message"),
 )
 """Triggers look the same wherever they are shown."""

@@ -230,7 +230,7 @@ class Client(Alarming, Attributing, Declaring, Listing, Timing):
     # Schedules
 
     def list_schedules(self, **filters: object) -> Payload:
-        """Schedules, the next due first."""
+        """Schedules, by id."""
         return self._call("GET", "schedules", query=filters)
 
     def schedule(self, schedule_id: str) -> Payload:

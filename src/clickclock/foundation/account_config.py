@@ -9,33 +9,29 @@ True
 from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
+
+from clickclock.foundation.record import Settings
 
 
-class ChannelRuleConfig(BaseModel):
+class ChannelRuleConfig(Settings):
     """A rule that says of which channel a click is, an `[[accounts.channel_rules]]` table of the file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     channel: str = Field(min_length=1, description="The channel; of `google` a `gclid` is required.")
     parameter: str = Field(min_length=1, description="The parameter that a click must have.")
     values: tuple[str, ...] = Field((), description="Its values, in any case; any value if not given.")
 
 
-class WindowConfig(BaseModel):
+class WindowConfig(Settings):
     """A lookback window of its own, an `[[attribution.windows]]` table of the file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     channel: str | None = Field(None, min_length=1, description="The channel; every one if not given.")
     seller_id: str | None = Field(None, min_length=1, description="The seller of the click; every one if not given.")
     days: int = Field(ge=1, le=365, description="Days from the click to the order, at most.")
 
 
-class PolicyConfig(BaseModel):
+class PolicyConfig(Settings):
     """How orders are credited, the `[attribution]` table of the file, and `[accounts.attribution]` of one account."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     time_zone: str | None = Field(None, description="Where days and months begin; UTC if not given.")
     windows: tuple[WindowConfig, ...] | None = Field(None, description="Windows; the first that matches counts.")
@@ -60,10 +56,8 @@ class PolicyConfig(BaseModel):
         return name
 
 
-class AccountConfig(BaseModel):
+class AccountConfig(Settings):
     """One client account whose clicks are taken, a `[[accounts]]` table of the file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     client_id: str = Field(min_length=1, description="The account's `client_id`, as every call carries it.")
     profile: Literal["strict", "observed"] | None = Field(

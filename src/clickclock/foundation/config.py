@@ -17,10 +17,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
 from clickclock.foundation.account_config import AccountConfig, PolicyConfig
 from clickclock.foundation.errors import ConfigurationError, Fault
+from clickclock.foundation.record import Settings
 from clickclock.foundation.target_config import SmtpConfig, Targets
 
 PREFIX = "CLICKCLOCK_"
@@ -29,10 +30,8 @@ NOT_SETTINGS = frozenset({"CLICKCLOCK_URL", "CLICKCLOCK_CLICK_URL", "CLICKCLOCK_
 DATABASE_SCHEMES = ("sqlite", "postgresql")
 
 
-class Config(BaseModel):
+class Config(Settings):
     """Every setting of the service. Names in TOML are as here; in the environment `CLICKCLOCK_` and upper case."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     data_dir: Path = Field(Path("clickclock-data"), description="Folder for the store, logs and running jobs' records.")
     insecure_no_authentication: bool = Field(

@@ -41,6 +41,11 @@ class LoopHealth:
     def is_stalled(self) -> bool:
         return self.overdue_s > STALLED_AFTER_S
 
+    @property
+    def sentence(self) -> str:
+        """What is wrong with one that is stalled."""
+        return f"The {self.name} loop has not finished a step for {self.overdue_s:.0f} s: {self.error or 'it hangs'}."
+
 
 @dataclass(slots=True)
 class _Trouble:

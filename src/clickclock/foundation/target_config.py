@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_serializer, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_serializer, model_validator
+
+from clickclock.foundation.record import Settings
 
 _ADDRESS = re.compile(r"[^\s<>,;:\"@]+@[A-Za-z0-9.-]+")
 TARGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
@@ -38,10 +40,8 @@ def _is_url(value: str) -> bool:
     return names_somebody and value.isascii() and value.isprintable() and " " not in value
 
 
-class TargetConfig(BaseModel):
+class TargetConfig(Settings):
     """Somebody who can be told of alarms, a `[notifications.NAME]` table of the file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: str | None = Field(None, repr=False, description="A webhook: where to post; with `secret_file`.")
     secret_file: Path | None = Field(None, description="File with the webhook's secret: `whsec_` and base64.")
@@ -64,10 +64,8 @@ class TargetConfig(BaseModel):
         return self
 
 
-class SmtpConfig(BaseModel):
+class SmtpConfig(Settings):
     """The server that mail is handed to, the `[smtp]` table of the file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     host: str = Field(min_length=1, description="Its name or address.")
     port: int = Field(587, ge=1, le=65535, description="Its port.")

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.record import Instant, Record
-from clickclock.scheduler.calendar import Occurrence, Timetable
+from clickclock.scheduler.calendar import FIRST_YEAR, Occurrence, Timetable
 from clickclock.scheduler.job import Text
 from clickclock.scheduler.trigger import LIVE, State
 from clickclock.scheduler.wall_clock import TICK
@@ -147,6 +147,8 @@ def check_range(backfill: Backfill, now: datetime) -> None:
     faults: list[Fault] = []
     if backfill.until < backfill.since:
         faults.append(Fault("to", "to is before from; give a later to."))
+    if backfill.since.year < FIRST_YEAR:
+        faults.append(Fault("from", f"Nothing is due before {FIRST_YEAR}; give a later from."))
     if backfill.until > now:
         faults.append(
             Fault("to", f"to is in the future, which the schedule runs itself; give {now:%FT%TZ} or earlier.")

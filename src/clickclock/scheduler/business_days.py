@@ -23,7 +23,6 @@ from clickclock.scheduler.wall_clock import zone_named
 DATES_MAX = 5000
 """Twenty years of every holiday and bridging day; they are read whenever a schedule is planned anew."""
 _DAY = timedelta(days=1)
-_WEEK = timedelta(days=7)
 
 
 class Weekday(StrEnum):
@@ -62,13 +61,14 @@ class Days:
 
     def next_after(self, day: date) -> date | None:
         """The first of them after `day`; None if none is left."""
-        # Past the last date that is named, every week is like the next.
-        last = max([day, *self.excluded, *self.included], default=day) + _WEEK
-        while day < last:
+        named = sorted(each for each in self.excluded | self.included if each > day)
+        if len(self.weekdays) == (0 if self.rule is CalendarRule.BUSINESS_DAYS else len(Weekday)):
+            # No weekday is one of them: only dates that are named can be, and the next may be centuries away.
+            return next((each for each in named if each in self), None)
+        while True:
             day += _DAY
             if day in self:
                 return day
-        return None
 
     def refusal(self, day: date) -> str:
         """Why nothing runs on `day`, which is none of them."""

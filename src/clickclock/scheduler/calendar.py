@@ -245,7 +245,7 @@ def timetable(  # noqa: PLR0913 - one keyword for each field of a schedule that 
             days,
             gap_policy,
             fold_policy,
-            anchor.astimezone(UTC) if is_anchored else _EARLIEST,
+            _within_time(anchor.astimezone(UTC)) if is_anchored else _EARLIEST,
         )
     )
 
@@ -284,10 +284,15 @@ def _source(words: _Words, zone: ZoneInfo) -> Source:
                 return WallClock(Once(moment), zone, words.gap_policy, words.fold_policy)
             return At(moment.astimezone(UTC))
         case ScheduleKind.RRULE:
-            start = words.start_at and _whole_second(words.start_at.astimezone(zone))
+            start = words.start_at and _whole_second(_within_time(words.start_at).astimezone(zone))
             midnight = datetime.combine(words.anchor.astimezone(zone), time())
             times = recurrence(words.expression, zone, start, midnight)
             return WallClock(times, zone, words.gap_policy, words.fold_policy)
+
+
+def _within_time(instant: datetime) -> datetime:
+    """What can be reckoned with: a day before the first instant, or after the last, is no date."""
+    return max(_EARLIEST, min(instant, _END_OF_TIME))
 
 
 def _whole_ms(moment: datetime) -> datetime:

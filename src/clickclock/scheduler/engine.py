@@ -386,15 +386,14 @@ class Engine:
         return self._faults[1]
 
     async def _find_faults(self) -> list[str]:
-        found = [
-            f"The {each.name} loop has not finished a step for {each.overdue_s:.0f} s: {each.error or 'it hangs'}."
-            for each in self.loops()
-            if each.is_stalled
-        ]
+        found = [each.sentence for each in self.loops() if each.is_stalled]
+        # It writes, each two seconds: a disk that is full is noticed by nothing less.
+        if not found and (error := self._heartbeat_loop.health().error) is not None:
+            found.append(error)
         try:
             await asyncio.wait_for(self.store.ping_s(), timeout=5)
-        except StoreUnreachable as error:
-            found.append(str(error))
+        except StoreUnreachable as unreachable:
+            found += [str(unreachable)] if str(unreachable) not in found else []
         except TimeoutError:
             found.append("The store did not answer within 5 s.")
         return found

@@ -19,6 +19,7 @@ from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler import command as commands
 from clickclock.scheduler.job import Name
 
+IMAGE_PATTERN = r"^\S+$"
 _COMPARED_CHARS_MAX = 200
 """Similarity costs the product of two lengths, and the beginning tells enough."""
 
@@ -34,7 +35,7 @@ class ImageMapping(Record):
     image: str = Field(
         min_length=1,
         max_length=1024,
-        pattern=r"^\S+$",
+        pattern=IMAGE_PATTERN,
         description="Container image for such commands.",
         examples=["registry.example.com/etl:1.4"],
     )
@@ -74,6 +75,18 @@ class Choice(Record):
     prefix: str | None = Field(
         None, description="The prefix that matched; null if none decided.", examples=["python -m etl"]
     )
+
+
+def spelled(prefix: str) -> str:
+    """A prefix as it is kept: in one way of writing; what can be none is left as it is.
+
+    >>> spelled("python  '-m'")
+    'python -m'
+    """
+    try:
+        return shlex.join(_words(prefix))
+    except Invalid:
+        return prefix
 
 
 def choose(command_words: Sequence[str], mappings: Iterable[ImageMapping], own_image: str | None) -> Choice:

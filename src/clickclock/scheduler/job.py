@@ -16,7 +16,7 @@ from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler import command as commands
 from clickclock.scheduler.notification import Notifications
 from clickclock.scheduler.retry import RetryRule
-from clickclock.scheduler.secret import SecretRef
+from clickclock.scheduler.secret import VARIABLE_PATTERN, SecretRef
 
 NAME_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9._/:@ -]{0,126}[A-Za-z0-9._-])?$"
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=128)]
@@ -28,6 +28,8 @@ PullPolicy = Literal["always", "ifNotPresent", "never"]
 MEMORY_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 FOLDER_PATTERN = r"^/"
 MEMORY_PATTERN = r"^\d{1,15}(?:\.\d{1,3})?(?:K|M|G|Ki|Mi|Gi)?$"
+MEMORY_MIN = "16Mi"
+"""For processes of one machine: what starts one takes some 11 MB itself."""
 
 
 def memory_bytes(quantity: str) -> int:
@@ -51,7 +53,10 @@ class Resources(Record):
         examples=[1],
     )
     memory: str | None = Field(
-        None, pattern=MEMORY_PATTERN, description="Memory, as Kubernetes writes it: `64Mi`, `1G`.", examples=["256Mi"]
+        None,
+        pattern=MEMORY_PATTERN,
+        description="Memory, as Kubernetes writes it: `64Mi`, `1G`; for processes of one machine at least `16Mi`.",
+        examples=["256Mi"],
     )
 
     @property
@@ -130,7 +135,7 @@ class Job(Record):
         description="The replica that alone may run it, by its `node` in `GET cluster`; any if not given.",
         examples=["web-1-5f0c6c1d9a11"],
     )
-    environment: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")], str] = Field(
+    environment: dict[Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)], str] = Field(
         default_factory=dict, max_length=256, description="Environment variables.", examples=[{"STAGE": "production"}]
     )
     secret_refs: Annotated[list[SecretRef], Field(max_length=256)] = Field(

@@ -55,7 +55,8 @@ class CatchUp(Record):
     """Bounds for making up missed times."""
 
     policy: CatchUpPolicy = Field(
-        CatchUpPolicy.LATEST, description="`latest` runs once for all, `all` runs each, `none` runs nothing late."
+        CatchUpPolicy.LATEST,
+        description="`latest` runs once for all, `all` runs each, `none` runs nothing late; 5 s are not late.",
     )
     window_seconds: float = Field(86400, ge=0, le=31_536_000, description="Times older than this are skipped.")
     max_triggers: int = Field(

@@ -19,17 +19,21 @@ MASK = b"***"
 MASKED_BYTES_MIN = 4
 """A shorter value stands in any text by chance, and masking it would spoil every log."""
 
+VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
+FILE_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$"
+SOURCE_PATTERN = r"^[A-Za-z0-9_]{1,128}$"
+
 
 class SecretRef(Record):
     """One environment variable whose value is a secret. Exactly one of its sources is given."""
 
-    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")] = Field(
+    name: Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN)] = Field(
         description="The variable that the attempt gets.", examples=["DB_PASSWORD"]
     )
-    file: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$")] | None = Field(
+    file: Annotated[str, StringConstraints(pattern=FILE_PATTERN)] | None = Field(
         None, description="A file in the application's folder of the service's secrets.", examples=["db_password"]
     )
-    environment: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]{1,128}$")] | None = Field(
+    environment: Annotated[str, StringConstraints(pattern=SOURCE_PATTERN)] | None = Field(
         None, description="A variable of the service, without the prefix that makes it one for jobs."
     )
 

@@ -252,7 +252,11 @@ class Attempt(Record):
     cluster: str | None = Field(None, description="The cluster that ran it.", examples=["local"])
     node: str | None = Field(None, description="The machine that ran it.", examples=["web-1"])
     cpu_seconds: float | None = Field(None, description="Processor time used.", examples=[0.25])
-    max_memory_bytes: int | None = Field(None, description="Most memory used at once.", examples=[12_582_912])
+    max_memory_bytes: int | None = Field(
+        None,
+        description="Most memory used at once; of a process at least some 11 MB, which what starts it takes.",
+        examples=[12_582_912],
+    )
     preempted_by: str | None = Field(None, description="The trigger that it made room for.")
 
 
@@ -311,7 +315,11 @@ class Trigger(Record):
     )
     parameters: dict[str, str] = Field(default_factory=dict, description="Values of its parameters.")
     cpu_seconds: float | None = Field(None, description="Processor time of all attempts.", examples=[0.25])
-    max_memory_bytes: int | None = Field(None, description="Most memory that an attempt used.", examples=[12_582_912])
+    max_memory_bytes: int | None = Field(
+        None,
+        description="Most memory that an attempt used; of a process at least some 11 MB, which what starts it takes.",
+        examples=[12_582_912],
+    )
     preemption_count: int = Field(
         0, description="How often it was preempted, or its cluster took its place away.", examples=[0]
     )

@@ -59,6 +59,7 @@ class Watcher:
         self._look_for_stops_at_s = float("-inf")
         self._concluded_at_s = float("-inf")
         self._told: set[str] = set()
+        self._untold: set[str] = set()
         self._fresh: dict[str, tuple[float, Sighting]] = {}
         self._ended: dict[str, dict[str, Sighting]] = {name: {} for name in executors}
         self.clusters = Parts(clock.monotonic_s)
@@ -108,6 +109,8 @@ class Watcher:
         for sighting in news:
             if sighting.exit is None:
                 self._fresh[sighting.name] = (now_s, sighting)
+                if sighting.name in self._untold:  # it has arrived, and can hear it now
+                    self.look_for_stops()
             else:
                 self._fresh.pop(sighting.name, None)
                 self._ended[cluster][sighting.name] = sighting
@@ -127,7 +130,8 @@ class Watcher:
 
         with contextlib.suppress(ExecutorUnreachable):  # it is told when the cluster answers again
             await self._stopping.step(self._executors, tell)
-        return all(each.name in self._told for each in wanted if each.cluster in self._executors)
+        self._untold = {each.name for each in wanted if each.cluster in self._executors} - self._told
+        return not self._untold
 
     async def _conclude(self, cluster: str, executor: Executor) -> None:
         ended = self._ended[cluster]

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from clickclock.foundation.errors import ConfigurationError
+
 
 class Result(StrEnum):
     """How it is."""
@@ -20,7 +22,7 @@ class Result(StrEnum):
 
 
 CHECKS: Mapping[str, str] = {
-    "configuration": "Settings, the tables of clusters, targets and their secrets' files.",
+    "configuration": "Settings, the tables of clusters, targets and their secrets' files, examples.",
     "service": "Whether the service answers; if not, who has its port or its data folder.",
     "findings": "What the scanner finds; asked of the service, or, without it, looked for in the store.",
     "dataFolder": "Whether the data folder is there and can be written.",
@@ -67,3 +69,9 @@ def warn(check: str, found: str, remedy: str) -> Check:
 def fail(check: str, found: str, remedy: str) -> Check:
     """Something does not work, or soon will not."""
     return Check(check, Result.FAIL, found, remedy)
+
+
+def unusable(error: ConfigurationError) -> list[Check]:
+    """Every fault of a configuration that is not usable."""
+    remedy = "Fix this setting; `clickclock check-config` shows where each comes from."
+    return [fail("configuration", f"{each.field}: {each.message}", remedy) for each in error.faults]

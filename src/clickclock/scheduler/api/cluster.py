@@ -67,7 +67,7 @@ class StoreState(Record):
     """How the store does."""
 
     kind: str = Field(description="Its kind.", examples=["sqlite"])
-    latency_ms: float = Field(description="What one small write takes, in ms.", examples=[1.2])
+    latency_ms: float = Field(description="What an empty transaction that may write takes, in ms.", examples=[1.2])
     clock_skew_ms: float = Field(
         description="How far its clock is ahead of this machine's, in ms; 0 where it is the same one.", examples=[0.0]
     )

@@ -14,10 +14,14 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from clickclock.foundation.errors import Fault, Invalid
+from clickclock.scheduler.image_mapping import IMAGE_PATTERN
 from clickclock.scheduler.job import FOLDER_PATTERN, MEMORY_PATTERN, NAME_PATTERN
+from clickclock.scheduler.notification import TARGET_PATTERN
 from clickclock.scheduler.schedule import ID_PATTERN
+from clickclock.scheduler.secret import FILE_PATTERN, SOURCE_PATTERN, VARIABLE_PATTERN
 from clickclock.scheduler.trigger import KEY_PATTERN, STATES_PATTERN, State
 
+WORD_PATTERN = r"^[^\x00]*$"
 _NAME_SHOWN_CHARS_MAX = 64
 _NAME_SENTENCE = (
     "Use up to 128 letters, digits and ._/:@- or spaces, beginning with a letter or digit and not ending with a sign "
@@ -30,6 +34,12 @@ _OF_PATTERNS = {
     ID_PATTERN: "Use letters, digits and ._- alone",
     KEY_PATTERN: "Give printable ASCII characters",
     FOLDER_PATTERN: "Give an absolute path, such as /srv/shop",
+    IMAGE_PATTERN: "Give an image without spaces, such as python:3.13",
+    VARIABLE_PATTERN: "Use up to 128 letters, digits and underscores, not beginning with a digit",
+    SOURCE_PATTERN: "Use up to 128 letters, digits and underscores",
+    FILE_PATTERN: "Give a file's name alone: up to 128 letters, digits and ._-, not beginning with . or -",
+    TARGET_PATTERN: "Use up to 63 letters, digits and _-, beginning with a letter or digit",
+    WORD_PATTERN: "This has a NUL character, which nothing has in its name; remove it",
 }
 _SENTENCES: Mapping[str, Callable[[dict[str, Any]], str]] = {
     "missing": lambda _: "This is required; give it.",

@@ -3,6 +3,8 @@
 Parse, call, render.
 """
 
+import re
+
 from pydantic import Field
 from starlette.responses import Response
 
@@ -16,6 +18,8 @@ from clickclock.scheduler.errors import MappingExists, MappingNotFound
 from clickclock.scheduler.image_mapping import Choice, ImageMapping
 
 RESOURCE = "commandPrefixImageMapping"
+_PARAMETER = re.compile(r"\{\{\s*parameters\.(\w+)\s*\}\}", re.ASCII)
+"""A job declares what its command uses; of a command alone, it is taken as declared."""
 
 
 class MappingFilters(Page):
@@ -29,6 +33,7 @@ class MappingFilters(Page):
         description="A command: the answer's `choice` says which image it would get, and why.",
         examples=["python -m etl load"],
     )
+    shell: bool = Field(False, description="Whether a shell is to run that command.", examples=[False])
 
 
 class MappingTarget(Query):
@@ -52,15 +57,17 @@ async def find(call: Call[MappingFilters]) -> Response:
     mappings = await call.engine.store.image_mappings.all()
     choice = None
     if wanted.command is not None:
-        words = commands.parse(wanted.command, shell=False).words
+        declared = frozenset(_PARAMETER.findall(wanted.command))
+        words = commands.parse(wanted.command, shell=wanted.shell, parameter_names=declared).words
         choice = image_mapping.choose(words, mappings, None)
     given = columns(wanted)
+    prefix = wanted.prefix and image_mapping.spelled(wanted.prefix)
     after = key_in(wanted.cursor, RESOURCE, given)
     found = [
         each
         for each in mappings
         if (after is None or each.prefix > after[0])
-        and wanted.prefix in {None, each.prefix}
+        and prefix in {None, each.prefix}
         and wanted.image in {None, each.image}
     ]
     told, cursor = page(RESOURCE, given, found, wanted.limit, lambda each: [each.prefix])
@@ -75,7 +82,8 @@ async def put(call: Call[Query]) -> Response:
 
 async def delete(call: Call[MappingTarget]) -> Response:
     """DELETE: by prefix."""
-    await call.engine.store.image_mappings.delete(call.filters.prefix, call.engine.clock.now())
+    prefix = image_mapping.spelled(call.filters.prefix)
+    await call.engine.store.image_mappings.delete(prefix, call.engine.clock.now())
     return success()
 
 

@@ -19,7 +19,7 @@ from clickclock.scheduler.api.reading import Body, Page, Query, Word, numbered, 
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound, StaleVersion
 from clickclock.scheduler.image_mapping import ImageMapping
-from clickclock.scheduler.job import Job, StoredJob
+from clickclock.scheduler.job import MEMORY_MIN, Job, StoredJob, memory_bytes
 
 
 class JobFilters(Page):
@@ -74,14 +74,18 @@ async def checks(engine: Engine, more: Sequence[ImageMapping] = ()) -> Callable[
 
     def check(job: Job) -> None:
         faults = unknown_targets(engine, job.notifications)
+        memory = job.resources.memory_bytes
         cluster = engine.executors.get(job.cluster or engine.default_cluster)
         if cluster is None:
             known = ", ".join(engine.executors)
             faults.append(Fault("cluster", f"There is no cluster {job.cluster!r} here; known are {known}."))
-        elif job.image is None and cluster.wants_image:
+        elif cluster.wants_image and job.image is None:
             words = commands.parse(job.command, shell=job.shell, parameter_names=frozenset(job.parameters)).words
             if image_mapping.choose(words, mappings, None).image is None:
                 faults += image_mapping.none_fits(words, mappings).faults
+        elif not cluster.wants_image and memory is not None and memory < memory_bytes(MEMORY_MIN):
+            sentence = f"Give at least {MEMORY_MIN}: what starts the command takes some 11 MB itself."
+            faults.append(Fault("resources.memory", sentence))
         if faults:
             raise Invalid(faults=faults)
 

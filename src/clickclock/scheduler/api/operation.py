@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 from pydantic_core import to_json
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from clickclock.foundation.errors import ClickclockError, Fault, Malformed
@@ -136,13 +136,25 @@ class Resource:
         query: bytes = scope["query_string"]
         body = b""
         if operation.method != "GET":
+            _refuse_if_none_match(headers)
             body = await read_body(receive, headers, self._body_bytes_max * operation.bodies)
         if operation.target_in_body:
             filters = read_target(operation.filters, query, body)
         else:
             filters = read_filters(operation.filters, query, operation.checked_at(self._engine.clock.now()))
         response = await operation.run(Call(self._engine, filters, headers, body))
+        if method == "HEAD" and isinstance(response, StreamingResponse):
+            # A stream has no end that is worth waiting for.
+            response = Response(status_code=response.status_code, headers=response.headers)
+            del response.headers["content-length"]
         await response(scope, receive, send)
+
+
+def _refuse_if_none_match(headers: Mapping[str, str]) -> None:
+    """Passing it over would replace what the caller wanted to be left alone."""
+    if "if-none-match" in headers:
+        sentence = "This is not taken; POST creates only what is not there yet, and If-Match guards a change."
+        raise Malformed(faults=[Fault("If-None-Match", sentence)])
 
 
 def success(status: int = 200, /, headers: Mapping[str, str] | None = None, **payload: Any) -> Response:

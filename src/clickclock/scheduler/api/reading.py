@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, GetCoreSchemaHandler, StringConstraints, TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from clickclock.foundation.errors import ClickclockError, Fault, Invalid, Malformed
 from clickclock.foundation.problem import FAULTS_MAX, TooLarge, UnsupportedMediaType
-from clickclock.foundation.record import Record
-from clickclock.scheduler.api.faults import failing_in, faults_of, hidden_faults, unknown_name, wire_names
+from clickclock.foundation.record import Record, as_text, read_by
+from clickclock.scheduler.api.faults import WORD_PATTERN, failing_in, faults_of, hidden_faults, unknown_name, wire_names
 
 ITEMS_MAX = 10_000
 """Jobs or schedules in one array: they are one transaction, and others wait for it."""
@@ -30,13 +30,17 @@ CHUNK = 500
 PARAMETERS_MAX = 100
 JSON_QUERY = "jsonQuery"
 
-Word = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
+Word = Annotated[str, StringConstraints(max_length=4096, pattern=WORD_PATTERN)]
 """A filter's text. It need not be a possible name: what cannot exist is not found, and that is no error."""
 M = TypeVar("M", bound=BaseModel)
 
 
 class Query(Record):
-    """Filters of a call that takes none, and the base of all others."""
+    """Filters of a call that takes none, and the base of all others. A plain query parameter is text."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> Any:
+        return read_by(as_text, source, handler)
 
 
 class Page(Query):
@@ -187,7 +191,13 @@ def _no_constant(name: str) -> NoReturn:
     raise Malformed(f"The JSON has {name}, which is not a JSON number; leave it out or give null.")
 
 
-_decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)
+def _number(text: str) -> int | float:
+    """JSON has one kind of number: `5.0` is 5."""
+    value = float(text)
+    return int(value) if value.is_integer() else value
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_number)
 
 
 class Body:

@@ -101,7 +101,7 @@ class Store:
         return cls(database, default_cluster)
 
     async def ping_s(self) -> float:
-        """Seconds that one small write needs to be on disk. Raises `StoreUnreachable`."""
+        """Seconds that an empty transaction takes that may write. Raises `StoreUnreachable`."""
         return await self._database.ping_s()
 
     async def clock_skew(self, clock: Clock) -> timedelta:

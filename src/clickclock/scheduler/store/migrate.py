@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import DatabaseError, DBAPIError, InterfaceError, OperationalError
 
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.errors import ConfigurationError, StoreReplaced, StoreUnreachable
@@ -63,8 +63,23 @@ def migrate(database: Database, known_id: str | None = None) -> str:
             installed = _installed(connection)
             assert installed is not None
             return str(installed.installation_id)
-    except (OperationalError, InterfaceError) as error:
-        raise StoreUnreachable(f"The store cannot be opened: {' '.join(str(error.orig).split())}.") from error
+    except DatabaseError as error:
+        if type(error) not in {OperationalError, DatabaseError}:
+            raise
+        raise StoreUnreachable(f"The store cannot be opened: {_words(error)}.{_what_to_do(error)}") from error
+    except InterfaceError as error:
+        raise StoreUnreachable(f"The store cannot be opened: {_words(error)}.") from error
+
+
+def _words(error: DBAPIError) -> str:
+    return " ".join(str(error.orig).split())
+
+
+def _what_to_do(error: DatabaseError) -> str:
+    """SQLite has no other name for a file that is not whole, or not its own, than this general one."""
+    if type(error) is not DatabaseError:
+        return ""
+    return " See `clickclock doctor`; bring back a backup, or give another --data-dir or --database-url."
 
 
 def _installed(connection: sa.Connection) -> Any | None:

@@ -4,6 +4,7 @@ Never decides: `decide` does, and is given everything. Invariants: inserting a s
 high-water mark is one transaction; one row per (schedule, nominal time); a broken schedule holds up no other.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -158,7 +159,11 @@ class _Batch:
         """All of a decision, or, if its job no longer takes the schedule's parameters, nothing."""
         its_job = effective_job(row.job_definition, row.grouped)
         parameters = its_job.fill_parameters(planned.parameters) if its_job.parameters or planned.parameters else {}
+        skips = deque(decision.skips)
         for fire in decision.fires:
+            # Newer times have newer ids, so that a list of the newest is in their order.
+            while skips and skips[0].nominal < fire.nominal:
+                self.skips.append(_skipped(row, planned, skips.popleft(), now))
             trigger = _row(row, planned, fire.nominal, fire.due, now) | {
                 "cluster": its_job.cluster or ANY_CLUSTER,
                 "priority": its_job.priority,
@@ -167,8 +172,7 @@ class _Batch:
             }
             if not self.taking.take(row, its_job, fire, trigger):
                 self.fires.append(trigger | {"serial": fire.serial, "waits": True if its_job.depends_on else None})
-        for skip in decision.skips:
-            self.skips.append(_skipped(row, planned, skip, now))
+        self.skips += [_skipped(row, planned, skip, now) for skip in skips]
         if decision.replace:
             self.replaced.append(row.schedule_id)
         self.advances.append(

@@ -178,7 +178,9 @@ class Triggers:
                         node=row.node,
                     )
                 )
-            return trigger_of(row, attempts)
+            told = trigger_of(row, attempts)
+            waits = _waiting(connection, row)
+            return told.model_copy(update=waits) if waits else told
 
         return await self._database.read(work)
 
@@ -259,6 +261,20 @@ class Triggers:
             connection.execute(sa.delete(replica).where(replica.c.heartbeat_at < rollups_before))
 
         await self._database.write(work)
+
+
+def _waiting(connection: sa.Connection, row: Any) -> dict[str, str]:
+    """What a queued trigger waits for beside room, if nothing else is to be said of it."""
+    if row.state != State.QUEUED or row.message is not None:
+        return {}
+    its_job = sa.select(job.c.enabled, job_group.c.paused).select_from(job.outerjoin(job_group))
+    found = connection.execute(its_job.where(job.c.application == row.application, job.c.job_name == row.job_name))
+    for is_enabled, is_paused in found:
+        if not is_enabled:
+            return {"message": "Waits until its job is enabled."}
+        if is_paused:
+            return {"message": f"Waits until its group {row.group_name} is resumed."}
+    return {}
 
 
 def _by_key(connection: sa.Connection, new: NewTrigger) -> Trigger | None:

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
+from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
 from clickclock.foundation.config import is_loopback
+from clickclock.foundation.record import Settings
 from clickclock.scheduler.job import PullPolicy
 
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
@@ -25,10 +26,8 @@ _HUB = "https://index.docker.io/v1/"
 """What the hub's credentials are filed under."""
 
 
-class ContainerOptions(BaseModel):
+class ContainerOptions(Settings):
     """One `[clusters.NAME]` table with `executor = "container"`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     engine: str = Field("unix:///var/run/docker.sock", description="`unix:///SOCKET` or `tcp://HOST:PORT`.")
     shared: bool | None = Field(

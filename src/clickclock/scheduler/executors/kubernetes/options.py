@@ -10,8 +10,9 @@ told together, each by its place; what the executor relies on cannot be overridd
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import Field, StringConstraints, field_validator
 
+from clickclock.foundation.record import Settings
 from clickclock.scheduler.job import PullPolicy
 
 DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
@@ -24,10 +25,8 @@ RELIED_ON = {
 """What a template may not say: by these an attempt runs once, and ends when it should."""
 
 
-class Toleration(BaseModel):
+class Toleration(Settings):
     """A taint that pods may be placed in spite of, as in `v1.Toleration`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     key: str | None = None
     operator: Literal["Exists", "Equal"] | None = None
@@ -36,20 +35,16 @@ class Toleration(BaseModel):
     toleration_seconds: int | None = Field(None, alias="tolerationSeconds")
 
 
-class PriorityClass(BaseModel):
+class PriorityClass(Settings):
     """The `PriorityClass` of jobs whose priority is at least `priority_min`, and whose `preemption` is as said."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(min_length=1, description="The class, which must be there in the cluster.")
     priority_min: int = Field(0, ge=0, le=100, description="Jobs of at least this priority.")
     preemption: bool | None = Field(None, description="Only jobs that may be preempted, or may not; all if not given.")
 
 
-class KubernetesOptions(BaseModel):
+class KubernetesOptions(Settings):
     """One namespace of one cluster, as a place to run attempts."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     namespace: DnsLabel | None = Field(None, description="The namespace; that of the context or the pod if not given.")
     kubeconfig: Path | None = Field(None, description="A kubeconfig file; the pod's own service account if not given.")

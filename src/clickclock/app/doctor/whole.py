@@ -1,0 +1,57 @@
+"""Everything that the doctor looks at, one after the other.
+
+Never changes anything. Invariant: a part that cannot be looked at is told, and hides no other.
+
+>>> asyncio.run(look(config, "http://127.0.0.1:8080", {}))[0].check   # doctest: +SKIP
+'configuration'
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator, Mapping
+
+from clickclock.app.checking import check
+from clickclock.app.doctor.check import Check, Result, fail, ok, unusable
+from clickclock.app.doctor.clicks import clicks
+from clickclock.app.doctor.clusters import clusters
+from clickclock.app.doctor.machine import machine
+from clickclock.app.doctor.service import service, supervisor
+from clickclock.app.doctor.stores import stores
+from clickclock.foundation.clock import SystemClock
+from clickclock.foundation.config import Config
+from clickclock.foundation.errors import ConfigurationError
+
+
+async def look(config: Config, url: str, environment: Mapping[str, str]) -> list[Check]:
+    """Look at everything."""
+    asked = await asyncio.to_thread(service, url, config.data_dir)
+    clock = SystemClock()
+    found = [*_configured(config), *asked.checks, *machine(config.data_dir, clock.now())]
+    if any(each.check == "dataFolder" and each.result is Result.OK for each in found):
+        found.append(supervisor(config.data_dir))
+    with _told_if_forbidden(found, "store"):
+        found += [each async for each in stores(config, service_answers=asked.answers)]
+    if not asked.answers:
+        found += [each async for each in clusters(config, environment)]
+    with _told_if_forbidden(found, "journals"):
+        found += clicks(config, clock.epoch_ms())
+    return found
+
+
+@contextlib.contextmanager
+def _told_if_forbidden(found: list[Check], check: str) -> Iterator[None]:
+    """What this user may not read is a check that fails."""
+    try:
+        yield
+    except PermissionError as error:
+        remedy = "Run the doctor as the user that runs the service."
+        found.append(fail(check, f"{error.filename} cannot be read: {error.strerror}.", remedy))
+
+
+def _configured(config: Config) -> list[Check]:
+    """What `serve` would refuse beside single settings."""
+    try:
+        check(config)
+    except ConfigurationError as error:
+        return unusable(error)
+    return [ok("configuration", "It is usable.")]
