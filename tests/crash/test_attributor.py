@@ -29,8 +29,8 @@ DEATHS = {
     "between the credits and the next table": Death(_COMMIT, "after", 3),
     "between the second table and the third": Death(_COMMIT, "after", 4),
     "when all tables are committed": Death(f"{_ATTRIBUTOR}:Lake.publish"),
-    "before the version is committed": Death(_COMMIT, "before", 6),
-    "when the version is published": Death(_COMMIT, "after", 6),
+    "before the version is committed": Death(_COMMIT, "before", 8),
+    "when the version is published": Death(_COMMIT, "after", 8),
 }
 
 

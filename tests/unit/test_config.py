@@ -162,6 +162,11 @@ def test_accounts_come_from_the_file_with_their_rules(tmp_path: Path) -> None:
             "accounts.0.channel_rules.0.parameter",
             "required",
         ),
+        (
+            '[[accounts]]\nclient_id = "a"\n[[accounts.channel_rules]]\nchannel = "a > b"\nparameter = "p"',
+            "accounts.0.channel_rules.0.channel",
+            "leave it out",
+        ),
         ('trusted_proxies = ["10.0.0.1/8"]', "trusted_proxies", "neither an address nor a network"),
         ('trusted_proxies = ["proxy.example"]', "trusted_proxies", "neither an address nor a network"),
         ("click_port = 65536", "click_port", "65535"),

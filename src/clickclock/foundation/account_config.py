@@ -21,6 +21,13 @@ class ChannelRuleConfig(Settings):
     parameter: str = Field(min_length=1, description="The parameter that a click must have.")
     values: tuple[str, ...] = Field((), description="Its values, in any case; any value if not given.")
 
+    @field_validator("channel")
+    @classmethod
+    def _refuse_two_in_one(cls, name: str) -> str:
+        if ">" in name:
+            raise ValueError(f"{name} has a >, which stands between the channels of a path; leave it out")
+        return name
+
 
 class WindowConfig(Settings):
     """A lookback window of its own, an `[[attribution.windows]]` table of the file."""
