@@ -79,6 +79,42 @@ async def test_a_due_time_goes_all_the_way_without_a_pause(
     await engine.close(stop_jobs=False)
 
 
+async def test_an_end_that_waited_for_a_plan_which_does_not_come_is_written_all_the_same(
+    engine: Engine, store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    await add_schedule(store, kind="once", expression="2026-11-20T10:01:00Z")
+    await engine.open()
+    stopped = asyncio.Event()
+    running = asyncio.create_task(engine.run(stopped))
+    trigger_id = await queue(store)
+    engine.wake_dispatcher()
+
+    async def started() -> bool:
+        await store.triggers.find({}, None, 1)
+        return executor.running == [f"{trigger_id}-1"]
+
+    async def is_expecting() -> bool:
+        await store.triggers.find({}, None, 1)
+        return engine.planner.next_in_s() is not None
+
+    async def succeeded() -> bool:
+        return await states(store) == [State.SUCCEEDED]
+
+    await until(started)
+    await until(is_expecting)
+    clock.advance(59.97)
+    executor.end(f"{trigger_id}-1")
+    assert engine.watcher.is_told
+    assert not await succeeded()
+    await store.schedules.delete("s", clock.now())
+    engine.change_schedules()
+    await until(succeeded)
+    stopped.set()
+    await running
+    await engine.close(stop_jobs=False)
+
+
 async def test_a_call_and_its_cancelling_need_no_pause_either(
     engine: Engine, store: Store, executor: ScriptedExecutor
 ) -> None:

@@ -343,6 +343,26 @@ async def test_an_end_waits_for_a_plan_that_is_near_and_is_written_with_it(
     assert not watcher.join()
 
 
+async def test_news_waits_for_a_plan_that_is_near_without_a_step_of_its_own(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
+) -> None:
+    watcher = build(store, clock, executor, calls, company_in_s=COMPANY_S_MAX)
+    await add_job(store)
+    executor.end(await started(store, executor))
+    assert not watcher.hear()
+    assert watcher.join()
+    await watcher.step()
+    assert await states(store) == [State.SUCCEEDED]
+    assert not watcher.join()
+
+
+@pytest.mark.parametrize("company_in_s", [None, 0.0, -1.0, COMPANY_S_MAX + 0.001])
+async def test_news_wants_a_step_when_no_plan_is_near(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls, company_in_s: float | None
+) -> None:
+    assert build(store, clock, executor, calls, company_in_s=company_in_s).hear()
+
+
 @pytest.mark.parametrize("company_in_s", [0.0, -1.0, COMPANY_S_MAX + 0.001])
 async def test_an_end_does_not_wait_for_a_plan_that_is_far_or_overdue(
     store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls, company_in_s: float

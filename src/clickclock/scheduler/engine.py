@@ -156,7 +156,7 @@ class Engine:
 
     def _make_loops(self) -> None:
         idle_s = self._idle_s
-        self._planner_loop = Loop("planner", self.planner.step, idle_s)
+        self._planner_loop = Loop("planner", self._plan, idle_s)
         self._dispatcher_loop = Loop("dispatcher", self._dispatch, idle_s)
         self._preempter_loop = Loop("preempter", self.preempter.step, idle_s)
         self._watcher_loop = Loop("watcher", self.watcher.step, idle_s)
@@ -168,30 +168,19 @@ class Engine:
         self._backfiller_loop = Loop("backfiller", self.backfiller.step, busy_s=busy_s)
         self._chainer_loop = Loop("chainer", self.chainer.step, idle_s)
         self.store.queue.on_chain = self._chainer_loop.wake
-        self._counter_loop = Loop("counter", self.counter.step, busy_s=busy_s)
-        self._pruner_loop = Loop("pruner", self.pruner.step, idle_max_s=3600.0, busy_s=busy_s)
         self._announcer_loop = Loop("announcer", self.announcer.step)
-        self._alarmer_loop = Loop("alarmer", self.alarmer.step, busy_s=busy_s)
         self._notifier_loop = Loop("notifier", self.notifier.step)
-        self._scanner_loop = Loop("scanner", self.scanner.step)
-
-    @property
-    def _loops(self) -> list[Loop]:
-        return [
-            self._planner_loop,
-            self._dispatcher_loop,
-            self._preempter_loop,
-            self._watcher_loop,
-            self._rescuer_loop,
+        self._loops = [
+            *(self._planner_loop, self._dispatcher_loop, self._preempter_loop, self._watcher_loop, self._rescuer_loop),
             self._heartbeat_loop,
             self._backfiller_loop,
             self._chainer_loop,
-            self._counter_loop,
-            self._pruner_loop,
+            Loop("counter", self.counter.step, busy_s=busy_s),
+            Loop("pruner", self.pruner.step, idle_max_s=3600.0, busy_s=busy_s),
             self._announcer_loop,
-            self._alarmer_loop,
+            Loop("alarmer", self.alarmer.step, busy_s=busy_s),
             self._notifier_loop,
-            self._scanner_loop,
+            Loop("scanner", self.scanner.step),
         ]
 
     def change_schedules(self) -> None:
@@ -266,6 +255,17 @@ class Engine:
             return None
         return self.planner.next_in_s()
 
+    def _hear(self) -> None:
+        if self.watcher.hear():
+            self._watcher_loop.wake()
+
+    async def _plan(self) -> float | None:
+        try:
+            return await self.planner.step()
+        finally:
+            if self.watcher.is_told:  # it waited for a plan that brought nothing, and may be the last
+                self._watcher_loop.wake()
+
     async def _bring_ends(self) -> None:
         """Ends that waited for a plan are written right before it: so it sees them, and they share its commit."""
         if self.watcher.join():
@@ -291,7 +291,7 @@ class Engine:
         for executor in self.executors.values():
             if (anywhere := shared(executor)) is not None:
                 anywhere.share(owner, self._lease_holds)
-            await executor.open(self._watcher_loop.wake)
+            await executor.open(self._hear)
         await self.rescuer.adopt()
         self.store.hints.listen(self._heard)
 

@@ -55,6 +55,7 @@ class Watcher:
         self._look_for_stops_s = look_for_stops_s
         self._starts_wait = starts_wait
         self._company_in_s = company_in_s
+        self.is_told = False
         self._has_company = False
         self._look_for_stops_at_s = float("-inf")
         self._concluded_at_s = float("-inf")
@@ -69,9 +70,14 @@ class Watcher:
         """Somebody wants an attempt stopped: the next step finds out which."""
         self._look_for_stops_at_s = float("-inf")
 
+    def hear(self) -> bool:
+        """An executor has news. Whether a step is wanted now: not if a plan comes so soon that it can bring them."""
+        self.is_told = True
+        return self._wait_for_company_s() is None
+
     def join(self) -> bool:
-        """What ends waited for comes now; whether the next step has any to write."""
-        self._has_company = any(self._ended.values())
+        """What ends waited for comes now; whether the next step has any to write, or news to look at."""
+        self._has_company = self.is_told or any(self._ended.values())
         return self._has_company
 
     async def step(self) -> float | None:
@@ -81,7 +87,8 @@ class Watcher:
             all_told = await self._stop(await self._store.queue.stopping(self._lease_id))
             self._look_for_stops_at_s = now_s + (self._look_for_stops_s if all_told else STOP_AGAIN_S)
         yields = self._starts_wait() and now_s - self._concluded_at_s < YIELD_S_MAX
-        company_s = self._wait_for_company_s()
+        company_s = None if self._has_company else self._wait_for_company_s()
+        self._has_company = self.is_told = False
 
         async def carry(cluster: str) -> None:
             executor = self._executors[cluster]
@@ -101,8 +108,7 @@ class Watcher:
 
     def _wait_for_company_s(self) -> float | None:
         """How long ends wait for a commit that comes anyway; None if they need not."""
-        has_company, self._has_company = self._has_company, False
-        in_s = None if has_company else self._company_in_s()
+        in_s = self._company_in_s()
         return in_s if in_s is not None and 0 < in_s <= COMPANY_S_MAX else None
 
     def _note(self, now_s: float, cluster: str, news: Sequence[Sighting]) -> None:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from clickclock.scheduler.event import EVERYTHING, Change, Wanted
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.prepared import Prepared
+from clickclock.scheduler.store.prepared import Among, Prepared
 from clickclock.scheduler.store.rows import among
 from clickclock.scheduler.store.schema import attempt, job_trigger, schedule
 from clickclock.scheduler.store.schema_alarms import change
@@ -52,32 +52,27 @@ def _noting(names: list[str], found: sa.Select[Any]) -> sa.Insert:
     return sa.insert(change).from_select(names, found)
 
 
-_NOTE = Prepared(
-    lambda dialect: _noting(
-        (parts := _of_triggers())[0], parts[1].where(among(dialect, _t.trigger_id, "ids")).order_by(_t.trigger_id)
-    )
+_NOTE = Among(
+    _t.trigger_id,
+    lambda these: _noting((parts := _of_triggers())[0], parts[1].where(these).order_by(_t.trigger_id)),
 )
-_NOTE_ONE = Prepared(
-    lambda _: _noting((parts := _of_triggers())[0], parts[1].where(_t.trigger_id == sa.bindparam("b_id")))
-)
-"""The usual case: on SQLite a list is a virtual table, which costs more than all the rest."""
 _step = sa.union_all(
     *(sa.select(sa.literal_column(number, sa.Integer).label("number")) for number in ("0", "1"))
 ).subquery("step")
 _is_taken = _step.c.number == sa.literal_column("1")
 
 
-def _noting_taken(dialect: str) -> sa.sql.dml.ReturningInsert[Any]:
+def _noting_taken(these: sa.ColumnElement[bool]) -> sa.sql.dml.ReturningInsert[Any]:
     names, found = _of_triggers(
         state=sa.case((_is_taken, _t.state), else_=sa.literal_column(f"'{State.QUEUED}'")),
         attempt=sa.case((_is_taken, _t.attempt), else_=sa.literal_column("0")),
         retry_at=sa.case((_is_taken, sa.null()), else_=_t.ready_at),
     )
-    found = found.select_from(job_trigger.join(_step, sa.true())).where(among(dialect, _t.trigger_id, "ids"))
+    found = found.select_from(job_trigger.join(_step, sa.true())).where(these)
     return _noting(names, found.order_by(_t.trigger_id, _step.c.number)).returning(_c.subject)
 
 
-_NOTE_TAKEN = Prepared(_noting_taken)
+_NOTE_TAKEN = Among(_t.trigger_id, _noting_taken)
 _NOTE_RUNNING = Prepared(
     lambda _: _noting(
         (
@@ -145,15 +140,13 @@ _NOTE_SCHEDULES = Prepared(
 
 def note_triggers(connection: sa.Connection, trigger_ids: Sequence[str], at: datetime) -> None:
     """These triggers have just become what their rows say."""
-    if len(trigger_ids) == 1:
-        _NOTE_ONE.run(connection, [{"b_id": trigger_ids[0], "at": at}])
-    elif trigger_ids:
-        _NOTE.run(connection, [{"ids": list(trigger_ids), "at": at}])
+    if trigger_ids:
+        _NOTE.rows(connection, trigger_ids, at=at)
 
 
 def note_taken(connection: sa.Connection, trigger_ids: Sequence[str], at: datetime) -> set[str]:
     """Those of these triggers that are there have just been queued, and taken in the same moment; which are they?"""
-    return {row.subject for row in _NOTE_TAKEN.rows(connection, ids=list(trigger_ids), at=at)}
+    return {row.subject for row in _NOTE_TAKEN.rows(connection, trigger_ids, at=at)}
 
 
 def note_running(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> None:

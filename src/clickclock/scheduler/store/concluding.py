@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from clickclock.scheduler.retry import RetryRule
 from clickclock.scheduler.store.changes import note_attempts, note_triggers
 from clickclock.scheduler.store.dependencies import has_dependents
-from clickclock.scheduler.store.prepared import Inserting, Prepared
-from clickclock.scheduler.store.rows import among, effective_job
+from clickclock.scheduler.store.prepared import Among, Inserting, Prepared
+from clickclock.scheduler.store.rows import effective_job
 from clickclock.scheduler.store.schema import LIVE_ROWS, attempt, job, job_group, job_trigger
 from clickclock.scheduler.trigger import (
     Conclusion,
@@ -37,8 +37,9 @@ IS_AWAITED = sa.and_(has_dependents(), sa.or_(_t.kind != sa.literal_column(f"'{K
 """Whether other jobs are to hear of a trigger's end."""
 NOT_STOPPING = sa.or_(_t.stop_reason.is_(None), _t.stop_reason == StopReason.PREEMPTED)
 """Whoever is asked to stop is not asked again, unless it was only to make room."""
-_ENDED = Prepared(
-    lambda dialect: (
+_ENDED = Among(
+    _t.trigger_id,
+    lambda these: (
         sa.select(
             *(_t[name] for name in _NEEDED),
             job.c.definition,
@@ -51,12 +52,12 @@ _ENDED = Prepared(
             ).outerjoin(job_group, job.c.group_name == job_group.c.group_name)
         )
         .where(
-            among(dialect, _t.trigger_id, "trigger_ids"),
+            these,
             _t.lease_id == sa.bindparam("lease_id"),
             LIVE_ROWS,
         )
         .with_for_update(of=job_trigger)
-    )
+    ),
 )
 _CHANGED = (
     "state", "started_at", "finished_at", "ready_at", "lag_ms", "lease_id", "exit_code", "signal", "message",
@@ -75,7 +76,7 @@ def finish(
 ) -> dict[str, Conclusion]:
     """Judge, write, count; see `Queue.finish`."""
     ids = [parse_attempt_name(name)[0] for name in exits]
-    rows = _ENDED.rows(connection, trigger_ids=ids, lease_id=lease_id)
+    rows = _ENDED.rows(connection, ids, lease_id=lease_id)
     conclusions: dict[str, Conclusion] = {}
     attempts: list[dict[str, Any]] = []
     updates: list[dict[str, Any]] = []

@@ -18,8 +18,8 @@ from clickclock.scheduler.launch import Launch
 from clickclock.scheduler.schedule import Circumstances, Decision, OverlapPolicy, Schedule, Skip
 from clickclock.scheduler.store.changes import note_triggers
 from clickclock.scheduler.store.dependencies import has_dependents
-from clickclock.scheduler.store.prepared import Inserting, Prepared
-from clickclock.scheduler.store.rows import among, effective_job, planned_days, planned_schedule
+from clickclock.scheduler.store.prepared import Among, Inserting, Prepared
+from clickclock.scheduler.store.rows import effective_job, planned_days, planned_schedule
 from clickclock.scheduler.store.schema import (
     ANY_CLUSTER,
     UNFINISHED_ROWS,
@@ -69,6 +69,10 @@ class Planned:
     launches: Sequence[Launch]
 
 
+_later = schedule.alias("later")
+_NEXT = sa.select(sa.func.min(_later.c.next_due)).where(_later.c.next_due > sa.bindparam("now"))
+"""What is due and was not claimed is in the hands of another replica, or left over because there was so much."""
+_NEXT_DUE = Prepared(_NEXT)
 _DUE = Prepared(
     sa.select(
         schedule.c.schedule_id,
@@ -87,6 +91,7 @@ _DUE = Prepared(
         job_group.c.resumed_at,
         calendar.c.definition.label("calendar"),
         has_dependents(schedule.c.application, schedule.c.job_name).label("is_awaited"),
+        _NEXT.scalar_subquery().label("following"),
     )
     .select_from(schedule.join(job).outerjoin(job_group).outerjoin(calendar))
     .where(schedule.c.next_due <= sa.bindparam("now"))
@@ -96,14 +101,13 @@ _DUE = Prepared(
 )
 _LIVE_LANE = _t.backfill_id.is_(None)
 """A backfill's triggers are no earlier triggers of the schedule: they hold up nothing, and nothing replaces them."""
-_NEXT_DUE = Prepared(sa.select(sa.func.min(schedule.c.next_due)).where(schedule.c.next_due > sa.bindparam("now")))
-"""What is due and was not claimed is in the hands of another replica, or left over because there was so much."""
-_UNFINISHED = Prepared(
-    lambda dialect: (
+_UNFINISHED = Among(
+    _t.schedule_id,
+    lambda these: (
         sa.select(_t.schedule_id, sa.func.count().label("unfinished"))
-        .where(UNFINISHED_ROWS, among(dialect, _t.schedule_id, "schedule_ids"), _LIVE_LANE)
+        .where(UNFINISHED_ROWS, these, _LIVE_LANE)
         .group_by(_t.schedule_id)
-    )
+    ),
 )
 _ADVANCE = Prepared(
     sa.update(schedule)
@@ -189,9 +193,11 @@ class _Batch:
         self.faults.append((row.schedule_id, error))
         self.advances.append({"b_id": row.schedule_id, "b_water": row.high_water, "b_due": until, "b_fire": None})
 
-    def leaves_due(self, now: datetime) -> bool:
-        """Whether a schedule has more due times than are decided at once."""
-        return any(each["b_due"] is not None and each["b_due"] <= now for each in self.advances)
+    def next_due(self, now: datetime, following: datetime | None) -> datetime | None:
+        """The first of what comes next; now, if a schedule has more due times than are decided at once."""
+        upcoming = [each["b_due"] for each in self.advances] + [following]
+        first = min((due for due in upcoming if due is not None), default=None)
+        return first and max(first, now)
 
     def write(self, connection: sa.Connection, now: datetime) -> Sequence[Launch]:
         """In this order: what is replaced must be out of the way before its successor is there."""
@@ -256,7 +262,7 @@ def plan(
         chained=bool(batch.replaced)
         or any(each["waits"] for each in batch.fires)
         or any(each["unfollowed"] for each in batch.skips),
-        next_due=now if batch.leaves_due(now) else _NEXT_DUE.scalar(connection, now=now),
+        next_due=batch.next_due(now, rows[0].following if rows else _NEXT_DUE.scalar(connection, now=now)),
         faults=tuple(batch.faults),
         launches=launches,
     )
@@ -267,7 +273,7 @@ def _unfinished_by_schedule(connection: sa.Connection, rows: Sequence[Any]) -> d
     asking = [row.schedule_id for row in rows if planned_schedule(row.definition).overlap_policy != OverlapPolicy.ALLOW]
     if not asking:
         return {}
-    return {row.schedule_id: row.unfinished for row in _UNFINISHED.rows(connection, schedule_ids=asking)}
+    return {row.schedule_id: row.unfinished for row in _UNFINISHED.rows(connection, asking)}
 
 
 def _skipped(row: Any, planned: Schedule, skip: Skip, now: datetime) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from clickclock.scheduler.store.arrays import Kinds, arrays_of, as_array, over_arrays, word_of
-from clickclock.scheduler.store.rows import insert_of
+from clickclock.scheduler.store.rows import among, insert_of
 
 Statement = sa.Select[Any] | sa.Insert | sa.Update | sa.sql.dml.ReturningInsert[Any]
 
@@ -87,6 +87,24 @@ class Inserting(Prepared):
         found = sa.select(*arrays_of(asked).c, *self._same.values())
         insert: Statement = self._insert(dialect).from_select([*asked, *self._same], found).on_conflict_do_nothing()
         return insert
+
+
+class Among:
+    """A statement about the rows whose column is in a list.
+
+    On SQLite a list is a virtual table, which costs more than all the rest: there a list of one is a value.
+    """
+
+    def __init__(self, column: sa.ColumnElement[str], statement: Callable[[sa.ColumnElement[bool]], Statement]) -> None:
+        """`statement` is made with the condition that the column is in the list."""
+        self._of_many = Prepared(lambda dialect: statement(among(dialect, column, "listed")))
+        self._of_one = Prepared(statement(column == sa.bindparam("listed")))
+
+    def rows(self, connection: sa.Connection, listed: Sequence[str], **values: Any) -> list[Any]:
+        """All rows, as named tuples; none, if it changes rows and returns nothing."""
+        if len(listed) == 1 and connection.dialect.name == "sqlite":
+            return self._of_one.rows(connection, listed=listed[0], **values)
+        return self._of_many.rows(connection, listed=list(listed), **values)
 
 
 class _Compiled:

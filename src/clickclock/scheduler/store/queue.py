@@ -22,8 +22,8 @@ from clickclock.scheduler.store.concluding import NOT_STOPPING, finish
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.planning import Due, Planned, plan
 from clickclock.scheduler.store.preempting import is_wanted, preempt
-from clickclock.scheduler.store.prepared import Prepared
-from clickclock.scheduler.store.rows import among, effective_job
+from clickclock.scheduler.store.prepared import Among, Prepared
+from clickclock.scheduler.store.rows import effective_job
 from clickclock.scheduler.store.schema import ANY_CLUSTER, LIVE_ROWS, job_trigger, replica
 from clickclock.scheduler.store.taking import Taker
 from clickclock.scheduler.trigger import Conclusion, Exit, State, StopReason, attempt_name, parse_attempt_name
@@ -64,9 +64,7 @@ _MARK_RUNNING = Prepared(
     )
 )
 
-_LIVE_AMONG = Prepared(
-    lambda dialect: sa.select(_t.trigger_id, _t.attempt).where(among(dialect, _t.trigger_id, "trigger_ids"), LIVE_ROWS)
-)
+_LIVE_AMONG = Among(_t.trigger_id, lambda these: sa.select(_t.trigger_id, _t.attempt).where(these, LIVE_ROWS))
 
 
 class Queue:
@@ -172,7 +170,7 @@ class Queue:
         if not names:
             return set()
         ids = [parse_attempt_name(name)[0] for name in names]
-        rows = await self._database.read(lambda c: _LIVE_AMONG.rows(c, trigger_ids=ids))
+        rows = await self._database.read(lambda c: _LIVE_AMONG.rows(c, ids))
         return {attempt_name(row.trigger_id, row.attempt) for row in rows} & set(names)
 
     async def _held(self, *conditions: sa.ColumnElement[bool]) -> list[Held]:

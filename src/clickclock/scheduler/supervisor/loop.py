@@ -21,6 +21,7 @@ from typing import Any
 from clickclock.foundation.clock import SystemClock
 from clickclock.scheduler.supervisor.journal import Attempt, Ending, Journal
 from clickclock.scheduler.supervisor.link import Link, listen, reach
+from clickclock.scheduler.supervisor.news import News
 from clickclock.scheduler.supervisor.spawn import (
     ATTEMPT_VARIABLE,
     Launch,
@@ -39,8 +40,6 @@ from clickclock.scheduler.supervisor.waiting import Waiting
 
 TURN_S = 0.001
 """How long spawning may go on before exits and requests get their turn."""
-TELL_START_S = 0.005
-"""How long the news of a start waits for company: of most short jobs it is then the news of their end, too."""
 LOOK_S_MIN, LOOK_S_MAX = 0.25, 4.0
 """How often logs are measured: while they grow, and while they are quiet."""
 UNCLAIMED_S = 10.0
@@ -62,8 +61,7 @@ class Supervisor:
         self._waiting = Waiting()
         self._running: dict[int, str] = {}
         self._adopted: dict[int, int] = {}
-        self._news: dict[str, None] = {}
-        self._tell_at = float("inf")
+        self._news = News()
         self._timers: list[tuple[float, str, str]] = []
         self._sizes: dict[str, int] = {}
         self._look_s, self._look_at = LOOK_S_MIN, float("inf")
@@ -90,7 +88,8 @@ class Supervisor:
 
     def _wait_s(self) -> float | None:
         now_s = self._clock.monotonic_s()
-        moments = [self._look_at if self._running else float("inf"), self._tell_at, self._waiting.wake_s()]
+        moments = [self._look_at if self._running else float("inf"), self._waiting.wake_s()]
+        moments.append(self._news.wake_s(starts_wait=bool(self._waiting)))
         if self._timers:
             moments.append(self._timers[0][0])
         moments += [self._leave_at] if self._idle() else []
@@ -138,7 +137,6 @@ class Supervisor:
     def _greet(self) -> list[dict[str, Any]]:
         self._leave_at = 0.0
         self._news.clear()
-        self._tell_at = float("inf")
         return [self._told(name) for name in self._journal.attempts]
 
     def _start(self, launches: list[Launch]) -> None:
@@ -167,10 +165,8 @@ class Supervisor:
         except OSError:
             # The disk is full or failing. Jobs run on, their ends are kept in memory, and the write is tried again.
             self._write_again_at = self._clock.monotonic_s() + RETRY_S
-        if self._news and self._clock.monotonic_s() >= self._tell_at:
-            self._link.send({"seen": [self._told(name) for name in self._news if name in self._journal.attempts]})
-            self._news.clear()
-            self._tell_at = float("inf")
+        if names := self._news.take(self._clock.monotonic_s(), starts_wait=bool(self._waiting)):
+            self._link.send({"seen": [self._told(name) for name in names if name in self._journal.attempts]})
         self._link.flush()
 
     # The processes' side.
@@ -203,9 +199,7 @@ class Supervisor:
         # If we die before this is written, the environment in /proc tells whose process it is.
         self._journal.note(Attempt(name=name, pid=pid, born=(first_tick, ticks_now()), at=at))
         self._begin(name, pid, 0.0)
-        # Whoever has ended by then is told of once, with its end.
-        self._tell_at = min(self._tell_at, self._clock.monotonic_s() + TELL_START_S)
-        self._news[name] = None
+        self._news.started(name, self._clock.monotonic_s())
 
     def _begin(self, name: str, pid: int, elapsed_s: float) -> None:
         self._running[pid] = name
@@ -276,8 +270,7 @@ class Supervisor:
         self._cut(name)
         self._sizes.pop(name, None)
         self._journal.note(Attempt(name=name, exit=ending))
-        self._tell_at = 0.0
-        self._news[name] = None
+        self._news.ended(name)
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
@@ -346,8 +339,7 @@ class Supervisor:
         self._adopted[pid] = watch
         self._watch(watch, lambda: self._adopted_gone(pid))
         self._begin(name, pid, age_s(attempt["born"][0]))
-        self._tell_at = 0.0
-        self._news[name] = None
+        self._news.ended(name)
         if "stopping" in attempt:
             self._stop(name, attempt["stopping"], attempt["grace_s"])
 
