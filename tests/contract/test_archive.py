@@ -151,7 +151,11 @@ def test_a_log_has_lines_of_other_requests(tmp_path: Path) -> None:
         ("a.csv", b"client_id," + b"a" * 200_000 + b"\nc,1\n", "begins with a line that is no header"),
         ("a.csv", "client_id,a\nc,1\n".encode("utf-16"), "is written in UTF-16; save it as UTF-8"),
         ("a.ndjson", '{"client_id": "c"}\n'.encode("utf-16"), "is written in UTF-16; save it as UTF-8"),
-        ("a.csv.gz", gzip.compress("client_id\nc\n".encode("utf-16")), "is written in UTF-16; save it as UTF-8"),
+        (
+            "a.csv.gz",
+            gzip.compress("client_id\nc\n".encode("utf-16"), mtime=0),
+            "is written in UTF-16; save it as UTF-8",
+        ),
         ("a.parquet", b"no parquet", "cannot be read"),
         ("a.csv.gz", b"no gzip", "cannot be read"),
         ("a.csv.gz", gzip.compress(b"client_id\nc\n" * 999, mtime=0)[:40], "cannot be read"),
