@@ -148,7 +148,7 @@ def test_a_process_that_cannot_be_replaced_for_a_while_is_replaced_then(tmp_path
         os.kill(worker, signal.SIGKILL)
         with Caller(collect.url) as waiting:
             waiting.ask(click_path())
-            until(lambda: "collector 0 cannot be started" in log_of(tmp_path).read_text(), "it was tried")
+            until(lambda: "collector 0 could not be started" in log_of(tmp_path).read_text(), "it was tried")
             resource.prlimit(collect.process.pid, resource.RLIMIT_NOFILE, files)
             answer = waiting.answer()
             assert answer is not None

@@ -175,7 +175,7 @@ def delete(segment: Segment) -> None:
 
 def _fill(fd: int, size: int) -> None:
     """Zeros, synced piece by piece: a commit that comes meanwhile waits for one piece at most, not for all of it."""
-    start, count = 0, 1
+    start, count = 0, 4  # long until the disk was seen to be quick
     while start < size:
         length = min(count * len(_ZEROS), size - start)
         _write(fd, [_ZEROS] * (length // len(_ZEROS)) + [_ZEROS[: length % len(_ZEROS)]], length, start)
