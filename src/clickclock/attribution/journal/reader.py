@@ -270,6 +270,8 @@ class Tail:
         if not file.is_sealed:  # the writer left it because the disk refused to write on, and to cut it
             self.close()
             return
+        if _is_there(file.at(self._offset)):
+            return  # it was cut, ended and sealed while we looked
         later = file.next_whole(self._offset + BLOCK_BYTES, None)
         damage = Damage(file.path, self._offset, "what should be here is not whole")
         if later is None:
