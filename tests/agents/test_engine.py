@@ -1,7 +1,8 @@
 """The engine: its loops wake each other, it adopts at the start, and it says what is wrong."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -30,6 +31,26 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(DEADLINE_S):
         while not await condition():
             pass
+
+
+@asynccontextmanager
+async def one_running(engine: Engine, store: Store, executor: ScriptedExecutor) -> AsyncIterator[str]:
+    """A running engine, with one attempt started; the id of its trigger."""
+    await engine.open()
+    stopped = asyncio.Event()
+    running = asyncio.create_task(engine.run(stopped))
+    trigger_id = await queue(store)
+    engine.wake_dispatcher()
+
+    async def started() -> bool:
+        await store.triggers.find({}, None, 1)
+        return executor.running == [f"{trigger_id}-1"]
+
+    await until(started)
+    yield trigger_id
+    stopped.set()
+    await running
+    await engine.close(stop_jobs=False)
 
 
 async def test_an_engine_that_opens_says_that_it_is_here_and_adopts(
@@ -84,61 +105,37 @@ async def test_an_end_that_waited_for_a_plan_which_does_not_come_is_written_all_
 ) -> None:
     await add_job(store)
     await add_schedule(store, kind="once", expression="2026-11-20T10:01:00Z")
-    await engine.open()
-    stopped = asyncio.Event()
-    running = asyncio.create_task(engine.run(stopped))
-    trigger_id = await queue(store)
-    engine.wake_dispatcher()
+    async with one_running(engine, store, executor) as trigger_id:
 
-    async def started() -> bool:
-        await store.triggers.find({}, None, 1)
-        return executor.running == [f"{trigger_id}-1"]
+        async def is_expecting() -> bool:
+            await store.triggers.find({}, None, 1)
+            return engine.planner.next_in_s() is not None
 
-    async def is_expecting() -> bool:
-        await store.triggers.find({}, None, 1)
-        return engine.planner.next_in_s() is not None
+        async def succeeded() -> bool:
+            return await states(store) == [State.SUCCEEDED]
 
-    async def succeeded() -> bool:
-        return await states(store) == [State.SUCCEEDED]
-
-    await until(started)
-    await until(is_expecting)
-    clock.advance(59.97)
-    executor.end(f"{trigger_id}-1")
-    assert engine.watcher.is_told
-    assert not await succeeded()
-    await store.schedules.delete("s", clock.now())
-    engine.change_schedules()
-    await until(succeeded)
-    stopped.set()
-    await running
-    await engine.close(stop_jobs=False)
+        await until(is_expecting)
+        clock.advance(59.97)
+        executor.end(f"{trigger_id}-1")
+        assert engine.watcher.is_told
+        assert not await succeeded()
+        await store.schedules.delete("s", clock.now())
+        engine.change_schedules()
+        await until(succeeded)
 
 
 async def test_a_call_and_its_cancelling_need_no_pause_either(
     engine: Engine, store: Store, executor: ScriptedExecutor
 ) -> None:
     await add_job(store)
-    await engine.open()
-    stopped = asyncio.Event()
-    running = asyncio.create_task(engine.run(stopped))
-    trigger_id = await queue(store)
-    engine.wake_dispatcher()
+    async with one_running(engine, store, executor) as trigger_id:
 
-    async def started() -> bool:
-        await store.triggers.find({}, None, 1)
-        return executor.running == [f"{trigger_id}-1"]
+        async def cancelled() -> bool:
+            return await states(store) == [State.CANCELLED]
 
-    async def cancelled() -> bool:
-        return await states(store) == [State.CANCELLED]
-
-    await until(started)
-    await store.triggers.cancel(trigger_id, NOW)
-    engine.stop_attempts()
-    await until(cancelled)
-    stopped.set()
-    await running
-    await engine.close(stop_jobs=False)
+        await store.triggers.cancel(trigger_id, NOW)
+        engine.stop_attempts()
+        await until(cancelled)
 
 
 async def test_a_slot_that_gets_free_is_taken_at_once(engine: Engine, store: Store, executor: ScriptedExecutor) -> None:
