@@ -20,6 +20,7 @@ import httpx
 from clickclock.client import Client, Payload, Refused
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import Transient
+from clickclock.foundation.instant import DAY_MS
 
 CLIENT_ID: Final = "demo-shop"
 DAYS: Final = 14
@@ -29,7 +30,6 @@ WITHIN_S: Final = 180.0
 """A click is in the lake about two minutes after it was acknowledged."""
 PAUSE_S: Final = 3.0
 _MS: Final = 1000
-_DAY_MS: Final = 86_400_000
 
 Parameters = dict[str, str]
 
@@ -57,7 +57,7 @@ def small_shop(today: datetime) -> Shop:
     orders: list[dict[str, Any]] = []
     for number in range(VISITORS):
         visitor, seller = f"visitor-{number}", chance.choice(SELLERS)
-        times_ms = sorted(begin_ms + chance.randrange(DAYS * _DAY_MS) for _ in range(chance.choice((1, 1, 2, 3, 5))))
+        times_ms = sorted(begin_ms + chance.randrange(DAYS * DAY_MS) for _ in range(chance.choice((1, 1, 2, 3, 5))))
         clicks += [
             {
                 "client_id": CLIENT_ID,
@@ -76,7 +76,7 @@ def small_shop(today: datetime) -> Shop:
                     "order_id": f"{midnight:%Y%m%d}-{number}",
                     "cli_ubid": visitor,
                     "seller_id": seller,
-                    "event_time": min(ordered_ms, begin_ms + DAYS * _DAY_MS),
+                    "event_time": min(ordered_ms, begin_ms + DAYS * DAY_MS),
                     "amount": f"{chance.randrange(900, 6000) / 100:.2f}",
                     "currency": "EUR",
                 }

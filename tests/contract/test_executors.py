@@ -12,6 +12,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,7 @@ from tests.contract.kubernetes_double import KubernetesDouble
 
 DEADLINE_S = 40.0
 LOG_BYTES_MAX = 100_000
+KUBERNETES_IMAGE = "example.com/tools:1"
 BASE = {"PATH": "/usr/local/bin:/usr/bin:/bin", "CLICKCLOCK_TEST_BASE": "base"}
 
 
@@ -109,15 +111,15 @@ class ContainerMember(ProcessMember):
 class KubernetesMember(ProcessMember):
     """How the contract meets the executor of Kubernetes: a double of a cluster, whose pods are processes."""
 
-    image = "example.com/tools:1"
+    image = KUBERNETES_IMAGE
     own_variables = frozenset({"HOSTNAME"})
     many = 20
     measures = False
     makes_folders = True
 
-    def __init__(self, folder: Path, double: KubernetesDouble) -> None:
+    def __init__(self, folder: Path, double: KubernetesDouble, **options: Any) -> None:
         super().__init__(folder)
-        self._double = double
+        self._options = {"kubeconfig": str(double.kubeconfig), **options}
 
     def build(self) -> Executor:
         return KubernetesExecutor(
@@ -126,7 +128,7 @@ class KubernetesMember(ProcessMember):
             node="host-1",
             log_bytes_max=LOG_BYTES_MAX,
             clock=SystemClock(),
-            options={"kubeconfig": str(self._double.kubeconfig), "capacity": 4, "environment": BASE},
+            options=self._options,
         )
 
 
@@ -163,7 +165,7 @@ class Place:
     async def start(self, *argv: str, name: str | None = None, **fields: object) -> str:
         """Start one attempt; its name."""
         name = name or f"{new_id()}-1"
-        launch = Launch(name=name, argv=argv, image=self.member.image, **fields)  # type: ignore[arg-type]
+        launch = Launch(name, argv, **{"image": self.member.image, **fields})  # type: ignore[arg-type] # as given
         await self.executor.start([launch])
         return name
 
@@ -218,7 +220,8 @@ def member(request: pytest.FixtureRequest, tmp_path: Path) -> ProcessMember:
     if request.param == "container":
         return ContainerMember(tmp_path / "data", request.getfixturevalue("engine_for_all"))
     if request.param == "kubernetes":
-        return KubernetesMember(tmp_path / "data", request.getfixturevalue("kubernetes"))
+        double = request.getfixturevalue("kubernetes")
+        return KubernetesMember(tmp_path / "data", double, capacity=4, environment=BASE)
     return ProcessMember(tmp_path / "data")
 
 

@@ -1,6 +1,7 @@
 """What only a cluster does to attempts, and what the executor of Kubernetes makes of it: on the double of a cluster."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -12,47 +13,26 @@ import yaml
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.executors import Capacity, Launch, Sighting
+from clickclock.scheduler.executors import Capacity, Launch
 from clickclock.scheduler.executors.kubernetes import KubernetesExecutor
 from clickclock.scheduler.executors.kubernetes.manifest import job_of
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
 from clickclock.scheduler.executors.kubernetes.output import MISSING
-from clickclock.scheduler.trigger import Exit, ExitKind
+from clickclock.scheduler.trigger import ExitKind
+from tests.contract import test_executors as executors
 from tests.contract.kubernetes_double import NAMESPACE, ROOT, Answered, KubernetesDouble
+from tests.contract.test_executors import DEADLINE_S, KubernetesMember
+from tests.contract.test_executors import KUBERNETES_IMAGE as IMAGE
 
-DEADLINE_S = 40.0
-IMAGE = "example.com/tools:1"
 
+class Place(executors.Place):
+    """An executor on a double, which is looked at while something is waited for."""
 
-class Place:
-    """An executor on a double, and what it told."""
+    executor: KubernetesExecutor
 
     def __init__(self, double: KubernetesDouble, folder: Path, **options: Any) -> None:
+        super().__init__(KubernetesMember(folder, double, **options))
         self.double = double
-        self._folder = folder
-        self._options = options
-        self._changed = asyncio.Event()
-        self.seen: dict[str, Sighting] = {}
-        self.executor = self._build()
-
-    def _build(self) -> KubernetesExecutor:
-        return KubernetesExecutor(
-            name="cluster",
-            data_dir=self._folder,
-            node="host-1",
-            log_bytes_max=100_000,
-            clock=SystemClock(),
-            options={"kubeconfig": str(self.double.kubeconfig), **self._options},
-        )
-
-    async def open(self) -> None:
-        await self.executor.open(self._changed.set)
-
-    async def reopen(self) -> None:
-        await self.executor.close()
-        self.executor = self._build()
-        self.seen.clear()
-        await self.open()
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(DEADLINE_S):
@@ -61,24 +41,15 @@ class Place:
                 self.seen.update({each.name: each for each in await self.executor.observe()})
                 if condition():
                     return
-                try:
+                with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._changed.wait(), 0.02)
-                except TimeoutError:
-                    continue
 
-    async def start(self, script: str, **fields: Any) -> str:
-        launch = Launch(
-            f"{new_id()}-1",
-            ("/bin/sh", "-c", script),
-            **{"image": IMAGE, "application": "shop", "job_name": "x", **fields},
-        )
-        await self.executor.start([launch])
-        return launch.name
+    async def start(self, *argv: str, name: str | None = None, **fields: object) -> str:
+        return await super().start(*argv, name=name, **{"application": "shop", "job_name": "x", **fields})
 
-    async def running(self, script: str, **fields: Any) -> tuple[str, str]:
+    async def begun(self, script: str, **fields: Any) -> tuple[str, str]:
         """An attempt that runs: its name, and its pod's."""
-        name = await self.start(script, **fields)
-        await self.until(lambda: name in self.seen and self.seen[name].started_at is not None)
+        name = (await self.running(await self.shell(script, **fields))).name
         return name, self.pod_of(name)
 
     def pod_of(self, name: str) -> str:
@@ -86,29 +57,6 @@ class Place:
             each for each in self.double.pods() if each["metadata"]["annotations"]["clickclock/attempt-name"] == name
         ]
         return str(pod["metadata"]["name"])
-
-    async def end(self, name: str) -> Exit:
-        await self.until(lambda: name in self.seen and self.seen[name].exit is not None)
-        ending = self.seen[name].exit
-        assert ending is not None
-        return ending
-
-    async def output(self, name: str) -> bytes:
-        chunk = await self.executor.read_log(name, 0, 1_000_000)
-        assert chunk is not None
-        return chunk.data
-
-    async def printed(self, name: str, text: bytes) -> None:
-        async with asyncio.timeout(DEADLINE_S):
-            while True:
-                chunk = await self.executor.read_log(name, 0, 1_000_000)
-                if chunk is not None and text in chunk.data:
-                    return
-                await self.until(lambda: True)
-                try:
-                    await asyncio.wait_for(asyncio.Event().wait(), 0.01)
-                except TimeoutError:
-                    continue
 
 
 @pytest.fixture
@@ -139,7 +87,7 @@ DISRUPTIONS = ("PreemptionByScheduler", "EvictionByEvictionAPI", "TerminationByK
 
 @pytest.mark.parametrize("reason", DISRUPTIONS)
 async def test_what_the_cluster_takes_away_is_told_as_that_with_its_reason(place: Place, reason: str) -> None:
-    name, pod = await place.running("sleep 60")
+    name, pod = await place.begun("sleep 60")
     place.double.disrupt(pod, reason, "make room")
     ending = await place.end(name)
     assert ending.kind is ExitKind.DISRUPTED
@@ -149,7 +97,7 @@ async def test_what_the_cluster_takes_away_is_told_as_that_with_its_reason(place
 
 
 async def test_a_pod_that_somebody_deletes_is_lost_and_no_second_one_follows(place: Place) -> None:
-    name, pod = await place.running("sleep 60")
+    name, pod = await place.begun("sleep 60")
     place.double.delete_pod(pod)
     ending = await place.end(name)
     assert ending.kind is ExitKind.LOST
@@ -158,7 +106,7 @@ async def test_a_pod_that_somebody_deletes_is_lost_and_no_second_one_follows(pla
 
 
 async def test_a_job_that_somebody_deletes_is_lost(place: Place) -> None:
-    name, _ = await place.running("sleep 60", grace_s=1)
+    name, _ = await place.begun("sleep 60", grace_s=1)
     (job,) = place.double.jobs()
     place.double.delete_job(job["metadata"]["name"])
     assert (await place.end(name)).kind is ExitKind.LOST
@@ -169,7 +117,7 @@ async def test_an_attempt_on_a_node_that_is_lost_is_given_up_in_the_end(
 ) -> None:
     place = Place(double, tmp_path / "data", node_lost_after_s=0.2)
     await place.open()
-    name, pod = await place.running("sleep 60")
+    name, pod = await place.begun("sleep 60")
     double.lose_node_of(pod)
     ending = await place.end(name)
     assert ending.kind is ExitKind.DISRUPTED
@@ -178,7 +126,7 @@ async def test_an_attempt_on_a_node_that_is_lost_is_given_up_in_the_end(
 
 
 async def test_an_attempt_on_a_node_that_was_removed_is_given_up_with_it(place: Place) -> None:
-    name, pod = await place.running("sleep 60")
+    name, pod = await place.begun("sleep 60")
     place.double.lose_node_of(pod)
     place.double.call(place.double.kubelet.collect, pod)
     assert (await place.end(name)).kind is ExitKind.DISRUPTED
@@ -186,7 +134,7 @@ async def test_an_attempt_on_a_node_that_was_removed_is_given_up_with_it(place: 
 
 
 async def test_a_program_that_finishes_while_it_is_evicted_has_succeeded(place: Place) -> None:
-    name = await place.start("trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done")
+    name = await place.shell("trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done")
     await place.printed(name, b"ready")
     place.double.disrupt(place.pod_of(name), "EvictionByEvictionAPI")
     assert ((await place.end(name)).kind, (await place.end(name)).code) == (ExitKind.CODE, 0)
@@ -195,7 +143,7 @@ async def test_a_program_that_finishes_while_it_is_evicted_has_succeeded(place: 
 @pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError"])
 async def test_an_image_that_cannot_be_had_is_told_in_the_clusters_own_words(impatient: Place, reason: str) -> None:
     impatient.double.image_faults["example.com/none:1"] = (reason, "manifest unknown")
-    name = await impatient.start("true", image="example.com/none:1")
+    name = await impatient.shell("true", image="example.com/none:1")
     ending = await impatient.end(name)
     assert ending.kind is ExitKind.NOT_STARTED
     assert ending.message == f"{reason}: manifest unknown"
@@ -206,7 +154,7 @@ async def test_an_image_that_comes_late_but_in_time_runs(double: KubernetesDoubl
     place = Place(double, tmp_path / "data", start_deadline_s=15)
     await place.open()
     double.image_faults[IMAGE] = ("ErrImagePull", "503 from the registry")
-    name = await place.start("true")
+    name = await place.shell("true")
     await place.until(lambda: any(p["status"].get("containerStatuses") for p in double.pods()))
     del double.image_faults[IMAGE]
     assert (await place.end(name)).code == 0
@@ -216,7 +164,7 @@ async def test_an_image_that_comes_late_but_in_time_runs(double: KubernetesDoubl
 async def test_an_image_name_that_is_none_ends_the_attempt_at_once(double: KubernetesDouble, tmp_path: Path) -> None:
     place = Place(double, tmp_path / "data", start_deadline_s=3600)
     await place.open()
-    ending = await place.end(await place.start("true", image="Not An Image"))
+    ending = await place.end(await place.shell("true", image="Not An Image"))
     assert ending.kind is ExitKind.NOT_STARTED
     assert "InvalidImageName" in (ending.message or "")
     await place.executor.close()
@@ -224,13 +172,13 @@ async def test_an_image_name_that_is_none_ends_the_attempt_at_once(double: Kuber
 
 async def test_a_pod_that_fits_on_no_node_ends_with_the_schedulers_sentence(impatient: Place) -> None:
     impatient.double.unschedulable = "0/2 nodes are available: 2 Insufficient cpu."
-    ending = await impatient.end(await impatient.start("true", cpu=512))
+    ending = await impatient.end(await impatient.shell("true", cpu=512))
     assert (ending.kind, ending.message) == (ExitKind.NOT_STARTED, f"Unschedulable: {impatient.double.unschedulable}")
 
 
 async def test_a_pod_that_was_never_placed_ends_before_the_cluster_has_collected_it(impatient: Place) -> None:
     impatient.double.unschedulable = "0/2 nodes are available: 2 Insufficient cpu."
-    ending = await impatient.end(await impatient.start("true"))
+    ending = await impatient.end(await impatient.shell("true"))
     assert ending.kind is ExitKind.NOT_STARTED
     (pod,) = impatient.double.pods()
     assert (pod["status"]["phase"], "deletionTimestamp" in pod["metadata"]) == ("Pending", True)
@@ -238,7 +186,7 @@ async def test_a_pod_that_was_never_placed_ends_before_the_cluster_has_collected
 
 async def test_a_quota_that_leaves_no_room_for_a_pod_ends_the_attempt_with_its_words(impatient: Place) -> None:
     impatient.double.quota = "pods is forbidden: exceeded quota"
-    ending = await impatient.end(await impatient.start("true"))
+    ending = await impatient.end(await impatient.shell("true"))
     assert ending.kind is ExitKind.NOT_STARTED
     assert "exceeded quota" in (ending.message or "")
     impatient.double.quota = None
@@ -258,7 +206,7 @@ FAULTS = [
 @pytest.mark.parametrize("faults", FAULTS)
 async def test_whatever_happens_to_a_create_it_runs_once(place: Place, faults: list[Answered | str]) -> None:
     place.double.answers += faults
-    name = await place.start("echo ran")
+    name = await place.shell("echo ran")
     assert (await place.end(name)).code == 0
     assert place.double.kubelet.starts == [name]
     assert await place.output(name) == b"ran\n"
@@ -266,7 +214,7 @@ async def test_whatever_happens_to_a_create_it_runs_once(place: Place, faults: l
 
 async def test_who_is_stopped_while_nobody_knows_whether_it_was_made_is_stopped(place: Place) -> None:
     place.double.fall_silent()
-    name = await place.start("sleep 60")
+    name = await place.shell("sleep 60")
     await place.executor.stop([name], 1.0)
     place.double.answer()
     assert (await place.end(name)).kind is ExitKind.STOPPED
@@ -276,7 +224,7 @@ async def test_who_is_stopped_while_nobody_knows_whether_it_was_made_is_stopped(
 async def test_a_quota_that_stays_full_is_told_in_its_words(impatient: Place) -> None:
     words = 'jobs.batch "x" is forbidden: exceeded quota: jobs'
     impatient.double.answers += [Answered(403, words)] * 20
-    ending = await impatient.end(await impatient.start("true"))
+    ending = await impatient.end(await impatient.shell("true"))
     assert (ending.kind, ending.message) == (ExitKind.NOT_STARTED, f"The cluster refused the Job (403): {words}")
     impatient.double.answers.clear()
 
@@ -284,10 +232,10 @@ async def test_a_quota_that_stays_full_is_told_in_its_words(impatient: Place) ->
 async def test_a_webhook_that_fails_is_told_by_the_cluster_and_holds_up_no_other_job(place: Place) -> None:
     words = 'failed calling webhook "policy.example.com": connection refused'
     place.double.refused_image, place.double.refusal = "example.com/other:1", Answered(500, words)
-    held_up = await place.start("true", image="example.com/other:1")
+    held_up = await place.shell("true", image="example.com/other:1")
     await _until_told(place, lambda capacity: words in (capacity.message or ""))
     assert (await place.executor.capacity()).reachable
-    assert (await place.end(await place.start("true"))).code == 0
+    assert (await place.end(await place.shell("true"))).code == 0
     place.double.refused_image = None
     assert (await place.end(held_up)).code == 0
     assert (await place.executor.capacity()).message is None
@@ -310,7 +258,7 @@ async def test_a_job_of_that_name_that_is_not_ours_is_left_alone_and_is_an_error
 async def test_a_launch_that_the_cluster_calls_invalid_is_not_started(double: KubernetesDouble, tmp_path: Path) -> None:
     place = Place(double, tmp_path / "data", pod_template={"spec": {"nodeNaem": "x"}})
     await place.open()
-    ending = await place.end(await place.start("true"))
+    ending = await place.end(await place.shell("true"))
     assert ending.kind is ExitKind.NOT_STARTED
     assert "nodeNaem" in (ending.message or "")
     await place.executor.close()
@@ -319,9 +267,9 @@ async def test_a_launch_that_the_cluster_calls_invalid_is_not_started(double: Ku
 async def test_watches_that_break_and_versions_that_are_too_old_lose_nothing(place: Place) -> None:
     names = []
     for _ in range(4):
-        names.append(await place.start("echo begun; sleep 0.2; echo done"))
+        names.append(await place.shell("echo begun; sleep 0.2; echo done"))
         place.double.close_watches()
-        names.append(await place.start("exit 3"))
+        names.append(await place.shell("exit 3"))
         place.double.compact()
         place.double.close_watches()
     codes = [(await place.end(name)).code for name in names]
@@ -331,16 +279,16 @@ async def test_watches_that_break_and_versions_that_are_too_old_lose_nothing(pla
 
 
 async def test_a_store_that_was_restored_is_listed_anew(place: Place) -> None:
-    name, _ = await place.running("sleep 60")
+    name, _ = await place.begun("sleep 60")
     place.double.restore()
     place.double.close_watches()
     place.double.delete_pod(place.pod_of(name))
     assert (await place.end(name)).kind is ExitKind.LOST
-    assert (await place.end(await place.start("exit 3"))).code == 3
+    assert (await place.end(await place.shell("exit 3"))).code == 3
 
 
 async def test_what_comes_in_several_pages_is_all_learnt(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [await place.start("exit 3") for _ in range(5)]
+    names = [await place.shell("exit 3") for _ in range(5)]
     await place.until(lambda: len(place.double.jobs()) == 5)
     monkeypatch.setattr("clickclock.scheduler.executors.kubernetes.api.PAGE", 2)
     await place.reopen()
@@ -348,7 +296,7 @@ async def test_what_comes_in_several_pages_is_all_learnt(place: Place, monkeypat
 
 
 async def test_a_copy_of_a_job_that_somebody_made_is_not_mistaken_for_it(place: Place) -> None:
-    name, _ = await place.running("echo ran; sleep 0.3")
+    name, _ = await place.begun("echo ran; sleep 0.3")
     (job,) = place.double.jobs()
     copied = {**job, "metadata": {**job["metadata"], "name": "copy", "uid": "copy"}, "status": {}}
     place.double.call(place.double.put, "jobs", copied, "ADDED")
@@ -357,7 +305,7 @@ async def test_a_copy_of_a_job_that_somebody_made_is_not_mistaken_for_it(place: 
 
 
 async def test_who_is_stopped_after_somebody_deleted_its_job_is_stopped_and_asked_for_once(place: Place) -> None:
-    name, _ = await place.running("trap '' TERM; echo ready; while :; do sleep 0.05; done", grace_s=30)
+    name, _ = await place.begun("trap '' TERM; echo ready; while :; do sleep 0.05; done", grace_s=30)
     await place.printed(name, b"ready")
     (job,) = place.double.jobs()
     place.double.delete_job(job["metadata"]["name"])
@@ -370,7 +318,7 @@ async def test_what_we_fail_at_ourselves_is_told_and_begun_anew(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("clickclock.scheduler.executors.kubernetes.executor.PAUSE_S_MAX", 0.05)
-    name, _ = await place.running("sleep 0.5; exit 3")
+    name, _ = await place.begun("sleep 0.5; exit 3")
     labels = place.double.jobs()[0]["metadata"]["labels"]
     strange = {"metadata": {"name": "strange", "labels": labels}}
     place.double.call(place.double.put, "jobs", strange, "ADDED")
@@ -378,7 +326,7 @@ async def test_what_we_fail_at_ourselves_is_told_and_begun_anew(
     place.double.call(place.double.put, "jobs", strange, "DELETED")
     place.double.compact()
     assert (await place.end(name)).code == 3
-    assert (await place.end(await place.start("exit 4"))).code == 4
+    assert (await place.end(await place.shell("exit 4"))).code == 4
 
 
 async def test_a_token_that_is_gone_for_a_while_and_then_another_loses_nothing(
@@ -391,7 +339,7 @@ async def test_a_token_that_is_gone_for_a_while_and_then_another_loses_nothing(
     double.kubeconfig.write_text(yaml.safe_dump(config))
     place = Place(double, tmp_path / "data")
     await place.open()
-    name, _ = await place.running("sleep 0.5; exit 3")
+    name, _ = await place.begun("sleep 0.5; exit 3")
     token.unlink()
     double.token = "the next one"
     double.close_watches()
@@ -403,7 +351,7 @@ async def test_a_token_that_is_gone_for_a_while_and_then_another_loses_nothing(
 
 
 async def test_a_cluster_that_is_away_for_a_while_is_told_so_and_its_attempts_run_on(place: Place) -> None:
-    name, _ = await place.running("echo before; sleep 0.3; echo after; exit 5")
+    name, _ = await place.begun("echo before; sleep 0.3; echo after; exit 5")
     await place.printed(name, b"before")
     place.double.fall_silent()
     await _until_reachable(place, wanted=False)
@@ -425,7 +373,7 @@ async def test_a_cluster_that_does_not_answer_at_first_is_learnt_later(
         await place.executor.inventory()
     double.answer()
     await _until_reachable(place, wanted=True)
-    assert (await place.end(await place.start("true"))).code == 0
+    assert (await place.end(await place.shell("true"))).code == 0
     await place.executor.close()
 
 
@@ -454,7 +402,7 @@ async def _until_told(place: Place, condition: Callable[[Capacity], bool]) -> No
 
 
 async def test_a_stop_is_known_after_a_restart_though_its_end_was_not_seen(place: Place) -> None:
-    name, _ = await place.running("sleep 60")
+    name, _ = await place.begun("sleep 60")
     await place.executor.stop([name], 1.0)
     await place.until(lambda: any("clickclock/ending" in j["metadata"]["annotations"] for j in place.double.jobs()))
     await place.reopen()
@@ -462,7 +410,7 @@ async def test_a_stop_is_known_after_a_restart_though_its_end_was_not_seen(place
 
 
 async def test_output_goes_on_where_our_copy_ends_after_a_restart(place: Place) -> None:
-    name, _ = await place.running("echo one; sleep 0.3; echo two; sleep 0.3; echo three")
+    name, _ = await place.begun("echo one; sleep 0.3; echo two; sleep 0.3; echo three")
     await place.printed(name, b"one")
     await place.reopen()
     assert (await place.end(name)).code == 0
@@ -472,7 +420,7 @@ async def test_output_goes_on_where_our_copy_ends_after_a_restart(place: Place) 
 async def test_output_that_the_cluster_rotated_is_neither_lost_nor_doubled(place: Place, tmp_path: Path) -> None:
     go_on, end = tmp_path / "go-on", tmp_path / "end"
     waits = "until [ -e {} ]; do sleep 0.01; done"
-    name, pod = await place.running(
+    name, pod = await place.begun(
         f"seq 1 2000; {waits.format(go_on)}; seq 2001 2100; {waits.format(end)}; seq 2101 2200"
     )
     await place.printed(name, b"\n2000\n")
@@ -489,7 +437,7 @@ async def test_where_the_cluster_rotated_output_away_before_it_was_read_a_line_s
     place: Place, tmp_path: Path
 ) -> None:
     end = tmp_path / "end"
-    name, pod = await place.running(f"echo one; until [ -e {end} ]; do sleep 0.01; done; echo two")
+    name, pod = await place.begun(f"echo one; until [ -e {end} ]; do sleep 0.01; done; echo two")
     await place.printed(name, b"one\n")
     await place.executor.close()
     place.double.rotate_log(pod)
@@ -501,14 +449,14 @@ async def test_where_the_cluster_rotated_output_away_before_it_was_read_a_line_s
 
 async def test_a_log_that_is_not_there_yet_is_asked_for_again(place: Place) -> None:
     place.double.log_is_late = True
-    name = await place.start("echo all of it")
+    name = await place.shell("echo all of it")
     assert (await place.end(name)).code == 0
     assert not place.double.log_is_late
     assert await place.output(name) == b"all of it\n"
 
 
 async def test_what_is_forgotten_leaves_nothing_in_the_cluster(place: Place) -> None:
-    name = await place.start("true", secrets={"PASSWORD": "of the shop"})
+    name = await place.shell("true", secrets={"PASSWORD": "of the shop"})
     await place.end(name)
     await place.executor.forget([name])
     await place.executor.close()
@@ -516,11 +464,10 @@ async def test_what_is_forgotten_leaves_nothing_in_the_cluster(place: Place) -> 
 
 
 async def test_a_secret_reaches_the_command_by_a_secret_of_its_own_and_stands_in_no_other_object(place: Place) -> None:
-    name, _ = await place.running(
+    name, _ = await place.begun(
         "echo $PASSWORD $NAME; sleep 60", secrets={"PASSWORD": "a$(b)c"}, environment={"NAME": "$(x)$$"}
     )
-    await place.printed(name, b"\n")
-    assert await place.output(name) == b"a$(b)c $(x)$$\n"
+    assert await place.printed(name, b"\n") == b"a$(b)c $(x)$$\n"
     assert "a$(b)c" not in json.dumps([place.double.jobs(), place.double.pods()])
     (secret,) = place.double.things["secrets"].values()
     assert secret["metadata"]["ownerReferences"][0]["uid"] == place.double.jobs()[0]["metadata"]["uid"]
@@ -549,7 +496,7 @@ async def test_a_job_that_nobody_completes_ends_without_having_run(impatient: Pl
 
 async def test_a_pod_that_is_never_made_is_told_in_the_clusters_own_words(impatient: Place) -> None:
     impatient.double.image_faults[IMAGE] = ("ContainerCreating", "")
-    name = await impatient.start("true")
+    name = await impatient.shell("true")
     await impatient.until(lambda: any(each["status"].get("containerStatuses") for each in impatient.double.pods()))
     words = 'MountVolume.SetUp failed for volume "data": configmap "settings" not found'
     impatient.double.call(impatient.double.warn, "Pod", impatient.pod_of(name), "FailedMount", words)
@@ -560,7 +507,7 @@ async def test_a_pod_that_is_never_made_is_told_in_the_clusters_own_words(impati
 
 async def test_a_pod_that_takes_long_to_make_and_is_in_no_trouble_is_waited_for(impatient: Place) -> None:
     impatient.double.image_faults[IMAGE] = ("ContainerCreating", "")
-    name = await impatient.start("true")
+    name = await impatient.shell("true")
     await impatient.until(lambda: any(each["status"].get("containerStatuses") for each in impatient.double.pods()))
     asked = ("GET", f"/api/v1/namespaces/{NAMESPACE}/events")
     await impatient.until(lambda: impatient.double.requests.count(asked) > 3)
@@ -576,7 +523,7 @@ async def test_a_create_that_arrives_after_its_attempt_was_concluded_elsewhere_r
     for place in (late, heir):
         place.executor.share("service", lambda _: True)
         await place.open()
-    name = await late.start("exit 3")
+    name = await late.shell("exit 3")
     await late.until(lambda: bool(double.jobs()))
     await heir.executor.adopt([name], contested=True)
     assert (await heir.end(name)).code == 3
@@ -596,7 +543,7 @@ async def test_a_create_that_arrives_after_its_attempt_was_concluded_elsewhere_r
 
 
 async def test_no_more_is_asked_of_a_cluster_than_the_manifest_allows_and_all_of_that(impatient: Place) -> None:
-    name, _ = await impatient.running("sleep 60", secrets={"A": "b"})
+    name, _ = await impatient.begun("sleep 60", secrets={"A": "b"})
     await impatient.executor.stop([name], 1.0)
     other = f"{new_id()}-1"
     foreign = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"clickclock-{other}", "uid": "u"},
@@ -605,7 +552,7 @@ async def test_no_more_is_asked_of_a_cluster_than_the_manifest_allows_and_all_of
     await impatient.executor.start([Launch(other, ("true",), image=IMAGE)])
     await impatient.end(other)
     impatient.double.quota = "no room"
-    third = await impatient.start("true")
+    third = await impatient.shell("true")
     for each in (name, third):
         await impatient.end(each)
     await impatient.executor.forget([name, other, third])
@@ -624,7 +571,7 @@ async def test_two_clusters_and_two_services_do_not_meet(double: KubernetesDoubl
         clock=SystemClock(),
         options={"kubeconfig": str(double.kubeconfig)},
     )
-    await first.running("sleep 60")
+    await first.begun("sleep 60")
     await second.open(lambda: None)
     assert await second.inventory() == {}
     await second.close()

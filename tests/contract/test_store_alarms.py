@@ -278,8 +278,8 @@ async def test_an_applications_defaults_are_kept_until_they_are_deleted(store: S
     defaults = ApplicationDefaults(application="shop", notifications=Notifications(targets=["ops"]))
     await store.alarms.put_defaults(defaults, NOW)
     await store.alarms.put_defaults(defaults, at(1))
-    assert await store.alarms.defaults(None, None, 10) == [defaults]
-    assert await store.alarms.defaults("other", None, 10) == []
+    assert await store.alarms.defaults({}, None, 10) == [defaults]
+    assert await store.alarms.defaults({"application": "other"}, None, 10) == []
     await store.alarms.delete_defaults("shop", at(2))
     with pytest.raises(ApplicationNotFound):
         await store.alarms.delete_defaults("shop", at(2))

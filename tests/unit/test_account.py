@@ -24,14 +24,6 @@ def test_with_no_account_anybody_is_accepted_by_the_default_profile() -> None:
         assert accounts.default.profile is profile
 
 
-@pytest.mark.parametrize("profile", Profile)
-def test_what_was_accepted_once_is_judged_again_without_todays_rules(profile: Profile) -> None:
-    found = Accounts.for_accepted(profile).find("gone by now")
-    assert found is not None
-    assert found.profile is profile
-    assert channel(found, utm_source="google") is None
-
-
 def test_with_accounts_only_theirs_are_accepted() -> None:
     acme, other = account(), account(client_id="other", profile="observed")
     accounts = Accounts([acme, other])

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from clickclock.attribution import amendment
 from clickclock.attribution.amendment import (
-    AHEAD_MAX_MS,
     FIELDS,
     ITEMS_MAX,
     ORDER_BYTES_MAX,
@@ -19,6 +18,7 @@ from clickclock.attribution.amendment import (
     Rejection,
     Status,
 )
+from clickclock.attribution.click import AHEAD_MAX_MS
 from clickclock.attribution.order_fields import FAULTS_MAX, Fault, Reason
 
 NOW = 1_800_000_000_000

@@ -39,6 +39,10 @@ def accepted(judged: Click | Rejection) -> Click:
     return judged
 
 
+def values(click: Click, *names: str) -> tuple[str | None, ...]:
+    return tuple(click.value(name) for name in names)
+
+
 def flags(accounts: Accounts, raw: bytes) -> list[Flag]:
     return list(accepted(judge(raw, NOW, accounts)).flags)
 
@@ -63,16 +67,11 @@ def test_a_click_of_the_interface_is_plain_and_says_everything(accounts: Account
     raw = query(device_id="d-1", gclid="g", gaid="a", idfa="i", device_brand="samsung", fb_ad_id="7", utm_x="y")
     click = accepted(judge(raw, NOW, accounts))
     assert (click.plain, click.flags, click.query, click.received_ms) == (True, (), raw, NOW)
-    assert (click.client_id, click.seller_id, click.asvt, click.atag) == (
-        "acme",
-        "os_62e8d1",
-        "2|r9sga|0.004",
-        "BRAND_AD",
-    )
+    assert click.client_id == "acme"
+    assert values(click, "seller_id", "asvt", "atag") == ("os_62e8d1", "2|r9sga|0.004", "BRAND_AD")
     assert (click.event_time_ms, click.effective_ms) == (1_800_000_000_000, 1_800_000_000_000)
-    assert (click.gclid, click.gaid, click.idfa, click.device_brand, click.fb_ad_id) == ("g", "a", "i", "samsung", "7")
-    assert (click.device_model, click.uclid, click.fb_account_id) == (None, None, None)
-    assert (click.fb_campaign_id, click.fb_adset_id, click.value("utm_x")) == (None, None, "y")
+    assert values(click, "gclid", "gaid", "idfa", "device_brand", "fb_ad_id") == ("g", "a", "i", "samsung", "7")
+    assert values(click, "device_model", "uclid", "fb_account_id", "utm_x") == (None, None, None, "y")
     assert click.profile is accounts.default.profile
 
 
@@ -89,7 +88,7 @@ def test_a_click_of_the_interface_is_plain_and_says_everything(accounts: Account
 def test_cli_ubid_wins_over_device_id(changes: dict[str, str | None], name: str, value: str) -> None:
     click = accepted(judge(query(**changes), NOW, STRICT))
     assert (click.identifier_name, click.identifier) == (name, value)
-    assert {"cli_ubid": click.cli_ubid, "device_id": click.device_id}[name] == value
+    assert click.value(name) == value
 
 
 @BOTH
@@ -98,7 +97,7 @@ def test_asvt_and_atag_are_opaque(accounts: Accounts, value: str, pluses: bool) 
     encoded = (quote_plus if pluses else quote)(value, safe="").encode()
     raw = query(asvt=None, atag=None) + b"&asvt=" + encoded + b"&atag=" + encoded
     click = accepted(judge(raw, NOW, accounts))
-    assert (click.asvt, click.atag, click.query) == (value, value, raw)
+    assert (*values(click, "asvt", "atag"), click.query) == (value, value, raw)
 
 
 @BOTH
@@ -138,7 +137,7 @@ def test_a_placeholder_is_one_however_it_is_encoded() -> None:
 
 @pytest.mark.parametrize("value", ["NULL", "none", "nan", "-", "0", "null ", " "])
 def test_what_only_resembles_a_placeholder_is_a_value(value: str) -> None:
-    assert accepted(judge(query(atag=value), NOW, STRICT)).atag == value
+    assert accepted(judge(query(atag=value), NOW, STRICT)).value("atag") == value
 
 
 def test_every_fault_is_told_at_once() -> None:
@@ -153,7 +152,7 @@ def test_every_fault_is_told_at_once() -> None:
 
 def test_the_first_value_of_a_repeated_parameter_counts_whatever_it_is() -> None:
     click = accepted(judge(query() + b"&atag=other&seller_id=null", NOW, STRICT))
-    assert (click.atag, click.seller_id, click.plain) == ("BRAND_AD", "os_62e8d1", False)
+    assert (*values(click, "atag", "seller_id"), click.plain) == ("BRAND_AD", "os_62e8d1", False)
     assert refused(STRICT, b"atag=null&" + query()) == missing("atag")
 
 
@@ -161,7 +160,7 @@ def test_optional_parameters_may_be_placeholders() -> None:
     click = accepted(
         judge(query(gaid="00000000-0000-0000-0000-000000000000", idfa="", fb_ad_id="undefined"), NOW, STRICT)
     )
-    assert (click.gaid, click.idfa, click.fb_ad_id, click.flags, click.plain) == (None, None, None, (), False)
+    assert (*values(click, "gaid", "idfa", "fb_ad_id"), click.flags, click.plain) == (None, None, None, (), False)
 
 
 # Google
@@ -372,8 +371,8 @@ DEEP_LINK = (
 def test_an_android_deep_link_appended_as_it_is() -> None:
     click = accepted(judge(DEEP_LINK, NOW, OBSERVED))
     assert click.flags == (Flag.ATAG_ABSENT, Flag.EVENT_TIME_ABSENT)
-    assert (click.device_id, click.identifier_name, click.asvt, click.atag) == ("own-1", "device_id", "2|r9|{x}", None)
-    assert (click.value("name"), click.value("formula"), click.effective_ms) == ("Fish ", "a=b", NOW)
+    assert (click.identifier_name, click.effective_ms) == ("device_id", NOW)
+    assert values(click, "device_id", "asvt", "atag", "name", "formula") == ("own-1", "2|r9|{x}", None, "Fish ", "a=b")
     assert refused(STRICT, DEEP_LINK) == missing("atag", "event_time")
     # The second screen of the app: the same click, milliseconds later.
     assert accepted(judge(DEEP_LINK, NOW + 3, OBSERVED)).parameters == click.parameters
@@ -403,7 +402,7 @@ def test_a_node_tool_with_a_uclid(event_time: bytes, expected: list[Flag]) -> No
     )
     click = accepted(judge(raw, NOW, OBSERVED))
     assert list(click.flags) == expected
-    assert (click.uclid, click.identifier, click.device_id, click.query) == (UCLID, "a user", None, raw)
+    assert (*values(click, "uclid", "device_id"), click.identifier, click.query) == (UCLID, None, "a user", raw)
     assert [name for name, _ in refused(STRICT, raw)][:3] == ["seller_id", "asvt", "atag"]
 
 
@@ -411,12 +410,12 @@ def test_a_node_tool_with_a_uclid(event_time: bytes, expected: list[Flag]) -> No
 @pytest.mark.parametrize("encode", [str, quote], ids=["raw", "encoded"])
 def test_a_real_uclid_is_opaque(accounts: Accounts, encode: Any) -> None:
     click = accepted(judge(query() + b"&uclid=" + encode(UCLID).encode(), NOW, accounts))
-    assert (click.uclid, click.plain, click.flags) == (UCLID, True, ())
+    assert (click.value("uclid"), click.plain, click.flags) == (UCLID, True, ())
 
 
 @BOTH
 def test_a_real_gclid(accounts: Accounts) -> None:
     raw = query(gclid=GCLID, utm_source="google", gad_source="1")
     click = accepted(judge(raw, NOW, accounts))
-    assert (click.gclid, click.plain, click.flags) == (GCLID, True, ())
+    assert (click.value("gclid"), click.plain, click.flags) == (GCLID, True, ())
     assert refused(accounts, query(utm_source="google")) == missing("gclid")

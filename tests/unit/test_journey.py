@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from clickclock.attribution.credit import split
-from clickclock.attribution.journey import DAY_MS, Considered, Reason, journey, reason
+from clickclock.attribution.journey import Considered, Reason, journey, reason
 from clickclock.attribution.models.journey import Journey
 from clickclock.attribution.models.last import Last
 from clickclock.attribution.policy import InvalidTraffic, Policy, SellerRule, Window
 from clickclock.attribution.touchpoint import Fate, Touch, judge
+from clickclock.foundation.instant import DAY_MS
 
 POLICY = Policy()
 ORDER_MS = 1_779_000_000_000

@@ -37,7 +37,8 @@ from clickclock.attribution.models.last_non_direct import LastNonDirect
 from clickclock.attribution.models.markov import Markov, removal_effects
 from clickclock.attribution.models.shapley import Shapley, ShapleyRate
 from clickclock.attribution.models.table import Paths
-from clickclock.attribution.models.time_decay import DAY_MS, TimeDecay
+from clickclock.attribution.models.time_decay import TimeDecay
+from clickclock.foundation.instant import DAY_MS
 
 PATHDATA = Path(__file__).parents[1] / "data" / "pathdata"
 GA_MAIL = [PathRow(("GA",), 2, 20, 1), PathRow(("Mail",), 1, 10), PathRow(("GA", "Mail"), 1, 10)]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickclock.attribution.months import DAY_MS, days, days_of, months, name, number, pieces, span_ms
+from clickclock.attribution.months import days, days_of, months, name, number, pieces, span_ms
+from clickclock.foundation.instant import DAY_MS
 
 ZONES = [
     "UTC",

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from clickclock.attribution.amendment import AHEAD_MAX_MS, Amendment, Item, Status
+from clickclock.attribution.amendment import Amendment, Item, Status
+from clickclock.attribution.click import AHEAD_MAX_MS
 from clickclock.attribution.order import fold
 
 NOW = 1_800_000_000_000

@@ -50,7 +50,9 @@ def test_the_scheduler_takes_them_as_they_are() -> None:
         assert made.max_concurrent_triggers == 1
 
 
-def test_a_scheduler_that_does_not_answer_is_logged_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_scheduler_that_does_not_answer_is_logged_stops_nothing_and_is_asked_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with caplog.at_level(logging.ERROR):
-        ensure_own_jobs("http://127.0.0.1:1", Config(), None)
+        assert not ensure_own_jobs("http://127.0.0.1:1", Config(), None)
     assert "could not be set up" in caplog.text

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from clickclock.attribution.amendment import Amendment, Item, Status
 from clickclock.attribution.credit import split
 from clickclock.attribution.identifier import code
-from clickclock.attribution.journey import DAY_MS, Reason
+from clickclock.attribution.journey import Reason
 from clickclock.attribution.models import ByChannel, JourneyModel
 from clickclock.attribution.models.last import Last
 from clickclock.attribution.models.linear import Linear
@@ -34,6 +34,7 @@ from clickclock.attribution.proof import (
 from clickclock.attribution.proof_document import EXTRA_DIGITS, amount, document
 from clickclock.attribution.result import Result
 from clickclock.attribution.touchpoint import Touch
+from clickclock.foundation.instant import DAY_MS
 
 NOON = datetime(2026, 5, 17, 12, tzinfo=UTC)
 NOON_MS = int(NOON.timestamp() * 1000)

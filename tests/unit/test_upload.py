@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickclock.attribution.upload import (
-    DAY_MS,
     GOOGLE,
     META,
     Credited,
@@ -21,6 +20,7 @@ from clickclock.attribution.upload import (
     name,
     plan,
 )
+from clickclock.foundation.instant import DAY_MS
 
 NOW = 1_800_000_000_000
 

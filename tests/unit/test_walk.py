@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clickclock.attribution import walk as walking
-from clickclock.attribution.journey import DAY_MS, journey, reason
+from clickclock.attribution.journey import journey, reason
 from clickclock.attribution.months import name, number
 from clickclock.attribution.policy import InvalidTraffic, Policies, Policy, SellerRule, Window
 from clickclock.attribution.terms import Ads, Orders, Terms, terms_of
 from clickclock.attribution.touchpoint import Fate, Touch, judge
 from clickclock.attribution.walk import REASONS, TOUCHED, Columns, walk
+from clickclock.foundation.instant import DAY_MS
 
 NOON_MS = 1_800_014_400_000
 """12:00 UTC on 2027-01-15."""

@@ -28,7 +28,7 @@ def check(config: Config) -> None:
         except ConfigurationError as error:
             faults += error.faults
     if faults:
-        raise ConfigurationError("The configuration is not usable; fix the named settings.", faults)
+        raise ConfigurationError(faults=faults)
 
 
 def _look_at_models(config: Config) -> None:

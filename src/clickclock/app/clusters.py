@@ -50,7 +50,7 @@ def clusters(config: Config, node: str, clock: SystemClock, told: dict[str, str]
                 for each in error.errors()
             ]
     if faults:
-        raise ConfigurationError("The configuration is not usable; fix the named settings.", faults)
+        raise ConfigurationError(faults=faults)
     return made
 
 

@@ -71,7 +71,7 @@ async def _collect(config: Config, salt: bytes, folder: Path, listening: socket.
     loop.add_reader(sys.stdin.fileno(), told)
     journal = await Journal.open(
         folder,
-        segment_bytes=config.segment_bytes // 4096 * 4096,
+        segment_bytes=config.segment_bytes_in_blocks,
         segment_age_s=config.segment_age_s,
         taken_wait_s=TAKEN_WAIT_S,
     )

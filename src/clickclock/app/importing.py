@@ -59,5 +59,5 @@ def replay_rejections(config: Config, which: Which, *, dry_run: bool) -> Report:
 def importer_of(config: Config) -> Importer:
     """The importer of a configuration."""
     lake, clock = lake_of(config), SystemClock()
-    journal = ImportJournal(config.journal_dir / SLOT, lake, clock, config.segment_bytes // 4096 * 4096)
+    journal = ImportJournal(config.journal_dir / SLOT, lake, clock, config.segment_bytes_in_blocks)
     return Importer(journal, lake, accounts_of(config), clock)

@@ -20,6 +20,7 @@ from clickclock.foundation.errors import ConfigurationError, Fault
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.store import Heartbeat, Store
 
+INSTALLATION: Final = "installation"
 LOOK_EVERY_S: Final = 0.5
 """How often, while a replica of our name may still live."""
 
@@ -37,12 +38,17 @@ async def open_store(config: Config, default_cluster: str) -> Store:
 
     A SQLite file in the folder needs no such care: whoever removes it knows what he does.
     """
-    file = config.data_dir / "installation"
-    known_id = file.read_text().strip() if config.shares_database and file.exists() else None
+    known_id = known_installation(config)
     store = await Store.open(config.store_url, default_cluster, known_id)
     if config.shares_database and known_id is None and store.installation_id is not None:
-        _write(file, store.installation_id)
+        _write(config.data_dir / INSTALLATION, store.installation_id)
     return store
+
+
+def known_installation(config: Config) -> str | None:
+    """The id of the shared database that the data folder knows, if it knows one."""
+    file = config.data_dir / INSTALLATION
+    return file.read_text(encoding="ascii").strip() if config.shares_database and file.exists() else None
 
 
 async def be_sole(store: Store, node: str) -> None:

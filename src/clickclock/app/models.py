@@ -69,7 +69,7 @@ def chosen_models(config: Config) -> tuple[Mapping[str, Mapping[str, Any]], dict
             Fault("upload_model", f"There is no model {config.upload_model}; give one of {', '.join(models)}.")
         )
     if faults:
-        raise ConfigurationError("The configuration is not usable; fix the named models.", faults)
+        raise ConfigurationError(faults=faults)
     return models, known
 
 

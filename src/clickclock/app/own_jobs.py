@@ -126,15 +126,20 @@ def _payloads(job: OwnJob, settings: list[str], node: str | None, *, is_shared: 
     return made, {**whose, "scheduleId": schedule_id, **job.schedule}
 
 
-def ensure_own_jobs(url: str, config: Config, file: Path | None, node: str | None = None) -> None:
-    """Create what is not there, on the scheduler at `url`; a job of a replica that is gone becomes ours."""
+def ensure_own_jobs(url: str, config: Config, file: Path | None, node: str | None = None) -> bool:
+    """Create what is not there, on the scheduler at `url`; a job of a replica that is gone becomes ours.
+
+    Whether that worked; the log says what did not.
+    """
     try:
         with Client(url) as client:
             living = {each["node"] for each in client.cluster()["cluster"]["replicas"]}
             for job, schedule in own_jobs(config, file, node):
                 _ensure(client, job, schedule, living)
     except ClickclockError as error:
-        _log.error("the jobs of attribution could not be set up; trying again at the next look: %s", error)
+        _log.error("the jobs of attribution could not be set up, which is tried again: %s", error)
+        return False
+    return True
 
 
 def _ensure(client: Client, job: Payload, schedule: Payload, living: set[str]) -> None:

@@ -160,11 +160,11 @@ async def _clicks(
 
 
 async def _keep_own_jobs(stopping: asyncio.Event, url: str, config: Config, file: Path | None, node: str) -> None:
-    """At the start; and among replicas now and then, since one that is gone leaves those that it has for all."""
+    """Until they are there; among replicas for ever, since one that is gone leaves those that it has for all."""
     while not stopping.is_set():
-        await asyncio.to_thread(ensure_own_jobs, url, config, file, node)
+        are_there = await asyncio.to_thread(ensure_own_jobs, url, config, file, node)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(OWN_JOBS_EVERY_S if config.shares_database else None):
+            async with asyncio.timeout(None if are_there and not config.shares_database else OWN_JOBS_EVERY_S):
                 await stopping.wait()
 
 

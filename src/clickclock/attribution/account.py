@@ -22,6 +22,7 @@ PLACEHOLDERS: Final = frozenset({"", "null", "undefined", "None", "NaN", "000000
 GOOGLE: Final = "google"
 ANYBODY: Final = "*"
 """The client id of rules that are no single account's."""
+UNKNOWN_CLIENT: Final = "No account has this client_id; send the one that was shared at integration."
 
 
 class Profile(StrEnum):
@@ -91,16 +92,6 @@ class Accounts:
                 raise ValueError(f"client_id {account.client_id} is there twice; give each account one entry")
             self._accounts[account.client_id] = account
         self._for_others = None if self._accounts else self.default
-
-    @classmethod
-    def for_accepted(cls, profile: Profile) -> "Accounts":
-        """For judging again what was accepted under `profile`: every client id, and nobody asks for a gclid.
-
-        Accounts and their rules change. A click that was acknowledged under the rules of its day stays one.
-        """
-        accounts = cls()
-        accounts.default = accounts._for_others = Account(client_id=ANYBODY, profile=profile, channel_rules=())
-        return accounts
 
     def find(self, client_id: str) -> Account | None:
         """The account of a client id; None if there are accounts, and none of this id."""

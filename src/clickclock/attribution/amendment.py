@@ -15,10 +15,9 @@ from typing import Any, Final
 import msgspec
 
 from clickclock.attribution.account import Accounts
+from clickclock.attribution.click import AHEAD_MAX_MS
 from clickclock.attribution.order_fields import FAULTS_MAX, Fault, Fields, NotJson, Reason, is_absent, read_json
 
-AHEAD_MAX_MS: Final = 5 * 60_000
-"""How far a caller's clock may be ahead of ours, as for a click."""
 ITEMS_MAX: Final = 1000
 """More than any basket holds; each is a weight to be computed with."""
 ORDER_BYTES_MAX: Final = 1024 * 1024

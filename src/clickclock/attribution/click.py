@@ -14,12 +14,13 @@ from typing import Final
 
 import msgspec
 
-from clickclock.attribution.account import GOOGLE, PLACEHOLDERS, Account, Accounts, Profile
+from clickclock.attribution.account import GOOGLE, PLACEHOLDERS, UNKNOWN_CLIENT, Account, Accounts, Profile
 from clickclock.attribution.query import Fault, Reason, Unreadable, split, split_plain
+from clickclock.foundation.instant import DAY_MS
 
 AHEAD_MAX_MS: Final = 5 * 60_000
 """How far a client's clock may be ahead of ours."""
-STALE_AFTER_MS: Final = 30 * 86_400_000
+STALE_AFTER_MS: Final = 30 * DAY_MS
 """The longest window in which a click can earn an order."""
 
 
@@ -52,7 +53,7 @@ class Rejection(msgspec.Struct, frozen=True, gc=False):
 
 
 class Click(msgspec.Struct, frozen=True, gc=False):
-    """One click. What is absent, or only a placeholder, is None."""
+    """One click."""
 
     query: bytes
     """As it came, byte for byte."""
@@ -70,7 +71,7 @@ class Click(msgspec.Struct, frozen=True, gc=False):
     """Whether the fast parser read it and nothing about it is unusual."""
 
     def value(self, name: str) -> str | None:
-        """A parameter's value, or None if it is absent."""
+        """A parameter's value; None if it is absent, or only a placeholder."""
         return present(self.parameters, name)
 
     @property
@@ -86,66 +87,6 @@ class Click(msgspec.Struct, frozen=True, gc=False):
     def identifier(self) -> str:
         """The user, by the identifier that counts."""
         return self.parameters[self.identifier_name]
-
-    @property
-    def cli_ubid(self) -> str | None:
-        return self.value("cli_ubid")
-
-    @property
-    def device_id(self) -> str | None:
-        return self.value("device_id")
-
-    @property
-    def seller_id(self) -> str | None:
-        return self.value("seller_id")
-
-    @property
-    def asvt(self) -> str | None:
-        return self.value("asvt")
-
-    @property
-    def atag(self) -> str | None:
-        return self.value("atag")
-
-    @property
-    def uclid(self) -> str | None:
-        return self.value("uclid")
-
-    @property
-    def gclid(self) -> str | None:
-        return self.value("gclid")
-
-    @property
-    def fb_account_id(self) -> str | None:
-        return self.value("fb_account_id")
-
-    @property
-    def fb_campaign_id(self) -> str | None:
-        return self.value("fb_campaign_id")
-
-    @property
-    def fb_adset_id(self) -> str | None:
-        return self.value("fb_adset_id")
-
-    @property
-    def fb_ad_id(self) -> str | None:
-        return self.value("fb_ad_id")
-
-    @property
-    def gaid(self) -> str | None:
-        return self.value("gaid")
-
-    @property
-    def idfa(self) -> str | None:
-        return self.value("idfa")
-
-    @property
-    def device_brand(self) -> str | None:
-        return self.value("device_brand")
-
-    @property
-    def device_model(self) -> str | None:
-        return self.value("device_model")
 
 
 def present(parameters: dict[str, str], name: str) -> str | None:
@@ -199,7 +140,7 @@ def judge_fully(
     kind = Kind.INVALID
     if account is None:
         kind, account = Kind.UNKNOWN_CLIENT, accounts.default
-        findings.refuse("client_id", Reason.UNKNOWN_CLIENT, _UNKNOWN_CLIENT)
+        findings.refuse("client_id", Reason.UNKNOWN_CLIENT, UNKNOWN_CLIENT)
     _judge_presence(parameters, account, findings)
     event_time_ms, effective_ms = _judge_event_time(parameters, received_ms, account.profile, findings)
     if findings.faults:
@@ -208,7 +149,6 @@ def judge_fully(
     return Click(query, received_ms, account.profile, parameters, event_time_ms, effective_ms, flags)
 
 
-_UNKNOWN_CLIENT: Final = "No account has this client_id; send the one that was shared at integration."
 _MILLISECONDS: Final = "the time of the click in milliseconds since 1970: 13 digits, for example 1800000000000"
 
 

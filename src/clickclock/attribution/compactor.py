@@ -183,7 +183,7 @@ class Compactor:
         # As many shares for each process, so that none waits at the end for another's last one.
         rounds = -(-total // (SHARE_BYTES_MAX * self._processes))
         shares = _cut(sources, 1 if total <= ALONE_BYTES_MAX else rounds * self._processes)
-        now_ms = int(self._clock.now().timestamp() * 1000)
+        now_ms = self._clock.epoch_ms()
         if len(shares) <= 1 or self._processes == 1:
             return [_write_share(self._lake, share, now_ms) for share in shares]
         spawn = multiprocessing.get_context("spawn")

@@ -15,12 +15,6 @@ class JournalFailing(Transient):
     code = "journalFailing"
 
 
-class JournalBusy(Transient):
-    """Too many requests wait for the disk; send the request again in a moment."""
-
-    code = "journalBusy"
-
-
 class JournalTaken(Permanent):
     """Another process writes this journal; stop it, or give this one a folder of its own."""
 

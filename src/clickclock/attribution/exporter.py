@@ -19,7 +19,7 @@ import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -38,14 +38,13 @@ from clickclock.attribution.result import Result
 from clickclock.attribution.upload import RULES, Credited, Fate, Kind, Memory, Network, Upload
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import Invalid
+from clickclock.foundation.instant import instant_of, ms_of
 
 NOTE: Final = "export"
 """The note of `uploads` that counts the exports."""
 MEMORY_DAYS: Final = 180
 """What was told longer ago is of clicks that no network takes any more."""
 CLICKS_AT_A_TIME: Final = 2**16
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MS: Final = timedelta(milliseconds=1)
 _CREDIT_COLUMNS: Final = ("client_id", "order_id", "placed_at", "currency", "click_id", "click_at", "channel")
 _CLICK_COLUMNS: Final = {
     Network.GOOGLE: ["id", "gclid"],
@@ -165,7 +164,7 @@ class Exporter:
                 row["value_minor"],
                 row["currency"],
                 row["conversion_ms"],
-                _ms(row["exported_at"]),
+                ms_of(row["exported_at"]),
             )
             for batch in self._lake.scan(UPLOADS.name, where)
             for row in _chosen(batch, pc.field("network") == str(network))
@@ -176,7 +175,7 @@ class Exporter:
         model, models = export.wanted.model, sorted(chain(*self._lake.models(result)))
         if model not in models:
             raise Invalid(f"The latest result has no model {model}; give one of {', '.join(models)}.")
-        since = _instant(export.now_ms - RULES[network].conversion_age_ms_max)
+        since = instant_of(export.now_ms - RULES[network].conversion_age_ms_max)
         # Months are those of the account's zone, which may be behind.
         month = f"{since - timedelta(days=1):%Y-%m}"
         where = pc.field(ORDER_MONTH) >= month
@@ -189,8 +188,8 @@ class Exporter:
                     row["client_id"],
                     row["order_id"],
                     row["click_id"],
-                    _ms(row["placed_at"]),
-                    _ms(row["click_at"]),
+                    ms_of(row["placed_at"]),
+                    ms_of(row["click_at"]),
                     row[f"{model}_credit"] - row[f"{model}_refund"],
                     row["currency"],
                 )
@@ -263,7 +262,7 @@ def _rows(file: File, now_ms: int) -> Iterator[dict[str, Any]]:
             "value_minor": each.value_minor,
             "currency": each.currency,
             "conversion_ms": each.conversion_ms,
-            "exported_at": _instant(now_ms),
+            "exported_at": instant_of(now_ms),
             "file": file.name,
         }
 
@@ -277,7 +276,7 @@ def _chosen(batch: pa.RecordBatch, where: pc.Expression) -> list[dict[str, Any]]
 def _meta_click(row: Mapping[str, Any]) -> meta_upload.Click:
     other = dict(row["other"] or ())
     return meta_upload.Click(
-        _ms(row["event_time"]),
+        ms_of(row["event_time"]),
         row["cli_ubid"],
         row["device_id"] or row["gaid"] or row["idfa"],
         other.get("fbclid"),
@@ -285,11 +284,3 @@ def _meta_click(row: Mapping[str, Any]) -> meta_upload.Click:
         row["user_agent"],
         row["referer"],
     )
-
-
-def _instant(ms: int) -> datetime:
-    return _EPOCH + ms * _MS
-
-
-def _ms(at: datetime) -> int:
-    return (at - _EPOCH) // _MS

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 
 from clickclock.attribution.lake import CLICKS, DAY, Lake
 from clickclock.attribution.shape import EVENT_TIME, rebuild
+from clickclock.foundation.instant import ms_of
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS: Final = tuple(name for name in CLICKS.schema.names if name != "shape")
 _SCHEMA: Final = pa.schema([CLICKS.schema.field(name) for name in _COLUMNS])
 
@@ -82,7 +82,7 @@ def _with_query(row: Row) -> Row:
 
     def value(name: str) -> str:
         if name == EVENT_TIME:
-            return str(round((sent - _EPOCH).total_seconds() * 1000))
+            return str(ms_of(sent))
         found = other[name] if name in other else row[name]
         assert isinstance(found, str)
         return found

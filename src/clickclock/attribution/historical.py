@@ -11,12 +11,15 @@ Historical(query=b'client_id=c', received_ms=1795168800000, agent=b'', referer=b
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from hashlib import blake2b
 from typing import Final
 
+from clickclock.attribution.order_fields import EVENT_TIME_MS_MAX, EVENT_TIME_MS_MIN
 from clickclock.attribution.query import Unreadable, split, split_plain
+from clickclock.attribution.shape import EVENT_TIME
+from clickclock.foundation.instant import ms_of
 
 QUERY: Final = "query"
 """A column with the raw query, which then is the click; the other columns but `RECEIVED_AT` do not count."""
@@ -26,12 +29,7 @@ QUERY_BYTES_MAX: Final = 64 * 1024
 """As long as a form may be that the collector takes."""
 AHEAD_MAX_MS: Final = 5 * 60_000
 """How far a clock that wrote down receipts may be ahead of ours."""
-_EVENT_TIME: Final = "event_time"
-_MS_MIN, _MS_MAX = 10**12, 10**13 - 1
-"""September 2001 and the year 2286: 13 digits. What is outside is in some other unit."""
 _WHOLE_FLOAT_MAX: Final = 2**53
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND: Final = timedelta(milliseconds=1)
 _PLAIN: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~|{}:,/@"
 _WRITTEN: Final = [b"%c" % byte if byte in _PLAIN else b"%%%02X" % byte for byte in range(256)]
 
@@ -113,10 +111,10 @@ def time_of(click: Historical, now_ms: int) -> int:
             parameters = split(click.query)
         except Unreadable as problem:
             parameters = problem.parameters
-    said = parameters.get(_EVENT_TIME, "")
-    if not (said.isascii() and said.isdigit()) or len(said) > len(str(_MS_MAX)):
+    said = parameters.get(EVENT_TIME, "")
+    if not (said.isascii() and said.isdigit()) or len(said) > len(str(EVENT_TIME_MS_MAX)):
         return 0
-    return next((ms for ms in (int(said), int(said) * 1000) if _MS_MIN <= ms <= _MS_MAX), 0)
+    return next((ms for ms in (int(said), int(said) * 1000) if EVENT_TIME_MS_MIN <= ms <= EVENT_TIME_MS_MAX), 0)
 
 
 def believed(received_ms: int, now_ms: int) -> int:
@@ -185,7 +183,7 @@ def receipt_of(value: object) -> int:
                 ms = int(value)
     except (ValueError, OverflowError):
         pass
-    if ms is None or not _MS_MIN <= ms <= _MS_MAX:
+    if ms is None or not EVENT_TIME_MS_MIN <= ms <= EVENT_TIME_MS_MAX:
         shown = str(value)[:40]
         raise Unusable(f"{RECEIVED_AT} is {shown}; give milliseconds since 1970 (13 digits), or ISO 8601 with a zone")
     return ms
@@ -208,7 +206,7 @@ def _ms(at: date) -> int:
     """Of a table's own times, which are UTC if they have no zone."""
     if not isinstance(at, datetime):
         at = datetime(at.year, at.month, at.day, tzinfo=UTC)
-    return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
+    return ms_of(at if at.tzinfo else at.replace(tzinfo=UTC))
 
 
 def _logged_ms(before: bytes) -> int | None:

@@ -14,7 +14,6 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -26,6 +25,7 @@ from clickclock.attribution.id_set import IdSet
 from clickclock.attribution.journal import Journal, is_taken, read, segments
 from clickclock.attribution.lake import CLICKS, DAY, EVENTS, ORDERS, REJECTIONS, Lake
 from clickclock.foundation.clock import Clock
+from clickclock.foundation.instant import instant_of
 
 SEGMENT_BYTES: Final = 64 * 2**20
 BATCH_ENTRIES_MAX: Final = 2**16
@@ -41,7 +41,6 @@ TABLE_OF: Final = {
     EntryKind.OTHER: EVENTS.name,
 }
 """The table that an entry becomes a row of."""
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TAKEN: Final = (
     "Another import or replay runs with this data folder; wait until it has ended, then start this one again."
 )
@@ -154,7 +153,7 @@ def _around(items: Sequence[Item], ids: Sequence[str]) -> pc.Expression:
     where = (entry_id >= min(ids)) & (entry_id <= max(ids))
     times = [item.received_ms for item in items if item.received_ms is not None]
     if times:
-        first, last = (_EPOCH + timedelta(milliseconds=ms) for ms in (min(times), max(times)))
+        first, last = (instant_of(ms) for ms in (min(times), max(times)))
         at, day = pc.field("received_at"), pc.field(DAY)
         where = where & (day >= first.date()) & (day <= last.date()) & (at >= first) & (at <= last)
     return where

@@ -12,7 +12,7 @@ again; a replayed rejection keeps its id, its time and where it came from.
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -30,10 +30,10 @@ from clickclock.attribution.order_row import OrderRow, of_record
 from clickclock.attribution.registration import detail_of, line_of
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import Malformed
+from clickclock.foundation.instant import ms_of
 
 REASONS_MAX: Final = 100
 """Fields may be of anybody's making; a hundred different ones are enough to see what is wrong."""
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NOWHERE: Final = connection("", b"", b"")
 
 Judged = click.Click | click.Rejection | amendment.Amendment | amendment.Rejection
@@ -316,7 +316,7 @@ def _rejected(row: dict[str, Any]) -> retrial.Rejected:
         row["kind"],
         row["client_id"],
         frozenset(fault["code"] for fault in row["faults"] or ()),
-        (row["received_at"] - _EPOCH) // timedelta(milliseconds=1),
+        ms_of(row["received_at"]),
         row["raw"],
     )
 

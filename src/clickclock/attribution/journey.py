@@ -14,14 +14,12 @@ that is credited to nobody has a reason.
 
 from collections.abc import Collection, Sequence
 from enum import StrEnum
-from typing import Final
 
 import msgspec
 
 from clickclock.attribution.policy import Policy, SellerRule
 from clickclock.attribution.touchpoint import Fate, Judged, Touch
-
-DAY_MS: Final = 86_400_000
+from clickclock.foundation.instant import DAY_MS
 
 
 class Reason(StrEnum):

@@ -25,10 +25,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-DAY_MS: Final = 86_400_000
+from clickclock.foundation.instant import DAY_MS, EPOCH, instant_of
+
 _DAY_S: Final = 86_400
 _SECOND: Final = timedelta(seconds=1)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTH: Final = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 _JUMP_MAX_DAYS: Final = 2
 """Clocks jump by a day at most, and no day lasts two."""
@@ -67,7 +67,7 @@ def number(name: str) -> int:
     """The number of the month `YYYY-MM`. Raises `ValueError` for anything else."""
     if not _MONTH.fullmatch(name):
         raise ValueError(f"{name!r} is no month; write it as 2026-07.")
-    return (int(name[:4]) - _EPOCH.year) * 12 + int(name[5:]) - 1
+    return (int(name[:4]) - EPOCH.year) * 12 + int(name[5:]) - 1
 
 
 def days_of(month: int) -> tuple[int, int]:
@@ -88,7 +88,7 @@ def span_ms(first_day: int, last_day: int, zone: ZoneInfo) -> tuple[int, int]:
 
 def pieces(from_ms: int, to_ms: int, zone: ZoneInfo) -> tuple[Instants, Instants]:
     """Since when a zone's clocks are how far ahead of UTC, in milliseconds, from `from_ms` or before to `to_ms`."""
-    first, last = ((_EPOCH + timedelta(milliseconds=ms)).year for ms in (from_ms, to_ms))
+    first, last = (instant_of(ms).year for ms in (from_ms, to_ms))
     years = [_pieces_of(year, zone) for year in range(first, last + 1)]
     since_s, offsets_s = np.array([piece for year in years for piece in year], np.int64).T
     return since_s * 1000, offsets_s * 1000
@@ -108,7 +108,7 @@ def _pieces_of(year: int, zone: ZoneInfo) -> tuple[tuple[int, int], ...]:
     One look a day: no zone's clocks have ever jumped away and back within one.
     """
     start, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year, 12, 31, 23, 59, 59, tzinfo=UTC)
-    start_s = (start - _EPOCH) // _SECOND
+    start_s = (start - EPOCH) // _SECOND
 
     def ahead_s(after_s: int) -> int:
         instant = start + timedelta(seconds=after_s)

@@ -11,18 +11,18 @@ Invariants: a placeholder such as `undefined` is as good as nothing; no text has
 'There is no such field; did you mean `amount`?'
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 from clickclock.attribution import money, query
 from clickclock.attribution.account import PLACEHOLDERS
 from clickclock.foundation import errors
+from clickclock.foundation.strict_json import StrictJson
 
 ID_CHARS_MAX: Final = 256
 """Twice the longest identifier that was seen."""
@@ -30,8 +30,8 @@ QUANTITY_MAX: Final = 1_000_000
 FAULTS_MAX: Final = 50
 """Nobody fixes more at once, and an order of a thousand bad items would answer with megabytes."""
 EVENT_TIME_MS_MIN: Final = 10**12
-"""September 2001. What is below is in some other unit."""
 EVENT_TIME_MS_MAX: Final = 10**13 - 1
+"""September 2001 and the year 2286: 13 digits. What is outside is in some other unit."""
 _SHOWN_CHARS_MAX: Final = 64
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -68,18 +68,8 @@ class NotJson(errors.Malformed):
     code = "notJson"
 
 
-def read_json(raw: bytes) -> Any:
-    """The value that `raw` is in JSON. Raises `NotJson`, for a name that is given twice in one object, too."""
-    try:
-        return _decoder.decode(raw.decode())
-    except UnicodeDecodeError as error:
-        raise NotJson(f"The JSON is not UTF-8: byte {error.start + 1} cannot be read; write it as UTF-8.") from error
-    except json.JSONDecodeError as error:
-        raise NotJson(f"This is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from error
-    except RecursionError as error:
-        raise NotJson("The JSON is nested too deeply; an order has items, and nothing deeper.") from error
-    except ValueError as error:  # a number of thousands of digits
-        raise NotJson("The JSON has a number that is too long; give text of at most 40 characters.") from error
+read_json = StrictJson(NotJson).read
+"""The value that a text is in JSON. Raises `NotJson`."""
 
 
 class Fields:
@@ -210,19 +200,3 @@ def _unknown_field(name: str, known: tuple[str, ...]) -> str:
     """Kept, because one program makes one mistake ten thousand times."""
     close = get_close_matches(name, known, 1)
     return f"There is no such field; did you mean `{close[0]}`?" if close else "There is no such field; leave it out."
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value] # the set remembers
-        raise NotJson(f"The JSON gives {twice[:_SHOWN_CHARS_MAX]!r} twice in one object; give it once.")
-    return value
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise NotJson(f"The JSON has {name}, which is not a JSON number; leave it out or give null.")
-
-
-_decoder: Final = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)

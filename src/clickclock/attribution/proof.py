@@ -9,7 +9,6 @@ model's credits sum to the amount; `differs` is empty, or something is wrong.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import combinations
 from math import isclose
@@ -25,10 +24,10 @@ from clickclock.attribution.models import Journey, JourneyModel
 from clickclock.attribution.order import Order
 from clickclock.attribution.policy import Policy
 from clickclock.attribution.touchpoint import Fate, Touch, judge
+from clickclock.foundation.instant import instant_of
 
 SHARE_TOLERANCE: Final = 1e-12
 """Shares are floats, and sums of them depend on their order; amounts have no tolerance."""
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Identifier(msgspec.Struct, frozen=True):
@@ -259,7 +258,7 @@ def differences(proof: Proof, stored: Iterable[Mapping[str, Any]]) -> list[Diffe
 def rows(proof: Proof) -> list[dict[str, Any]]:
     """The rows of the order in the table of credits, by column."""
     order, touchpoints = proof.order, proof.touchpoints
-    placed_at = instant(order.placed_ms)
+    placed_at = instant_of(order.placed_ms)
     common = {
         "client_id": order.client_id,
         "order_id": order.order_id,
@@ -281,11 +280,6 @@ def rows(proof: Proof) -> list[dict[str, Any]]:
         {**common, "place": place, **_touchpoint(each.judged.touch), **_credited(proof.credits, place - 1)}
         for place, each in enumerate(touchpoints, 1)
     ]
-
-
-def instant(ms: int) -> datetime:
-    """An instant of milliseconds since 1970."""
-    return _EPOCH + timedelta(milliseconds=ms)
 
 
 def _reached(start: int, together: Iterable[tuple[int, int]]) -> set[int]:
@@ -323,7 +317,7 @@ def _credit(name: str, model: JourneyModel, touchpoints: Sequence[Touch], order:
 def _touchpoint(touch: Touch) -> dict[str, Any]:
     return {
         "click_id": touch.id,
-        "click_at": instant(touch.time_ms),
+        "click_at": instant_of(touch.time_ms),
         "channel": touch.channel,
         "click_seller_id": touch.seller_id,
         "campaign": touch.campaign,

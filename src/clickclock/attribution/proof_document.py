@@ -12,12 +12,13 @@ from fractions import Fraction
 from typing import Any, Final
 
 from clickclock.attribution.amendment import Amendment
-from clickclock.attribution.journey import DAY_MS, Considered, Reason
+from clickclock.attribution.journey import Considered, Reason
 from clickclock.attribution.models import ByChannel
 from clickclock.attribution.money import DIGITS, to_text
-from clickclock.attribution.proof import Credit, Difference, Evidence, Identifier, Person, Proof, instant, sellers
+from clickclock.attribution.proof import Credit, Difference, Evidence, Identifier, Person, Proof, sellers
 from clickclock.attribution.result import Result
 from clickclock.attribution.touchpoint import Fate
+from clickclock.foundation.instant import DAY_MS, instant_of
 from clickclock.foundation.record import rfc3339
 
 EXTRA_DIGITS: Final = 6
@@ -83,7 +84,7 @@ def amount(exact: Fraction, currency: str) -> str:
 
 
 def _time(ms: int) -> str:
-    return rfc3339(instant(ms))
+    return rfc3339(instant_of(ms))
 
 
 def _amendment(amendment: Amendment) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import json
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import reduce
 from itertools import chain, groupby
 from operator import itemgetter, or_
@@ -51,10 +51,10 @@ from clickclock.attribution.touchpoint import Touch
 from clickclock.attribution.traffic import FLOOD_MS
 from clickclock.attribution.unconverted import PATH_SEPARATOR
 from clickclock.foundation.errors import NotFound
+from clickclock.foundation.instant import EPOCH
 
 KINDS: Final = tuple(NAMESPACES)
 _FACTS: Final = credits_table(()).whole.names
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Row = dict[str, Any]
 
@@ -301,8 +301,8 @@ def _in(column: str, touches: Iterable[Row]) -> pc.Expression:
 
 
 def _instant(us: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=us)
+    return EPOCH + timedelta(microseconds=us)
 
 
 def _us(instant: datetime) -> int:
-    return (instant - _EPOCH) // timedelta(microseconds=1)
+    return (instant - EPOCH) // timedelta(microseconds=1)

@@ -193,6 +193,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
+COUNTS: Final = ("clicks", "people", "orders", "revenue", "cost")
+
+
 class Counted(msgspec.Struct):
     """What was counted in one group and currency; None is what there is nothing of."""
 

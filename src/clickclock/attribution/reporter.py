@@ -24,6 +24,7 @@ from clickclock.attribution.errors import EngineFailing
 from clickclock.attribution.lake import ADS, COSTS, CREDITS, IDENTITIES, TOUCHES, Lake, Table, credits_table
 from clickclock.attribution.policy import Policies, Policy
 from clickclock.attribution.report import (
+    COUNTS,
     MONEY,
     ROWS_MAX,
     Asked,
@@ -42,7 +43,6 @@ from clickclock.attribution.result import Result
 
 _AMOUNT: Final = pa.decimal128(38, 4)
 """No currency has more digits."""
-_COUNTS: Final = ("clicks", "people", "orders", "revenue", "cost")
 
 
 class Reporter:
@@ -152,7 +152,7 @@ def write(report: Report, sink: IO[bytes]) -> None:
 
 def _read(row: Mapping[str, Any], models: tuple[str, ...]) -> Counted:
     # Sums come as decimals from an engine whose own sums are wider than 64 bits.
-    counts = {name: None if row[name] is None else int(row[name]) for name in _COUNTS}
+    counts = {name: None if row[name] is None else int(row[name]) for name in COUNTS}
     is_ordered = any(row[f"{model}_share"] is not None for model in models)
     return Counted(**counts, of_models=tuple(_of_model(row, model) for model in models) if is_ordered else ())
 

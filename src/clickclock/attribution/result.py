@@ -8,13 +8,13 @@ and none is missing; what a version names never changes.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
+from clickclock.foundation.instant import EPOCH
 
 
 class Kind(StrEnum):
@@ -30,7 +30,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """One version. The versions of tables are those of their Delta logs; None is a table that was not there."""
 
     version: int
-    created_at: datetime = _NEVER
+    created_at: datetime = EPOCH
     kind: Kind = Kind.FULL
     engine: str = ""
     """The engine's fingerprint: its name, its version and the rules that touches are made by."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from clickclock.attribution import amendment, appsflyer, click
-from clickclock.attribution.account import Accounts
+from clickclock.attribution.account import UNKNOWN_CLIENT, Accounts
 from clickclock.attribution.entry import EntryKind
 from clickclock.attribution.order_fields import Fault, Reason
 from clickclock.attribution.query import Reason as QueryReason
@@ -21,7 +21,6 @@ from clickclock.attribution.query import Reason as QueryReason
 WITHOUT_TOKEN: Final = frozenset({Reason.NOT_JSON, Reason.TOO_LARGE, QueryReason.TOO_MANY_PARAMETERS})
 """Faults that are found before the client id is known, whose account says whether a token is needed."""
 _UNAUTHORIZED: Final = "Nobody has seen this order's token, and its account needs one; have it sent again."
-_UNKNOWN_CLIENT: Final = "No account has this client_id; send the one that was shared at integration."
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def judge(rejected: Rejected, accounts: Accounts) -> Accepted | click.Rejection 
     def admit(client_id: str) -> Fault | None:
         account = accounts.find(client_id)
         if account is None:
-            return Fault("client_id", _UNKNOWN_CLIENT, Reason.UNKNOWN_CLIENT)
+            return Fault("client_id", UNKNOWN_CLIENT, Reason.UNKNOWN_CLIENT)
         if account.orders_token_sha256 is None or rejected.token_was_seen:
             return None
         return Fault("client_id", _UNAUTHORIZED, Reason.UNAUTHORIZED)

@@ -39,7 +39,6 @@ _WRITTEN[FORM][ord(" ")] = "+"
 EVENT_TIME: Final = "event_time"
 _MS_DIGITS: Final = 13
 _S_DIGITS: Final = 10
-_SPECIAL: Final = b"%+&="
 
 
 def write(value: str, way: str) -> str:

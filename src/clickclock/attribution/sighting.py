@@ -11,7 +11,6 @@ Invariants: every entry makes a sighting, however odd; `query` or `order` is the
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -19,6 +18,7 @@ from clickclock.attribution.account import Accounts, Profile
 from clickclock.attribution.click import Click, judge, present
 from clickclock.attribution.entry import Entry, EntryKind
 from clickclock.attribution.query import Unreadable, split, split_plain
+from clickclock.foundation.instant import instant_of
 from clickclock.foundation.record import rfc3339
 
 
@@ -50,7 +50,6 @@ _SEEN = {
 }
 _ACCOUNTS = {profile.value: Accounts(default_profile=profile) for profile in Profile}
 _IDENTIFIERS = ("cli_ubid", "device_id")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def sight(entry: Entry) -> Sighting:
@@ -126,4 +125,4 @@ def _text(raw: bytes) -> str:
 
 
 def _instant(ms: int) -> str:
-    return rfc3339(_EPOCH + timedelta(milliseconds=ms))
+    return rfc3339(instant_of(ms))

@@ -17,8 +17,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from clickclock.attribution.journey import DAY_MS
 from clickclock.attribution.policy import Policies, SellerRule
+from clickclock.foundation.instant import DAY_MS
 
 Numbers: TypeAlias = NDArray[np.int64]
 Places: TypeAlias = NDArray[np.intp]

@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-DAY_MS: Final = 86_400_000
+from clickclock.foundation.instant import DAY_MS
 
 
 class Network(StrEnum):

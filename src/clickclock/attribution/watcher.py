@@ -101,12 +101,12 @@ class Watcher:
                 self._take_up(slot)
         told: list[tuple[str, bytes]] = []
         missed = 0
-        for slot, journal in self._journals.items():
+        for journal in self._journals.values():
             for _ in range(READS_PER_ROUND):
                 if len(told) == ENTRIES_PER_ROUND or not self._fill(journal):
                     break
                 while journal.frames and len(told) < ENTRIES_PER_ROUND:
-                    missed += self._read_frame(slot, journal, now_ms, told)
+                    missed += self._read_frame(journal, now_ms, told)
         if not told and not missed:
             self._catching_up = 0
         # The others first next time: one busy journal must not hide them.
@@ -119,7 +119,7 @@ class Watcher:
         for journal in self._journals.values():
             journal.tail.close()
 
-    def _read_frame(self, slot: str, journal: _Journal, now_ms: int, told: list[tuple[str, bytes]]) -> int:
+    def _read_frame(self, journal: _Journal, now_ms: int, told: list[tuple[str, bytes]]) -> int:
         """Tell the first frame, or a part of it; returns how many entries of it are passed over."""
         frame = journal.frames[0]
         at = (frame.segment, frame.offset)

@@ -70,7 +70,7 @@ def _without_rows(content: bytes, sought: Sought, marks: Marks) -> Left:
         begun = reader.line_num
         if len(header) <= 1:
             header = cells  # the zone's row, and then the columns' names
-        elif _says(dict(zip(header, cells, strict=False)), sought, marks) or sought.is_in(record):
+        elif _says(dict(zip(header, cells, strict=False)), marks) or sought.is_in(record):
             withdrawn += 1
             continue
         else:
@@ -79,7 +79,7 @@ def _without_rows(content: bytes, sought: Sought, marks: Marks) -> Left:
     return Left("".join(kept).encode(), rows, withdrawn)
 
 
-def _says(row: dict[str, str], sought: Sought, marks: Marks) -> bool:
+def _says(row: dict[str, str], marks: Marks) -> bool:
     order = row.get(_ORDER, "")
     # Further conversions of an order have a number behind its id.
     names = {order, order.rpartition("#")[0]} - {""}

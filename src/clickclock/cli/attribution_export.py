@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import print_json
+from clickclock.cli.importing import AS_JSON, working
 from clickclock.cli.rendering import table
-from clickclock.cli.replay import AS_JSON, working
 from clickclock.cli.settings import FOLDER, OF_LAKE, settings
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import print_json
-from clickclock.cli.rendering import counted, table
-from clickclock.cli.replay import (
+from clickclock.cli.importing import (
     AS_JSON,
     CLICKS,
     DRY_RUN,
@@ -24,6 +23,7 @@ from clickclock.cli.replay import (
     warn_of_open_ends,
     working,
 )
+from clickclock.cli.rendering import counted, table
 from clickclock.cli.settings import OF_LAKE, settings
 
 if TYPE_CHECKING:

@@ -1,42 +1,26 @@
 """`clickclock replay`: clicks of a server's log, or requests that were refused, are judged again and kept.
 
-Never judges by itself, and needs no service: what is kept waits in the journal of imports for the next compaction.
-Invariants: the exit code is 0 unless nothing was done; doing it again keeps nothing twice; with `--json`, standard
-output is the report and nothing else.
+Never judges by itself (`importing.py`). Invariant: doing it again keeps nothing twice.
 
 >>> replay.name
 'replay'
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import print_json
 from clickclock.cli.fields import Instant
-from clickclock.cli.following import INTERRUPTED
-from clickclock.cli.rendering import counted, table
-from clickclock.cli.settings import OF_LAKE, configuration, settings
+from clickclock.cli.importing import AS_JSON, CLICKS, DRY_RUN, SKIP_UNREADABLE, import_files, run
+from clickclock.cli.settings import OF_LAKE, settings
 
 if TYPE_CHECKING:
-    from clickclock.attribution.archive import Archive
     from clickclock.attribution.importer import Report
     from clickclock.foundation.config import Config
 
-T = TypeVar("T")
 REJECTIONS = "rejections"
-KEPT = {"clicks": "click", "orders": "order", "events": "other event", "rejections": "rejection"}
-CLICKS, ORDERS = "clicks", "orders"
-UNREADABLE = table("unreadableRows", ("file", "file"), ("row", "number"), ("unreadable because", "message"), empty="")
-REFUSED = table("refusedRows", ("file", "file"), ("row", "number"), ("refused", "message"), empty="")
-REASONS = table("reasons", ("refused because of", "field"), ("reason", "code"), ("rows", "rows"), empty="")
-FLAGS = table("flags", ("accepted with", "flag"), ("rows", "rows"), empty="")
-DRY_RUN = click.option("--dry-run", is_flag=True, help="Check and count, but keep nothing.")
-SKIP_UNREADABLE = click.option("--skip-unreadable", is_flag=True, help="Skip rows that cannot be read.")
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 
 
 @click.command()
@@ -87,132 +71,3 @@ def _of_rejections(which: dict[str, str | None], *, dry_run: bool) -> "Callable[
         return replay_rejections(config, Which(which["client_id"], since or None, until or None), dry_run=dry_run)
 
     return work
-
-
-def import_files(
-    ctx: click.Context,
-    what: str,
-    files: Sequence[tuple[str, str | None]],
-    options: dict[str, Any],
-    *,
-    skip_unreadable: bool,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
-    """Import clicks or orders from files, each with its format, or None if its ending says it."""
-
-    def work(config: "Config") -> "Report":
-        from clickclock.app.importing import import_clicks, import_orders  # noqa: PLC0415 (loaded when it is used)
-
-        bring = import_orders if what == ORDERS else import_clicks
-        return bring(config, archives_of(files), skip_unreadable=skip_unreadable, dry_run=dry_run)
-
-    run(ctx, options, work, dry_run=dry_run, as_json=as_json)
-
-
-def archives_of(files: Sequence[tuple[str, str | None]]) -> "list[Archive]":
-    """The files as archives, each with its format, or None if its ending says it."""
-    from clickclock.attribution.archive import Archive, Format, format_of  # noqa: PLC0415 (loaded when it is used)
-
-    archives = []
-    for name, form in files:
-        known = format_of(Path(name)) if form is None else Format(form)
-        if known is None:
-            raise click.UsageError(f"{name}: its ending does not say what it is; give --format.")
-        archives.append(Archive(Path(name), known))
-    return archives
-
-
-def run(
-    ctx: click.Context,
-    options: dict[str, Any],
-    work: "Callable[[Config], Report]",
-    *,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
-    """Do it with the configuration that the options say, and tell what was done; exit code 1 if nothing was."""
-    report = working(ctx, options, work)
-    answer = told(report, dry_run=dry_run)
-    if as_json:
-        print_json(answer)
-    else:
-        show(answer)
-    if report.is_refused and not dry_run:
-        sentence = "nothing was kept; fix these rows, or leave them out with --skip-unreadable."
-        raise click.ClickException(f"{counted(report.unreadable, 'row')} cannot be read, and {sentence}")
-
-
-def working(ctx: click.Context, options: dict[str, Any], work: "Callable[[Config], T]") -> T:
-    """Do it with the configuration that the options say; what goes wrong is told, and ends the command."""
-    try:
-        with configuration(options.pop("config"), options) as config:
-            return work(config)
-    except KeyboardInterrupt:
-        click.echo("Interrupted; run the same command again to do what is left.", err=True)
-        ctx.exit(INTERRUPTED)
-
-
-def told(report: "Report", *, dry_run: bool) -> dict[str, Any]:
-    """A report as JSON."""
-    reasons = [{"code": code, "field": name, "rows": rows} for (code, name), rows in report.reasons.most_common()]
-    return {
-        "dryRun": dry_run,
-        "rows": report.rows,
-        "otherRequests": report.others,
-        "unreadable": report.unreadable,
-        "unreadableRows": [each._asdict() for each in report.unreadable_rows],
-        "accepted": report.accepted,
-        "refused": report.refused,
-        "refusedRows": [each._asdict() for each in report.refused_rows],
-        "leftAlone": report.left_alone,
-        "flags": [{"flag": flag, "rows": rows} for flag, rows in report.flags.most_common()],
-        "reasons": reasons,
-        "kept": {name: report.kept[name] for name in KEPT},
-        "known": report.known,
-        "openEnded": report.open_ended,
-        "done": not dry_run and not report.is_refused,
-    }
-
-
-def show(answer: dict[str, Any]) -> None:
-    """The same for people."""
-    lines = [
-        f"{counted(answer['rows'], 'row')} looked at: {answer['accepted']:,} accepted, {answer['refused']:,} refused."
-    ]
-    if answer["otherRequests"]:
-        lines.append(f"{counted(answer['otherRequests'], 'row')} of other requests passed over.")
-    if answer["leftAlone"]:
-        lines.append(
-            f"{counted(answer['leftAlone'], 'row')} left alone: orders whose token was wrong, or was never looked at."
-        )
-    click.echo("\n".join(lines))
-    for name, render in (("flags", FLAGS), ("reasons", REASONS)):
-        if answer[name]:
-            click.echo()
-            render(answer)
-    for count, name, render in (("refused", "refusedRows", REFUSED), ("unreadable", "unreadableRows", UNREADABLE)):
-        if answer[name]:
-            click.echo()
-            render(answer)
-            if answer[count] > len(answer[name]):
-                click.echo(f"… and {answer[count] - len(answer[name]):,} more.")
-    warn_of_open_ends(answer)
-    click.echo()
-    kept = [counted(count, KEPT[name]) for name, count in answer["kept"].items() if count]
-    if answer["done"]:
-        click.echo(f"Kept {', '.join(kept) or 'nothing new'}; {answer['known']:,} had been kept before.")
-        if kept:
-            click.echo(
-                "They are in the lake after the next compaction: the job attribution/compaction runs each minute, "
-                "or run `clickclock compact --all`."
-            )
-    elif answer["dryRun"]:
-        would = f"; it would keep {', '.join(kept)}" if kept else ""
-        click.echo(f"Nothing was kept: this is a dry run{would}.")
-
-
-def warn_of_open_ends(answer: dict[str, Any]) -> None:
-    """Tell whose last row may be half of one: its value can look whole."""
-    for name in answer["openEnded"]:
-        click.echo(f"\n{name} ends in the middle of a line: if it was cut there, its last row is wrong.")

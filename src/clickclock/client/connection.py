@@ -11,7 +11,7 @@ said, or an `Unreachable`.
 import ssl
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 import httpx
@@ -77,6 +77,16 @@ class Unreachable(Transient):
     code = "unreachable"
 
 
+class Terms(TypedDict, total=False):
+    """How a call is made: `query` without what is None; `if_match` is a version."""
+
+    query: Mapping[str, object] | None
+    if_match: int | None
+    headers: Mapping[str, str]
+    is_repeatable: bool
+    timeout_s: float | None
+
+
 class Connection:
     """A connection to the service at `base_url`, which may end in `/schedulerService` or not."""
 
@@ -107,58 +117,29 @@ class Connection:
         """Let go of it."""
         self._http.close()
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        body: Payload | list[Any] | None = None,
-        *,
-        query: Mapping[str, object] | None = None,
-        if_match: int | None = None,
-        headers: Mapping[str, str] | None = None,
-        is_repeatable: bool = False,
-        timeout_s: float | None = None,
-    ) -> Payload:
-        """The body of the answer; `query` without what is None; `if_match` is a version."""
-        response = self.send(
-            method,
-            path,
-            body,
-            query=query,
-            if_match=if_match,
-            headers=headers,
-            is_repeatable=is_repeatable,
-            timeout_s=timeout_s,
-        )
+    def call(self, method: str, path: str, body: Payload | list[Any] | None = None, **terms: Unpack[Terms]) -> Payload:
+        """The body of the answer; see `send`."""
+        response = self.send(method, path, body, **terms)
         payload = _payload(response)
         if payload is None:
             raise _not_ours(response)
         return payload
 
     def send(
-        self,
-        method: str,
-        path: str,
-        body: Payload | list[Any] | None = None,
-        *,
-        query: Mapping[str, object] | None = None,
-        if_match: int | None = None,
-        headers: Mapping[str, str] | None = None,
-        is_repeatable: bool = False,
-        timeout_s: float | None = None,
+        self, method: str, path: str, body: Payload | list[Any] | None = None, **terms: Unpack[Terms]
     ) -> httpx.Response:
         """The answer itself, once it is a success.
 
         A call that may be repeated (a GET, a PUT without a version, or what says so) is, if its connection breaks.
         """
-        sent = {**(headers or {}), **({} if if_match is None else {"If-Match": f'"{if_match}"'})}
-        repeatable = is_repeatable or method == "GET" or (method == "PUT" and if_match is None)
+        if_match, timeout_s = terms.get("if_match"), terms.get("timeout_s")
+        headers = {**terms.get("headers", {}), **({} if if_match is None else {"If-Match": f'"{if_match}"'})}
+        timeout = self._http.timeout if timeout_s is None else httpx.Timeout(timeout_s)
+        query = _query(terms.get("query"))
+        repeatable = terms.get("is_repeatable", False) or method == "GET" or (method == "PUT" and if_match is None)
         for pause_s in (*self._pauses_s, None):
             try:
-                timeout = self._http.timeout if timeout_s is None else httpx.Timeout(timeout_s)
-                response = self._http.request(
-                    method, path, json=body, params=_query(query), headers=sent, timeout=timeout
-                )
+                response = self._http.request(method, path, json=body, params=query, headers=headers, timeout=timeout)
             except httpx.TransportError as error:
                 never_arrived = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
                 broke = repeatable and not isinstance(error, httpx.TimeoutException)

@@ -1,1 +1,1 @@
-"""What both services need and neither owns: clock, config, errors, ids, lifecycle, log, problem, record."""
+"""What both services need and neither owns: time, configuration, errors, ids, loops, the log, records, JSON."""

@@ -11,9 +11,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 class Clock(Protocol):
@@ -64,7 +62,7 @@ class ManualClock:
         return self._now
 
     def epoch_ms(self) -> int:
-        return (self._now - _EPOCH) // _MILLISECOND
+        return (self._now - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
 
     def monotonic_s(self) -> float:
         return self._monotonic_s

@@ -237,6 +237,11 @@ class Config(Settings):
         return self.data_dir / "journal"
 
     @property
+    def segment_bytes_in_blocks(self) -> int:
+        """`segment_bytes` in whole blocks of 4096, as the journal writes."""
+        return self.segment_bytes // 4096 * 4096
+
+    @property
     def lake(self) -> str:
         """Where the lake is."""
         return self.lake_url or str(self.data_dir.absolute() / "lake")
@@ -292,7 +297,7 @@ def load(file: Path | None, variables: Mapping[str, str], overrides: Mapping[str
             sentence = "There is no such setting" if is_unknown else each["msg"].removeprefix("Value error, ")
             faults.append(Fault(name, f"{sentence}{_where(origin.get(name.partition('.')[0]))}."))
     if faults:
-        raise ConfigurationError("The configuration is not usable; fix the named settings.", faults)
+        raise ConfigurationError(faults=faults)
     return config
 
 

@@ -94,7 +94,7 @@ class Parts:
         failures = 1 if before is None else before.failures + 1
         if before is None:
             _log.warning("%s: %s", name, error, exc_info=None if isinstance(error, Transient) else error)
-        pause_s = min(BACK_OFF_FIRST_S * 2.0 ** min(failures - 1, 10), BACK_OFF_MAX_S)
+        pause_s = _back_off_s(failures, BACK_OFF_MAX_S)
         self._troubles[name] = _Trouble(failures, error, self._monotonic_s() + pause_s)
         return pause_s
 
@@ -107,6 +107,11 @@ class Parts:
 def sentence_of(error: Exception) -> str:
     """What an error says, with its kind where nobody chose its words."""
     return str(error) if isinstance(error, Transient) else f"{type(error).__name__}: {error}"
+
+
+def _back_off_s(failures: int, max_s: float) -> float:
+    """How long to rest after so many failures in a row: twice as long each time."""
+    return min(BACK_OFF_FIRST_S * 2.0 ** min(failures - 1, 10), max_s)
 
 
 class Loop:
@@ -191,7 +196,7 @@ class Loop:
         self._error = sentence_of(error)
         if self._failures == 1:
             _log.warning("loop %s: %s", self.name, error)
-        return min(BACK_OFF_FIRST_S * 2.0 ** min(self._failures - 1, 10), self._back_off_max_s)
+        return _back_off_s(self._failures, self._back_off_max_s)
 
     async def woken(self, seconds: float) -> None:
         """Until somebody calls `wake`, or `seconds` have passed."""

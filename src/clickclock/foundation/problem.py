@@ -69,11 +69,12 @@ class MethodNotAllowed(Permanent):
 
     code = "methodNotAllowed"
 
-    def __init__(self, allowed: tuple[str, ...] = ()) -> None:
+    def __init__(self, allowed: tuple[str, ...]) -> None:
         super().__init__()
         self.allowed = allowed
 
 
+_READING = ("GET", "HEAD")
 _STATUS: tuple[tuple[type[ClickclockError], int], ...] = (
     (TooLarge, 413),
     (UnsupportedMediaType, 415),
@@ -101,6 +102,12 @@ def status_of(error: BaseException | type[BaseException]) -> int:
     """The status of an error, or of a class of errors."""
     kind = error if isinstance(error, type) else type(error)
     return next((status for branch, status in _STATUS if issubclass(kind, branch)), INTERNAL_STATUS)
+
+
+def refuse_changes(method: str) -> None:
+    """Raise `MethodNotAllowed` for any method but those of a path that is only read."""
+    if method not in _READING:
+        raise MethodNotAllowed(_READING)
 
 
 def problem(error: BaseException, request_id: str) -> Problem:

@@ -15,6 +15,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from clickclock.foundation.errors import Fault, Invalid
+from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.calendar import FIRST_YEAR, Occurrence, Timetable
 from clickclock.scheduler.job import Text
@@ -27,7 +28,6 @@ TIMES_SHOWN = 100
 """Times that a dry run lists."""
 LOOKED_AT_PER_TIME = 10
 """Excluded times that may come with each time that counts, before counting ends."""
-_ID = "01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"
 
 
 class BackfillState(StrEnum):
@@ -65,7 +65,7 @@ class Backfill(Pace):
 class StoredBackfill(Backfill):
     """A backfill as the service keeps it, with how far it is."""
 
-    backfill_id: str = Field(description="Unique id; newer ids sort after older ones.", examples=[_ID])
+    backfill_id: str = Field(description="Unique id; newer ids sort after older ones.", examples=[EXAMPLE_ID])
     application: str = Field(description="The job's application.", examples=["shop"])
     job_name: str = Field(description="The job.", examples=["nightly-export"])
     state: BackfillState = Field(description="Where it stands.", examples=["running"])

@@ -15,7 +15,7 @@ from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.lifecycle import Parts
 from clickclock.scheduler.executors import Executor, Launch
 from clickclock.scheduler.store import Claimed, Planned, Store, Taker
-from clickclock.scheduler.trigger import Exit, ExitKind, State
+from clickclock.scheduler.trigger import NEVER_STARTED, Exit, ExitKind, State
 from clickclock.scheduler.vault import Vault
 
 CLAIM_MAX = 100
@@ -27,8 +27,6 @@ BLOCKED_LOOK_S = 1.0
 HAND_OVER_S_MAX = 3.0
 """A claim whose answer took longer is looked up again before anything of it is started: whoever stood still for so long
 may have lost its lease, and another may run the next attempt already."""
-
-NEVER_STARTED = "Stopped before it was started."
 
 _log = logging.getLogger(__name__)
 

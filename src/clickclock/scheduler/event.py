@@ -3,13 +3,14 @@
 Never written by hand: the store notes each change in the transaction that makes it. Invariants: positions grow, and an
 event's id is its position; a change is told once, in the order in which changes were noted.
 
+>>> from datetime import UTC
 >>> Change(7, datetime(2026, 11, 20, tzinfo=UTC), "trigger", "failed").type
 'clickclock.trigger.failed'
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from pydantic import Field
@@ -150,4 +151,3 @@ def unknown_types(types: Collection[str]) -> list[str]:
 
 
 EVERYTHING = Wanted()
-BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
+from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.record import Record
 
 OVERDUE_AFTER = timedelta(seconds=60)
@@ -68,7 +69,7 @@ class Finding(Record):
         description="`fail`: jobs do not run as they should; `warn`: somebody should look.", examples=["fail"]
     )
     count: int = Field(description="How many there are.", examples=[2])
-    ids: list[str] = Field(description="The first few of them.", examples=[["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"]])
+    ids: list[str] = Field(description="The first few of them.", examples=[[EXAMPLE_ID]])
     message: str = Field(
         description="What is wrong, a sentence.", examples=["Schedules that have been due for more than 60 s: 2."]
     )

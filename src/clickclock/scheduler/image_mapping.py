@@ -20,6 +20,7 @@ from clickclock.scheduler import command as commands
 from clickclock.scheduler.job import Name
 
 IMAGE_PATTERN = r"^\S+$"
+_NAMED_MAX = 3
 _COMPARED_CHARS_MAX = 200
 """Similarity costs the product of two lengths, and the beginning tells enough."""
 
@@ -103,8 +104,8 @@ def choose(command_words: Sequence[str], mappings: Iterable[ImageMapping], own_i
     return Choice(image=best.image, reason=f"The command begins with `{best.prefix}`, {others}.", prefix=best.prefix)
 
 
-def closest(command_words: Sequence[str], mappings: Iterable[ImageMapping], n: int = 3) -> list[str]:
-    """Up to `n` prefixes, most like the beginning of the command first: what to name when none fits."""
+def closest(command_words: Sequence[str], mappings: Iterable[ImageMapping]) -> list[str]:
+    """Up to `_NAMED_MAX` prefixes, most like the beginning of the command first: what to name when none fits."""
     words = tuple(command_words)
 
     def likeness(mapping: ImageMapping) -> tuple[int, float, str]:
@@ -116,7 +117,7 @@ def closest(command_words: Sequence[str], mappings: Iterable[ImageMapping], n: i
         ratio = SequenceMatcher(None, beginning[:_COMPARED_CHARS_MAX], mapping.prefix[:_COMPARED_CHARS_MAX]).ratio()
         return -shared, -ratio, mapping.prefix
 
-    return [mapping.prefix for mapping in sorted(mappings, key=likeness)[:n]]
+    return [mapping.prefix for mapping in sorted(mappings, key=likeness)[:_NAMED_MAX]]
 
 
 def none_fits(command_words: Sequence[str], mappings: Iterable[ImageMapping]) -> Invalid:

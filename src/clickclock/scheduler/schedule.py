@@ -17,6 +17,7 @@ from itertools import groupby
 
 from pydantic import Field
 
+from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.business_days import CalendarRule, Days
 from clickclock.scheduler.calendar import FoldPolicy, GapPolicy, Occurrence, ScheduleKind, Timetable, timetable
@@ -74,7 +75,7 @@ class Schedule(Record):
         max_length=64,
         pattern=ID_PATTERN,
         description="Unique id; made by the service if not given.",
-        examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"],
+        examples=[EXAMPLE_ID],
     )
     schedule_name: Name | None = Field(
         None, description="Name, unique in its job; the id if not given.", examples=["every-night"]
@@ -139,7 +140,7 @@ class Schedule(Record):
 class StoredSchedule(Schedule):
     """A schedule as the service keeps it."""
 
-    schedule_id: str = Field(description="Unique id.", examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"])
+    schedule_id: str = Field(description="Unique id.", examples=[EXAMPLE_ID])
     schedule_name: Name = Field(description="Name, unique in its job.", examples=["every-night"])
     next_fire_at: Instant | None = Field(None, description="When it is due next, jitter included; null: never again.")
     last_fire_at: Instant | None = Field(None, description="The last nominal time that became a trigger.")

@@ -106,10 +106,10 @@ class ExitKind(StrEnum):
 DISRUPTIONS_MAX = 20
 """How often a cluster may take an attempt's place away before that counts as a failure: some jobs are what their nodes
 run short of."""
-
-
-_OF_STOPPING = frozenset({15, 9})
+STOP_SIGNALS = frozenset({15, 9})
 """The signals by which attempts are stopped: SIGTERM, and SIGKILL when the grace period is over."""
+NEVER_STARTED = "Stopped before it was started."
+"""What is said of an attempt that was stopped so early."""
 
 
 class StopReason(StrEnum):
@@ -211,7 +211,7 @@ def conclude(
 
 def _judge(exit_: Exit, stop_reason: StopReason | None, rule: RetryRule) -> tuple[State, str | None]:
     kind = exit_.kind
-    if kind is ExitKind.SIGNAL and stop_reason is not None and exit_.signal in _OF_STOPPING:
+    if kind is ExitKind.SIGNAL and stop_reason is not None and exit_.signal in STOP_SIGNALS:
         # Whoever asked it to end may be gone, and with him that it was he.
         kind = ExitKind.STOPPED
     match kind:

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from clickclock.app.clusters import LOCAL
 from clickclock.app.doctor.check import Check, fail, ok, warn
 from clickclock.app.doctor.service import START, findings_checks
+from clickclock.app.membership import INSTALLATION, known_installation
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import StoreUnreachable
@@ -79,11 +80,10 @@ async def _open(config: Config, database: Database, *, service_answers: bool) ->
         )
     )
     yield ok("store", f"It answers ({database.kind}).")
-    known = config.data_dir / "installation"
-    known_id = known.read_text(encoding="ascii").strip() if config.shares_database and known.exists() else None
+    known_id = known_installation(config)
     if known_id is not None and (installed is None or installed.installation_id != known_id):
         there = "is empty" if installed is None else f"is installation {installed.installation_id}"
-        remedy = f"Bring that database back; or, to begin anew with this one, remove {known}."
+        remedy = f"Bring that database back; or, to begin anew with this one, remove {config.data_dir / INSTALLATION}."
         yield fail("store", f"The database {there}, and this data folder belongs to installation {known_id}.", remedy)
         return
     if installed is not None and installed.needs_revision > REVISION:

@@ -13,7 +13,6 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any, Final
 
-from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
@@ -33,7 +32,7 @@ from clickclock.foundation.problem import (
     INTERNAL_SENTENCE,
     INTERNAL_STATUS,
     ForeignHost,
-    MethodNotAllowed,
+    refuse_changes,
     status_of,
 )
 
@@ -62,8 +61,7 @@ class Described:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
-        if Request(scope).method not in {"GET", "HEAD"}:
-            raise MethodNotAllowed(("GET", "HEAD"))
+        refuse_changes(scope["method"])
         await JSONResponse(document())(scope, receive, send)
 
 

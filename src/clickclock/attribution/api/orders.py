@@ -19,7 +19,9 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from clickclock.attribution import amendment, appsflyer
+from clickclock.attribution.account import UNKNOWN_CLIENT
 from clickclock.attribution.amendment import Admit, Amendment, Kind, Rejection
+from clickclock.attribution.api.answers import JSON
 from clickclock.attribution.appsflyer import OtherEvent, Sale
 from clickclock.attribution.click import Flag
 from clickclock.attribution.collector import Draft
@@ -81,7 +83,7 @@ def doorkeeper(find: Callable[[str], Account | None], authorization: str | None)
     def admit(client_id: str) -> Fault | None:
         account = find(client_id)
         if account is None:
-            return Fault("client_id", _UNKNOWN_CLIENT, Reason.UNKNOWN_CLIENT)
+            return Fault("client_id", UNKNOWN_CLIENT, Reason.UNKNOWN_CLIENT)
         wanted = account.orders_token_sha256
         if wanted is None or (has_token and hmac.compare_digest(given, wanted.lower().encode())):
             return None
@@ -90,7 +92,6 @@ def doorkeeper(find: Callable[[str], Account | None], authorization: str | None)
     return admit
 
 
-_UNKNOWN_CLIENT: Final = "No account has this client_id; send the one that was shared at integration."
 _UNAUTHORIZED: Final = "Orders of this account need its token; send the header `Authorization: Bearer <token>`."
 
 
@@ -173,7 +174,7 @@ def reply(judged: Sequence[Judged], entry_ids: Iterable[str] = ()) -> Reply:
         errors = [{"field": "client_id", "message": _UNAUTHORIZED, "code": Reason.UNAUTHORIZED}]
         return _refusal(_UNAUTHORIZED_STATUS, Kind.UNAUTHORIZED, _UNAUTHORIZED, errors, ids.get(0, ""))
     counts = {"accepted": accepted, "rejected": len(results) - accepted}
-    return Reply(_ACCEPTED_STATUS, _JSON, _encode({"status": "success", **counts, "orders": results}) + b"\n")
+    return Reply(_ACCEPTED_STATUS, JSON, _encode({"status": "success", **counts, "orders": results}) + b"\n")
 
 
 _UNTOLD: Final = "This order has faults, too; fix the named ones, and look up the rest in the rejections."
@@ -205,10 +206,9 @@ _ACCEPTED_STATUS: Final = 202
 _UNAUTHORIZED_STATUS: Final = 401
 _REFUSALS: Final = {
     Kind.INVALID: (400, "The call is not valid; fix the named parameters and send it again."),
-    Kind.UNKNOWN_CLIENT: (403, _UNKNOWN_CLIENT),
+    Kind.UNKNOWN_CLIENT: (403, UNKNOWN_CLIENT),
     Kind.UNAUTHORIZED: (_UNAUTHORIZED_STATUS, _UNAUTHORIZED),
 }
-_JSON: Final = b"Content-Type: application/json\r\n"
 _CHALLENGE: Final = b"WWW-Authenticate: Bearer\r\n"
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -225,5 +225,5 @@ def _told(rejection: Rejection) -> list[dict[str, str]]:
 def _refusal(status: int, code: str, message: str, errors: list[dict[str, str]], entry_id: str) -> Reply:
     """In the form of the service's other errors; what was kept of the request is found by the `requestId`."""
     body = {"status": "error", "code": code, "message": message, "errors": errors, "requestId": entry_id}
-    fields = _JSON + _CHALLENGE if status == _UNAUTHORIZED_STATUS else _JSON
+    fields = JSON + _CHALLENGE if status == _UNAUTHORIZED_STATUS else JSON
     return Reply(status, fields, _encode(body) + b"\n")

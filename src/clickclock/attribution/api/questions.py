@@ -19,9 +19,8 @@ from starlette.types import Receive, Scope, Send
 from clickclock.attribution.api import diff, order_proof, report, versions
 from clickclock.attribution.api.asking import Answer, Asker
 from clickclock.foundation.errors import Fault, Malformed
-from clickclock.foundation.problem import MethodNotAllowed
+from clickclock.foundation.problem import refuse_changes
 
-ALLOWED: Final = ("GET", "HEAD")
 PARAMETERS_MAX: Final = 100
 READERS: Final[Mapping[str, Callable[[Mapping[str, Sequence[str]]], Any]]] = {
     "report": report.read,
@@ -42,8 +41,7 @@ class Question:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or raise what `problem.py` turns into an answer."""
         request = Request(scope)
-        if request.method not in ALLOWED:
-            raise MethodNotAllowed(ALLOWED)
+        refuse_changes(request.method)
         question = READERS[self._name](_parameters(scope["query_string"]))
         if request.method == "HEAD":
             await StreamingResponse((), headers={"cache-control": "no-store"})(scope, receive, send)

@@ -27,7 +27,7 @@ from clickclock.attribution.sighting import Seen, sight
 from clickclock.attribution.watcher import Round, Watcher, parse
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import Fault, Malformed, Transient
-from clickclock.foundation.problem import MethodNotAllowed
+from clickclock.foundation.problem import refuse_changes
 
 POLL_S = 0.1
 KEEP_ALIVE_S = 15.0
@@ -35,7 +35,6 @@ KEEP_ALIVE_S = 15.0
 VIEWERS_MAX = 16
 """Each costs up to a twentieth of a core while clicks pour in."""
 FILTERS = {"clientId": "A client's clicks, orders and rejections alone.", "kind": "What to show; may be repeated."}
-ALLOWED = ("GET", "HEAD")
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
@@ -66,8 +65,7 @@ class Stream:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or raise what `problem.py` turns into an answer."""
         request = Request(scope)
-        if request.method not in ALLOWED:
-            raise MethodNotAllowed(ALLOWED)
+        refuse_changes(request.method)
         filters = parse_filters(scope["query_string"])
         position = request.headers.get("last-event-id")
         if position is not None:
@@ -86,7 +84,7 @@ class Stream:
             yield _event("watching", {}, watcher.position)
             quiet_s = 0.0
             while not self._stopping.is_set():
-                working = asyncio.ensure_future(asyncio.to_thread(_read, watcher, filters, self._now_ms))
+                working = asyncio.ensure_future(asyncio.to_thread(_read, watcher, filters, self._clock.epoch_ms))
                 text = await asyncio.shield(working)
                 quiet_s = 0.0 if text else quiet_s + POLL_S
                 if quiet_s >= KEEP_ALIVE_S:
@@ -102,9 +100,6 @@ class Stream:
             self._viewers -= 1
             # Who leaves does not stop the thread, and a file that is being read must not be closed.
             working.add_done_callback(lambda _: watcher.close())
-
-    def _now_ms(self) -> int:
-        return int(self._clock.now().timestamp() * 1000)
 
 
 def parse_filters(raw: bytes) -> Filters:

@@ -30,14 +30,14 @@ from clickclock.attribution.lake import (
     Table,
     credits_table,
 )
-from clickclock.attribution.months import DAY_MS, days, pieces
+from clickclock.attribution.months import days, pieces
 from clickclock.attribution.policy import Policies
-from clickclock.attribution.report import OF_AN_ORDER, ROWS_MAX, Asked, Dimension, Figure
+from clickclock.attribution.report import COUNTS, OF_AN_ORDER, ROWS_MAX, Asked, Dimension, Figure
+from clickclock.foundation.instant import DAY_MS
 
 _EPOCH: Final = date(1970, 1, 1)
 _ZONES_MS: Final = 3 * DAY_MS
 """A day of any zone is over so long after its midnight in UTC, and begins less long before it."""
-_COUNTS: Final = ("clicks", "people", "orders", "revenue", "cost")
 _OF_CREDITS: Final = {
     Dimension.CLIENT: "client_id",
     Dimension.SELLER: "seller_id",
@@ -79,7 +79,7 @@ def counted(asked: Asked, models: Sequence[str], learnt: Sequence[str] = (), *, 
     models, stored = [*models, *learnt], models
     keys = [str(each) for each in asked.groups]
     made = [f"{model}_{part}" for model in models for part in COLUMNS_OF_MODEL]
-    kinds = {name: "float64" if name.endswith("_share") else "int64" for name in (*_COUNTS, *made)}
+    kinds = {name: "float64" if name.endswith("_share") else "int64" for name in (*COUNTS, *made)}
 
     def widened(part: ibis.Table) -> ibis.Table:
         rest = {name: ibis.null(kind) for name, kind in kinds.items() if name not in part.columns}

@@ -3,8 +3,8 @@
 Never touches the table's log. Invariants: zstd, level 1 (what is left after the dictionaries is random, and higher
 levels make it longer); a file that nobody commits is litter, which a vacuum takes away.
 
->>> DAY_MS
-86400000
+>>> Storage("/data/lake/clicks", {}).folder
+PosixPath('/data/lake/clicks')
 """
 
 import json
@@ -25,7 +25,6 @@ from pyarrow.fs import PyFileSystem
 
 from clickclock.attribution.lake.tables import DAY, Table
 
-DAY_MS: Final = 86_400_000
 ROW_GROUP_ROWS: Final = 2**19
 """Dictionaries pay off over many rows; twice as many would be a gigabyte in memory."""
 FILE_BYTES_MAX: Final = 256 * 2**20

@@ -19,13 +19,13 @@ import pyarrow.compute as pc
 
 from clickclock.attribution.lake.slices import WORD_BYTES, Integers, Runs, Truths, Words
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS, INSTANT, PARAMETERS
+from clickclock.attribution.order_fields import EVENT_TIME_MS_MIN
 from clickclock.attribution.shape import AS_IS, EVENT_TIME, FORM, PERCENT
 
 GROUPS_MAX: Final = 256
 """A group costs as much as some rows do; what a client that shuffles its parameters sends goes row by row."""
 NAME_BYTES_MAX: Final = 4 * WORD_BYTES
 _EVENT_TIME_DIGITS: Final = 13
-_EVENT_TIME_MS_MIN: Final = 10**12
 """What has a zero in front would not be written again in the same way."""
 _WAYS: Final = (AS_IS, PERCENT, FORM)
 _NO_WAY: Final = len(_WAYS)
@@ -220,7 +220,7 @@ class _Columns:
             event_time = columns[EVENT_TIME].cast(pa.int64())
         except pa.ArrowInvalid:
             return Parsed({}, np.zeros(self._rows, np.bool_))
-        is_good &= np.asarray(pc.fill_null(pc.greater_equal(event_time, _EVENT_TIME_MS_MIN), False))
+        is_good &= np.asarray(pc.fill_null(pc.greater_equal(event_time, EVENT_TIME_MS_MIN), False))
         columns[EVENT_TIME] = pc.multiply(event_time, 1000).cast(INSTANT)
         columns["shape"] = pa.array(self._shapes, pa.string()).take(pa.array(self._shape_of))
         if None in self._shapes:

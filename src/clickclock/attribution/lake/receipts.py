@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from clickclock.attribution.lake.derived import RECEIPTS
 from clickclock.attribution.receipt import Receipt
+from clickclock.foundation.instant import ms_of
 
 if TYPE_CHECKING:
     from clickclock.attribution.lake import Lake
@@ -32,5 +33,5 @@ def give_receipt(lake: "Lake", receipt: Receipt, now: datetime) -> Receipt:
         "client_id": receipt.client_id,
         "receipt": msgspec.json.encode(receipt).decode(),
     }
-    lake.append(RECEIPTS, pa.Table.from_pylist([row], RECEIPTS.whole), int(now.timestamp() * 1000))
+    lake.append(RECEIPTS, pa.Table.from_pylist([row], RECEIPTS.whole), ms_of(now))
     return receipt

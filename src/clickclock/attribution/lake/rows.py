@@ -9,7 +9,6 @@ still be read of it. Invariant: a plain click becomes the same row here as in `p
 ('clicks', 'c', 'client_id=')
 """
 
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -19,8 +18,7 @@ from clickclock.attribution.account import Account, Accounts, Profile
 from clickclock.attribution.entry import Entry, EntryKind
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS, CLICKS, EVENTS, ORDERS, REJECTIONS, Table
 from clickclock.attribution.shape import EVENT_TIME, cut, rebuild
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+from clickclock.foundation.instant import instant_of
 
 
 class _Anyone(Accounts):
@@ -41,7 +39,7 @@ def row_of(entry: Entry, journal: str, segment: int) -> tuple[Table, dict[str, A
     """The row of an entry, and the table where it belongs."""
     head: dict[str, Any] = {
         "id": entry.id,
-        "received_at": instant(entry.received_ms),
+        "received_at": instant_of(entry.received_ms),
         "address": entry.address or None,
         "user_agent": text_of(entry.agent),
         "referer": text_of(entry.referer),
@@ -60,11 +58,6 @@ def row_of(entry: Entry, journal: str, segment: int) -> tuple[Table, dict[str, A
             name, client_id = entry.detail.decode("utf-8", "backslashreplace"), parameters.get("client_id")
             columns = {"name": name, "client_id": client_id, "parameters": parameters, "raw": entry.raw}
             return EVENTS, head | columns
-
-
-def instant(ms: int) -> datetime:
-    """Milliseconds since 1970 as the lake has them."""
-    return _EPOCH + timedelta(milliseconds=ms)
 
 
 def text_of(raw: bytes) -> str | None:
@@ -88,8 +81,8 @@ def _click(entry: Entry) -> dict[str, Any]:
         if rebuild(shape, lambda name: values[name] or "") != entry.raw:
             shape = None
     return {
-        "event_time": instant(effective_ms),
-        "event_time_sent": None if said_ms in (None, effective_ms) else instant(said_ms or 0),
+        "event_time": instant_of(effective_ms),
+        "event_time_sent": None if said_ms in (None, effective_ms) else instant_of(said_ms or 0),
         "flags": flags,
         "profile": str(profile),
         **columns,
@@ -105,8 +98,8 @@ def _order(entry: Entry) -> dict[str, Any]:
     if isinstance(judged, amendment.Rejection):
         return kept | {"client_id": judged.client_id, "order_id": judged.order_id}
     return kept | {
-        "event_time": instant(judged.effective_ms),
-        "event_time_sent": instant(judged.event_time_ms) if judged.is_ahead else None,
+        "event_time": instant_of(judged.effective_ms),
+        "event_time_sent": instant_of(judged.event_time_ms) if judged.is_ahead else None,
         "client_id": judged.client_id,
         "order_id": judged.order_id,
         "cli_ubid": judged.cli_ubid,

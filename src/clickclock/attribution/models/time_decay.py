@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from clickclock.attribution.models.journey import Journey, TimesNeeded
 from clickclock.attribution.models.journeys import Journeys
-
-DAY_MS = 86_400_000
+from clickclock.foundation.instant import DAY_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid
+from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.scheduler.alarm import (
     Acknowledgement,
     Alarm,
@@ -18,7 +19,7 @@ from clickclock.scheduler.alarm import (
     scope_faults,
 )
 from clickclock.scheduler.api.operation import Call, Operation, success
-from clickclock.scheduler.api.paging import columns, key_in, page
+from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word
 from clickclock.scheduler.errors import AlarmIsResolved, AlarmNotFound, SilenceNotFound
 
@@ -26,7 +27,7 @@ from clickclock.scheduler.errors import AlarmIsResolved, AlarmNotFound, SilenceN
 class AlarmFilters(Page):
     """Which alarms."""
 
-    alarm_id: Word | None = Field(None, description="This alarm.", examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"])
+    alarm_id: Word | None = Field(None, description="This alarm.", examples=[EXAMPLE_ID])
     application: Word | None = Field(None, description="Alarms of this application.", examples=["shop"])
     job_name: Word | None = Field(None, description="Alarms of jobs of this name.", examples=["nightly-export"])
     group_name: Word | None = Field(None, description="Alarms of this group's jobs.", examples=["exports"])
@@ -50,10 +51,7 @@ SILENCE = Body(SilenceRequest)
 
 async def find(call: Call[AlarmFilters]) -> Response:
     """GET: newest first."""
-    filters = columns(call.filters)
-    after = key_in(call.filters.cursor, "alarm", filters)
-    found = await call.engine.store.alarms.find(filters, after, call.filters.limit + 1)
-    alarms, cursor = page("alarm", filters, found, call.filters.limit, lambda each: [each.alarm_id])
+    alarms, cursor = await listed("alarm", call.filters, call.engine.store.alarms.find, lambda each: [each.alarm_id])
     return success(200, alarms=alarms, nextCursor=cursor)
 
 
@@ -108,7 +106,7 @@ ALARM_OPERATIONS: tuple[Operation[Any], ...] = (
         body=Acknowledgement,
         examples={
             "with a note": {
-                "alarmId": "01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11",
+                "alarmId": EXAMPLE_ID,
                 "acknowledgedBy": "ada",
                 "note": "I am looking at it.",
             }

@@ -10,10 +10,11 @@ from pydantic import Field
 from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid
+from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.record import Record
 from clickclock.scheduler.api.calendar import calendars_of
 from clickclock.scheduler.api.operation import Call, Operation, etag, success
-from clickclock.scheduler.api.paging import columns, key_in, page
+from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word
 from clickclock.scheduler.backfill import (
     Backfill,
@@ -25,8 +26,6 @@ from clickclock.scheduler.backfill import (
     count_times,
 )
 from clickclock.scheduler.errors import BackfillIsOver, BackfillNotFound, ScheduleNotFound, StaleVersion
-
-EXAMPLE_ID = "01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"
 
 
 class BackfillFilters(Page):
@@ -94,10 +93,9 @@ async def create(call: Call[Query]) -> Response:
 
 async def find(call: Call[BackfillFilters]) -> Response:
     """GET: newest first, each with how far it is."""
-    filters = columns(call.filters)
-    after = key_in(call.filters.cursor, "backfill", filters)
-    found = await call.engine.store.backfills.find(filters, after, call.filters.limit + 1)
-    backfills, cursor = page("backfill", filters, found, call.filters.limit, lambda each: [each.backfill_id])
+    backfills, cursor = await listed(
+        "backfill", call.filters, call.engine.store.backfills.find, lambda each: [each.backfill_id]
+    )
     named = call.filters.backfill_id is not None and len(backfills) == 1
     return success(200, etag(backfills[0].version) if named else None, backfills=backfills, nextCursor=cursor)
 

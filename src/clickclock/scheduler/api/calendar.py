@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.api.operation import ANY_VERSION, Call, Operation, etag, success
-from clickclock.scheduler.api.paging import columns, key_in, page
+from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, load_json, set_by_service
 from clickclock.scheduler.business_days import Calendar, CalendarRule, Days, StoredCalendar
 from clickclock.scheduler.engine import Engine
@@ -95,10 +95,9 @@ async def create(call: Call[Query]) -> Response:
 
 async def find(call: Call[CalendarFilters]) -> Response:
     """GET: by name."""
-    filters = columns(call.filters)
-    after = key_in(call.filters.cursor, "calendar", filters)
-    found = await call.engine.store.calendars.find(filters, after, call.filters.limit + 1)
-    calendars, cursor = page("calendar", filters, found, call.filters.limit, lambda each: [each.calendar_name])
+    calendars, cursor = await listed(
+        "calendar", call.filters, call.engine.store.calendars.find, lambda each: [each.calendar_name]
+    )
     named = call.filters.calendar_name is not None and len(calendars) == 1
     return success(200, etag(calendars[0].version) if named else None, calendars=calendars, nextCursor=cursor)
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from clickclock.foundation.errors import StoreUnreachable
+from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query
@@ -33,9 +34,7 @@ class LoopState(Record):
 class ReplicaState(Record):
     """One replica that serves now."""
 
-    replica_id: str = Field(
-        description="Its id, new at every start.", examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"]
-    )
+    replica_id: str = Field(description="Its id, new at every start.", examples=[EXAMPLE_ID])
     node: str = Field(description="Its data folder's name among others.", examples=["web-1-5f0c6c1d9a11"])
     host: str = Field(description="The machine it runs on.", examples=["web-1"])
     version: str = Field(description="The program's version.", examples=["0.1.0"])

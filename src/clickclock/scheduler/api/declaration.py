@@ -355,7 +355,6 @@ _FILE = {
         }
     ],
 }
-_IN_USE = (JobIsRunning, JobHasDependents, GroupInUse, CalendarInUse)
 OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "GET",
@@ -383,14 +382,8 @@ OPERATIONS: tuple[Operation[Any], ...] = (
         examples={"one application": _FILE},
         bodies=BODIES,
         errors=(
-            HeldElsewhere,
-            WouldEmpty,
-            JobIsRunning,
-            JobHasDependents,
-            GroupInUse,
-            CalendarInUse,
-            StaleVersion,
-            Invalid,
+            *(HeldElsewhere, WouldEmpty, JobIsRunning, JobHasDependents),
+            *(GroupInUse, CalendarInUse, StaleVersion, Invalid),
         ),
     ),
 )

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from clickclock.foundation.problem import MethodNotAllowed
+from clickclock.foundation.problem import refuse_changes
 from clickclock.scheduler.api.metrics import MEDIA_TYPE, exposition
 from clickclock.scheduler.api.openapi import document
 from clickclock.scheduler.api.operation import Operation
@@ -59,8 +59,7 @@ def documentation_routes(table: Mapping[str, Sequence[Operation[Any]]], engine: 
 
 def _get(path: str, tell: Callable[[Request], Awaitable[Response]]) -> Route:
     async def endpoint(request: Request) -> Response:
-        if request.method not in {"GET", "HEAD"}:
-            raise MethodNotAllowed(("GET", "HEAD"))
+        refuse_changes(request.method)
         return await tell(request)
 
     return Route(path, endpoint, methods=["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"])

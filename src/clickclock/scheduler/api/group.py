@@ -9,7 +9,7 @@ from starlette.responses import Response
 from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.api.notification import check_targets
 from clickclock.scheduler.api.operation import ANY_VERSION, Call, Operation, etag, success
-from clickclock.scheduler.api.paging import columns, key_in, page
+from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, set_by_service
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import GroupExists, GroupInUse, GroupNotFound, StaleVersion
@@ -47,10 +47,9 @@ async def create(call: Call[Query]) -> Response:
 
 async def find(call: Call[GroupFilters]) -> Response:
     """GET: by name, with live counts."""
-    filters = columns(call.filters)
-    after = key_in(call.filters.cursor, "group", filters)
-    found = await call.engine.store.groups.find(filters, after, call.filters.limit + 1)
-    groups, cursor = page("group", filters, found, call.filters.limit, lambda group: [group.group_name])
+    groups, cursor = await listed(
+        "group", call.filters, call.engine.store.groups.find, lambda group: [group.group_name]
+    )
     named = call.filters.group_name is not None and len(groups) == 1
     return success(200, etag(groups[0].version) if named else None, groups=groups, nextCursor=cursor)
 

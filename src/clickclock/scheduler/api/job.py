@@ -14,7 +14,7 @@ from clickclock.scheduler import command as commands
 from clickclock.scheduler import image_mapping
 from clickclock.scheduler.api.notification import unknown_targets
 from clickclock.scheduler.api.operation import ANY_VERSION, Call, Operation, etag, success, success_with_many
-from clickclock.scheduler.api.paging import columns, key_in, page
+from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, numbered, set_by_service
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound, StaleVersion
@@ -105,11 +105,8 @@ async def create(call: Call[Query]) -> Response:
 
 async def find(call: Call[JobFilters]) -> Response:
     """GET: by name."""
-    filters = columns(call.filters)
-    after = key_in(call.filters.cursor, "job", filters)
-    found = await call.engine.store.jobs.find(filters, after, call.filters.limit + 1)
-    jobs, cursor = page("job", filters, found, call.filters.limit, lambda job: job.key)
-    named = {"application", "job_name"} <= filters.keys() and len(jobs) == 1
+    jobs, cursor = await listed("job", call.filters, call.engine.store.jobs.find, lambda job: job.key)
+    named = None not in {call.filters.application, call.filters.job_name} and len(jobs) == 1
     return success(200, etag(jobs[0].version) if named else None, jobs=jobs, nextCursor=cursor)
 
 

@@ -16,6 +16,7 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from clickclock.foundation.errors import ExecutorUnreachable, Fault, Malformed
+from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.scheduler.api import relay
 from clickclock.scheduler.api.operation import BASE, Call, Operation
 from clickclock.scheduler.api.reading import Query, Word
@@ -34,7 +35,7 @@ CHUNK_BYTES = 65_536
 class LogFilters(Query):
     """Which output, and which part of it."""
 
-    trigger_id: Word = Field(description="The trigger.", examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"])
+    trigger_id: Word = Field(description="The trigger.", examples=[EXAMPLE_ID])
     attempt: int | None = Field(
         None, ge=1, le=1_000_000, description="The attempt; the last one if not given.", examples=[1]
     )

@@ -13,6 +13,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid, Malformed
+from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.record import Instant, Record, rfc3339
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
@@ -77,7 +78,7 @@ class StatFilters(Query):
 class PeakTrigger(Record):
     """One of the slowest, or latest, triggers. Of one that is kept no longer there is what it was named for."""
 
-    trigger_id: str = Field(description="The trigger.", examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"])
+    trigger_id: str = Field(description="The trigger.", examples=[EXAMPLE_ID])
     application: str = Field(description="Its job's application.", examples=["shop"])
     job_name: str = Field(description="Its job.", examples=["nightly-export"])
     state: State | None = Field(description="How it ended.", examples=["succeeded"])

@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid, Malformed, StoreUnreachable
-from clickclock.foundation.ids import new_id
+from clickclock.foundation.ids import EXAMPLE_ID, new_id
 from clickclock.foundation.problem import Unhealthy
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.api.operation import BASE, Call, Operation, success
@@ -27,7 +27,6 @@ from clickclock.scheduler.trigger import KEY_PATTERN, STATES_PATTERN, Kind, NewT
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=KEY_PATTERN)]
 _KEY: TypeAdapter[str] = TypeAdapter(Key)
-EXAMPLE_ID = "01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"
 
 
 class TriggerFilters(Page):

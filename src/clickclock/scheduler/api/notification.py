@@ -9,9 +9,10 @@ from pydantic import Field
 from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid
+from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.record import Record
 from clickclock.scheduler.api.operation import Call, Operation, success
-from clickclock.scheduler.api.paging import columns, key_in, page
+from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import ApplicationNotFound, NotificationIsSent, NotificationNotFound
@@ -83,10 +84,9 @@ def check_targets(engine: Engine, wanted: Notifications | None, field: str = "no
 
 async def find(call: Call[NotificationFilters]) -> Response:
     """GET: newest first."""
-    filters = columns(call.filters)
-    after = key_in(call.filters.cursor, "notification", filters)
-    found = await call.engine.store.outbox.find(filters, after, call.filters.limit + 1)
-    told, cursor = page("notification", filters, found, call.filters.limit, lambda each: [each.notification_id])
+    told, cursor = await listed(
+        "notification", call.filters, call.engine.store.outbox.find, lambda each: [each.notification_id]
+    )
     return success(200, notifications=told, nextCursor=cursor)
 
 
@@ -111,10 +111,9 @@ async def test(call: Call[Query]) -> Response:
 
 async def find_defaults(call: Call[ApplicationFilters]) -> Response:
     """GET: by name."""
-    filters = columns(call.filters)
-    after = key_in(call.filters.cursor, "application", filters)
-    found = await call.engine.store.alarms.defaults(call.filters.application, after, call.filters.limit + 1)
-    told, cursor = page("application", filters, found, call.filters.limit, lambda each: [each.application])
+    told, cursor = await listed(
+        "application", call.filters, call.engine.store.alarms.defaults, lambda each: [each.application]
+    )
     return success(200, applications=told, nextCursor=cursor)
 
 
@@ -160,7 +159,7 @@ NOTIFICATION_OPERATIONS: tuple[Operation[Any], ...] = (
         {200: {"notification": Notification}},
         description="At once, and with all its tries anew; under the same id.",
         body=Retry,
-        examples={"by its id": {"notificationId": "01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"}},
+        examples={"by its id": {"notificationId": EXAMPLE_ID}},
         errors=(NotificationNotFound, NotificationIsSent, Invalid),
     ),
 )

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, TypeAdapter
 
 from clickclock.foundation.errors import ClickclockError, Invalid, Malformed, StoreUnreachable
+from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.problem import (
     INTERNAL,
     INTERNAL_SENTENCE,
@@ -31,7 +32,6 @@ from clickclock.scheduler.api.operation import BASE, Operation
 from clickclock.scheduler.api.reading import ITEMS_MAX, JSON_QUERY, Page
 
 _REF = "#/components/schemas/"
-_SCHEMA_KEYWORDS = ("title", "default")
 _EXAMPLES_BY_FORMAT = {"date-time": "2026-11-20T10:00:00.000Z", "date": "2026-12-25"}
 _EXAMPLES_BY_NAME = {
     "cluster": "local",
@@ -42,9 +42,8 @@ _EXAMPLES_BY_NAME = {
     "pauseReason": "Database maintenance.",
     "workingDirectory": "/srv/shop",
 }
-_ID = "01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"
 _HEADERS_OUT = {
-    "X-Request-Id": ("The request's id, as in the log; the one that the request gave, if it gave one.", _ID),
+    "X-Request-Id": ("The request's id, as in the log; the one that the request gave, if it gave one.", EXAMPLE_ID),
 }
 _ETAG = ("The version, for `If-Match`; where the answer is about one thing.", '"3"')
 _IF_MATCH_SENTENCE = (
@@ -74,7 +73,7 @@ class ErrorBody(Record):
         description="Every fault of the request, all together; at most 101.",
         examples=[[{"field": "expression", "message": "This is required; give it."}]],
     )
-    request_id: str = Field(description="To find the request in the log.", examples=[_ID])
+    request_id: str = Field(description="To find the request in the log.", examples=[EXAMPLE_ID])
 
 
 def document(table: Mapping[str, Sequence[Operation[Any]]], version: str) -> dict[str, Any]:
@@ -171,7 +170,9 @@ class _Schemas:
                 return [self._example(name, schema["items"])]
             case "string":
                 by_format = _EXAMPLES_BY_FORMAT.get(schema.get("format", ""))
-                return by_format or _EXAMPLES_BY_NAME.get(name) or (_ID if name.endswith(("Id", "By")) else "text")
+                return (
+                    by_format or _EXAMPLES_BY_NAME.get(name) or (EXAMPLE_ID if name.endswith(("Id", "By")) else "text")
+                )
             case "boolean":
                 return False
             case _:

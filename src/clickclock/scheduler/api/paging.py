@@ -9,7 +9,7 @@ list and the filters that it came from.
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from clickclock.foundation.problem import BadCursor
 from clickclock.scheduler.api.reading import Page
 
 T = TypeVar("T")
+Find = Callable[[Mapping[str, Any], Sequence[str] | None, int], Awaitable[Sequence[T]]]
 
 
 def cursor_of(resource: str, filters: Mapping[str, Any], key: Sequence[str]) -> str:
@@ -40,10 +41,18 @@ def key_in(cursor: str | None, resource: str, filters: Mapping[str, Any]) -> lis
     return key
 
 
-def columns(filters: Page, *, leave_out: frozenset[str] = frozenset()) -> dict[str, Any]:
+def columns(filters: Page) -> dict[str, Any]:
     """The filters that were given, by column."""
-    paging = {"limit", "cursor"} | leave_out
-    return {name: value for name, value in filters if value is not None and name not in paging}
+    return {name: value for name, value in filters if value is not None and name not in {"limit", "cursor"}}
+
+
+async def listed(
+    resource: str, asked: Page, find: Find[T], key: Callable[[T], Sequence[str]]
+) -> tuple[Sequence[T], str | None]:
+    """The page that is asked for, and where to go on. `find` takes filters, the key to go on after, and a limit."""
+    filters = columns(asked)
+    found = await find(filters, key_in(asked.cursor, resource, filters), asked.limit + 1)
+    return page(resource, filters, found, asked.limit, key)
 
 
 def page(

@@ -21,6 +21,7 @@ from starlette.types import Receive
 from clickclock.foundation.errors import ClickclockError, Fault, Invalid, Malformed
 from clickclock.foundation.problem import FAULTS_MAX, TooLarge, UnsupportedMediaType
 from clickclock.foundation.record import Record, as_text, read_by
+from clickclock.foundation.strict_json import StrictJson
 from clickclock.scheduler.api.faults import WORD_PATTERN, failing_in, faults_of, hidden_faults, unknown_name, wire_names
 
 ITEMS_MAX = 10_000
@@ -164,40 +165,14 @@ def _refuse_size(bytes_max: int) -> NoReturn:
     raise TooLarge(f"The request body is larger than {bytes_max} bytes; send it in smaller parts.")
 
 
-def load_json(raw: bytes) -> Any:
-    """The value that `raw` is. Raises `Malformed`, saying where it stops being JSON."""
-    try:
-        return _decoder.decode(raw.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise Malformed(f"The JSON is not UTF-8: byte {error.start + 1} cannot be read.") from error
-    except json.JSONDecodeError as error:
-        raise Malformed(f"This is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from error
-    except RecursionError as error:
-        raise Malformed("The JSON is nested too deeply.") from error
-    except ValueError as error:  # a number of thousands of digits
-        raise Malformed("The JSON has a number that is too long.") from error
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value] # the set remembers
-        raise Malformed(f"The JSON gives {twice[:64]!r} twice in one object; give it once.")
-    return value
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise Malformed(f"The JSON has {name}, which is not a JSON number; leave it out or give null.")
-
-
 def _number(text: str) -> int | float:
     """JSON has one kind of number: `5.0` is 5."""
     value = float(text)
     return int(value) if value.is_integer() else value
 
 
-_decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_number)
+load_json = StrictJson(encoding="utf-8-sig", number=_number).read
+"""The value of a body, or of a query's parameter. Raises `Malformed`."""
 
 
 class Body:

@@ -11,11 +11,11 @@ from pydantic import Field
 from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid, Malformed
-from clickclock.foundation.ids import new_id
+from clickclock.foundation.ids import EXAMPLE_ID, new_id
 from clickclock.scheduler.api.calendar import Calendars, calendars_of, named_in
 from clickclock.scheduler.api.faults import wire_names
 from clickclock.scheduler.api.operation import Call, Operation, etag, success, success_with_many
-from clickclock.scheduler.api.paging import columns, key_in, page
+from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, numbered, read_object, set_by_service
 from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleVersion
 from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, upcoming
@@ -35,23 +35,19 @@ class ScheduleFilters(Page):
     application: Word | None = Field(None, description="Schedules of this application's jobs.", examples=["shop"])
     job_name: Word | None = Field(None, description="Schedules of jobs of this name.", examples=["nightly-export"])
     schedule_name: Word | None = Field(None, description="Schedules of this name.", examples=["every-night"])
-    schedule_id: Word | None = Field(
-        None, description="This schedule.", examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"]
-    )
+    schedule_id: Word | None = Field(None, description="This schedule.", examples=[EXAMPLE_ID])
 
 
 class ScheduleNamed(Query):
     """The schedule that an update is for, where the body does not say it."""
 
-    schedule_id: Word | None = Field(
-        None, description="The schedule.", examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"]
-    )
+    schedule_id: Word | None = Field(None, description="The schedule.", examples=[EXAMPLE_ID])
 
 
 class ScheduleTarget(Query):
     """One schedule that is to go."""
 
-    schedule_id: Word = Field(description="The schedule.", examples=["01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"])
+    schedule_id: Word = Field(description="The schedule.", examples=[EXAMPLE_ID])
 
 
 BODY = Body(Schedule, stand_ins={"application": "a", "jobName": "j", "expression": "0 0 * * *"})
@@ -81,10 +77,9 @@ async def create(call: Call[Query]) -> Response:
 
 async def find(call: Call[ScheduleFilters]) -> Response:
     """GET: by id, which is the order in which they were made."""
-    filters = columns(call.filters)
-    after = key_in(call.filters.cursor, "schedules", filters)
-    found = await call.engine.store.schedules.find(filters, after, call.filters.limit + 1)
-    schedules, cursor = page("schedules", filters, found, call.filters.limit, lambda each: [each.schedule_id])
+    schedules, cursor = await listed(
+        "schedules", call.filters, call.engine.store.schedules.find, lambda each: [each.schedule_id]
+    )
     named = call.filters.schedule_id is not None and len(schedules) == 1
     return success(200, etag(schedules[0].version) if named else None, schedules=schedules, nextCursor=cursor)
 

@@ -26,7 +26,7 @@ from clickclock.scheduler.notification import ApplicationDefaults
 from clickclock.scheduler.store.alarming import Noticed, alarm_of, announce, open_all, resolve, rules_in, silence_of
 from clickclock.scheduler.store.changes import note
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.rows import definition_of, page, planned_schedule, upsert
+from clickclock.scheduler.store.rows import definition_of, equal, page, planned_schedule, upsert
 from clickclock.scheduler.store.schema import LIVE_ROWS, job, job_group, job_pulse, job_trigger, schedule
 from clickclock.scheduler.store.schema_alarms import OPEN_ALARMS, alarm, application, silence
 
@@ -110,7 +110,7 @@ class Alarms:
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[Alarm]:
         """Alarms whose columns equal `filters`, newest first; `is_open`, too."""
         columns = {name: value for name, value in filters.items() if name != "is_open"}
-        query = sa.select(alarm).where(*(alarm.c[name] == value for name, value in columns.items()))
+        query = sa.select(alarm).where(*equal(alarm, columns))
         if (is_open := filters.get("is_open")) is not None:
             query = query.where(OPEN_ALARMS if is_open else sa.not_(OPEN_ALARMS))
         query = page(query, [_a.alarm_id], after, limit, newest_first=True)
@@ -182,7 +182,7 @@ class Alarms:
 
     async def put_defaults(self, new: ApplicationDefaults, now: datetime) -> ApplicationDefaults:
         """Set what holds for an application."""
-        row = {"application": new.application, "definition": definition_of(new), "updated_at": now}
+        row = application_row(new, now)
 
         def work(connection: sa.Connection) -> None:
             written = connection.execute(
@@ -199,11 +199,11 @@ class Alarms:
         await self._database.write(work)
         return new
 
-    async def defaults(self, name: str | None, after: Sequence[str] | None, limit: int) -> list[ApplicationDefaults]:
+    async def defaults(
+        self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int
+    ) -> list[ApplicationDefaults]:
         """What holds for applications, by name."""
-        query = sa.select(application)
-        if name is not None:
-            query = query.where(application.c.application == name)
+        query = sa.select(application).where(*equal(application, filters))
         query = page(query, [application.c.application], after, limit)
         rows = await self._database.read(lambda c: c.execute(query).all())
         return [ApplicationDefaults.model_validate_json(row.definition, extra="ignore") for row in rows]
@@ -318,3 +318,8 @@ def _see(connection: sa.Connection, now: datetime) -> _Seen:
     noticed = [*_missed(connection, now), *long_running]
     seen.noticed = [each for each in noticed if (*each.key, each.kind) not in standing]
     return seen
+
+
+def application_row(new: ApplicationDefaults, now: datetime) -> dict[str, Any]:
+    """The columns of an application's defaults."""
+    return {"application": new.application, "definition": definition_of(new), "updated_at": now}

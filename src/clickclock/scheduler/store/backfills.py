@@ -19,15 +19,11 @@ from clickclock.scheduler.backfill import (
     StoredBackfill,
     progress,
 )
-from clickclock.scheduler.errors import BackfillIsOver, BackfillNotFound, ScheduleNotFound, StaleVersion
+from clickclock.scheduler.errors import BackfillIsOver, BackfillNotFound, ScheduleNotFound
 from clickclock.scheduler.store.changes import note_backfill
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.leading import Led, lead
-from clickclock.scheduler.store.rows import (
-    definition_of,
-    page,
-    stored_backfill,
-)
+from clickclock.scheduler.store.rows import definition_of, equal, page, refuse_stale, stored_backfill
 from clickclock.scheduler.store.schema import (
     backfill,
     calendar,
@@ -97,8 +93,8 @@ class Backfills:
 
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[StoredBackfill]:
         """Backfills whose columns equal `filters` (backfill_id, application, …, state), newest first."""
-        conditions = [_b[name] == value for name, value in filters.items()]
-        query = page(sa.select(_b.backfill_id).where(*conditions), [_b.backfill_id], after, limit, newest_first=True)
+        wanted = sa.select(_b.backfill_id).where(*equal(backfill, filters))
+        query = page(wanted, [_b.backfill_id], after, limit, newest_first=True)
         return await self._database.read(lambda c: _shown(c, _b.backfill_id.in_(c.execute(query).scalars().all())))
 
     async def change(
@@ -154,8 +150,7 @@ def _changed(
     old = connection.execute(sa.select(backfill).where(mine).with_for_update()).one_or_none()
     if old is None:
         raise BackfillNotFound
-    if if_version is not None and old.version != if_version:
-        raise StaleVersion
+    refuse_stale(old.version, if_version)
     if BackfillState(old.state) in OVER:
         raise BackfillIsOver(f"The backfill is {old.state} already; create another with POST backfill.")
     connection.execute(sa.update(backfill).where(mine).values(**values, version=old.version + 1, updated_at=now))

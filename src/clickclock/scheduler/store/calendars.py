@@ -12,10 +12,10 @@ import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault
 from clickclock.scheduler.business_days import Calendar, StoredCalendar
-from clickclock.scheduler.errors import CalendarExists, CalendarInUse, CalendarNotFound, StaleVersion
+from clickclock.scheduler.errors import CalendarExists, CalendarInUse, CalendarNotFound
 from clickclock.scheduler.store.changes import note
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.rows import definition_of, page, stored_calendar
+from clickclock.scheduler.store.rows import definition_of, equal, page, put_row, refuse_stale, stored_calendar
 from clickclock.scheduler.store.schema import calendar, schedule
 
 
@@ -40,17 +40,10 @@ class Calendars:
     async def _put(
         self, new: Calendar, now: datetime, if_version: int | None, *, replace: bool
     ) -> tuple[StoredCalendar, bool]:
-        row = {"calendar_name": new.calendar_name, "definition": definition_of(new), "updated_at": now}
-
         def work(connection: sa.Connection) -> tuple[StoredCalendar, bool]:
             mine = calendar.c.calendar_name == new.calendar_name
-            old = connection.execute(sa.select(calendar).where(mine).with_for_update()).one_or_none()
-            if if_version is not None and (old is None or old.version != if_version):
-                raise StaleVersion
-            if old is None:
-                connection.execute(sa.insert(calendar).values(**row, version=1, created_at=now))
-            elif replace:
-                connection.execute(sa.update(calendar).where(mine).values(**row, version=old.version + 1))
+            row = calendar_row(new, now)
+            old = put_row(connection, calendar, mine, lambda _: row, now, if_version, replace=replace)
             if old is None or replace:
                 told = "created" if old is None else "changed"
                 note(connection, "calendar", told, now, [{"subject": new.calendar_name}])
@@ -60,12 +53,7 @@ class Calendars:
 
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[StoredCalendar]:
         """Calendars whose columns equal `filters` (calendar_name), by name."""
-        query = page(
-            sa.select(calendar).where(*(calendar.c[name] == value for name, value in filters.items())),
-            [calendar.c.calendar_name],
-            after,
-            limit,
-        )
+        query = page(sa.select(calendar).where(*equal(calendar, filters)), [calendar.c.calendar_name], after, limit)
         return await self._database.read(lambda c: _with_counts(c, c.execute(query).all()))
 
     async def named(self, names: Iterable[str]) -> dict[str, StoredCalendar]:
@@ -85,8 +73,7 @@ class Calendars:
             version = connection.execute(sa.select(calendar.c.version).where(mine).with_for_update()).scalar()
             if version is None:
                 raise CalendarNotFound
-            if if_version is not None and version != if_version:
-                raise StaleVersion
+            refuse_stale(version, if_version)
             users = sa.select(schedule.c.schedule_id, schedule.c.application, schedule.c.job_name)
             users = users.where(schedule.c.calendar_name == calendar_name).order_by(schedule.c.schedule_id).limit(10)
             if used := connection.execute(users).all():
@@ -97,6 +84,11 @@ class Calendars:
             note(connection, "calendar", "deleted", now, [{"subject": calendar_name}])
 
         await self._database.write(work)
+
+
+def calendar_row(new: Calendar, now: datetime) -> dict[str, Any]:
+    """A calendar's columns."""
+    return {"calendar_name": new.calendar_name, "definition": definition_of(new), "updated_at": now}
 
 
 def _with_counts(connection: sa.Connection, rows: Sequence[Any]) -> list[StoredCalendar]:

@@ -24,10 +24,10 @@ from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.notification import ApplicationDefaults
 from clickclock.scheduler.schedule import Schedule, upcoming
-from clickclock.scheduler.store import dependencies, groups, jobs, schedules
+from clickclock.scheduler.store import alarms, calendars, dependencies, groups, jobs, schedules
 from clickclock.scheduler.store.changes import note, note_schedules
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.rows import among, definition_of, page
+from clickclock.scheduler.store.rows import among, page
 from clickclock.scheduler.store.schema import (
     UNFINISHED_ROWS,
     calendar,
@@ -59,29 +59,6 @@ class _Table:
         return [self.table.c[name] for name in names]
 
 
-def _job_row(_: sa.Connection, new: Job, old: Any, now: datetime) -> dict[str, Any]:
-    row = jobs.job_row(new, now)
-    if old is not None:
-        # Re-enabled: what was due while it was disabled stays skipped.
-        row["enabled_since"] = now if new.enabled and not old.enabled else old.enabled_since
-    return row
-
-
-def _group_row(_: sa.Connection, new: Group, old: Any, now: datetime) -> dict[str, Any]:
-    row = groups.group_row(new, now)
-    if old is not None:
-        row["resumed_at"] = now if old.paused and not new.paused else old.resumed_at
-    return row
-
-
-def _calendar_row(_: sa.Connection, new: Calendar, __: Any, now: datetime) -> dict[str, Any]:
-    return {"calendar_name": new.calendar_name, "definition": definition_of(new), "updated_at": now}
-
-
-def _application_row(_: sa.Connection, new: ApplicationDefaults, __: Any, now: datetime) -> dict[str, Any]:
-    return {"application": new.application, "definition": definition_of(new), "updated_at": now}
-
-
 def _schedule_row(connection: sa.Connection, new: Schedule, old: Any, now: datetime) -> dict[str, Any]:
     assert new.schedule_id is not None
     if old is not None:
@@ -93,13 +70,13 @@ def _schedule_row(connection: sa.Connection, new: Schedule, old: Any, now: datet
 
 
 _TABLES: Mapping[str, _Table] = {
-    "group": _Table(job_group, ("group_name",), _group_row, {}),
-    "calendar": _Table(calendar, ("calendar_name",), _calendar_row, {}),
+    "group": _Table(job_group, ("group_name",), lambda _, new, old, now: groups.group_row(new, now, old), {}),
+    "calendar": _Table(calendar, ("calendar_name",), lambda _, new, __, now: calendars.calendar_row(new, now), {}),
     "commandPrefixImageMapping": _Table(
         image_mapping, ("prefix",), lambda _, new, __, now: groups.mapping_row(new, now), {}
     ),
-    "application": _Table(application, ("application",), _application_row, {}),
-    "job": _Table(job, ("application", "job_name"), _job_row, {}),
+    "application": _Table(application, ("application",), lambda _, new, __, now: alarms.application_row(new, now), {}),
+    "job": _Table(job, ("application", "job_name"), lambda _, new, old, now: jobs.job_row(new, now, old), {}),
     "schedule": _Table(
         schedule,
         ("application", "job_name", "schedule_name"),

@@ -5,6 +5,7 @@ Never starts or stops anything. Invariant: a group that jobs name cannot go.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,13 +17,21 @@ from clickclock.scheduler.errors import (
     GroupNotFound,
     MappingExists,
     MappingNotFound,
-    StaleVersion,
 )
 from clickclock.scheduler.group import Group, StoredGroup
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.store.changes import note
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.rows import definition_of, page, stored_group, stored_mapping, upsert
+from clickclock.scheduler.store.rows import (
+    definition_of,
+    equal,
+    page,
+    put_row,
+    refuse_stale,
+    stored_group,
+    stored_mapping,
+    upsert,
+)
 from clickclock.scheduler.store.schema import (
     UNFINISHED_ROWS,
     image_mapping,
@@ -53,18 +62,10 @@ class Groups:
     async def _put(
         self, new: Group, now: datetime, if_version: int | None, *, replace: bool
     ) -> tuple[StoredGroup, bool]:
-        row = group_row(new, now)
-
         def work(connection: sa.Connection) -> tuple[StoredGroup, bool]:
             mine = job_group.c.group_name == new.group_name
-            old = connection.execute(sa.select(job_group).where(mine).with_for_update()).one_or_none()
-            if if_version is not None and (old is None or old.version != if_version):
-                raise StaleVersion
-            if old is None:
-                connection.execute(sa.insert(job_group).values(**row, version=1, created_at=now))
-            elif replace:
-                row["resumed_at"] = now if old.paused and not new.paused else old.resumed_at
-                connection.execute(sa.update(job_group).where(mine).values(**row, version=old.version + 1))
+            row = partial(group_row, new, now)
+            old = put_row(connection, job_group, mine, row, now, if_version, replace=replace)
             if old is None or replace:
                 told = "created" if old is None else "changed"
                 note(connection, "group", told, now, [{"group_name": new.group_name}])
@@ -74,12 +75,7 @@ class Groups:
 
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[StoredGroup]:
         """Groups whose columns equal `filters` (group_name, paused), by name, with live counts."""
-        query = page(
-            sa.select(job_group).where(*(job_group.c[name] == value for name, value in filters.items())),
-            [job_group.c.group_name],
-            after,
-            limit,
-        )
+        query = page(sa.select(job_group).where(*equal(job_group, filters)), [job_group.c.group_name], after, limit)
         return await self._database.read(lambda c: _with_counts(c, c.execute(query).all()))
 
     async def delete(self, group_name: str, now: datetime, if_version: int | None = None) -> None:
@@ -90,8 +86,7 @@ class Groups:
             version = connection.execute(sa.select(job_group.c.version).where(mine).with_for_update()).scalar()
             if version is None:
                 raise GroupNotFound
-            if if_version is not None and version != if_version:
-                raise StaleVersion
+            refuse_stale(version, if_version)
             members = sa.select(job.c.application, job.c.job_name).where(job.c.group_name == group_name)
             if used := connection.execute(members.limit(10)).all():
                 raise GroupInUse(
@@ -183,13 +178,14 @@ def _note_mapping(connection: sa.Connection, state: str, prefix: str, now: datet
     note(connection, "commandPrefixImageMapping", state, now, [{"subject": prefix}])
 
 
-def group_row(new: Group, now: datetime) -> dict[str, Any]:
-    """A group's columns, as of one that was never paused."""
+def group_row(new: Group, now: datetime, old: Any) -> dict[str, Any]:
+    """A group's columns; `old` is its row, if there is one."""
+    resumed_at = None if old is None else now if old.paused and not new.paused else old.resumed_at
     return {
         "group_name": new.group_name,
         "definition": definition_of(new),
         "paused": new.paused,
-        "resumed_at": None,
+        "resumed_at": resumed_at,
         "max_concurrent": new.max_concurrent_triggers,
         "updated_at": now,
     }

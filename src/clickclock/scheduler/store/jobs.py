@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.dependency import shown
-from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound, StaleVersion
+from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound
 from clickclock.scheduler.job import Job, StoredJob, Upstream
 from clickclock.scheduler.store.changes import note, note_schedules
 from clickclock.scheduler.store.database import Database
@@ -24,7 +24,7 @@ from clickclock.scheduler.store.dependencies import (
     upstream_faults,
     write_edges,
 )
-from clickclock.scheduler.store.rows import definition_of, page, stored_job
+from clickclock.scheduler.store.rows import definition_of, equal, page, put_row, refuse_stale, stored_job
 from clickclock.scheduler.store.schema import UNFINISHED_ROWS, job, job_group, job_trigger, schedule
 from clickclock.scheduler.store.triggers import cancel_rows
 
@@ -49,7 +49,7 @@ class Jobs:
         def work(connection: sa.Connection) -> list[StoredJob]:
             _refuse_existing(connection, jobs)
             refuse_unknown_names(connection, jobs)
-            rows = [{**job_row(each, now), "version": 1, "created_at": now} for each in jobs]
+            rows = [{**job_row(each, now, None), "version": 1, "created_at": now} for each in jobs]
             connection.execute(sa.insert(job), rows)
             write_edges(connection, jobs)
             note(connection, "job", "created", now, [noted(each) for each in jobs])
@@ -62,21 +62,18 @@ class Jobs:
 
         def work(connection: sa.Connection) -> tuple[StoredJob, bool]:
             refuse_unknown_names(connection, [new])
-            old = connection.execute(sa.select(job).where(*keyed([new.key])).with_for_update()).one_or_none()
-            if if_version is not None and (old is None or old.version != if_version):
-                raise StaleVersion
-            row = job_row(new if old is None else new.leaving_unsaid(stored_job(old)), now)
-            if old is None:
-                connection.execute(sa.insert(job).values(**row, version=1, created_at=now))
-            else:
-                # Re-enabled: what was due while it was disabled stays skipped.
-                row["enabled_since"] = now if new.enabled and not old.enabled else old.enabled_since
-                connection.execute(sa.update(job).where(*keyed([new.key])).values(**row, version=old.version + 1))
+            mine = sa.and_(*keyed([new.key]))
+
+            def row(old: Any) -> dict[str, Any]:
+                return job_row(new if old is None else new.leaving_unsaid(stored_job(old)), now, old)
+
+            old = put_row(connection, job, mine, row, now, if_version)
+            if old is not None:
                 regroup(connection, new)
                 remove_edges(connection, new.key)
             write_edges(connection, [new])
             note(connection, "job", "created" if old is None else "changed", now, [noted(new)])
-            return stored_job(connection.execute(sa.select(job).where(*keyed([new.key]))).one()), old is None
+            return stored_job(connection.execute(sa.select(job).where(mine)).one()), old is None
 
         return await self._database.write(work)
 
@@ -101,12 +98,7 @@ class Jobs:
 
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[StoredJob]:
         """Jobs whose columns equal `filters` (application, job_name, group_name, enabled), by name."""
-        query = page(
-            sa.select(job).where(*(job.c[name] == value for name, value in filters.items())),
-            [job.c.application, job.c.job_name],
-            after,
-            limit,
-        )
+        query = page(sa.select(job).where(*equal(job, filters)), [job.c.application, job.c.job_name], after, limit)
         return [stored_job(row) for row in await self._database.read(lambda c: c.execute(query).all())]
 
     async def delete(
@@ -124,8 +116,7 @@ class Jobs:
             old = connection.execute(sa.select(job.c.version).where(*mine).with_for_update()).one_or_none()
             if old is None:
                 raise JobNotFound
-            if if_version is not None and old.version != if_version:
-                raise StaleVersion
+            refuse_stale(old.version, if_version)
             if not force and (dependents := dependents_of(connection, [key]).get(key)):
                 raise JobHasDependents(
                     faults=[Fault("jobName", f"{shown(each)} depends on it.") for each in dependents]
@@ -138,15 +129,17 @@ class Jobs:
         await self._database.write(work)
 
 
-def job_row(new: Job, now: datetime) -> dict[str, Any]:
-    """A job's columns, as of one that was never disabled."""
+def job_row(new: Job, now: datetime, old: Any) -> dict[str, Any]:
+    """A job's columns; `old` is its row, if there is one."""
+    # Re-enabled: what was due while it was disabled stays skipped.
+    enabled_since = None if old is None else now if new.enabled and not old.enabled else old.enabled_since
     return {
         "application": new.application,
         "job_name": new.job_name,
         "definition": definition_of(new),
         "group_name": new.group_name,
         "enabled": new.enabled,
-        "enabled_since": None,
+        "enabled_since": enabled_since,
         "max_concurrent": new.max_concurrent_triggers,
         "expected_within_ms": None if (within := new.expected_within_seconds) is None else round(within * 1000),
         "node": new.node,

@@ -16,7 +16,7 @@ from clickclock.scheduler.errors import NotificationIsSent, NotificationNotFound
 from clickclock.scheduler.notification import Delivery, Notification
 from clickclock.scheduler.store.alarming import add_notification
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.rows import page
+from clickclock.scheduler.store.rows import equal, page
 from clickclock.scheduler.store.schema import replica
 from clickclock.scheduler.store.schema_alarms import PENDING_ROWS, notification, pending_rows
 
@@ -112,7 +112,7 @@ class Outbox:
 
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[Notification]:
         """Notifications whose columns equal `filters`, newest first."""
-        query = sa.select(notification).where(*(_n[name] == value for name, value in filters.items()))
+        query = sa.select(notification).where(*equal(notification, filters))
         query = page(query, [_n.notification_id], after, limit, newest_first=True)
         return [_shown(row) for row in await self._database.read(lambda c: c.execute(query).all())]
 

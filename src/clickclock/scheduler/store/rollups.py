@@ -16,7 +16,7 @@ from clickclock.scheduler.ranking import Job, Rank
 from clickclock.scheduler.statistics import FAILURES, Key, Rollup, Scope, is_flip, roll_up, streak
 from clickclock.scheduler.store.alarming import take_note
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.rows import ENDING_COLUMNS, among, ending_of, insert_of, trigger_of
+from clickclock.scheduler.store.rows import ENDING_COLUMNS, among, ending_of, equal, insert_of, trigger_of
 from clickclock.scheduler.store.schema import (
     UNCOUNTED_ROWS,
     UNFINISHED_ROWS,
@@ -189,7 +189,7 @@ class Statistics:
         """How many triggers are queued, and how many start or run; `filters` are columns of the trigger."""
         query = (
             sa.select(_t.state, sa.func.count().label("here"))
-            .where(UNFINISHED_ROWS, *(_t[name] == value for name, value in filters.items()))
+            .where(UNFINISHED_ROWS, *equal(job_trigger, filters))
             .group_by(_t.state)
         )
         counts = {State(row.state): row.here for row in await self._database.read(lambda c: c.execute(query).all())}

@@ -1,4 +1,4 @@
-"""Rows to nouns, and the two statements every resource needs: a page by keyset, and an upsert by key.
+"""Rows to nouns, and the statements every resource needs: a page by keyset, an upsert, a replacement by key.
 
 Never opens a connection. Invariants: a page is ordered by a unique key, so that `after` can go on where it ended; a
 field that a newer replica wrote and we do not know is passed over.
@@ -6,6 +6,7 @@ field that a newer replica wrote and we do not know is passed over.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from typing import Any
@@ -16,15 +17,17 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
+from clickclock.foundation.instant import MILLISECOND
 from clickclock.scheduler.backfill import Backfill, StoredBackfill
 from clickclock.scheduler.business_days import Calendar, CalendarRule, Days, StoredCalendar
+from clickclock.scheduler.errors import StaleVersion
 from clickclock.scheduler.group import Group, StoredGroup
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job, StoredJob
 from clickclock.scheduler.notification import ApplicationDefaults
 from clickclock.scheduler.schedule import Schedule, StoredSchedule
 from clickclock.scheduler.statistics import Ending
-from clickclock.scheduler.store.schema import MILLISECOND, job_trigger
+from clickclock.scheduler.store.schema import job_trigger
 from clickclock.scheduler.trigger import Attempt, Kind, SkipReason, State, StopReason, Trigger, UpstreamTrigger
 
 DEFINITIONS_CACHED = 2048
@@ -86,6 +89,40 @@ def page(
         return query
     here, there = sa.tuple_(*key), sa.tuple_(*after)
     return query.where(here < there if newest_first else here > there)
+
+
+def equal(table: sa.Table, values: Mapping[str, Any]) -> list[sa.ColumnElement[bool]]:
+    """That columns have these values."""
+    return [table.c[name] == value for name, value in values.items()]
+
+
+def refuse_stale(version: int | None, wanted: int | None) -> None:
+    """Raise `StaleVersion` if another version is wanted than this one; None wants any."""
+    if wanted is not None and version != wanted:
+        raise StaleVersion
+
+
+def put_row(
+    connection: sa.Connection,
+    table: sa.Table,
+    mine: sa.ColumnElement[bool],
+    row: Callable[[Any], dict[str, Any]],
+    now: datetime,
+    if_version: int | None,
+    *,
+    replace: bool = True,
+) -> Any:
+    """Insert the row that `mine` is, or `replace` it; `row` makes it of the old one, which is returned, or None.
+
+    Raises `StaleVersion`.
+    """
+    old = connection.execute(sa.select(table).where(mine).with_for_update()).one_or_none()
+    refuse_stale(None if old is None else old.version, if_version)
+    if old is None:
+        connection.execute(sa.insert(table).values(**row(None), version=1, created_at=now))
+    elif replace:
+        connection.execute(sa.update(table).where(mine).values(**row(old), version=old.version + 1))
+    return old
 
 
 def definition_of(record: Job | Group | Schedule | ImageMapping | Calendar | Backfill | ApplicationDefaults) -> str:

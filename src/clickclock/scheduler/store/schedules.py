@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from clickclock.foundation.errors import Fault, Invalid
-from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleVersion
+from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, amend
 from clickclock.scheduler.store.changes import note_schedules
@@ -21,7 +21,15 @@ from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.dependencies import has_dependents
 from clickclock.scheduler.store.jobs import keyed
 from clickclock.scheduler.store.planning import write_skips
-from clickclock.scheduler.store.rows import definition_of, effective_job, page, planned_schedule, stored_schedule
+from clickclock.scheduler.store.rows import (
+    definition_of,
+    effective_job,
+    equal,
+    page,
+    planned_schedule,
+    refuse_stale,
+    stored_schedule,
+)
 from clickclock.scheduler.store.schema import calendar, job, job_group, schedule
 
 ROWS_PER_INSERT = 1000
@@ -72,8 +80,7 @@ class Schedules:
             old = connection.execute(sa.select(schedule).where(mine).with_for_update()).one_or_none()
             if old is None:
                 raise ScheduleNotFound
-            if if_version is not None and old.version != if_version:
-                raise StaleVersion
+            refuse_stale(old.version, if_version)
             refuse_misfits(connection, [new.schedule])
             row = {**schedule_row(new), "version": old.version + 1, "updated_at": now} | amended(
                 connection, old, new.schedule, now
@@ -98,12 +105,7 @@ class Schedules:
 
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[StoredSchedule]:
         """Schedules whose columns equal `filters` (schedule_id, application, job_name, schedule_name), by id."""
-        query = page(
-            sa.select(schedule).where(*(schedule.c[name] == value for name, value in filters.items())),
-            [schedule.c.schedule_id],
-            after,
-            limit,
-        )
+        query = page(sa.select(schedule).where(*equal(schedule, filters)), [schedule.c.schedule_id], after, limit)
         return [stored_schedule(row) for row in await self._database.read(lambda c: c.execute(query).all())]
 
     async def delete(self, schedule_id: str, now: datetime, if_version: int | None = None) -> None:
@@ -114,8 +116,7 @@ class Schedules:
             version = connection.execute(sa.select(schedule.c.version).where(mine).with_for_update()).scalar()
             if version is None:
                 raise ScheduleNotFound
-            if if_version is not None and version != if_version:
-                raise StaleVersion
+            refuse_stale(version, if_version)
             note_schedules(connection, "deleted", [schedule_id], now)
             connection.execute(sa.delete(schedule).where(mine))
 

@@ -6,7 +6,7 @@ job. The hot rows have partial indexes of their own, so that history never slows
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,10 +14,8 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
+from clickclock.foundation.instant import EPOCH, MILLISECOND
 from clickclock.scheduler.trigger import FINISHED, LIVE, UNFINISHED, Kind, State
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MILLISECOND = timedelta(milliseconds=1)
 
 
 class InstantMs(TypeDecorator[datetime]):
@@ -35,11 +33,11 @@ class InstantMs(TypeDecorator[datetime]):
 
 
 def _to_ms(value: datetime | None) -> int | None:
-    return None if value is None else (value - _EPOCH) // MILLISECOND
+    return None if value is None else (value - EPOCH) // MILLISECOND
 
 
 def _from_ms(value: int | None) -> datetime | None:
-    return None if value is None else _EPOCH + timedelta(milliseconds=value)
+    return None if value is None else EPOCH + timedelta(milliseconds=value)
 
 
 ANY_CLUSTER = ""

@@ -13,10 +13,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Invalid
+from clickclock.foundation.instant import MILLISECOND
 from clickclock.scheduler.dependency import Key, Need, comes, run_of
 from clickclock.scheduler.store.dependencies import KEYS_PER_QUERY, all_below, upstreams_of
 from clickclock.scheduler.store.rows import planned_schedule
-from clickclock.scheduler.store.schema import MILLISECOND, UNFINISHED_ROWS, job_trigger, schedule
+from clickclock.scheduler.store.schema import UNFINISHED_ROWS, job_trigger, schedule
 from clickclock.scheduler.trigger import State
 
 _t = job_trigger.c

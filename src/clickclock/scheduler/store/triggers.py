@@ -12,13 +12,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault, Invalid
+from clickclock.foundation.instant import ms_of
 from clickclock.scheduler.dependency import run_of
 from clickclock.scheduler.errors import JobIsDisabled, JobNotFound, TriggerIsFinished, TriggerNotFound
 from clickclock.scheduler.store.changes import note_cancelled, note_triggers
 from clickclock.scheduler.store.concluding import IS_AWAITED, NOT_STOPPING
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.dependencies import has_dependents
-from clickclock.scheduler.store.rows import effective_job, insert_of, page, trigger_of
+from clickclock.scheduler.store.rows import effective_job, equal, insert_of, page, trigger_of
 from clickclock.scheduler.store.schema import (
     ANY_CLUSTER,
     UNFINISHED_ROWS,
@@ -187,7 +188,7 @@ class Triggers:
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[Trigger]:
         """Triggers whose columns equal `filters`, newest first; `states`, and `since` and `until` of queued_at, too."""
         columns = {name: value for name, value in filters.items() if name not in {"states", "since", "until"}}
-        query = sa.select(job_trigger).where(*(job_trigger.c[name] == value for name, value in columns.items()))
+        query = sa.select(job_trigger).where(*equal(job_trigger, columns))
         key: sa.ColumnElement[Any] = job_trigger.c.trigger_id
         if states := filters.get("states"):
             query = query.where(_in_states(frozenset(states)))
@@ -300,5 +301,5 @@ def _in_states(states: frozenset[State]) -> sa.ColumnElement[bool]:
 
 def _first_id_at(instant: datetime) -> str:
     """The smallest UUID version 7 of that millisecond: ids sort by the time of their making."""
-    digits = f"{int(instant.timestamp() * 1000):012x}"
+    digits = f"{ms_of(instant):012x}"
     return f"{digits[:8]}-{digits[8:]}"

@@ -24,13 +24,12 @@ from clickclock.scheduler.executors.container.options import ContainerOptions
 from clickclock.scheduler.executors.container.output import Output
 from clickclock.scheduler.executors.container.request import ATTEMPT, Circumstances, container_name
 from clickclock.scheduler.launch import Launch
-from clickclock.scheduler.trigger import Exit, ExitKind
+from clickclock.scheduler.trigger import NEVER_STARTED, Exit, ExitKind
 
 STARTS_AT_ONCE = 8
 """Containers that one replica has made at once: an engine does them one after the other in great part."""
 _PAUSE_S_MIN, _PAUSE_S_MAX = 0.1, 5.0
 _LOOK_AGAIN_S = 1.0
-_NEVER_STARTED = "Stopped before it was started."
 _FIRST_BYTES = 300
 
 _log = logging.getLogger(__name__)
@@ -344,7 +343,7 @@ class ContainerAttempt:
             except Refused as refused:
                 if refused.status != NOT_FOUND:
                     return
-        raise _Over(Exit(self._asked, self._around.clock.now(), message=_NEVER_STARTED))
+        raise _Over(Exit(self._asked, self._around.clock.now(), message=NEVER_STARTED))
 
     def _fail(self, sentence: str) -> NoReturn:
         raise _Over(Exit(ExitKind.NOT_STARTED, self._around.clock.now(), message=sentence))

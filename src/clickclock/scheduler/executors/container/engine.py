@@ -27,7 +27,6 @@ _PULL_SILENCE_S_MAX = 600.0
 _WAIT_INTERVAL = "100ms"
 """How often Podman looks whether a container has ended (its default is 250 ms); Docker needs not look."""
 _FRAME = struct.Struct(">BxxxI")
-_NOT_MODIFIED = 304
 _FAILED = 400
 NOT_FOUND = 404
 # A host that vanishes says nothing, and an end or output is waited for without a limit: the kernel asks that host, and

@@ -15,7 +15,7 @@ from typing import Any
 
 from clickclock.scheduler.executors.container.options import ContainerOptions
 from clickclock.scheduler.launch import Launch
-from clickclock.scheduler.trigger import Exit, ExitKind
+from clickclock.scheduler.trigger import STOP_SIGNALS, Exit, ExitKind
 
 ATTEMPT, CLUSTER, OWNER = "clickclock.attempt", "clickclock.cluster", "clickclock.owner"
 TIMEOUT, GRACE, COMMAND = "clickclock.timeout-s", "clickclock.grace-s", "clickclock.command"
@@ -26,7 +26,6 @@ _SIGNALS = range(129, 129 + 64)
 _INIT_FAILED = re.compile(
     rb"^(?:ERROR \(catatonit:\d+\): failed to exec pid1|\[FATAL tini \(\d+\)\] exec .* failed): (.*)$"
 )
-_OF_STOPPING = frozenset({15, 9})
 _INIT_CODES = frozenset({1, 126, 127})
 
 
@@ -113,7 +112,7 @@ def exit_of(state: Mapping[str, Any], now: datetime, around: Circumstances) -> E
     signal = code - 128 if code in _SIGNALS else None
     plain = None if signal else code
     asked = around.asked
-    if asked is None and signal in _OF_STOPPING and _is_overdue(around.timeout_s, started_at, finished_at):
+    if asked is None and signal in STOP_SIGNALS and _is_overdue(around.timeout_s, started_at, finished_at):
         asked = ExitKind.TIMEOUT  # by another replica, which is gone
     if asked is not None:
         return Exit(asked, finished_at, started_at, code=plain, signal=signal)

@@ -19,7 +19,7 @@ from pathlib import Path
 from clickclock.scheduler.executors import Launch, Sighting
 from clickclock.scheduler.executors.kubernetes import verdict
 from clickclock.scheduler.executors.kubernetes.api import Gone, Object, Refused, Unreachable
-from clickclock.scheduler.executors.kubernetes.making import STOPPED_EARLY, Maker, Surroundings
+from clickclock.scheduler.executors.kubernetes.making import Maker, Surroundings
 from clickclock.scheduler.executors.kubernetes.manifest import (
     ended_by,
     grace_seconds,
@@ -31,7 +31,7 @@ from clickclock.scheduler.executors.kubernetes.manifest import (
 from clickclock.scheduler.executors.kubernetes.output import Output
 from clickclock.scheduler.executors.kubernetes.patience import EVENTS_EVERY_S, Patience
 from clickclock.scheduler.executors.kubernetes.verdict import Ending, Standing
-from clickclock.scheduler.trigger import Exit, ExitKind
+from clickclock.scheduler.trigger import NEVER_STARTED, Exit, ExitKind
 
 PAUSE_S_MIN, PAUSE_S_MAX = 0.1, 10.0
 _NOT_FOUND = 404
@@ -142,7 +142,7 @@ class Attempt:
         await self._moment(launch)
         now = self._around.clock.now()
         if self._grace_s is not None:
-            self._end(Exit(ExitKind.STOPPED, now, message=STOPPED_EARLY))
+            self._end(Exit(ExitKind.STOPPED, now, message=NEVER_STARTED))
         elif amiss := impossible(launch):
             self._end(Exit(ExitKind.NOT_STARTED, now, message=amiss))
         else:

@@ -23,10 +23,9 @@ from clickclock.scheduler.executors.kubernetes.manifest import ended_by, job_nam
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
 from clickclock.scheduler.executors.kubernetes.output import Turns
 from clickclock.scheduler.executors.kubernetes.verdict import Ending
-from clickclock.scheduler.trigger import Exit, ExitKind
+from clickclock.scheduler.trigger import NEVER_STARTED, Exit, ExitKind
 
 PAUSE_S_MIN, PAUSE_S_MAX = 0.1, 10.0
-STOPPED_EARLY = "Stopped before it was started."
 _FORBIDDEN, _NOT_FOUND, _CONFLICT = 403, 404, 409
 
 _log = logging.getLogger(__name__)
@@ -66,7 +65,7 @@ class Maker:
             while True:
                 if is_stopped():
                     # An answer that did not come says nothing. The name is taken, by a Job that will never have a pod.
-                    ending = Ending(ExitKind.STOPPED, self._around.clock.now(), STOPPED_EARLY)
+                    ending = Ending(ExitKind.STOPPED, self._around.clock.now(), NEVER_STARTED)
                     wanted = overlay(wanted, ended_by(ending.render()))
                 least_s = 0.0
                 try:
@@ -99,7 +98,7 @@ class Maker:
             message = f"The cluster refused the Job ({refused.status}): {refused}"
             return Exit(ExitKind.NOT_STARTED, now, message=message)
         if is_stopped:
-            return Exit(ExitKind.STOPPED, now, message=STOPPED_EARLY)
+            return Exit(ExitKind.STOPPED, now, message=NEVER_STARTED)
         # Forbidden may be a quota that is full for a moment.
         self._tell_of(refused)
         return None
