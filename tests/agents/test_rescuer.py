@@ -114,6 +114,18 @@ async def test_what_runs_here_and_is_no_longer_ours_is_ended(
     assert executor.running == []
 
 
+async def test_what_ended_and_was_only_not_forgotten_before_we_died_is_forgotten_without_a_warning(
+    rescuer: Rescuer, store: Store, executor: ScriptedExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    await add_job(store)
+    name = await left(store, executor)
+    executor.end(name)
+    await finish(store, name, ended(), lease=BEFORE)
+    await rescuer.adopt()
+    assert executor.forgotten == [name]
+    assert caplog.text == ""
+
+
 async def test_what_another_node_left_behind_is_not_adopted(
     rescuer: Rescuer, store: Store, executor: ScriptedExecutor
 ) -> None:

@@ -119,6 +119,12 @@ async def test_the_docs_page_needs_nothing_from_elsewhere(http: httpx.AsyncClien
     assert (response.status_code, response.headers["location"]) == (307, "/docs")
 
 
+async def test_no_other_page_can_show_the_docs_page_in_a_frame_and_have_its_buttons_clicked(
+    http: httpx.AsyncClient,
+) -> None:
+    assert "frame-ancestors 'none'" in (await http.get("http://127.0.0.1/docs")).headers["content-security-policy"]
+
+
 async def _for_a_backfill(http: httpx.AsyncClient, method: str, body: dict[str, Any]) -> dict[str, Any]:
     """The example, once there is what it names."""
     schedule = {

@@ -92,6 +92,12 @@ async def test_all_that_an_applications_jobs_could_have_been_given_is_masked_and
     assert await Vault(folder, {}).masks("nobody") == frozenset()
 
 
+async def test_of_a_value_in_several_lines_each_long_one_is_masked_alone_too(folder: Path) -> None:
+    (folder / "shop" / "key").write_text('{\n  "private": "abc",\n  "id": 1\n},\n')
+    whole = b'{\n  "private": "abc",\n  "id": 1\n},'
+    assert await Vault(folder, {}).masks("shop") == {whole, b'"private": "abc",'}
+
+
 async def test_a_launch_does_not_show_its_secrets(folder: Path) -> None:
     ready, _ = await Vault(folder, {}).fill([launch(file("key"))])
     assert "of the shop" not in repr(ready)

@@ -223,6 +223,17 @@ def test_check_config_does_not_show_the_options_of_the_lake(tmp_path: Path, form
     assert "PRIVATE" not in done.output
 
 
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_check_config_does_not_show_the_password_of_the_database(form: list[str]) -> None:
+    for url in ("postgresql://me:hu/s@h@db:5432/jobs", "postgresql://me@db/jobs?sslmode=require&password=hu/s@h"):
+        done = CliRunner().invoke(check_config, form, env={"CLICKCLOCK_DATABASE_URL": url})
+        assert done.exit_code == 0
+        assert "me" in done.output
+        assert "/jobs" in done.output
+        assert "hu/s" not in done.output
+        assert "s@h" not in done.output
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -297,6 +308,25 @@ def test_only_marked_variables_are_for_jobs_and_our_own_settings_cannot_be_marke
     assert marked.secret_variables(variables) == {"A": "1"}
     for prefix in ("CLICKCLOCK_", "", "_", "P", "PATH"):
         assert faults_of(secret_environment_prefix=prefix).keys() == {"secret_environment_prefix"}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite:jobs.db",
+        "sqlite+aiosqlite:///jobs.db",
+        "postgresql:me:hush@db",
+        "postgresql://me:hush@db:port/jobs",
+        "postgresql://me:hu/sh@db/jobs?nonsense=1",
+    ],
+)
+def test_a_database_that_nobody_could_open_is_a_fault_of_the_configuration_without_its_password(url: str) -> None:
+    done = CliRunner().invoke(check_config, [], env={"CLICKCLOCK_DATABASE_URL": url})
+    assert done.exit_code == 1
+    assert "database_url: " in done.output
+    assert "hush" not in done.output
 
 
 NAMING = """

@@ -117,6 +117,11 @@ def test_a_system_crontab_needs_a_user() -> None:
     assert "not as www-data" in notes("* * * * * www-data true\n", system=True)[0]
 
 
+def test_a_crontab_that_looks_like_a_system_one_is_told_of() -> None:
+    assert any("--system" in each for each in notes("17 * * * * root run-parts /etc/cron.hourly\n"))
+    assert notes("17 * * * * root run-parts\n18 * * * * report\n") == []
+
+
 def test_variables_hold_for_the_lines_below_them() -> None:
     text = "* * * * * first\nSTAGE = production\n QUOTED=' a b '\n* * * * * second\nSTAGE=\"x y\"\n* * * * * third\n"
     first, second, third = jobs(text)
@@ -159,9 +164,25 @@ def test_another_shell_is_started_by_name() -> None:
     assert "shell" not in job
 
 
+def test_what_reads_standard_input_runs_in_the_other_shell_too() -> None:
+    (job,) = jobs("SHELL=/bin/bash\n0 4 * * * read -a words && echo ${words[0]}%one two\n")
+    shell, flag, script = parse(job["command"], shell=False).words
+    assert (shell, flag) == ("/bin/bash", "-c")
+    assert script.startswith("printf %s 'one two\n' | /bin/bash -c ")
+
+
 def test_home_is_also_where_commands_run() -> None:
     (job,) = jobs("HOME=/srv/shop\n0 0 * * * ./run\n")
     assert (job["workingDirectory"], job["environment"]) == ("/srv/shop", {"HOME": "/srv/shop"})
+
+
+@pytest.mark.parametrize("command", ["./run", "cd shop && ./run", "nice ../bin/run", "cd . ; x"])
+def test_a_command_that_counts_on_the_home_folder_is_told_of_where_the_crontab_names_none(command: str) -> None:
+    (note,) = notes(f"0 0 * * * {command}\n")
+    assert note.startswith("c:1: ")
+    assert "HOME=" in note
+    assert notes(f"HOME=/srv/shop\n0 0 * * * {command}\n") == []
+    assert notes("0 0 * * * cd /srv && run --in=x ~/y\n") == []
 
 
 def test_braces_that_are_no_template_reach_the_command_as_they_are() -> None:
@@ -173,6 +194,14 @@ def test_braces_that_are_no_template_reach_the_command_as_they_are() -> None:
 def test_a_comment_above_a_line_describes_it() -> None:
     text = "# About cron.\n\n# Makes the report.\n# Slow.\n0 0 * * * report\n0 1 * * * other\n"
     assert [job.get("description") for job in jobs(text)] == ["Makes the report. Slow.", None]
+
+
+def test_neither_the_template_of_crontab_e_nor_a_line_out_of_use_describes_a_job() -> None:
+    template = "# Edit this file.\n# \n# For more see cron(8)\n# \n# m h  dom mon dow   command\n"
+    out_of_use = "# the old one\n#0 5 * * 1 /usr/bin/old.sh\n#@reboot /usr/bin/boot.sh\n"
+    first, second = jobs(f"{template}0 5 * * 1 first.sh\n{out_of_use}0 6 * * 1 second.sh\n")
+    assert "description" not in first
+    assert "description" not in second
 
 
 def test_a_command_in_several_lines_is_one_job_with_several_schedules() -> None:

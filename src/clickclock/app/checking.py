@@ -22,6 +22,7 @@ def check(config: Config) -> None:
         lambda: open_targets(config),
         lambda: read_examples(config.examples),
         lambda: _look_at_models(config),
+        lambda: _look_at_database(config),
     ):
         try:
             look()
@@ -36,3 +37,37 @@ def _look_at_models(config: Config) -> None:
         from clickclock.app.models import chosen_models  # noqa: PLC0415 (see `names_models`)
 
         chosen_models(config)
+
+
+def _look_at_database(config: Config) -> None:
+    if fault := database_fault(config.database_url):
+        raise ConfigurationError("The database cannot be found.", [Fault("database_url", fault)])
+
+
+def database_fault(url: str | None) -> str | None:
+    """What is wrong with a database's URL, whoever may answer there. The URL itself, with its password, is not told.
+
+    >>> database_fault("sqlite://")
+    'name a file, as in sqlite:////var/lib/clickclock/clickclock.db'
+    """
+    if url is None:
+        return None
+    import sqlalchemy as sa  # noqa: PLC0415 (loaded when it is used)
+
+    try:
+        parsed = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        return (
+            "it cannot be read; give sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/NAME, with %2F and %40 for "
+            "/ and @ in the password"
+        )
+    if parsed.get_backend_name() == "sqlite":
+        names_a_file = parsed.drivername == "sqlite" and parsed.database not in (None, "", ":memory:")
+        return None if names_a_file else "name a file, as in sqlite:////var/lib/clickclock/clickclock.db"
+    import psycopg  # noqa: PLC0415 (as above)
+
+    try:
+        psycopg.conninfo.make_conninfo(**dict.fromkeys(parsed.query, ""))
+    except psycopg.ProgrammingError as error:
+        return f"{error}; see libpq's connection parameters"
+    return None

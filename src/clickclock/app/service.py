@@ -27,6 +27,7 @@ from starlette.types import Receive, Scope, Send
 from clickclock.app.checking import check
 from clickclock.app.clusters import LOCAL, clusters
 from clickclock.app.collectors import Collectors, listen
+from clickclock.app.connection import Connection
 from clickclock.app.desk import open_desk
 from clickclock.app.holding import BACKLOG, listening, make_data_dir, sole, url_of
 from clickclock.app.membership import advertised_url, be_sole, node_name, open_store
@@ -187,7 +188,7 @@ def _server(config: Config, engine: Engine) -> "_Server":
     return _Server(
         uvicorn.Config(
             both,
-            http="httptools",
+            http=Connection,
             loop="none",
             lifespan="off",
             access_log=False,

@@ -165,7 +165,8 @@ class Fields:
         elif value is not None and EVENT_TIME_MS_MIN <= value * 1000 <= EVENT_TIME_MS_MAX:
             self.fault(name, f"These are seconds; give {wanted}.", Reason.BAD_EVENT_TIME)
         else:
-            self.fault(name, f"Give {wanted}.", Reason.BAD_EVENT_TIME)
+            of_tables = "; a table may also say 2026-11-20T10:00:00+01:00" if value is None else ""
+            self.fault(name, f"Give {wanted}{of_tables}.", Reason.BAD_EVENT_TIME)
         return None
 
     def quantity(self, name: str) -> int | None:

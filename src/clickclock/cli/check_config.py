@@ -1,11 +1,13 @@
 """`clickclock check-config`: what the service would run with, and where each setting comes from.
 
-Never starts or opens anything. Invariant: the exit code is 0 exactly when `serve` would accept the configuration.
+Never starts or opens anything, and never shows a password, not even one in a URL. Invariant: the exit code is 0 exactly
+when `serve` would accept the configuration.
 
 >>> check_config.name
 'check-config'
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from clickclock.cli.calling import print_json, refusal
 from clickclock.cli.rendering import table
 from clickclock.cli.settings import OF_SERVE, given, settings
 from clickclock.foundation.errors import ConfigurationError
+
+_PASSWORD = re.compile(r"(?<=://)([^:/@]*):.*(?=@)|([?&]password=)[^&]*")
 
 
 @click.command()
@@ -39,9 +43,25 @@ def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
             return "the environment"
         return str(config) if name in loaded.model_fields_set else "the default"
 
-    values = loaded.model_dump(mode="json")
+    values = {name: _without_passwords(value) for name, value in loaded.model_dump(mode="json").items()}
     rows = [{"name": name, "value": value, "source": source(name)} for name, value in values.items()]
     if as_json:
         print_json({"settings": rows})
     else:
         table("settings", ("setting", "name"), ("value", "value"), ("from", "source"))({"settings": rows})
+
+
+def _without_passwords(value: Any) -> Any:
+    """The value, with stars for the passwords of all URLs in it.
+
+    >>> _without_passwords({"url": "postgresql://me:hush@db/jobs?password=hush&sslmode=require"})
+    {'url': 'postgresql://me:**********@db/jobs?password=**********&sslmode=require'}
+    """
+    match value:
+        case str():
+            return _PASSWORD.sub(lambda found: f"{found[2] or found[1] + ':'}**********", value)
+        case dict():
+            return {name: _without_passwords(each) for name, each in value.items()}
+        case list():
+            return [_without_passwords(each) for each in value]
+    return value

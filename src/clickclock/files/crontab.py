@@ -28,7 +28,9 @@ SCRIPT_VARIABLE = "CRON_COMMAND"
 _SETTING = re.compile(r"\s*(?P<name>\"[^\"]*\"|'[^']*'|[^\s=#]+)\s*=\s*(?P<value>.*?)\s*")
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _LINE = re.compile(r"\s*(?P<expression>@\w+|\S+(?:\s+\S+){4})\s+(?P<rest>\S.*)")
+_HEADER = re.compile(r"m(?:in(?:ute)?)?\s+h(?:our)?\s+(?:dom|day)\b.*", re.IGNORECASE)
 _USER_AND_COMMAND = re.compile(r"(?P<user>\S+)\s+(?P<command>\S.*)")
+_RELATIVE = re.compile(r"(?:^|[\s;&|(])(?:\.\.?/|cd\s+[\w.])")
 _INDEX = re.compile(r"jobs\[(\d+)\](?:\.schedules\[(\d+)\])?")
 
 
@@ -104,9 +106,10 @@ class _Reading:
     def add(self, number: int, line: str) -> None:
         stripped = line.strip()
         if stripped.startswith("#"):
-            self._comment.append(stripped.lstrip("#").strip())
+            said = stripped.lstrip("#").strip()
+            self._comment = [*self._comment, said] if _describes(said) else []
             return
-        comment = " ".join(filter(None, self._comment)) or None
+        comment = " ".join(self._comment) or None
         self._comment = []
         if not stripped:
             return
@@ -156,6 +159,10 @@ class _Reading:
         if fault := expression_fault(expression):
             self._fault(number, fault)
             return
+        if _RELATIVE.search(command) and not self.setting.environment.get("HOME", "").startswith("/"):
+            self._note(
+                number, "cron starts commands in the user's home, and here they start in /; put HOME=… above it."
+            )
         self.entries.append(_Entry(number, expression, command, user, comment, self.setting))
 
     def note_what_differs(self) -> None:
@@ -166,6 +173,8 @@ class _Reading:
                 f"MAILTO={address} is kept as the label mailto. Output is not mailed but kept for each attempt "
                 "(clickclock log); to be told of failures, set up notifications."
             )
+        if not self.system and self.entries and all(each.command.split()[0] == "root" for each in self.entries):
+            self.notes.append("Every command begins with root: if that is the user, read it with --system.")
         users = dict.fromkeys(each.user for each in self.entries if each.user)
         if users:
             self.notes.append(
@@ -211,7 +220,7 @@ def _jobs(entries: list[_Entry]) -> tuple[list[dict[str, Any]], list[list[int]]]
 
 def _job(entry: _Entry) -> dict[str, Any]:
     setting = entry.setting
-    script, environment = _script(entry.command), dict(setting.environment)
+    script, environment = _script(entry.command, setting.shell), dict(setting.environment)
     if "{{" in script:
         environment[SCRIPT_VARIABLE] = script
         script = f'eval "${SCRIPT_VARIABLE}"'
@@ -230,7 +239,16 @@ def _job(entry: _Entry) -> dict[str, Any]:
     return job
 
 
-def _script(command: str) -> str:
+def _describes(said: str) -> bool:
+    """Whether a comment tells about the line below: an empty one, the columns' titles and a line out of use do not."""
+    if not said or _HEADER.fullmatch(said):
+        return False
+    line = _LINE.fullmatch(said)
+    expression = "" if line is None else " ".join(line["expression"].split())
+    return line is None or (expression != "@reboot" and expression_fault(expression) is not None)
+
+
+def _script(command: str, shell: str = SHELL) -> str:
     r"""The command as a shell gets it, with its standard input.
 
     >>> _script(r"mail -s 100\% root%Hello%there")
@@ -242,7 +260,7 @@ def _script(command: str) -> str:
         return script
     lines = "\n".join(given)
     text = lines if lines.endswith("\n") else f"{lines}\n"
-    return f"printf %s {shlex.quote(text)} | {SHELL} -c {shlex.quote(script)}"
+    return f"printf %s {shlex.quote(text)} | {shlex.quote(shell)} -c {shlex.quote(script)}"
 
 
 def _schedule_name(schedule: dict[str, str]) -> str:

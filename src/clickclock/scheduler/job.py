@@ -144,7 +144,7 @@ class Job(Record):
         examples=[[{"name": "DB_PASSWORD", "file": "db_password"}]],
     )
     working_directory: Text | None = Field(
-        None, pattern=FOLDER_PATTERN, description="Absolute folder to run in; the attempt's own default if not given."
+        None, pattern=FOLDER_PATTERN, description="Absolute folder to run in; `/`, or the image's own, if not given."
     )
     parameters: dict[str, str | None] = Field(
         default_factory=dict,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.lifecycle import Parts
-from clickclock.scheduler.executors import Executor, shared
+from clickclock.scheduler.executors import Executor, Sighting, shared
 from clickclock.scheduler.store import Held, LastBeat, Store
 from clickclock.scheduler.trigger import Exit, ExitKind, State
 
@@ -82,7 +82,7 @@ class Rescuer:
             # Those that were claimed and never reached the executor are started by the dispatcher's first step.
             lost = [each for name, each in mine.items() if name not in known and each.state is State.RUNNING]
             await self._give_up(lost)
-            await self._let_go(cluster, known.keys() - mine.keys())
+            await self._let_go(cluster, known.keys() - mine.keys(), known)
             if mine:
                 _log.info("adopted %d attempts on %s, %d of them lost", len(mine), cluster, len(lost))
 
@@ -165,7 +165,7 @@ class Rescuer:
             self._took_over()  # it may never have been handed over, or was given back
         # Asked of the store after the executor: what was claimed by then is held by then.
         running = {name for name, sighting in known.items() if sighting.exit is None}
-        await self._let_go(cluster, running - {each.name for each in after})
+        await self._let_go(cluster, running - {each.name for each in after}, known)
 
     async def _gone(self, expired: set[str]) -> tuple[set[str], set[str]]:
         """Of holders whose lease ran out: those that were silent for long enough, and those that said that they leave.
@@ -201,7 +201,7 @@ class Rescuer:
         _log.warning("%d attempts are lost, one is %s", len(lost), lost[0].name)
         self._concluded()
 
-    async def _let_go(self, cluster: str, strange: set[str]) -> None:
+    async def _let_go(self, cluster: str, strange: set[str], known: Mapping[str, Sighting]) -> None:
         """End what runs here and is no longer anybody's: it was concluded while we were away, or stood still.
 
         Where all replicas see the same attempts, others conclude and remove them all the time: there, what was strange
@@ -215,8 +215,11 @@ class Rescuer:
             await anywhere.release(sorted(live))
             self._strange[cluster], foreign = foreign, foreign & self._strange.get(cluster, set())
         if foreign:
-            names = sorted(foreign)
-            _log.warning("%d attempts here were given up meanwhile and are ended, one is %s", len(names), names[0])
-            await executor.stop(names, 0.0)
+            # What has ended was concluded, and we died before the executor forgot it: that is nothing to be told.
+            if running := sorted(name for name in foreign if known[name].exit is None):
+                _log.warning(
+                    "%d attempts here were given up meanwhile and are ended, one is %s", len(running), running[0]
+                )
+            await executor.stop(sorted(foreign), 0.0)
             ended = [name for name, sighting in (await executor.inventory()).items() if sighting.exit is not None]
             await executor.forget(sorted(foreign & set(ended)))

@@ -11,7 +11,7 @@ frozenset()
 import asyncio
 import contextlib
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,8 @@ from clickclock.scheduler.secret import MASKED_BYTES_MIN, SecretRef
 
 SECRET_BYTES_MAX = 65_536
 """Longer than any key; an environment could not hold much more."""
+MASKED_LINE_BYTES_MIN = 8
+"""Shorter lines of a value in several, such as the brackets of JSON, are in any log."""
 
 
 class Vault:
@@ -57,7 +59,7 @@ class Vault:
         values = {value.encode() for value in self._variables.values()} | self._seen.get(application, set())
         if (folder := self._folder_of(application)) is not None:
             values |= await asyncio.to_thread(_all_in, folder)
-        return frozenset(value for value in values if len(value) >= MASKED_BYTES_MIN)
+        return frozenset(part for value in values for part in _maskable(value))
 
     def _folder_of(self, application: str) -> Path | None:
         """One folder for each name, whatever it has in it; none is a way out."""
@@ -93,6 +95,14 @@ class Vault:
         if folder is None or ref.file is None:
             raise ValueError(f"The secret file {ref.file} cannot be read: the service has no secrets_dir.")
         return _read(folder / ref.file)
+
+
+def _maskable(value: bytes) -> Iterator[bytes]:
+    """A value, and the lines of a long one: a key is also printed line by line, or indented."""
+    if len(value) >= MASKED_BYTES_MIN:
+        yield value
+    if len(lines := value.splitlines()) > 1:
+        yield from (line for line in map(bytes.strip, lines) if len(line) >= MASKED_LINE_BYTES_MIN)
 
 
 def _all_in(folder: Path) -> set[bytes]:

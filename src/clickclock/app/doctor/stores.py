@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 
+from clickclock.app.checking import database_fault
 from clickclock.app.clusters import LOCAL
 from clickclock.app.doctor.check import Check, fail, ok, warn
 from clickclock.app.doctor.service import START, findings_checks
@@ -35,6 +36,8 @@ _RECOVER = (
 
 async def stores(config: Config, *, service_answers: bool) -> AsyncIterator[Check]:
     """All of it, up to the first thing that is wrong."""
+    if database_fault(config.database_url) is not None:
+        return  # told as the configuration's
     file = None if config.shares_database else Path(sa.make_url(config.store_url).database or "")
     if file is not None and not file.exists():
         yield ok("store", f"There is no {file} yet; it is created at the first start.")

@@ -19,7 +19,11 @@ from clickclock.scheduler.api.operation import Operation
 from clickclock.scheduler.engine import Engine
 
 _FOLDER = Path(__file__).parent
-_POLICY = {"content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'"}
+_POLICY = {
+    # The last two are not covered by the first: no other page may frame this one, whose buttons run commands.
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+}
 _PAGES = {
     "/docs": ("docs.html", "text/html"),
     "/docs/docs.js": ("docs.js", "text/javascript"),

@@ -24,8 +24,8 @@ from clickclock.scheduler.trigger import KEY_PATTERN, STATES_PATTERN, State
 WORD_PATTERN = r"^[^\x00]*$"
 _NAME_SHOWN_CHARS_MAX = 64
 _NAME_SENTENCE = (
-    "Use up to 128 letters, digits and ._/:@- or spaces, beginning with a letter or digit and not ending with a sign "
-    "other than ._-"
+    "Use up to 128 letters of ASCII, digits and ._/:@- or spaces, beginning with a letter or digit and not ending with "
+    "a sign other than ._-"
 )
 _OF_PATTERNS = {
     NAME_PATTERN: _NAME_SENTENCE,

@@ -63,8 +63,8 @@ class TriggerRequest(Record):
     )
     idempotency_key: Key | None = Field(
         None,
-        description="A repeated call with the same key answers with the same trigger. The header `Idempotency-Key` "
-        "says the same.",
+        description="A repeated call for the job with the same key answers with the same trigger, whatever else it "
+        "says. The header `Idempotency-Key` says the same.",
         examples=["order-4711"],
     )
     priority: int | None = Field(

@@ -1,0 +1,99 @@
+"""What comes before a body, on a real port: it has limits, and what cannot be read is answered like any other error."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import uvicorn
+from starlette.responses import PlainTextResponse
+from uvicorn.server import ServerState
+
+from clickclock.app.connection import HEAD_BYTES_MAX, Connection
+
+HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+PATIENCE_S = 20.0
+Port = tuple[str, int]
+
+
+class Hasty(Connection):
+    """One that does not wait."""
+
+    head_s_max = 0.05
+
+
+@pytest.fixture
+async def port(request: pytest.FixtureRequest) -> AsyncIterator[Port]:
+    kind: type[Connection] = getattr(request, "param", Connection)
+    config = uvicorn.Config(PlainTextResponse("heard"), http=kind, lifespan="off", log_config=None)
+    config.load()
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: kind(config, state, {}), "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()
+
+
+async def told(port: Port, *pieces: bytes) -> tuple[bytes, dict[str, Any]]:
+    """The head of the answer and its body, when the connection is closed; `pieces` are sent one after the other."""
+    reader, writer = await asyncio.open_connection(*port)
+    try:
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+        async with asyncio.timeout(PATIENCE_S):
+            head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    finally:
+        writer.close()
+    return head, json.loads(body) if body else {}
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"GET /?name=\xc3\xbc HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"\x16\x03\x01 is TLS\r\n\r\n",
+        HEAD + b"no field\r\n\r\n",
+    ],
+)
+async def test_what_is_no_request_is_answered_like_any_other_error(port: Port, request_: bytes) -> None:
+    head, body = await told(port, request_)
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"content-type: application/json" in head
+    assert body["code"] == "malformed"
+    assert f"x-request-id: {body['requestId']}".encode() in head
+    assert body.keys() == {"status", "code", "message", "errors", "requestId"}
+
+
+@pytest.mark.parametrize("begun", [HEAD + b"X: ", b"GET /?"])
+async def test_an_address_or_header_fields_without_an_end_are_refused(port: Port, begun: bytes) -> None:
+    reader, writer = await asyncio.open_connection(*port)
+    answer = b""
+    with contextlib.suppress(ConnectionError):  # it does not listen to the rest, which may cost its answer
+        writer.write(begun + b"a" * (4 * HEAD_BYTES_MAX))
+        async with asyncio.timeout(PATIENCE_S):
+            answer = await reader.read()
+    assert not answer or b"are longer than" in answer
+    writer.close()
+
+
+async def test_long_filters_and_requests_one_after_the_other_pass(port: Port) -> None:
+    long = b"GET /?command=" + b"%2F" * 21000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = HEAD + b"Connection: close\r\n\r\n"
+    reader, writer = await asyncio.open_connection(*port)
+    for piece in (*[long] * 8, last):
+        writer.write(piece)
+        await writer.drain()
+    async with asyncio.timeout(PATIENCE_S):
+        assert (await reader.read()).count(b"HTTP/1.1 200 ") == 9
+    writer.close()
+
+
+@pytest.mark.parametrize("port", [Hasty], indirect=True)
+@pytest.mark.parametrize("begun", [(), (HEAD,)])
+async def test_who_begins_no_request_or_falls_silent_in_one_is_not_waited_for(
+    port: Port, begun: tuple[bytes, ...]
+) -> None:
+    assert await told(port, *begun) == (b"", {})
