@@ -204,6 +204,22 @@ class Port:
         while self.ask(get("/healthz")).status != status:
             assert time.monotonic() < deadline_s
 
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """The loop stands still while this is open: what is sent meanwhile comes to it all at once."""
+        stands, goes_on = threading.Event(), threading.Event()
+
+        def stand() -> None:
+            stands.set()
+            goes_on.wait(PATIENCE_S)
+
+        self._loop.call_soon_threadsafe(stand)
+        assert stands.wait(PATIENCE_S)
+        try:
+            yield
+        finally:
+            goes_on.set()
+
     def is_refusing(self) -> bool:
         """Whether nobody can connect any more."""
         try:

@@ -1,6 +1,7 @@
 """Requests that wait for the disk: who waits, who is sent away, what a failing disk means, and how it all ends."""
 
 import json
+import re
 import socket
 import struct
 from dataclasses import replace
@@ -122,6 +123,41 @@ def test_a_client_that_sends_on_and_on_is_read_no_further_than_it_is_answered(
         assert {client.answer().status for _ in range(count)} == {204}
         assert {another.answer().status for _ in range(20)} == {204}
     assert len(port.entries()) == count + 22
+
+
+@pytest.mark.parametrize("target", ["/nothing", "/metrics", "/clickclock.js"])
+def test_who_asks_for_much_at_once_lets_the_others_go_first(tmp_path: Path, target: str) -> None:
+    count = 100
+    with Port(tmp_path, limits=LIMITS) as port:
+        greedy, other = port.connect(), port.connect()
+        before = greedy.ask(get(target)).status
+        assert other.ask(get(query())).status == 204
+        with port.held():
+            greedy.send(get(target) * count)
+            other.send(get("/metrics"))
+        answered = re.search(rf'clickclock_responses_total{{status="{before}"}} (\d+)', other.answer().body.decode())
+        assert answered is not None
+        assert int(answered[1]) < 10
+        assert {greedy.answer().status for _ in range(count)} == {before}
+
+
+def test_orders_under_way_are_bounded_however_short_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate()
+    many, one = post("/orders", b"[%s]" % b",".join([b"{}"] * 60)), post("/orders", b"{}")
+    with Port(tmp_path, limits=replace(LIMITS, orders_max=100)) as port, gate.before(monkeypatch):
+        gate.close()
+        taken = [port.connect().send(many), *(port.connect().send(one) for _ in range(40))]
+        port.until("clickclock_waiting", 100)
+        for request in (many, one):
+            heard = port.ask(request)
+            assert (heard.status, json.loads(heard.body)["code"]) == (503, "unavailable")
+            assert "retry-after" in heard.fields
+        click = port.connect().send(get(query()))
+        gate.open()
+        assert {client.answer().status for client in taken} == {202}
+        assert click.answer().status == 204
+        assert port.ask(many).status == 202
+    assert len(port.entries()) == 161
 
 
 def test_the_order_to_stop_lets_everybody_have_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import errno
 import itertools
 import json
 import logging
+import os
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -24,6 +26,7 @@ from clickclock.attribution.journal import (
     Tail,
     delete,
     frame,
+    holding,
     identity,
     inspect,
     read,
@@ -65,6 +68,11 @@ def lines_of(folder: Path) -> list[bytes]:
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+def open_files() -> int:
+    """How many this process has."""
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 async def crashed(folder: Path, *frames: bytes) -> Path:
@@ -343,6 +351,95 @@ async def test_a_tail_from_the_end_sees_only_what_comes(tmp_path: Path) -> None:
     tail.close()
 
 
+async def test_a_tail_that_read_what_the_disk_then_refused_goes_on_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The frame can be seen until it is cut off; that it goes is no damage."""
+    journal = await Journal.open(tmp_path, segment_bytes=SMALL)
+    tail = Tail(tmp_path)
+    seen: list[bytes] = []
+
+    def look() -> None:
+        seen.extend(line for frame in tail.read_more() for line in frame.lines)
+
+    sync = os.fdatasync
+
+    def refuse(fd: int) -> None:
+        if refused in os.pread(fd, SMALL, 0):
+            look()
+            raise OSError(errno.EIO, "the disk fails, says the test")
+        sync(fd)
+
+    monkeypatch.setattr(os, "fdatasync", refuse)
+    for before in (b"1\n", b""):  # the second time it is the first frame of its segment
+        refused = b"refused after %r\n" % before
+        if before:
+            await keep(journal, before)
+        with pytest.raises(JournalFailing):
+            await keep(journal, refused)
+        look()
+        assert seen[-1] == refused
+    await journal.close()
+    journal = await Journal.open(tmp_path, segment_bytes=SMALL)
+    await keep(journal, b"2\n")
+    look()
+    await journal.close()
+    look()
+    assert [line for line in seen if b"refused" not in line] == [b"1\n", b"2\n"]
+    assert lines_of(tmp_path) == [b"1\n", b"2\n"]
+    tail.close()
+
+
+async def test_a_number_that_was_seen_is_not_used_again_by_a_life_after_one_without_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = await Journal.open(tmp_path, segment_bytes=SMALL)
+    await keep(journal, b"1\n")
+    await journal.close()
+    tail = Tail(tmp_path)
+    assert [frame.payload for frame in tail.read_more()] == [b"1\n"]
+    journal = await Journal.open(tmp_path, segment_bytes=SMALL)
+    with monkeypatch.context() as patch:
+
+        def refuse(_: int) -> None:
+            seen.extend(frame.payload for frame in tail.read_more())
+            raise OSError(errno.EIO, "the disk fails, says the test")
+
+        seen: list[bytes] = []
+        patch.setattr(os, "fdatasync", refuse)
+        with pytest.raises(JournalFailing):
+            await keep(journal, b"refused\n")
+    assert seen == [b"refused\n"]
+    await journal.close()
+    await (await Journal.open(tmp_path, segment_bytes=SMALL)).close()
+    journal = await Journal.open(tmp_path, segment_bytes=SMALL)
+    await keep(journal, b"2\n")
+    await journal.close()
+    assert [frame.payload for frame in tail.read_more()] == [b"2\n"]
+    assert [path for path in names(tmp_path) if path.endswith(".live")] == []
+    tail.close()
+
+
+async def test_a_segment_is_found_while_it_is_renamed_in_a_long_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder of some hundred files is not read at once: what is renamed meanwhile may be in none of its pieces."""
+    for number in (1, 2, 3):
+        (tmp_path / f"{number:012}.live").touch()
+    listed = os.listdir
+
+    def in_pieces(folder: Path) -> list[str]:
+        first = set(listed(folder))
+        if (left := next((path for path in tmp_path.glob("*2.live")), None)) is not None:
+            left.rename(left.with_suffix(".sealed"))
+        return sorted(first & set(listed(folder)))
+
+    monkeypatch.setattr(os, "listdir", in_pieces)
+    assert [(each.number, each.state) for each in segments(tmp_path)] == [
+        (1, State.LIVE), (2, State.SEALED), (3, State.LIVE),
+    ]  # fmt: skip
+
+
 async def test_readers_and_a_writer_do_not_disturb_each_other(tmp_path: Path) -> None:
     """A tail, and whole segments looked at and deleted, while a writer seals one after the other."""
     count = 2000
@@ -527,6 +624,64 @@ async def test_a_segment_that_is_deleted_while_it_is_listed_is_no_damage(tmp_pat
     with pytest.raises(FileNotFoundError):
         list(read(segment))
     assert Tail(tmp_path).read_more() == []
+
+
+async def test_a_segment_that_the_disk_does_not_give_costs_only_what_is_in_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = await crashed(tmp_path, b"lost\n")
+    path.unlink()
+    path.mkdir()  # what is no file cannot be read, whoever asks
+    tail = Tail(tmp_path)
+    journal = await Journal.open(tmp_path)
+    assert [str(damage.path) for damage in journal.recovery.damages] == [str(path)]
+    assert "it cannot be read (Is a directory)" in caplog.text
+    await keep(journal, b"kept\n")
+    await journal.close()
+    left, new = segments(tmp_path)
+    assert [(each.path, each.offset) for each in verify(left)] == [(left.path, 0)]
+    assert inspect(left).state == "damaged"
+    with pytest.raises(JournalDamaged, match=f"{left.path.name} is damaged at offset 0"):
+        list(read(left))
+    with pytest.raises(JournalDamaged, match=f"{left.path.name} is damaged at offset 0"):
+        tail.read_more()
+    assert [frame.payload for frame in tail.read_more()] == [b"kept\n"]
+    assert tail.read_more() == []
+    assert [(each.segment, each.is_damaged) for each in holding(tmp_path, lambda line: line == b"kept\n")] == [
+        (left, True),  # nobody can know
+        (new, False),
+    ]
+    left.path.rmdir()
+    tail.close()
+
+
+async def test_a_disk_that_fails_in_the_middle_of_a_segment_is_told_behind_what_it_gave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = await Journal.open(tmp_path)
+    for line in (b"1\n", b"2\n", b"3\n"):
+        await keep(journal, line)
+    await journal.close()
+    journal = await Journal.open(tmp_path)
+    await keep(journal, b"4\n")
+    await journal.close()
+    give, tail = os.pread, Tail(tmp_path)
+
+    def fail(fd: int, count: int, offset: int) -> bytes:
+        if offset == 2 * BLOCK_BYTES:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return give(fd, count, offset)
+
+    monkeypatch.setattr(os, "pread", fail)
+    before = open_files()
+    assert [frame.payload for frame in tail.read_more()] == [b"1\n"]
+    with pytest.raises(JournalDamaged, match="damaged at offset 8192: it cannot be read"):
+        tail.read_more()
+    assert [damage.offset for damage in verify(segments(tmp_path)[0])] == [2 * BLOCK_BYTES]
+    assert open_files() == before
+    monkeypatch.undo()
+    assert [frame.payload for frame in tail.read_more()] == [b"4\n"]
+    tail.close()
 
 
 # What people see.

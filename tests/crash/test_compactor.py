@@ -1,6 +1,8 @@
 """Compaction is killed at every step, and run again: each acknowledged entry is in the lake exactly once."""
 
 import asyncio
+import errno
+import os
 import shutil
 import signal
 from pathlib import Path
@@ -168,6 +170,48 @@ async def test_a_damaged_segment_is_left_the_others_go_on_and_once_mended_it_com
     damaged.path.write_bytes(whole)  # restored once more, by mistake
     assert (await _compact(journals, lake)).rows == 0
     assert ids_in(lake) == ids(2 * ENTRIES)
+
+
+async def test_what_cannot_be_read_is_told_and_left_and_the_others_go_on(tmp_path: Path) -> None:
+    journals, lake = tmp_path / "journal", Lake(tmp_path / "lake")
+    for slot in "012":
+        await keep(journals / slot, lines(ENTRIES, int(slot) * ENTRIES))
+    unreadable = segments(journals / "0")[1].path
+    whole = unreadable.rename(tmp_path / "whole")
+    unreadable.mkdir()
+    (journals / "0/000000000999.live").symlink_to("nowhere")
+    name = (journals / "1/id").read_bytes()
+    (journals / "1/id").write_bytes(b"")
+    done = await _compact(journals, lake)
+    assert sorted(sentence.split(" ")[0] for sentence in done.damages) == [str(unreadable), f"{journals}/1/id"]
+    found = ids_in(lake)
+    assert ids(ENTRIES, 2 * ENTRIES) - found == ids(0)
+    assert ENTRIES < found.total() < 2 * ENTRIES  # and what else the first journal holds
+    unreadable.rmdir()
+    whole.rename(unreadable)
+    (journals / "1/id").write_bytes(name)
+    assert (await _compact(journals, lake)).is_clean
+    assert ids_in(lake) == ids(3 * ENTRIES)
+
+
+async def test_a_segment_that_cannot_be_deleted_is_told_and_is_not_loaded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journals, lake = tmp_path / "journal", Lake(tmp_path / "lake")
+    await keep(journals / "0", lines(ENTRIES))
+    sealed = [str(each.path) for each in segments(journals / "0") if each.state is State.SEALED]
+
+    def refuse(path: Path) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", refuse)
+        for _ in range(2):
+            done = await _compact(journals, lake)
+            assert [sentence.split(" ")[0] for sentence in done.damages] == sealed
+            assert "is in the lake and cannot be deleted: Read-only file system" in done.damages[0]
+    assert (await _compact(journals, lake)).is_clean
+    assert ids_in(lake) == ids(ENTRIES)
 
 
 async def test_what_comes_after_everything_was_compacted_is_not_taken_for_known(tmp_path: Path) -> None:

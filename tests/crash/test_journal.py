@@ -210,6 +210,35 @@ async def test_a_refused_line_that_could_not_be_cut_is_not_read_by_the_next_life
     assert lines_of(left) == lines_of(disk.folder) == {b"before\n": 1, b"after\n": 1}
 
 
+async def test_a_refused_line_that_could_not_be_cut_is_not_read_when_no_line_came_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What says where to cut is in a segment without a line, and that stays until the other one is cut."""
+    disk = Disk(tmp_path / "disk", random.Random(0))
+
+    async def keep(line: bytes) -> None:
+        answered = asyncio.Event()
+        journal.append(line, told(disk, line, answered.set))
+        await asyncio.wait_for(answered.wait(), DEADLINE_S)
+
+    with disk.under(monkeypatch):
+        journal = await Journal.open(disk.folder, segment_bytes=SEGMENT_BYTES)
+        await keep(b"before\n")
+        live = next(segment for segment in segments(disk.folder) if inspect(segment).lines)
+        disk.breaks(live.path)
+        await keep(b"refused\n")
+        await journal.probe()
+        await journal.close()
+        disk.broken.clear()
+        assert b"refused" in live.path.read_bytes()
+        journal = await Journal.open(disk.folder)
+        await keep(b"after\n")
+        await journal.close()
+    assert (disk.acknowledged, disk.refused) == ({b"before\n", b"after\n"}, {b"refused\n"})
+    assert lines_of(disk.folder) == {b"before\n": 1, b"after\n": 1}
+    assert [each.path.suffix for each in segments(disk.folder)] == [".sealed", ".sealed"]
+
+
 async def test_a_disk_that_takes_nothing_is_told_at_once_and_to_probes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

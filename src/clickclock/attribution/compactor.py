@@ -16,7 +16,7 @@ import multiprocessing
 import os
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -109,19 +109,24 @@ class Compactor:
     def _load_all(self, folders: Sequence[Path], damages: list[str]) -> Compacted:
         done = Compacted()
         with ExitStack() as locks:
-            free = [folder for folder in folders if locks.enter_context(_locked(folder))]
-            busy = tuple(folder for folder in folders if folder not in free)
-            for batch in _batches(free):
+            free: list[Path] = []
+            busy: list[Path] = []
+            for folder in folders:
+                try:
+                    (free if locks.enter_context(_locked(folder)) else busy).append(folder)
+                except OSError as error:
+                    damages.append(f"{folder} cannot be written, so nothing of it was loaded: {error.strerror}.")
+            for batch in _batches(_named(free, damages)):
                 loaded, rows, wrong = self._load(batch)
                 damages += wrong
                 done = Compacted(done.segments + loaded, done.rows + rows)
         tidied = self._lake.tidy(history_hours=self._history_hours)
-        return Compacted(done.segments, done.rows, tuple(damages), busy, tidied)
+        return Compacted(done.segments, done.rows, tuple(damages), tuple(busy), tidied)
 
     def _load(self, batch: list[tuple[Path, str, Segment]]) -> tuple[int, int, tuple[str, ...]]:
         load = self._lake.load()
         sources = [
-            Source(journal, segment, segment.path.stat().st_size, load.lacking(journal, segment.number))
+            Source(journal, segment, _bytes(segment), load.lacking(journal, segment.number))
             for _, journal, segment in batch
         ]
         shares = self._write([source for source in sources if source.lacking])
@@ -136,9 +141,7 @@ class Compactor:
         damages += tuple(strange.values())
         gone = [source for share in shares for source in share.sources]
         gone += [source for source in noted if source not in strange]
-        for source in gone:
-            # If we die here, the next step finds the note, and only deletes.
-            delete(source.segment)
+        damages += tuple(filter(None, map(_delete, gone)))
         return len(gone), sum(share.written.rows for share in shares), damages
 
     def _strange(self, noted: Sequence[Source]) -> dict[Source, str]:
@@ -155,6 +158,8 @@ class Compactor:
                         last[source] = frame.payload[frame.payload.rfind(b"\n", 0, -1) + 1 :]
             except JournalDamaged as damage:
                 found[source] = str(damage)
+            except FileNotFoundError:
+                pass  # as it was to be
         absent = self._lake.absent(list(last.values()))
         for source, line in last.items():
             if line in absent:
@@ -196,6 +201,15 @@ def _prepare() -> None:
     pa.set_memory_pool(pa.system_memory_pool())
 
 
+def _delete(source: Source) -> str | None:
+    """Delete what is in the lake. If we die here, the next step finds the note, and only deletes."""
+    try:
+        delete(source.segment)
+    except OSError as error:
+        return f"{source.segment.path} is in the lake and cannot be deleted: {error.strerror}."
+    return None
+
+
 def _write_share(lake: Lake, sources: Sequence[Source], now_ms: int) -> Share:
     """Write what these segments hold. In a process of its own, or in ours."""
     writer = lake.writer(f"part-{uuid.uuid4().hex}", now_ms)
@@ -207,6 +221,8 @@ def _write_share(lake: Lake, sources: Sequence[Source], now_ms: int) -> Share:
             writer.add(source.journal, number, (frame.payload for frame in read(source.segment)), source.lacking)
         except JournalDamaged as damage:
             damages.append(str(damage))
+        except FileNotFoundError:
+            pass  # a compactor of another machine was faster, or somebody took it away to mend it
         except ValueError as error:
             damages.append(f"{source.segment.path} has a line that is no entry: {error}.")
         else:
@@ -214,17 +230,34 @@ def _write_share(lake: Lake, sources: Sequence[Source], now_ms: int) -> Share:
     return Share(writer.close(), tuple(good), tuple(damages))
 
 
-def _batches(folders: Sequence[Path]) -> Iterator[list[tuple[Path, str, Segment]]]:
+def _named(folders: Sequence[Path], damages: list[str]) -> Iterator[tuple[Path, str]]:
+    """Each journal with its id; those that lost theirs are told of."""
+    for folder in folders:
+        try:
+            yield folder, identity(folder)
+        except JournalDamaged as damage:
+            if str(damage) not in damages:
+                damages.append(str(damage))
+
+
+def _bytes(segment: Segment) -> int:
+    """None of one that has gone: it was sealed or compacted just now, or it leads nowhere."""
+    try:
+        return segment.path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _batches(folders: Iterable[tuple[Path, str]]) -> Iterator[list[tuple[Path, str, Segment]]]:
     """What is loaded at once: sealed segments of all journals, each journal's in their order."""
     batch: list[tuple[Path, str, Segment]] = []
     size = 0
-    for folder in folders:
-        journal = identity(folder)
+    for folder, journal in folders:
         for segment in segments(folder):
             if segment.state is not State.SEALED:
                 continue
             batch.append((folder, journal, segment))
-            size += segment.path.stat().st_size
+            size += _bytes(segment)
             if size >= BATCH_BYTES_MAX:
                 yield batch
                 batch, size = [], 0
@@ -263,7 +296,7 @@ def _locked(folder: Path) -> Iterator[bool]:
 
 async def _seal_what_was_left(folder: Path) -> str | None:
     """Seal the live segment of a collector that is gone. Returns what is wrong with the journal."""
-    left = [each for each in segments(folder) if each.state is State.LIVE and each.path.stat().st_size]
+    left = [each for each in segments(folder) if each.state is State.LIVE and _bytes(each)]
     if not left or is_taken(folder):
         return None
     try:

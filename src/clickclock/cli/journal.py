@@ -76,7 +76,7 @@ def inspect(config: Path | None, data_dir: Path | None, as_json: bool) -> None:
         found.append(
             {
                 "slot": slot.name,
-                "id": door.identity(slot),
+                "id": _try(door.identity, slot),
                 "taken": door.is_taken(slot),
                 "segmentCount": len(segments),
                 "lines": sum(each["lines"] for each in segments),
@@ -176,10 +176,15 @@ def _slots(config: Path | None, data_dir: Path | None) -> list[Path]:
 
 
 def _try(look: Callable[[Any], Any], segment: Any) -> Any:
-    """What `look` finds; None if the segment was compacted meanwhile."""
+    """What `look` finds; None if the segment was compacted meanwhile, or the damage that is told."""
+    from clickclock.attribution.errors import JournalDamaged  # noqa: PLC0415 (loaded when it is used)
+
     try:
         return look(segment)
     except FileNotFoundError:
+        return None
+    except JournalDamaged as damaged:
+        click.echo(str(damaged), err=True)
         return None
 
 

@@ -59,6 +59,7 @@ class Connection(Outgoing):
         "_seen_s",
         "_stuck_s",
         "_target",
+        "_turn_is_over",
         "head",
         "query",
         "template",
@@ -74,7 +75,7 @@ class Connection(Outgoing):
         """The header block before this one; who repeats it has it read once."""
         self._rest_said: bytes | None = None
         """All of the last request behind its query, if the one before it had the same."""
-        self._is_said_again = False
+        self._is_said_again = self._turn_is_over = False
         self._clicked = b""
         """The target of the last request, if it was a click that changed nothing about the connection."""
         self.head = Head()
@@ -232,10 +233,12 @@ class Connection(Outgoing):
             self._headers.clear()  # fields behind a chunked body say nothing here
             request = Request(method, path, query, head, body, persistence, self._on_disk)
             answer = shared.routes.answer(request, self._flush)
+            self._turn_is_over = True
         if isinstance(answer, Later) or answer.kept:
             self.waiting.append(answer)
         else:
             self._say(answer)
+            self._turn_is_over = True
 
     # Reading.
 
@@ -288,12 +291,15 @@ class Connection(Outgoing):
                 self.abort()
             return
         data, self.unfed = self.unfed + data, b""
-        view, at = memoryview(data), 0
+        view, at, self._turn_is_over = memoryview(data), 0, False
         while at < len(data) and not self.ending:
-            if self._has_many_waiting() or self._stuck_s:
+            must_wait = self._has_many_waiting() or self._stuck_s
+            if must_wait or self._turn_is_over:
                 self.unfed = data[at:]
                 assert self.transport is not None
                 self.transport.pause_reading()
+                if not must_wait:  # but what may take long was answered: all other connections go first
+                    asyncio.get_running_loop().call_soon(self._go_on)
                 return
             if (self._held or not self._begun_s) and (raw := self._raw_line(data, at)):
                 if raw < 0:

@@ -100,9 +100,14 @@ def _shared(journal: Journal, counters: Counters, setup: Setup, loop: asyncio.Ab
     limits = replace(setup.limits, connections_max=_connections_max(setup.limits.connections_max))
     collector = Collector(journal, counters.cells, setup.accounts, setup.clock.epoch_ms, limits.waiting_max)
 
+    pages: list[bytes] = []
+
     def page() -> bytes:
-        shared.count()
-        return metrics.text(read_all(journal.folder.parent)).encode()
+        if not pages:  # one for all who ask in this turn of the loop: it costs as much as some hundred clicks
+            shared.count()
+            pages.append(metrics.text(read_all(journal.folder.parent)).encode())
+            loop.call_soon(pages.clear)
+        return pages[0]
 
     script = files("clickclock.attribution.api").joinpath("clickclock.js").read_bytes()
     health = Health(journal.probe, loop.time)

@@ -26,6 +26,8 @@ class Limits:
     """About 20,000 orders in one request."""
     bodies_bytes_max: int = 32 * 2**20
     """All bodies held at once: with 10,000 clients, no limit of a single one would save the memory."""
+    orders_max: int = 20_000
+    """Orders of all requests that are being judged or wait for the disk: each costs up to 6 KB, however short it is."""
     waiting_max: int = 4096
     """Requests that wait for the disk; at 50 ms a sync, that is 80,000 a second and a few megabytes."""
     connections_max: int = 12_000

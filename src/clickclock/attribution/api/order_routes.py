@@ -54,6 +54,10 @@ class OrderRoutes:
         self._cells = cells
         self._bytes = 0
         """Of all requests that are being judged or wait for the disk."""
+        self._orders = 0
+        """In all of these."""
+        self._lane = asyncio.Lock()
+        """For long requests: of all together, only `AT_A_TIME` orders are judged before clicks get their turn."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def post(self, request: Request, changed: Callable[[], None]) -> Answer | Later:
@@ -94,30 +98,44 @@ class OrderRoutes:
         later.give(answer)
 
     async def _answer(self, request: Request) -> Answer:
-        problem: Malformed | None = None
-        judged: list[Judged] = []
         try:
             pieces = orders.pieces(request.body)
         except Malformed as error:
             problem = error
-            judged.append(orders.refuse(request.body, error))
-        else:
-            admit = self._doorkeeper(request)
-            received_ms = self._collector.now_ms()
+            judged = [orders.refuse(request.body, problem)]
+            return await self._kept(judged, request, lambda ids: orders.reply_refused(problem, ids[0]))
+        if self._orders + len(pieces) > self._limits.orders_max:
+            return self._busy(request)
+        self._orders += len(pieces)
+        try:
+            judged = await self._judged(pieces, request)
+            return await self._kept(judged, request, lambda ids: orders.reply(judged, ids))
+        finally:
+            self._orders -= len(pieces)
+
+    async def _judged(self, pieces: list[bytes], request: Request) -> list[Judged]:
+        admit, received_ms = self._doorkeeper(request), self._collector.now_ms()
+        if len(pieces) <= AT_A_TIME:
+            return [orders.judge(piece, received_ms, admit) for piece in pieces]
+        judged: list[Judged] = []
+        async with self._lane:
             for start in range(0, len(pieces), AT_A_TIME):
                 judged += [orders.judge(piece, received_ms, admit) for piece in pieces[start : start + AT_A_TIME]]
                 await asyncio.sleep(0)
-        told: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+        return judged
 
+    async def _kept(
+        self, judged: Sequence[Judged], request: Request, reply: Callable[[Sequence[str]], Reply]
+    ) -> Answer:
+        """The answer, once all is on disk; `reply` is given the ids."""
+        told: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
         entry_ids = self._collector.keep([each.draft for each in judged], request.head.origin, told.set_result)
         failure = await told
         if failure is not None:
             return self._answers.unavailable(str(failure), request.persistence)
         for each in judged:
             self._cells[_COUNTED[each.draft.kind]] += 1
-        if problem is not None:
-            return self._answered(orders.reply_refused(problem, entry_ids[0]), request)
-        return self._answered(orders.reply(judged, entry_ids), request)
+        return self._answered(reply(entry_ids), request)
 
     def _doorkeeper(self, request: Request) -> Admit:
         return orders.doorkeeper(self._find, request.head.authorization.decode("latin-1"))

@@ -34,11 +34,20 @@ def holding(folder: Path, is_sought: Callable[[bytes], bool]) -> list[Holding]:
             if any(is_sought(line) for frame in read(segment) for line in frame.lines):
                 found.append(Holding(segment, is_damaged=False))
         except JournalDamaged:
-            if is_sought(segment.path.read_bytes()):
+            if _may_hold(segment, is_sought):
                 found.append(Holding(segment, is_damaged=True))
         except FileNotFoundError:
             continue  # just compacted
     return found
+
+
+def _may_hold(segment: Segment, is_sought: Callable[[bytes], bool]) -> bool:
+    try:
+        return is_sought(segment.path.read_bytes())
+    except FileNotFoundError:
+        return False
+    except OSError:  # nobody can know
+        return True
 
 
 @contextmanager

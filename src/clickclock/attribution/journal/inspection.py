@@ -11,7 +11,7 @@ from pathlib import Path
 
 from clickclock.attribution.journal import frame
 from clickclock.attribution.journal.frame import BLOCK_BYTES, Kind
-from clickclock.attribution.journal.reader import Damage, SegmentFile, walk
+from clickclock.attribution.journal.reader import Damage, SegmentFile, Unreadable, id_in, walk
 from clickclock.attribution.journal.segment import Segment, State
 
 
@@ -38,12 +38,19 @@ def slots(folder: Path) -> list[Path]:
 
 
 def identity(slot: Path) -> str:
-    """The journal's id, 32 hex digits."""
-    return (slot / "id").read_text(encoding="ascii").strip().replace("-", "")
+    """The journal's id, 32 hex digits. Raises `JournalDamaged`, `FileNotFoundError`."""
+    return id_in(slot).hex()
 
 
 def inspect(segment: Segment) -> Summary:
     """Look at one segment: a sealed one says what it holds; any other, and a damaged one, is read."""
+    try:
+        return _look_into(segment)
+    except Unreadable:
+        return Summary(segment, "damaged", segment.path.stat().st_size, 0)
+
+
+def _look_into(segment: Segment) -> Summary:
     with SegmentFile(segment) as file:
         size = file.size
         if segment.state is State.SEALED:

@@ -7,6 +7,7 @@ is an error and never a gap; a live segment may be read while it is written.
 []
 """
 
+import errno
 import os
 import uuid
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from clickclock.attribution.journal.frame import BLOCK_BYTES, HEADER_BYTES, Fram
 from clickclock.attribution.journal.segment import Segment, State, path_of, segments
 
 _READ_BYTES = 2**20
+_NOT_THE_FILES_FAULT = {errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+"""It has gone, or this machine is short of something; it can be opened another time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +51,33 @@ class Damage:
     sentence: str
 
 
+class Unreadable(JournalDamaged):
+    """The disk does not give what is in this file; restore it from a copy."""
+
+    def __init__(self, damage: Damage) -> None:
+        super().__init__(str(damaged(damage)))
+        self.damage = damage
+
+
 class SegmentFile:
-    """A segment's file, open for reading; it may be renamed, cut or deleted meanwhile."""
+    """A segment's file, open for reading; it may be renamed, cut or deleted meanwhile.
+
+    All of it raises `Unreadable` where the disk says so, `FileNotFoundError` if there is none.
+    """
 
     def __init__(self, segment: Segment) -> None:
         try:
-            self._fd = os.open(segment.path, os.O_RDONLY)
+            self._fd = _open(segment.path)
             self.path = segment.path
         except FileNotFoundError:  # sealed since it was listed, or gone
             self.path = path_of(segment.path.parent, segment.number, State.SEALED)
-            self._fd = os.open(self.path, os.O_RDONLY)
+            self._fd = _open(self.path)
         self.number = segment.number
-        first = self._block(Place(0, segment.number, 0))
+        try:
+            first = self._block(Place(0, segment.number, 0))
+        except Unreadable:
+            self.close()
+            raise
         self.journal_id = frame.journal_id(first.payload) if first and first.header.kind is Kind.HEAD else None
         self.owner = self.journal_id or _identity(segment.path.parent)
         """The journal's id as the head says it or, where that is damaged, as the folder does."""
@@ -81,6 +99,11 @@ class SegmentFile:
         """Bytes of the file, zeros included."""
         return os.fstat(self._fd).st_size
 
+    def ends_before(self, offset: int) -> bool:
+        """Whether its end mark stands before `offset`."""
+        last = self.size - BLOCK_BYTES
+        return last < offset and (block := self.at(last)) is not None and block.header.kind is Kind.END
+
     def at(self, offset: int) -> Block | None:
         """What is whole at `offset`."""
         return self._block(Place(self._seed, self.number, offset))
@@ -97,7 +120,7 @@ class SegmentFile:
         """The offset behind the last byte that is not zero, at least `offset`."""
         last = offset
         for start in range(offset, self.size, _READ_BYTES):
-            length = len(os.pread(self._fd, _READ_BYTES, start).rstrip(b"\0"))
+            length = len(self._bytes(_READ_BYTES, start).rstrip(b"\0"))
             last = start + length if length else last
         return last
 
@@ -105,14 +128,33 @@ class SegmentFile:
         os.close(self._fd)
 
     def _block(self, place: Place) -> Block | None:
-        begun = os.pread(self._fd, BLOCK_BYTES, place.offset)
+        begun = self._bytes(BLOCK_BYTES, place.offset)
         header = frame.parse(begun, place)
         if header is None:
             return None
         payload = begun[HEADER_BYTES : HEADER_BYTES + header.length]
         if len(payload) < header.length:
-            payload += os.pread(self._fd, header.length - len(payload), place.offset + len(begun))
+            payload += self._bytes(header.length - len(payload), place.offset + len(begun))
         return Block(header, payload, place.offset) if frame.is_whole(header, payload, place) else None
+
+    def _bytes(self, count: int, offset: int) -> bytes:
+        try:
+            return os.pread(self._fd, count, offset)
+        except OSError as error:
+            raise _unreadable(self.path, offset, error) from error
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDONLY)
+    except OSError as error:
+        if error.errno in _NOT_THE_FILES_FAULT:
+            raise
+        raise _unreadable(path, 0, error) from error
+
+
+def _unreadable(path: Path, offset: int, error: OSError) -> Unreadable:
+    return Unreadable(Damage(path, offset, f"it cannot be read ({error.strerror})"))
 
 
 def read(segment: Segment) -> Iterator[Frame]:
@@ -171,17 +213,29 @@ def walk(file: SegmentFile, limit: int | None = None) -> Iterator[Block | Damage
         yield Damage(file.path, offset, "it is sealed and has no end mark, so something is missing")
 
 
+def id_in(folder: Path) -> bytes:
+    """The id of the journal in a folder, 16 bytes. Raises `JournalDamaged`, `FileNotFoundError`."""
+    path = folder / "id"
+    try:
+        return uuid.UUID(path.read_text(encoding="utf-8").strip()).bytes
+    except ValueError:
+        raise JournalDamaged(f"{path} holds no id; restore it from a copy, or move the folder away.") from None
+
+
 def _identity(folder: Path) -> bytes:
     try:
-        return uuid.UUID((folder / "id").read_text(encoding="ascii").strip()).bytes
-    except (OSError, ValueError):
+        return id_in(folder)
+    except (OSError, JournalDamaged):
         return b""
 
 
 def verify(segment: Segment) -> list[Damage]:
     """Everything that is damaged in a segment: every checksum is computed. A torn tail of a live one is no damage."""
-    with SegmentFile(segment) as file:
-        return [found for found in walk(file) if isinstance(found, Damage)]
+    try:
+        with SegmentFile(segment) as file:
+            return [found for found in walk(file) if isinstance(found, Damage)]
+    except Unreadable as told:
+        return [told.damage]
 
 
 class Tail:
@@ -202,12 +256,21 @@ class Tail:
     def read_more(self) -> list[Frame]:
         """The frames written since the last call, at most about a megabyte of them; empty if there are none.
 
-        Raises `JournalDamaged`, once, at a damaged place of a sealed segment; the next call goes on behind it.
+        Raises `JournalDamaged`, once, at a damaged place of a sealed segment; the next call goes on behind it. What
+        cannot be read is passed over with the rest of its segment.
         """
         found: list[Frame] = []
         size = 0
-        while size < _READ_BYTES and (file := self._file or self._open_next()) is not None:
-            block = file.at(self._offset)
+        while size < _READ_BYTES:
+            try:
+                if (file := self._file or self._open_next()) is None:
+                    break
+                block = file.at(self._offset)
+            except Unreadable:
+                if found:
+                    break  # these first
+                self._pass_over()
+                raise
             if block is not None and block.header.kind is Kind.END:
                 self.close()
             elif block is not None and block.header.kind is not Kind.PROBE:
@@ -231,8 +294,7 @@ class Tail:
 
     def _skip(self) -> None:
         for segment in reversed(self._later()):
-            if (file := _begun(segment)) is not None:
-                file.close()
+            if _is_begun(segment):
                 self._number = segment.number - 1
                 break
         while True:
@@ -244,11 +306,20 @@ class Tail:
 
     def _open_next(self) -> SegmentFile | None:
         """The next segment that holds anything. One that is only prepared may go, and its number come again."""
-        for segment in self._later():
+        later = self._later()
+        if not any(map(_is_begun, later)):
+            return None
+        for segment in later:  # from the first on: it may have been begun, and filled, since it was looked at
+            self._number = segment.number - 1
             if (file := _begun(segment)) is not None:
                 self._file, self._number, self._offset = file, segment.number, BLOCK_BYTES
                 return file
         return None
+
+    def _pass_over(self) -> None:
+        if self._file is None:
+            self._number += 1
+        self.close()
 
     def _later(self) -> list[Segment]:
         try:
@@ -258,13 +329,7 @@ class Tail:
 
     def _is_left(self, file: SegmentFile) -> bool:
         """Whether nothing more can come into this file."""
-        if file.is_sealed:
-            return True
-        for segment in self._later():
-            if (later := _begun(segment)) is not None:
-                later.close()
-                return True
-        return False
+        return file.is_sealed or any(map(_is_begun, self._later()))
 
     def _go_on_behind(self, file: SegmentFile) -> None:
         if not file.is_sealed:  # the writer left it because the disk refused to write on, and to cut it
@@ -272,6 +337,9 @@ class Tail:
             return
         if _is_there(file.at(self._offset)):
             return  # it was cut, ended and sealed while we looked
+        if file.ends_before(self._offset):  # what was read last was refused by the disk, and is cut off
+            self.close()
+            return
         later = file.next_whole(self._offset + BLOCK_BYTES, None)
         damage = Damage(file.path, self._offset, "what should be here is not whole")
         if later is None:
@@ -285,13 +353,28 @@ def _is_there(block: Block | None) -> bool:
     return block is not None and block.header.kind is not Kind.PROBE
 
 
+def _is_begun(segment: Segment) -> bool:
+    try:
+        file = _begun(segment)
+    except Unreadable:
+        return True  # nobody can know
+    if file is not None:
+        file.close()
+    return file is not None
+
+
 def _begun(segment: Segment) -> SegmentFile | None:
     """The segment's file, if it holds anything to read; None if not, or if it has gone meanwhile."""
     try:
         file = SegmentFile(segment)
     except FileNotFoundError:
         return None
-    if segment.state is State.SEALED or _is_there(file.at(BLOCK_BYTES)):
+    try:
+        is_begun = segment.state is State.SEALED or _is_there(file.at(BLOCK_BYTES))
+    except Unreadable:
+        file.close()
+        raise
+    if is_begun:
         return file
     file.close()
     return None

@@ -12,14 +12,13 @@ import fcntl
 import logging
 import os
 import time
-import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clickclock.attribution.errors import JournalDamaged, JournalTaken
+from clickclock.attribution.errors import JournalTaken
 from clickclock.attribution.journal import frame
 from clickclock.attribution.journal.frame import BLOCK_BYTES, Kind
-from clickclock.attribution.journal.reader import Damage, SegmentFile, walk
+from clickclock.attribution.journal.reader import Damage, SegmentFile, Unreadable, id_in, walk
 from clickclock.attribution.journal.segment import LiveSegment, Segment, State, path_of, segments, sync_folder
 from clickclock.foundation.ids import new_id
 
@@ -66,7 +65,7 @@ def lock(folder: Path, wait_s: float) -> int:
 def is_taken(folder: Path) -> bool:
     """Whether a process writes the journal now."""
     try:
-        fd = os.open(folder / "lock", os.O_RDWR)
+        fd = os.open(folder / "lock", os.O_RDONLY)
     except FileNotFoundError:
         return False
     try:
@@ -87,7 +86,11 @@ def recover(folder: Path, now_ms: int) -> Recovery:
     live = [segment for segment in there if segment.state is State.LIVE]
     ends = _ends([segment for segment in there if live and segment.number > live[0].number])
     for segment in live:
-        _recover(segment, ends.get(segment.number), found, now_ms)
+        try:
+            _recover(segment, ends.get(segment.number), found, now_ms)
+        except Unreadable as told:
+            found.damages.append(told.damage)
+            _leave(segment)
     if found.torn_bytes:
         _log.warning(
             "journal %s: cut %d bytes that were never acknowledged, of %d frames",
@@ -111,17 +114,15 @@ def _identity(folder: Path) -> bytes:
         fresh.rename(path)
         sync_folder(folder)
         sync_folder(folder.parent)
-    try:
-        return uuid.UUID(path.read_text(encoding="utf-8").strip()).bytes
-    except ValueError:
-        raise JournalDamaged(f"{path} holds no id; restore it from a copy, or move the folder away.") from None
+    return id_in(folder)
 
 
 def _ends(later: list[Segment]) -> dict[int, int]:
     """Where segments end because later ones say so."""
     ends: dict[int, int] = {}
     for segment in later:
-        with SegmentFile(segment) as file:
+        # Compacted just now, or damaged: then it says nothing.
+        with contextlib.suppress(FileNotFoundError, Unreadable), SegmentFile(segment) as file:
             block = file.at(BLOCK_BYTES)
             if block is not None and block.header.kind is Kind.CUTS:
                 ends.update(frame.cuts_of(block.payload))
@@ -148,8 +149,8 @@ def _recover(segment: Segment, limit: int | None, found: Recovery, now_ms: int) 
     found.torn_frames += bool(torn_bytes)
     found.torn_bytes += torn_bytes
     if not lines:
-        if damages:  # kept as it is, for someone to look at; reading it says what is wrong
-            segment.path.rename(path_of(segment.path.parent, segment.number, State.SEALED))
+        if damages:
+            _leave(segment)
         else:
             found.empty.append(segment.path)
         return
@@ -160,3 +161,8 @@ def _recover(segment: Segment, limit: int | None, found: Recovery, now_ms: int) 
     left.end, left.frames, left.lines = end, frames, lines
     with contextlib.closing(left):
         left.seal(now_ms)
+
+
+def _leave(segment: Segment) -> None:
+    """Kept as it is, for someone to look at; reading it says what is wrong."""
+    segment.path.rename(path_of(segment.path.parent, segment.number, State.SEALED))

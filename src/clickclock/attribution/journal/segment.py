@@ -49,15 +49,31 @@ def path_of(folder: Path, number: int, state: State) -> Path:
 
 def segments(folder: Path) -> list[Segment]:
     """The segments of one journal, in the order in which they were written."""
+    found = _listed(folder)
+    while True:
+        # A long folder is not read at once, and a file that is renamed meanwhile may be in none of its pieces; the next
+        # time it is there, for a segment is renamed once.
+        again = _listed(folder)
+        is_all = again.keys() <= found.keys()
+        for segment in again.values():
+            _add(found, segment)
+        if is_all:
+            return sorted(found.values())
+
+
+def _listed(folder: Path) -> dict[int, Segment]:
     found: dict[int, Segment] = {}
     for path in folder.iterdir():
         number, _, suffix = path.name.partition(".")
         if number.isdecimal() and suffix in {State.LIVE, State.SEALED}:
-            segment = Segment(int(number), path, State(suffix))
-            # Listed just while it was renamed: it is sealed.
-            if found.get(segment.number, segment).state is not State.SEALED or segment.state is State.SEALED:
-                found[segment.number] = segment
-    return sorted(found.values())
+            _add(found, Segment(int(number), path, State(suffix)))
+    return found
+
+
+def _add(found: dict[int, Segment], segment: Segment) -> None:
+    # Of one that was listed just while it was renamed, both names may be there: it is sealed.
+    if found.get(segment.number, segment).state is not State.SEALED or segment.state is State.SEALED:
+        found[segment.number] = segment
 
 
 def sync_folder(folder: Path) -> None:
@@ -82,6 +98,8 @@ class LiveSegment:
         self.lines = 0
         self.is_torn = False
         """Whether bytes that the disk refused may stand behind `end`."""
+        self.keeps_number = False
+        """Whether its file stays even without a line: a number up to this one may have been seen by a reader."""
         self._fd = os.open(path, os.O_RDWR)
 
     @classmethod
@@ -142,11 +160,13 @@ class LiveSegment:
         self.close()
 
     def _drop(self) -> None:
-        folder = self.path.parent
-        if all(other.number == self.number for other in segments(folder)):
-            # The highest number in the folder is where the next start goes on. Without any it would begin anew, and
-            # what was compacted under the same numbers would be taken for what is written then.
-            os.ftruncate(self._fd, 0)
+        folder, has_cuts = self.path.parent, self.end > BLOCK_BYTES
+        is_alone = all(other.number == self.number for other in segments(folder))
+        if is_alone or has_cuts or self.is_torn or self.keeps_number:
+            # The highest number in the folder is where the next start goes on. Were it lower, what was compacted under
+            # the same numbers would be taken for what is written then, and who followed this file would pass over that.
+            # Cuts are needed for as long as what they cut may come back.
+            os.ftruncate(self._fd, self.end if has_cuts else 0)
             os.fsync(self._fd)
         else:
             self.path.unlink(missing_ok=True)

@@ -15,6 +15,7 @@ on disk
 """
 
 import asyncio
+import contextlib
 import logging
 import math
 import os
@@ -113,6 +114,7 @@ class Journal:
         """Whether neither the commit thread nor a call that the loop will make has anything to do."""
         self._batches: SimpleQueue[Batch | None] = SimpleQueue()
         self._segment: LiveSegment | None = None
+        self._empty = recovery.empty
         self._old_at_s = math.inf
         self._is_failing = False
         self._is_closing = self._has_ended = False
@@ -267,8 +269,7 @@ class Journal:
         except BaseException:
             self._keeper.close()
             raise
-        for path in self.recovery.empty:
-            path.unlink(missing_ok=True)
+        self._replace_empty(self._segment)
         self._thread.start()
 
     def _run(self) -> None:
@@ -314,6 +315,7 @@ class Journal:
         if self._segment is None:
             self._segment = self._keeper.take(size + BLOCK_BYTES)
             self._remember_cuts(self._segment)
+            self._replace_empty(self._segment)
         segment = self._segment
         kind = Kind.FRAME if count else Kind.PROBE
         parts, _ = frame.build(kind, segment.place, self._now_ms(), count, payload)
@@ -338,6 +340,14 @@ class Journal:
             segment.write(parts, size)
             segment.end += size
 
+    def _replace_empty(self, segment: LiveSegment) -> None:
+        """Files without a line may go: this one keeps the numbers from being used again, and says what they said."""
+        segment.keeps_number = bool(self._empty)
+        for path in self._empty:
+            with contextlib.suppress(OSError):  # it goes at the next start
+                path.unlink()
+        self._empty = []
+
     def _has_failed(self, error: Exception) -> None:
         if not self._is_failing:
             self._is_failing = True
@@ -352,6 +362,8 @@ class Journal:
             else:
                 if segment.lines:
                     self._was_sealed(segment.sealed)
+                else:
+                    self._empty.append(segment.path)
 
     def _retire(self) -> None:
         segment, self._segment, self._old_at_s = self._segment, None, math.inf
