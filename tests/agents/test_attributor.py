@@ -191,6 +191,17 @@ def test_a_refund_is_split_as_the_amount_was(lake: Lake, tmp_path: Path) -> None
     assert refunded.changed == 1
 
 
+def test_late_clicks_of_others_make_a_flood_of_a_click_that_was_credited(lake: Lake, tmp_path: Path) -> None:
+    rules = Settings(RULES, {name: {} for name in MODELS})
+    load(lake, click(1, START_MS, cli_ubid="a"), order(2, "bought", START_MS + 2 * HOUR_MS, cli_ubid="a"))
+    assert journeys(lake, result_of(lake, tmp_path, rules)) == {"bought": ["1"]}
+    late = [click(10 + each, START_MS - each, received_ms=START_MS + DAY_MS, cli_ubid=f"u{each}") for each in range(4)]
+    load(lake, *late)
+    flooded = result_of(lake, tmp_path, rules)
+    assert (flooded.kind, journeys(lake, flooded)) == (Kind.INCREMENTAL, {"bought": ["no_touchpoint"]})
+    assert differences(lake, flooded, result_of(lake, tmp_path, rules, full=True)) == []
+
+
 def test_people_who_turn_out_to_be_one_are_credited_as_one(lake: Lake, tmp_path: Path) -> None:
     load(
         lake,

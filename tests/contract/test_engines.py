@@ -551,11 +551,14 @@ def test_a_part_of_the_rows_is_as_it_was_in_all_of_them(engine: Engine, tmp_path
         _touch(8, cli_ubid=None, device_id=20, time_ms=MOMENT_MS - 1, received_us=MOMENT_MS * 1000),
         *_burst(3, 4, cli_ubid=9),
         *_burst(1, 7, cli_ubid=None, device_id=20),
+        _touch(30, cli_ubid=50, device_id=20),
+        _touch(31, cli_ubid=50, device_id=9),
+        _touch(32, cli_ubid=50),
     ]
     orders = _orders(
         *({"placed_ms": MOMENT_MS + ms, "cli_ubid": code} for ms, code in ((-1, 1), (0, 1), (1, 9), (2, 3)))
     )
-    given = {"orders": orders, "persons": _persons({20: 1}), "rules": rules}
+    given = {"orders": orders, "persons": _persons({20: 1}, shared=[50]), "rules": rules}
     files = _keep_touches(tmp_path, touches)
     every = _walked(engine, files, **given)
     part = _walked(engine, files, **given, of={1: MOMENT_MS, 3: 0, 77: 0})
@@ -565,6 +568,7 @@ def test_a_part_of_the_rows_is_as_it_was_in_all_of_them(engine: Engine, tmp_path
         if row["person"] == 3 or (row["person"] == 1 and (row["time_ms"] >= MOMENT_MS or row["ad"] == 8))
     ]
     assert [(row["is_spent"], row["is_flood"]) for row in part if row["ad"] in {2, 6}] == [(True, False), (False, True)]
+    assert [row["strength"] for row in part if row["ad"] in {30, 31, 32}] == [2]
 
 
 def _plainly(

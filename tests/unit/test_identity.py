@@ -7,7 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.identity import LINKS_MAX, Codes, Persons, find, persons
+from clickclock.attribution.codes import Codes
+from clickclock.attribution.identity import LINKS_MAX, Persons, find, persons
 
 NOBODY = np.empty(0, np.int64)
 

@@ -15,15 +15,15 @@ integration sends for everyone. Sentinels are the codes of values that are known
 """
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clickclock.attribution.codes import Codes, places
+
 LINKS_MAX: Final = 50
 """A person with a new browser each week has as many within a year; beyond that it is not one person."""
-
-Codes: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +61,11 @@ def persons(pairs: Codes, sentinels: Codes) -> Persons:
 
 def find(known: Persons, codes: Codes) -> Codes:
     """The person of each code: itself, if nothing else is known. Shared codes have none: leave them out."""
-    if not len(known.codes):
-        return codes
-    places = np.minimum(np.searchsorted(known.codes, codes), len(known.codes) - 1)
-    return np.where(known.codes[places] == codes, known.persons[places], codes)
+    person = codes.copy()
+    at = places(known.codes, codes)
+    is_another = at >= 0
+    person[is_another] = known.persons[at[is_another]]
+    return person
 
 
 def _compacted(pairs: Codes) -> tuple[Codes, NDArray[np.int32], Codes]:

@@ -27,6 +27,7 @@ from clickclock.attribution.attributor.orders import READ, Orders, coded, folded
 from clickclock.attribution.attributor.people import KINDS, Who
 from clickclock.attribution.attributor.walker import Since
 from clickclock.attribution.attributor.world import World
+from clickclock.attribution.codes import among
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.identity import Persons
 from clickclock.attribution.journey import Reason
@@ -78,7 +79,7 @@ def find_affected(lake: Lake, engine: Engine, world: World, before: Result) -> A
     concerned = neighbours(lake, engine, world, pa.concat_tables([new, gone]))
     clicked = [_of_clicks(world, touches) for touches in (new, concerned)]
     without = _without_click(lake, before)
-    whole += [np.intersect1d(moments.person, without) for moments in clicked]
+    whole += [moments.person[among(without, moments.person)] for moments in clicked]
     whole.append(_busy(clicked[0]))
     moments = together([*clicked, *_of_orders(world, amended, then)])
     return Affected(

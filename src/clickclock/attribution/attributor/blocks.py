@@ -1,7 +1,7 @@
 """Journeys on their way to credits: put aside on disk as they come, person by person, and taken up order by order.
 
-Never holds more than a block of orders in memory. Invariants: all rows of an order are in one block, its touchpoints
-in time order; blocks rise with the orders' numbers.
+Never holds more than a block of orders in memory, or a few small ones. Invariants: all rows of an order are in one
+block, its touchpoints in time order; blocks rise with the orders' numbers.
 
 >>> with Blocks(Path("/tmp")) as blocks:   # doctest: +SKIP
 ...     blocks.add(batch)
@@ -32,6 +32,8 @@ from clickclock.attribution.walk import REASONS
 
 ORDERS_PER_BLOCK: Final = 2**14
 """With thirty touchpoints each and all models' columns, some hundred megabytes."""
+ROWS_AT_ONCE: Final = 2**16
+"""Blocks of which few orders are there, as after an incremental run, are taken up together until they have so many."""
 ROWS: Final = credits_table(()).whole
 """What is known of an order and a touchpoint before any model is asked."""
 
@@ -65,11 +67,17 @@ class Blocks:
         """The blocks, sorted by the orders' numbers and the touchpoints' places. Nothing can be added afterwards."""
         for file in self._files.values():
             file.close()
+        some: list[pa.Table] = []
         for number in sorted(self._files):
             with pa.memory_map(str(self._path(number))) as source:
                 found = pa.ipc.open_file(source).read_all()
                 by_place = np.lexsort((found["place"].to_numpy(), found["number"].to_numpy()))
-                yield found.take(pa.array(by_place)).combine_chunks()
+                some.append(found.take(pa.array(by_place)))
+            if sum(each.num_rows for each in some) >= ROWS_AT_ONCE:
+                yield pa.concat_tables(some).combine_chunks()
+                some = []
+        if some:
+            yield pa.concat_tables(some).combine_chunks()
 
     def _file(self, number: int) -> pa.RecordBatchFileWriter:
         if number not in self._files:

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from clickclock.attribution import months
 from clickclock.attribution.attributor.people import Who
 from clickclock.attribution.attributor.walker import EVER_MS, EVERY_MONTH, Since
+from clickclock.attribution.codes import among, places
 from clickclock.attribution.policy import Policies
+from clickclock.attribution.rolling import changes
 
 Numbers = NDArray[np.int64]
 
@@ -57,24 +59,24 @@ def together(many: Iterable[Moments]) -> Moments:
 
 
 def since_of(moments: Moments, whole: Numbers, who: Who, placed_ms: Numbers) -> Since:
-    """Every person of these moments, from the earliest on, and those who are looked at in full.
+    """Every person of these moments, from the earliest on, and those who are looked at in full, which are sorted.
 
     `who` and `placed_ms` are those of all orders. Of who placed one that is wanted, all clicks are: what an order
     without touchpoints lacks depends on all of them. Of the others, clicks are wanted for the months alone.
     """
-    by_person = np.argsort(moments.person, kind="stable")
-    person, starts = np.unique(moments.person[by_person], return_index=True)
+    by_person = np.argsort(moments.person)
+    starts = np.flatnonzero(changes(moments.person[by_person]))
+    person = moments.person[by_person[starts]]
     after_ms, month, month_ms = (
         np.minimum.reduceat(column[by_person], starts) if len(starts) else column
         for column in (moments.after_ms, moments.month, moments.month_ms)
     )
-    is_partial = ~np.isin(person, whole)
+    is_partial = ~among(whole, person)
     person, after_ms, month = person[is_partial], after_ms[is_partial], month[is_partial]
     has_order = np.zeros(len(person), np.bool_)
-    if len(person):
-        place = np.minimum(np.searchsorted(person, who.person), len(person) - 1)
-        is_wanted = who.is_known & (person[place] == who.person) & (placed_ms > after_ms[place])
-        has_order[place[is_wanted]] = True
+    place = places(person, who.person)
+    theirs = np.flatnonzero(who.is_known & (place >= 0))
+    has_order[place[theirs[placed_ms[theirs] > after_ms[place[theirs]]]]] = True
     needed_ms = np.where(has_order, EVER_MS, month_ms[is_partial])
     everybody = np.concatenate([person, whole])
     by_person = np.argsort(everybody)

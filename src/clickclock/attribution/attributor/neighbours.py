@@ -32,7 +32,11 @@ _NETWORKS: Final = pa.schema([(name, _NUMBER) for name in ("network", "ad", "fro
 
 
 def neighbours(lake: Lake, engine: Engine, world: World, touched: pa.Table) -> pa.Table:
-    """Who is concerned by the touches in `touched`, those themselves among them perhaps: rows of `SEEN`."""
+    """Who is concerned by the touches in `touched`, those themselves among them perhaps: rows of `SEEN`.
+
+    Nearly all touches that came concern themselves alone. So the files that have no others are not looked at; these
+    touches only help to make a flood.
+    """
     schema = pa.schema([TOUCHES.schema.field(name) for name in SEEN])
     if not touched.num_rows:
         return schema.empty_table()
@@ -40,7 +44,8 @@ def neighbours(lake: Lake, engine: Engine, world: World, touched: pa.Table) -> p
     batches = engine.query(
         _concerned(world.policies),
         {
-            "touches": files_since(lake, world.taken.version, earliest_ms),
+            "touches": files_since(lake, world.taken.version, earliest_ms, but=world.news.files),
+            "new": world.news.touches,
             "ids": _firsts(touched, "click_id", "time_ms", _IDS),
             "sent": _firsts(touched, "parameters", "received_us", _SENT),
             "networks": _networks(touched),
@@ -54,7 +59,8 @@ def _concerned(policies: Policies) -> ibis.Table:
     ids, sent, networks = unbound(_IDS, "ids"), unbound(_SENT, "sent"), unbound(_NETWORKS, "networks")
     spent = touches.join(ids, touches.click_id == ids.click_id)
     repeated = touches.join(sent, touches.parameters == sent.parameters)
-    near = touches.join(networks, (touches.network == networks.network) & (touches.ad == networks.ad))
+    seen = touches.select("network", *SEEN).union(unbound(TOUCHES.schema, "new").select("network", *SEEN))
+    near = seen.join(networks, (seen.network == networks.network) & (seen.ad == networks.ad))
     near = near.filter((near.time_ms >= near.from_ms - FLOOD_MS) & (near.time_ms <= near.until_ms + FLOOD_MS))
     # Whatever lies within the time of a flood lies in two neighbouring buckets of that length.
     limit = min(each.clicks_per_network_and_ad_max for each in (policies.default, *policies.by_client.values()))
@@ -71,11 +77,11 @@ def _concerned(policies: Policies) -> ibis.Table:
 
 def _firsts(touched: pa.Table, key: str, when: str, schema: pa.Schema) -> pa.Table:
     """The earliest time of each key."""
-    rows = touched.filter(pc.is_valid(touched[key]))
+    rows = touched.select([key, when]).filter(pc.is_valid(touched[key]))
     return rows.group_by(key).aggregate([(when, "min")]).select([key, f"{when}_min"]).rename_columns(schema.names)
 
 
 def _networks(touched: pa.Table) -> pa.Table:
-    rows = touched.filter(pc.is_valid(touched["network"]))
+    rows = touched.select(["network", "ad", "time_ms"]).filter(pc.is_valid(touched["network"]))
     grouped = rows.group_by(["network", "ad"]).aggregate([("time_ms", "min"), ("time_ms", "max")])
     return grouped.select(["network", "ad", "time_ms_min", "time_ms_max"]).rename_columns(_NETWORKS.names)

@@ -25,6 +25,8 @@ class News:
     touches: pa.Table
     """That came."""
     gone: pa.Table
+    files: frozenset[str] = frozenset()
+    """Files that have such touches as came and no others, if they are known."""
 
     def __bool__(self) -> bool:
         return bool(self.touches.num_rows or self.gone.num_rows)
@@ -34,7 +36,9 @@ def news_since(lake: Lake, before: Result | None) -> News:
     """What came since a version; nothing, if there is none. Raises `VersionGone`."""
     if before is None:
         return News(TOUCHES.schema.empty_table(), TOUCHES.schema.empty_table())
-    return News(*net(lake, TOUCHES, lake.changes(TOUCHES.name, before.touches_version), TOUCHES.schema.names))
+    changes = lake.changes(TOUCHES.name, before.touches_version)
+    came, went = net(lake, TOUCHES, changes, TOUCHES.schema.names)
+    return News(came, went, frozenset() if changes.removed else frozenset(file.path for file in changes.added))
 
 
 def net(lake: Lake, table: Table, changes: Changes, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:

@@ -140,13 +140,12 @@ class _Journeys:
         then, now = Sums(), Sums()
         old: list[pa.Table] = []
         self._wanted = frozenset(wanted)
-        for rows in self._then(self._wanted, COMPARED, pc.field("order_id").isin(self._renewed.order_ids)):
-            old.append(rows.filter(pa.array(self._renewed.among(rows))))
+        for rows in self._then(self._wanted, COMPARED):
+            is_renewed = self._renewed.among(rows)
+            old.append(rows.filter(pa.array(is_renewed)))
             then.add(old[-1])
             self._count(old[-1], -1)
-        # Of the others, a few columns are enough.
-        for rows in self._then(self._wanted, (*LEARNT_FROM, "order_id")):
-            self.learning.show(rows.filter(pa.array(~self._renewed.among(rows))))
+            self.learning.show(rows.select(LEARNT_FROM).filter(pa.array(~is_renewed)))
             for month in rows[ORDER_MONTH].value_counts().to_pylist():
                 self._standing[month["values"]] += month["counts"]
         for rows in self._fresh(COMPARED):
@@ -186,11 +185,8 @@ class _Journeys:
         for found in self._blocks:
             yield self._world.facts.rows(found, names)
 
-    def _then(
-        self, wanted: Iterable[str], columns: Sequence[str], of: pc.Expression | None = None
-    ) -> Iterator[pa.Table]:
+    def _then(self, wanted: Iterable[str], columns: Sequence[str]) -> Iterator[pa.Table]:
         where = pc.field(ORDER_MONTH).isin(pa.array(sorted(wanted), pa.string()))
-        where = where if of is None else where & of
         return whole_orders(self._lake.scan(CREDITS, where, list(columns), self._before.credits_version))
 
     def _is_changed(self, rows: pa.Table) -> NDArray[np.bool_]:

@@ -21,6 +21,7 @@ from clickclock.attribution import months
 from clickclock.attribution.attributor.learning import Nulls
 from clickclock.attribution.attributor.target import Target, but, crowded
 from clickclock.attribution.attributor.walker import Since
+from clickclock.attribution.codes import places
 from clickclock.attribution.lake import UNCONVERTED, Lake
 
 MONTH: Final = "month"
@@ -81,15 +82,14 @@ class Paths:
             yield pa.Table.from_batches(waiting).cast(UNCONVERTED.whole)
 
     def _is_renewed(self, rows: pa.Table) -> NDArray[np.bool_]:
-        persons, person = self._since.person, rows["person"].to_numpy()
-        if not len(persons):
-            return np.zeros(len(person), np.bool_)
-        at = np.minimum(np.searchsorted(persons, person), len(persons) - 1)
+        at = places(self._since.person, rows["person"].to_numpy())
         encoded = rows[MONTH].combine_chunks().dictionary_encode()
         numbers = np.array([months.number(name) for name in encoded.dictionary.to_pylist()], np.int64)
-        month = numbers[encoded.indices.to_numpy()]
-        renewed: NDArray[np.bool_] = (persons[at] == person) & (month >= self._since.month[at])
-        return renewed
+        maybe = np.flatnonzero(at >= 0)
+        month = numbers[encoded.indices.to_numpy()[maybe]]
+        is_renewed = np.zeros(len(at), np.bool_)
+        is_renewed[maybe] = month >= self._since.month[at[maybe]]
+        return is_renewed
 
 
 def _differing(then: pa.Table, now: pa.Table) -> pa.Table:

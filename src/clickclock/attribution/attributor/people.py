@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from clickclock.attribution import identifier, identity
+from clickclock.attribution.codes import among
 from clickclock.attribution.identity import Persons
 from clickclock.attribution.lake import IDENTITIES
 from clickclock.attribution.policy import Policies
@@ -43,7 +44,7 @@ def who_is(identifiers: Sequence[pa.Array | pa.ChunkedArray], known: Persons) ->
         is_there = np.asarray(pc.is_valid(column).cast(pa.int8())).view(np.bool_)
         code = pc.fill_null(column, 0).to_numpy()
         is_own = is_there & ~is_known
-        is_own[is_own] = ~_is_among(known.shared, code[is_own])
+        is_own[is_own] = ~among(known.shared, code[is_own])
         person[is_own] = identity.find(known, code[is_own])
         is_known |= is_own
     return Who(person, is_known)
@@ -85,7 +86,7 @@ def moved(before: Persons, after: Persons) -> Numbers:
     """All persons, of then and of now, that have gained or lost an identifier."""
     codes = np.unique(np.concatenate([before.codes, before.shared, after.codes, after.shared]))
     persons_then, persons_now = identity.find(before, codes), identity.find(after, codes)
-    shared_then, shared_now = _is_among(before.shared, codes), _is_among(after.shared, codes)
+    shared_then, shared_now = among(before.shared, codes), among(after.shared, codes)
     is_moved = (persons_then != persons_now) | (shared_then != shared_now)
     found = [persons_then[is_moved & ~shared_then], persons_now[is_moved & ~shared_now]]
     return np.unique(np.concatenate([_NONE, *found]))
@@ -93,18 +94,10 @@ def moved(before: Persons, after: Persons) -> Numbers:
 
 def are_persons(codes: Numbers, known: Persons) -> NDArray[np.bool_]:
     """Which codes a person is named after: those that are no other's and not shared."""
-    return ~_is_among(known.codes, codes) & ~_is_among(known.shared, codes)
+    return ~among(known.codes, codes) & ~among(known.shared, codes)
 
 
 def is_same(before: Persons, after: Persons) -> bool:
     """Whether both say the same of every identifier."""
     names = ("codes", "persons", "shared", "links")
     return all(np.array_equal(getattr(before, name), getattr(after, name)) for name in names)
-
-
-def _is_among(values: Numbers, asked: Numbers) -> NDArray[np.bool_]:
-    """Whether each number is one of some sorted ones."""
-    if not len(values):
-        return np.zeros(len(asked), np.bool_)
-    found: NDArray[np.bool_] = values[np.minimum(np.searchsorted(values, asked), len(values) - 1)] == asked
-    return found

@@ -92,11 +92,12 @@ def read_ties(lake: Lake, version: int) -> Ties:
     )
 
 
-def files_since(lake: Lake, version: int, time_ms: int) -> list[str]:
-    """The files of touches that can have clicks from this time on, or such in whose flood these are."""
+def files_since(lake: Lake, version: int, time_ms: int, but: Collection[str] = ()) -> list[str]:
+    """The files of touches, but some, that can have clicks from this time on, or such in whose flood these are."""
     first = datetime.fromtimestamp((time_ms - FLOOD_MS - AHEAD_MS) / 1000, UTC).date().isoformat()
     stored = lake.stored(TOUCHES.name, version)
-    return lake.addresses(TOUCHES.name, [file for file in stored if (file.partition or "") >= first])
+    wanted = [file for file in stored if (file.partition or "") >= first and file.path not in but]
+    return lake.addresses(TOUCHES.name, wanted)
 
 
 def _uses(lake: Lake, engine: Engine, touched: pa.Table, version: int) -> pa.Table:

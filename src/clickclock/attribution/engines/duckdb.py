@@ -61,7 +61,6 @@ class DuckDB(SqlEngine):
             "enable_external_file_cache": False,
             "temp_directory": str(temp_dir),
         }
-        self.scratch = temp_dir
         self._storage_options = dict(storage_options or {})
 
     def close(self) -> None:

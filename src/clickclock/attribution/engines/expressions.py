@@ -36,8 +36,6 @@ _PLACE: Final = pa.field("number", pa.int64())
 NUMBERED_ORDERS: Final = ORDERS.append(_PLACE)
 NUMBERED_TEXTS: Final = IDENTIFIED.append(_PLACE)
 KINDS_OF_ORDERS: Final = tuple(name for name in IDENTIFIED.names if name in NAMESPACES)
-MINE: Final = pa.schema([*TOUCHES.schema, ("person", pa.int64()), ("strength", pa.int8())])
-"""Touches with their persons, as they are put aside."""
 _SLOTS: Final = 2**17
 """Among so many, clicks are counted before any is looked at closely: a flood fills its slot, whatever else is in it."""
 _OTHER_CHANNEL: Final = "other"
@@ -148,34 +146,13 @@ def links() -> ibis.Table:
     return ibis.union(*pairs, distinct=True)
 
 
-def mine(cut_ms: int) -> ibis.Table:
-    """The rows of `touches` of persons that `changed` names, from when it says: `MINE`.
-
-    Of most of them what is wanted is not older than `cut_ms`, and so older touches are not looked up for them.
-    """
-    clicks, persons, changed = unbound(TOUCHES.schema, "touches"), unbound(PERSONS, "persons"), _members()
-    first = ibis.coalesce(*(clicks[kind] for kind in NAMESPACES))
-    cut_us = (cut_ms - AHEAD_MS) * 1000
-    is_recent = clicks.received_us >= cut_us
-
-    def maybe(members: ibis.Table) -> ibis.Table:
-        """Most are out by their first identifier alone, unless that is nobody's."""
-        nobody = persons.filter(persons.is_shared).select(maybe="code")
-        return members.select(maybe="member").union(nobody)
-
-    some, others = maybe(changed), maybe(changed.filter(changed.since_ms < cut_ms))
-    recent, older = clicks.filter(is_recent), clicks.filter(~is_recent)
-    rows = recent.semi_join(some, first == some.maybe).union(older.semi_join(others, first == others.maybe))
-    return _of_persons(rows, "time_ms", is_partial=True).select(*MINE.names)
-
-
-def walk(*, is_partial: bool) -> ibis.Table:
+def walk(cut_ms: int | None = None) -> ibis.Table:
     """The rows of a kernel, not sorted, of `touches`, `uses`, `floods`, `orders` and `persons`.
 
-    If it is partial, only of those that `changed` names, and from when it says; of touches these are `mine`.
+    With `cut_ms` only of those that `changed` names, and from when it says, which for most of them is not before that.
     """
     clicks, orders = unbound(TOUCHES.schema, "touches"), unbound(NUMBERED_ORDERS, "orders")
-    mine = unbound(MINE, "mine") if is_partial else _of_persons(clicks, "time_ms", is_partial=False)
+    mine = _of_persons(clicks, "time_ms", is_partial=False) if cut_ms is None else _mine(cut_ms)
     uses, floods = unbound(USES, "uses"), unbound(FLOODS, "floods")
     judged = mine.left_join(uses, mine.click_id == uses.used).left_join(
         floods, (mine.network == floods.flooding) & (mine.ad == floods.flooded) & (mine.time_ms == floods.at_ms)
@@ -187,7 +164,7 @@ def walk(*, is_partial: bool) -> ibis.Table:
         is_flood=judged.flooded.notnull(),
         **{name: judged[name] for name in WALK.names if name in judged.columns},
     )
-    theirs = _of_persons(orders, "placed_ms", is_partial=is_partial)
+    theirs = _of_persons(orders, "placed_ms", is_partial=cut_ms is not None)
     nothing = {field.name: ibis.null(_NUMBER if pa.types.is_integer(field.type) else "string") for field in WALK}
     no = ibis.literal(False)
     ordered = theirs.select(
@@ -203,6 +180,29 @@ def walk(*, is_partial: bool) -> ibis.Table:
         }
     )
     return clicked.select(*WALK.names).union(ordered.select(*WALK.names))
+
+
+def _mine(cut_ms: int) -> ibis.Table:
+    """The rows of `touches`, with their persons, of those that `changed` names, and from when it says.
+
+    Of most of them what is wanted is not older than `cut_ms`, and so older touches are not looked up for them. Nearly
+    all touches have their person by their first identifier; only where that is nobody's is there more to ask.
+    """
+    clicks, persons, members = unbound(TOUCHES.schema, "touches"), unbound(PERSONS, "persons"), _members()
+    first = ibis.coalesce(*(clicks[kind] for kind in NAMESPACES))
+    is_recent = clicks.received_us >= (cut_ms - AHEAD_MS) * 1000
+    none = ibis.null(_NUMBER)
+    nobody = persons.filter(persons.is_shared).select(member="code", person=none, since_ms=none)
+    changed = members.anti_join(nobody, "member")
+    some, others = changed.union(nobody), changed.filter(changed.since_ms < cut_ms).union(nobody)
+    recent, older = clicks.filter(is_recent), clicks.filter(~is_recent)
+    rows = recent.join(some, first == some.member).union(older.join(others, first == others.member))
+    known = _since(rows.filter(rows.person.notnull()), "time_ms")
+    strength = ibis.cases(*((known[kind].notnull(), STRENGTHS[kind]) for kind in NAMESPACES)).cast("int8")
+    unsure = rows.filter(rows.person.isnull()).select(*TOUCHES.schema.names)
+    names = [*TOUCHES.schema.names, "person", "strength"]
+    known = known.mutate(strength=strength).select(*names)
+    return known.union(_of_persons(unsure, "time_ms", is_partial=True).select(*names))
 
 
 def _of_persons(rows: ibis.Table, time: str, *, is_partial: bool) -> ibis.Table:
@@ -221,25 +221,26 @@ def _of_persons(rows: ibis.Table, time: str, *, is_partial: bool) -> ibis.Table:
     rows = rows.filter(rows.who.notnull())
     if is_partial:
         members = _members()
-        rows = rows.join(members, rows.who == members.member)
-        is_wanted = rows[time] >= rows.since_ms
-        if "received_us" in rows.columns:
-            # What happened before and came after can be the click that another one is a retry of.
-            is_wanted |= rows.received_us >= rows.since_ms * 1000
-        return rows.filter(is_wanted)
+        return _since(rows.join(members, rows.who == members.member), time)
     known = persons.filter(~persons.is_shared).select(known="code", known_person="person")
     rows = rows.left_join(known, rows.who == known.known)
     return rows.mutate(person=rows.known_person.coalesce(rows.who))
 
 
+def _since(rows: ibis.Table, time: str) -> ibis.Table:
+    """The rows from `since_ms` on; a click that came then can be one that another is a retry of."""
+    is_wanted = rows[time] >= rows.since_ms
+    if "received_us" in rows.columns:
+        is_wanted |= rows.received_us >= rows.since_ms * 1000
+    return rows.filter(is_wanted)
+
+
 def _members() -> ibis.Table:
     """Each code of those that `changed` names, with its person, and from when on that is wanted."""
     persons, changed = unbound(PERSONS, "persons"), unbound(CHANGED, "changed")
-    known = persons.filter(~persons.is_shared).select(known="code", known_person="person")
-    others = changed.join(known, changed.person == known.known_person)
-    return others.select(member="known", person="person", since_ms="since_ms").union(
-        changed.select(member="person", person="person", since_ms="since_ms")
-    )
+    known = persons.filter(~persons.is_shared).select(member="code", known_person="person")
+    others, names = changed.join(known, changed.person == known.known_person), ("member", "person", "since_ms")
+    return others.select(*names).union(changed.mutate(member=changed.person).select(*names))
 
 
 def uses() -> ibis.Table:

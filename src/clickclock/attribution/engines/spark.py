@@ -79,7 +79,7 @@ class Spark(SqlEngine):
             raise EngineMissing("Spark is not installed: pip install 'clickclock[spark]', and Java.") from error
         self.version = pyspark.__version__
         self._master = master
-        self.scratch = scratch.absolute()
+        self._scratch = scratch.absolute()
         self._storage_options = dict(storage_options or {})
         self._settings: dict[str, bool | float | int | str | None] = {**_SETTINGS, **(settings or {})}
 
@@ -118,7 +118,7 @@ class Spark(SqlEngine):
         from py4j.protocol import Py4JError  # noqa: PLC0415 (it is an optional part)
         from pyspark.errors import PySparkException  # noqa: PLC0415 (it is an optional part)
 
-        with TemporaryDirectory(dir=self.scratch, prefix="spark-") as folder:
+        with TemporaryDirectory(dir=self._scratch, prefix="spark-") as folder:
             made = Path(folder) / "made"
             try:
                 with warnings.catch_warnings():

@@ -9,14 +9,11 @@ True
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import ibis
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from clickclock.attribution.engines import FLOODS, USES, Intake, Kernel, Source, expressions
@@ -37,8 +34,6 @@ class SqlEngine(ABC):
     name: str
     version: str
     dialect: Dialect
-    scratch: Path
-    """Where rows are put aside; whoever runs an expression has to see it."""
 
     @abstractmethod
     def rows(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
@@ -92,17 +87,8 @@ class SqlEngine(ABC):
         tables: dict[str, Source] = {"touches": touches, "uses": uses, "floods": floods, "persons": persons}
         tables["orders"] = numbered(orders)
         if of is None:
-            yield from self.walked(expressions.walk(is_partial=False), tables, kernel)
-            return
-        tables["changed"] = of
-        # Asked for twice, and there may be more of them than memory holds.
-        with TemporaryDirectory(dir=self.scratch, prefix="mine-") as folder:
-            file = f"{folder}/mine.parquet"
-            with pq.ParquetWriter(file, expressions.MINE, compression="none", use_dictionary=False) as writer:
-                for batch in as_agreed(self.rows(expressions.mine(_cut_ms(of)), tables), expressions.MINE):
-                    writer.write_batch(batch)
-            tables["mine"] = [file]
-            yield from self.walked(expressions.walk(is_partial=True), tables, kernel)
+            return self.walked(expressions.walk(), tables, kernel)
+        return self.walked(expressions.walk(_cut_ms(of)), tables | {"changed": of}, kernel)
 
     def query(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
         return as_agreed(self.rows(expression, tables), arrow_schema(expression))

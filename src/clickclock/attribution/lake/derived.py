@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from clickclock.attribution.lake.credited import COLUMNS_OF_MODEL
-from clickclock.attribution.lake.tables import DAY, INSTANT, NUMBERS, RANDOM, RETRACTION, RISING, Table
+from clickclock.attribution.lake.tables import DAY, INSTANT, NUMBERS, PLAIN, RANDOM, RETRACTION, RISING, Table
 
 CREDITS: Final = "credits"
 ORDER_MONTH: Final = "order_month"
@@ -48,12 +48,11 @@ TOUCHES: Final = _table(
         *((name, _NUMBER) for name in ("ad", "ad_key", "click_id", "parameters", "network")),
         ("is_bot", pa.bool_()),
     ],
-    # Codes are as good as random: in a dictionary they would be longer.
     {
         "id": RISING,
         "received_us": NUMBERS,
         "time_ms": NUMBERS,
-        **dict.fromkeys((*_IDENTIFIERS, "ad_key", "click_id", "parameters"), "PLAIN"),
+        **dict.fromkeys((*_IDENTIFIERS, "ad_key", "click_id", "parameters"), PLAIN),
     },
     ("received_us", "time_ms"),
     pa.field(DAY, pa.date32()),
@@ -64,14 +63,14 @@ ADS: Final = _table(
     "ads",
     [("ad", _NUMBER), *((name, _TEXT) for name in ("client_id", "channel", "seller_id", "campaign", "ad_set"))]
     + [(name, _TEXT) for name in ("ad_id", "atag", "asvt")],
-    {"ad": "PLAIN"},
+    {"ad": PLAIN},
 )
 """What the codes of ads mean. A row can be there twice."""
 
 IDENTITIES: Final = _table(
     "identities",
     [("code", _NUMBER), ("person", _NUMBER), ("is_shared", pa.bool_()), ("links", pa.int32())],
-    {"code": "PLAIN", "person": "PLAIN"},
+    {"code": PLAIN, "person": PLAIN},
     ("code",),
 )
 """Codes of identifiers whose person is another code, and those that are shared by too many to be anybody's."""
@@ -79,7 +78,7 @@ IDENTITIES: Final = _table(
 UNCONVERTED: Final = _table(
     "unconverted",
     [("client_id", _TEXT), ("person", _NUMBER), ("path", _TEXT)],
-    {"person": "PLAIN"},
+    {"person": PLAIN},
     ("client_id",),
     pa.field("month", pa.string()),
     ("client_id", "person"),
@@ -89,14 +88,14 @@ UNCONVERTED: Final = _table(
 FITTED: Final = _table(
     "fitted",
     [*((name, _TEXT) for name in (ORDER_MONTH, "client_id", "model", "channel")), ("worth", pa.float64())],
-    {"worth": "PLAIN"},
+    {"worth": PLAIN},
 )
 """What each model that learns has learnt: how much each channel was worth to a client in a month of orders."""
 
 TIES: Final = _table(
     "ties",
     [("kind", _TEXT), ("code", _NUMBER), ("other", _NUMBER), ("at_ms", _NUMBER), ("id", _TEXT)],
-    {"code": "PLAIN", "other": "PLAIN", "at_ms": NUMBERS, "id": RISING},
+    {"code": PLAIN, "other": PLAIN, "at_ms": NUMBERS, "id": RISING},
 )
 """What touches have to do with each other, kept so that a run need not look for it in all of them. By `kind`: a `link`
 is two codes of identifiers on one touch; a `use` is a click id that several have, and the `id` of the first; a `flood`

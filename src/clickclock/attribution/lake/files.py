@@ -1,7 +1,7 @@
 """Parquet files of the lake: written row group by row group to wherever the table is, and not seen before a commit.
 
 Never touches the table's log. Invariants: zstd, level 1 (what is left after the dictionaries is random, and higher
-levels make it longer); a file that nobody commits is litter, which a vacuum takes away.
+levels make it longer), and none for codes; a file that nobody commits is litter, which a vacuum takes away.
 
 >>> Storage("/data/lake/clicks", {}).folder
 PosixPath('/data/lake/clicks')
@@ -23,7 +23,7 @@ from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction
 from pyarrow.fs import PyFileSystem
 
-from clickclock.attribution.lake.tables import DAY, Table
+from clickclock.attribution.lake.tables import DAY, PLAIN, Table
 
 ROW_GROUP_ROWS: Final = 2**19
 """Dictionaries pay off over many rows; twice as many would be a gigabyte in memory."""
@@ -129,10 +129,12 @@ class File:
 
 def parquet_options(table: Table) -> dict[str, Any]:
     """How this machine writes the table's files."""
+    leaves = _leaves(table.schema)
+    plain = {path for path in leaves if table.encodings.get(path) == PLAIN}
     return {
-        "compression": "zstd",
-        "compression_level": 1,
-        "use_dictionary": [path for path in _leaves(table.schema) if path not in table.encodings],
+        "compression": {path: "none" if path in plain else "zstd" for path in leaves},
+        "compression_level": {path: 1 for path in leaves if path not in plain},
+        "use_dictionary": [path for path in leaves if path not in table.encodings],
         "column_encoding": dict(table.encodings),
         "dictionary_pagesize_limit": _DICTIONARY_BYTES,
         "write_statistics": list(table.statistics),

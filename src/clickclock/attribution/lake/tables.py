@@ -43,6 +43,8 @@ _TAIL: Final = [*_ORIGIN, pa.field("segment", pa.int64())]
 RANDOM: Final = "DELTA_LENGTH_BYTE_ARRAY"
 RISING: Final = "DELTA_BYTE_ARRAY"
 NUMBERS: Final = "DELTA_BINARY_PACKED"
+PLAIN: Final = "PLAIN"
+"""Of codes, which are as good as random: a dictionary would make them longer, and no compression makes them shorter."""
 
 
 RUN: Final = "run"
