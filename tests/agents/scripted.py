@@ -42,6 +42,7 @@ class ScriptedExecutor:
 
     def __init__(self, clock: Clock, node: str = "node-1", slots: int = 1000, *, wants_image: bool = False) -> None:
         self.wants_image = wants_image
+        self.is_urgent = True
         self._clock = clock
         self._node = node
         self._known: dict[str, Sighting] = {}

@@ -10,7 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from clickclock.foundation.clock import ManualClock
-from clickclock.scheduler.engine import FAULTS_KEPT_S, LEASE_S, Engine
+from clickclock.scheduler.engine import LEASE_S, Engine
+from clickclock.scheduler.examiner import FAULTS_KEPT_S
 from clickclock.scheduler.executors import Capacity
 from clickclock.scheduler.rescuer import COMPARE_EVERY_S
 from clickclock.scheduler.store import Store, database

@@ -1,16 +1,27 @@
 """The planner: due schedules become rows, and others are told."""
 
 import logging
+from typing import Any
 
 import pytest
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import StoreUnreachable
-from clickclock.scheduler.planner import CLAIM_MAX, CLEAR_S, POSTPONE_S, START_S, YIELD_S, Plan, Planner
-from clickclock.scheduler.store import Planned, Store
+from clickclock.scheduler.planner import (
+    AHEAD_MAX,
+    BURST_S,
+    CLAIM_MAX,
+    CLEAR_S,
+    POSTPONE_S,
+    START_S,
+    YIELD_S,
+    Plan,
+    Planner,
+)
+from clickclock.scheduler.store import Planned, Store, Taker
 from clickclock.scheduler.trigger import State
 from tests.agents.conftest import Calls
-from tests.stores import NOW, add_job, add_schedule, at, job, new_schedule, plan, states, triggers
+from tests.stores import LEASE, NODE, NOW, add_job, add_schedule, at, job, new_schedule, plan, states, triggers
 
 
 @pytest.fixture
@@ -182,3 +193,111 @@ async def test_what_was_missed_is_listed_in_the_order_of_its_times(
     newest_first = await store.triggers.find({}, None, 10)
     assert [each.nominal_time for each in newest_first] == [at(60 * minute) for minute in (5, 4, 3, 2, 1)]
     assert [each.state for each in newest_first] == [State.QUEUED] * 2 + [State.SKIPPED] * 3
+
+
+HORIZON_S = 0.5
+
+
+def foreseeing(store: Store, clock: ManualClock, calls: Calls) -> Planner:
+    """A planner whose starts are held for their moment, as far ahead as `HORIZON_S`."""
+
+    async def take(plan: Plan) -> tuple[Planned, bool]:
+        return await plan(Taker("local", NODE, LEASE, slots=1000, most=250)), False
+
+    return Planner(
+        store, clock, fired=calls, replaced=calls, start_with=take, ahead_s=0.005, horizon_s=lambda: HORIZON_S
+    )
+
+
+async def test_all_that_is_certain_within_the_horizon_is_planned_in_one_go_when_the_first_is_half_of_it_away(
+    store: Store, clock: ManualClock, calls: Calls
+) -> None:
+    planner = foreseeing(store, clock, calls)
+    await add_job(store)
+    for number in range(4):
+        start_at = at(60 + 0.1 * number)
+        await add_schedule(store, f"s{number}", kind="interval", expression="PT1M", start_at=start_at)
+    assert await planner.step() == 60 - HORIZON_S / 2 - 0.005
+    clock.advance(60 - HORIZON_S / 2 - 0.005)
+    assert await planner.step() == pytest.approx(0.3)
+    planned = await triggers(store)
+    assert sorted(each.due_time for each in planned) == [at(60), at(60.1), at(60.2)]
+    assert [each.queued_at for each in planned] == [each.due_time for each in planned]
+    assert await states(store) == [State.STARTING] * 3
+
+
+@pytest.mark.parametrize(
+    ("of_job", "of_schedule"),
+    [
+        ({}, {"paused": True}),
+        ({}, {"overlap_policy": "queue"}),
+        ({"enabled": False}, {}),
+        ({"max_concurrent_triggers": 5}, {}),
+        ({"parameters": {"day": None}}, {}),
+    ],
+    ids=["paused", "one after the other", "disabled", "a cap", "it does not fit its job"],
+)
+async def test_what_may_come_out_otherwise_is_left_until_its_time_and_is_not_asked_about_again_and_again(
+    store: Store, clock: ManualClock, calls: Calls, of_job: dict[str, Any], of_schedule: dict[str, Any]
+) -> None:
+    planner = foreseeing(store, clock, calls)
+    await add_job(store)
+    await store.schedules.create([new_schedule(f"s{n}", **of_schedule) for n in range(AHEAD_MAX + 1)], NOW)
+    await store.jobs.put(job(**of_job), NOW)
+    await planner.step()
+    clock.advance(60 - HORIZON_S / 2 - 0.005)
+    steps = 0
+    while (pause_s := await planner.step()) is not None and pause_s <= 0:
+        steps += 1
+    assert steps <= 2
+    assert pause_s == pytest.approx(HORIZON_S / 2)
+    assert await states(store) == []
+    clock.advance(HORIZON_S / 2)
+    await planner.step()
+    assert bool(await states(store)) is not bool(of_job.get("parameters"))
+
+
+async def test_what_is_held_for_its_moment_has_the_machine_for_itself_then(
+    store: Store, clock: ManualClock, calls: Calls
+) -> None:
+    planner = foreseeing(store, clock, calls)
+    await add_job(store)
+    await add_schedule(store)
+    await planner.step()
+    clock.advance(60 - HORIZON_S / 2 - 0.005)
+    await planner.step()
+    assert planner.busy_s() == 0
+    clock.advance(HORIZON_S / 2)
+    assert planner.busy_s() == pytest.approx(0.005 + START_S)
+    clock.advance(0.005 + START_S)
+    assert planner.busy_s() == 0
+
+
+async def test_a_clock_that_is_set_back_is_planned_by_and_nothing_is_planned_twice(
+    store: Store, clock: ManualClock, calls: Calls
+) -> None:
+    planner = foreseeing(store, clock, calls)
+    await add_job(store)
+    await add_schedule(store, overlap_policy="allow")
+    await planner.step()
+    for seconds in (59.8, 10.0, 59.8, 60.0, 119.8):
+        clock.step_to(at(seconds))
+        await planner.step()
+        await planner.step()
+    assert sorted(each.due_time for each in await triggers(store)) == [at(60), at(120)]
+
+
+async def test_while_a_burst_that_was_planned_ahead_is_started_ends_can_wait(
+    store: Store, clock: ManualClock, calls: Calls
+) -> None:
+    planner = foreseeing(store, clock, calls)
+    await add_job(store)
+    await store.schedules.create([new_schedule(f"s{n}") for n in range(AHEAD_MAX)], NOW)
+    await planner.step()
+    clock.advance(60 - HORIZON_S / 2 - 0.005)
+    await planner.step()
+    seen = [planner.starts_wait()]
+    for seconds in (HORIZON_S / 2 + 0.005, BURST_S):
+        clock.advance(seconds)
+        seen.append(planner.starts_wait())
+    assert seen == [False, True, False]

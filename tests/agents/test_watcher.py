@@ -13,6 +13,7 @@ from clickclock.scheduler.trigger import ExitKind, State
 from clickclock.scheduler.watcher import (
     COMPANY_S_MAX,
     FINISH_MAX,
+    PATIENCE_S,
     SEEN_RUNNING_AFTER_S,
     STOP_AGAIN_S,
     YIELD_S,
@@ -360,7 +361,7 @@ async def test_news_waits_for_a_plan_that_is_near_without_a_step_of_its_own(
 async def test_news_wants_a_step_when_no_plan_is_near(
     store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls, company_in_s: float | None
 ) -> None:
-    assert build(store, clock, executor, calls, company_in_s=company_in_s).hear()
+    assert build(store, clock, executor, calls, company_in_s=company_in_s).hear() == 0
 
 
 @pytest.mark.parametrize("company_in_s", [0.0, -1.0, COMPANY_S_MAX + 0.001])
@@ -370,5 +371,66 @@ async def test_an_end_does_not_wait_for_a_plan_that_is_far_or_overdue(
     watcher = build(store, clock, executor, calls, company_in_s=company_in_s)
     await add_job(store)
     executor.end(await started(store, executor))
+    await watcher.step()
+    assert await states(store) == [State.SUCCEEDED]
+
+
+def patient(executor: ScriptedExecutor) -> None:
+    executor.is_urgent = False
+
+
+async def test_ends_that_nobody_waits_for_wait_a_moment_for_each_other(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
+) -> None:
+    patient(executor)
+    watcher = build(store, clock, executor, calls, company_in_s=10.0)
+    await add_job(store)
+    executor.end(await started(store, executor))
+    assert watcher.hear() == PATIENCE_S
+    clock.advance(PATIENCE_S / 2)
+    executor.end(await started(store, executor))
+    assert watcher.hear() == PATIENCE_S / 2
+    assert await watcher.step() == PATIENCE_S / 2
+    assert await states(store) == [State.STARTING] * 2
+    clock.advance(PATIENCE_S / 2)
+    await watcher.step()
+    assert await states(store) == [State.SUCCEEDED] * 2
+    executor.end(await started(store, executor))
+    assert watcher.hear() == PATIENCE_S
+
+
+async def test_ends_that_nobody_waits_for_come_with_the_next_plan(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
+) -> None:
+    patient(executor)
+    watcher = build(store, clock, executor, calls, company_in_s=0.9 * PATIENCE_S)
+    await add_job(store)
+    executor.end(await started(store, executor))
+    assert watcher.hear() is None
+    assert watcher.join()
+    await watcher.step()
+    assert await states(store) == [State.SUCCEEDED]
+
+
+async def test_who_waits_for_an_end_waits_for_no_other(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
+) -> None:
+    watcher = build(store, clock, executor, calls, company_in_s=10.0)
+    await add_job(store)
+    executor.end(await started(store, executor))
+    assert watcher.hear() == 0
+    await watcher.step()
+    assert await states(store) == [State.SUCCEEDED]
+
+
+async def test_an_edit_that_waits_for_starts_hurries_what_has_patience(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
+) -> None:
+    patient(executor)
+    watcher = build(store, clock, executor, calls, company_in_s=10.0)
+    await add_job(store)
+    executor.end(await started(store, executor))
+    watcher.hear()
+    watcher.hurry()
     await watcher.step()
     assert await states(store) == [State.SUCCEEDED]

@@ -18,7 +18,7 @@ import pytest
 
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.executors import Executor, Launch, LogChunk, Sighting
+from clickclock.scheduler.executors import Executor, Launch, LogChunk, Sighting, holds_s
 from clickclock.scheduler.executors.container import ContainerExecutor
 from clickclock.scheduler.executors.kubernetes import KubernetesExecutor
 from clickclock.scheduler.executors.process import ProcessExecutor
@@ -312,13 +312,22 @@ async def test_none_starts_before_its_moment(place: Place) -> None:
     assert started_at >= moment
 
 
+async def test_who_may_be_handed_over_long_before_its_moment_is_held_for_it(place: Place) -> None:
+    moment = SystemClock().now() + timedelta(seconds=0.9 * holds_s(place.executor))
+    names = [await place.start("/bin/true", not_before=moment - timedelta(milliseconds=30 * n)) for n in range(3)]
+    for number, name in enumerate(names):
+        assert (await place.end(name)).kind is ExitKind.CODE
+        started_at = place.seen[name].started_at
+        assert started_at is not None
+        assert started_at >= moment - timedelta(milliseconds=30 * number)
+
+
 async def test_who_is_stopped_before_its_moment_never_runs(place: Place, tmp_path: Path) -> None:
-    name = await place.start(
-        "/bin/touch", str(tmp_path / "ran"), not_before=SystemClock().now() + timedelta(seconds=0.09)
-    )
+    ahead = timedelta(seconds=max(0.09, 0.9 * holds_s(place.executor)))
+    name = await place.start("/bin/touch", str(tmp_path / "ran"), not_before=SystemClock().now() + ahead)
     await place.executor.stop([name], 1.0)
     assert (await place.end(name)).kind is ExitKind.STOPPED
-    later = await place.start("/bin/true", not_before=SystemClock().now() + timedelta(seconds=0.09))
+    later = await place.start("/bin/true", not_before=SystemClock().now() + ahead)
     await place.end(later)
     assert not (tmp_path / "ran").exists()
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,9 @@ from clickclock.foundation.ids import new_id
 from clickclock.scheduler.executors import Launch, Sighting
 from clickclock.scheduler.executors.process import ProcessExecutor
 from clickclock.scheduler.supervisor.journal import REWRITE_BYTES, Attempt, Ending, Journal
+from clickclock.scheduler.supervisor.loop import STOOD_STILL_S
 from clickclock.scheduler.supervisor.spawn import ATTEMPT_VARIABLE, start_ticks
+from clickclock.scheduler.supervisor.waiting import HOLD_S_MAX
 from clickclock.scheduler.trigger import Exit, ExitKind
 
 DEADLINE_S = 40.0
@@ -72,9 +75,16 @@ class Service:
         self.seen: dict[str, Sighting] = {}
         self.changed = asyncio.Event()
 
-    async def start(self, script: str, name: str | None = None, timeout_s: float | None = None) -> str:
+    async def start(
+        self,
+        script: str,
+        name: str | None = None,
+        timeout_s: float | None = None,
+        not_before: datetime | None = None,
+    ) -> str:
         name = name or f"{new_id()}-1"
-        await self.executor.start([Launch(name, ("/bin/sh", "-c", script), timeout_s=timeout_s, grace_s=5.0)])
+        argv = ("/bin/sh", "-c", script)
+        await self.executor.start([Launch(name, argv, timeout_s=timeout_s, grace_s=5.0, not_before=not_before)])
         return name
 
     async def running(self, name: str) -> Sighting:
@@ -274,6 +284,50 @@ async def test_a_supervisor_killed_again_and_again_starts_each_attempt_once(tmp_
             assert (await service.end(name)).kind is ExitKind.LOST
 
 
+async def test_an_attempt_that_the_supervisor_only_held_is_known_not_to_have_run(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service:
+        name = await service.start("echo ran", not_before=SystemClock().now() + timedelta(seconds=0.95 * HOLD_S_MAX))
+        await service.kill_supervisor()
+        ending = await service.end(name)
+        assert ending.kind is ExitKind.UNSTARTED
+        assert ending.started_at is None
+        assert await service.executor.read_log(name, 0, 100) is None
+
+
+async def test_an_attempt_that_is_held_no_longer_is_not_said_not_to_have_run(tmp_path: Path) -> None:
+    name = f"{new_id()}-1"
+    write_journal(
+        tmp_path,
+        {"attempts": [{"name": name, "grace_s": 10.0, "held": True}]},
+        {"attempts": [{"name": name, "held": False}]},
+    )
+    async with serving(tmp_path) as service:
+        assert (await service.end(name)).kind is ExitKind.LOST
+
+
+async def test_after_a_restart_of_the_machine_nobody_knows_whether_what_was_held_ran(tmp_path: Path) -> None:
+    name = f"{new_id()}-1"
+    write_journal(tmp_path, {"attempts": [{"name": name, "grace_s": 10.0, "held": True}]}, boot_id="another")
+    async with serving(tmp_path) as service:
+        assert (await service.end(name)).kind is ExitKind.LOST
+
+
+async def test_a_supervisor_that_stood_still_over_the_moment_of_an_attempt_gives_it_back(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service:
+        moment = SystemClock().now() + timedelta(seconds=0.8 * HOLD_S_MAX)
+        name = await service.start("echo ran", not_before=moment)
+        supervisor = int((tmp_path / "supervisor" / "lock").read_text(encoding="ascii"))
+        os.kill(supervisor, signal.SIGSTOP)
+
+        async def is_past() -> bool:
+            return SystemClock().now() > moment + timedelta(seconds=1.1 * STOOD_STILL_S)
+
+        await until(is_past)
+        os.kill(supervisor, signal.SIGCONT)
+        assert (await service.end(name)).kind is ExitKind.UNSTARTED
+        assert await service.executor.read_log(name, 0, 100) is None
+
+
 async def test_an_attempt_that_was_to_be_spawned_and_is_not_there_is_lost_and_not_started(tmp_path: Path) -> None:
     name = f"{new_id()}-1"
     write_journal(tmp_path, {"attempts": [{"name": name, "timeout_s": None, "grace_s": 10.0}]})
@@ -375,6 +429,15 @@ def test_every_prefix_of_a_journal_is_a_state_that_was_true(tmp_path: Path) -> N
         attempts = Journal(str(path), "boot").attempts
         assert attempts.keys() in (set(), {"a", "b"}, {"b"})
         assert "exit" not in attempts.get("b", {})
+
+
+def test_what_is_held_stays_so_in_the_journal_until_that_is_taken_back_on_disk(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    journal = Journal(str(path), "boot")
+    journal.accept([Attempt(name="a", grace_s=1.0, held=True), Attempt(name="b", grace_s=1.0, held=True)])
+    journal.let_go(["a"])
+    attempts = Journal(str(path), "boot").attempts
+    assert (attempts["a"]["held"], attempts["b"]["held"]) == (False, True)
 
 
 def test_a_write_that_fails_leaves_no_torn_line_and_is_made_later(tmp_path: Path) -> None:

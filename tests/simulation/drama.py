@@ -17,12 +17,13 @@ from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import ClickclockError, Invalid, Transient
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.backfill import Backfill, BackfillState, count_times
-from clickclock.scheduler.engine import HEARTBEAT_EVERY_S, Engine
+from clickclock.scheduler.engine import HEARTBEAT_EVERY_S, PLAN_AHEAD_S, Engine
+from clickclock.scheduler.foresight import HORIZON_S
 from clickclock.scheduler.group import Group
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.rescuer import LOOK_EVERY_S
 from clickclock.scheduler.schedule import Schedule, upcoming
-from clickclock.scheduler.store import NewSchedule, Store
+from clickclock.scheduler.store import Edited, NewSchedule, Store
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.migrate import migrate
 from clickclock.scheduler.trigger import FINISHED, NewTrigger, State
@@ -60,6 +61,7 @@ EXPRESSIONS = (
     ("cron", "*/5 * * * * *"),
     ("cron", "* * * * *"),
 )
+NEAR_S = 5.0
 SILENT_S = 5.0
 """A replica that says nothing for less than this has lost nothing."""
 
@@ -162,6 +164,7 @@ class Drama:
             (45, self._replica_steps),
             (15, self._replicas_step_together),
             (25, self._time_passes),
+            (15, self._time_draws_near),
             (4, self._trigger),
             (4, self._flood),
             (3, self._cancel),
@@ -236,11 +239,25 @@ class Drama:
             self._bury(name)
 
     async def _time_passes(self) -> None:
-        self.clock.advance(self.dice.choice((0.05, 0.5, 1.0, 2.0)))
+        await self._advance(self.dice.choice((0.05, 0.5, 1.0, 2.0)))
+
+    async def _advance(self, seconds: float) -> None:
+        self.clock.advance(seconds)
         self.latest = max(self.latest, self.clock.now())
         self.world.pass_time()
         self._tell("time passes")
         await self._keep_time()
+
+    async def _time_draws_near(self) -> None:
+        """A planner looks again and again, until some time is a moment away."""
+        for ahead_s in (0.6, self.dice.choice((0.24, 0.1, 0.004)), 0.6, self.dice.choice((0.24, 0.1, 0.004))):
+            now = self.clock.now()
+            following = [each.next_fire_at for each in await self.store.schedules.find({}, None, 100)]
+            next_s = min(((each - now).total_seconds() for each in following if each and each > now), default=0.0)
+            if ahead_s < next_s < NEAR_S:
+                await self._advance(next_s - ahead_s)
+            for name in [each for each in self.replicas if each not in self.frozen]:
+                await self._let(name, "plans", self.replicas[name].engine.planner.step)
 
     async def _keep_time(self) -> None:
         """Heartbeats and rescues come in time, as their loops bring them; in which order, nobody knows."""
@@ -329,6 +346,13 @@ class Drama:
 
     async def _put_schedule(self, schedule_id: str, schedule: Schedule, now: datetime) -> None:
         await self.store.schedules.put(NewSchedule(schedule, schedule_id), now)
+        self.promises.amended[schedule_id] = now
+        (self.promises.paused.add if schedule.paused else self.promises.paused.discard)(schedule_id)
+        for due_time in (await self.store.queue.under_way(Edited(schedule_id=schedule_id), [CLUSTER], now)).values():
+            ahead = due_time - now
+            assert ahead <= max(self.latest, now) - now + timedelta(seconds=HORIZON_S + PLAN_AHEAD_S), (
+                f"{schedule_id} waits {ahead}"
+            )
         if schedule != self.schedules[schedule_id]:  # else what is due by now is as it was
             self._bar(schedule_id)
         self.schedules[schedule_id] = schedule

@@ -17,10 +17,12 @@ from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import ExecutorUnreachable, StoreUnreachable
 from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting
 from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.supervisor.waiting import HOLD_S_MAX
 from clickclock.scheduler.trigger import Exit, ExitKind
 
 T = TypeVar("T")
-SLOTS = 3
+SLOTS = (3, 3, 20)
+"""Of each node: so few that something always waits for one, or so many that nothing does."""
 CODES = (0, 0, 0, 1, 75)
 
 
@@ -105,13 +107,15 @@ class FaultyDatabase(Database):
 
 @dataclass(slots=True)
 class Process:
-    """One run of an attempt in the world. `ends_s` is on the monotonic clock."""
+    """One run of an attempt. `starts_s`, until when it is held, and `ends_s` are on the monotonic clock."""
 
     name: str
     node: str
-    started_at: datetime
-    ends_s: float
+    starts_s: float
+    lasts_s: float
     code: int
+    started_at: datetime | None = None
+    ends_s: float = float("inf")
     stopped: bool = False
     exit: Exit | None = None
 
@@ -136,6 +140,7 @@ class World:
         self.dice = dice
         self.clock = clock
         self.nodes: dict[str, Node] = {}
+        self.slots = dice.choice(SLOTS)
         self.runs: dict[str, Process] = {}
         self.doubled: list[str] = []
 
@@ -143,19 +148,27 @@ class World:
         """Run it, unless the node knows the name."""
         if launch.name in node.known:
             return
-        if launch.name in self.runs:
-            self.doubled.append(launch.name)
         duration_s = self.dice.choice((0.0, 0.5, 2.0, 8.0)) * self.dice.random()
-        process = Process(
-            launch.name, node.name, self.clock.now(), self.clock.monotonic_s() + duration_s, self.dice.choice(CODES)
-        )
-        self.runs[launch.name] = node.known[launch.name] = process
-        node.tell(launch.name)
+        ahead_s = 0.0 if launch.not_before is None else (launch.not_before - self.clock.now()).total_seconds()
+        starts_s = self.clock.monotonic_s() + (ahead_s if 0 < ahead_s <= HOLD_S_MAX else 0.0)
+        process = Process(launch.name, node.name, starts_s, duration_s, self.dice.choice(CODES))
+        node.known[launch.name] = process
+        self._begin_if_due(node, process)
+
+    def _begin_if_due(self, node: Node, process: Process) -> None:
+        if process.started_at is None and process.exit is None and process.starts_s <= self.clock.monotonic_s():
+            if process.name in self.runs:
+                self.doubled.append(process.name)
+            self.runs[process.name] = process
+            process.started_at = self.clock.now()
+            process.ends_s = min(process.ends_s, self.clock.monotonic_s() + process.lasts_s)
+            node.tell(process.name)
 
     def pass_time(self) -> None:
-        """End what has run its time."""
+        """Start what was held for its moment, and end what has run its time."""
         for node in self.nodes.values():
             for process in node.known.values():
+                self._begin_if_due(node, process)
                 if process.exit is None and process.ends_s <= self.clock.monotonic_s():
                     process.exit = self._exit_of(process)
                     node.tell(process.name)
@@ -171,6 +184,7 @@ class Connection:
     """One replica's executor on its node: it ends with the replica, what it started does not."""
 
     wants_image = False
+    holds_s = HOLD_S_MAX
 
     def __init__(self, world: World, node: Node, faults: Faults) -> None:
         self.news: dict[str, None] = {}
@@ -213,6 +227,10 @@ class Connection:
             for name in names:
                 process = self._node.known.get(name)
                 if process is not None and process.exit is None:
+                    if process.started_at is None:
+                        process.exit = Exit(ExitKind.STOPPED, self._world.clock.now())
+                        self._node.tell(name)
+                        continue
                     # Some obey at once, some need the whole grace period, and some just end by themselves.
                     process.stopped = process.stopped or self._world.dice.random() < 0.8
                     grace = self._world.dice.random() * min(grace_s, 3.0)
@@ -235,7 +253,7 @@ class Connection:
         return
 
     async def capacity(self) -> Capacity:
-        return Capacity(SLOTS, True, (self._node.name,))
+        return Capacity(self._world.slots, True, (self._node.name,))
 
     async def close(self) -> None:
         self._node.listener = None

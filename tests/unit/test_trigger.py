@@ -196,5 +196,12 @@ def test_what_the_cluster_takes_away_again_and_again_is_lost_in_the_end() -> Non
 
 
 def test_what_the_cluster_takes_away_while_it_is_to_stop_is_stopped() -> None:
+    assert concluded(ExitKind.UNSTARTED, stop_reason=StopReason.CANCELLED).state is State.CANCELLED
     assert concluded(ExitKind.DISRUPTED, stop_reason=StopReason.CANCELLED).state is State.CANCELLED
     assert concluded(ExitKind.DISRUPTED, stop_reason=StopReason.PREEMPTED).state is State.QUEUED
+
+
+def test_what_was_held_for_its_time_and_never_started_is_queued_again_at_once_and_uses_up_no_retry() -> None:
+    exit_ = Exit(ExitKind.UNSTARTED, TEN, message="The process supervisor died before the attempt's time.")
+    conclusion = conclude(exit_, attempt=1, max_attempts=1, stop_reason=None, rule=RULE, fraction=0.5)
+    assert conclusion == Conclusion(State.QUEUED, exit_.message, retry_at=TEN, uses_up_retry=False)

@@ -16,7 +16,6 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from clickclock.foundation.clock import Clock, SystemClock
-from clickclock.foundation.errors import StoreUnreachable
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.lifecycle import Loop, LoopHealth, run_all
 from clickclock.scheduler.alarmer import Alarmer
@@ -25,7 +24,9 @@ from clickclock.scheduler.backfiller import Backfiller
 from clickclock.scheduler.chainer import Chainer
 from clickclock.scheduler.counter import Counter
 from clickclock.scheduler.dispatcher import Dispatcher
-from clickclock.scheduler.executors import Executor, condition, shared
+from clickclock.scheduler.examiner import Examiner
+from clickclock.scheduler.executors import Executor, condition, holds_s, shared
+from clickclock.scheduler.foresight import HORIZON_S
 from clickclock.scheduler.lease import Lease
 from clickclock.scheduler.notifier import Notifier
 from clickclock.scheduler.planner import Planner
@@ -33,7 +34,8 @@ from clickclock.scheduler.preempter import PREEMPTIONS_MAX, Preempter
 from clickclock.scheduler.pruner import Pruner
 from clickclock.scheduler.rescuer import COMPARE_EVERY_S, Rescuer
 from clickclock.scheduler.scanner import Scanner
-from clickclock.scheduler.store import Heartbeat, Hint, Store
+from clickclock.scheduler.settler import Settler
+from clickclock.scheduler.store import Edited, Heartbeat, Hint, Store
 from clickclock.scheduler.targets import Target
 from clickclock.scheduler.vault import Vault
 from clickclock.scheduler.watcher import Watcher
@@ -44,12 +46,11 @@ HEARTBEAT_EVERY_S = 2.0
 HEARTBEAT_RETRY_S_MAX = 1.0
 POLL_S = 1.0
 """How often a replica looks for what others wrote, where others may write."""
-FAULTS_KEPT_S = 1.0
 SKEW_TOLD_S = 1.0
 """A machine whose clock is off by more than this is told of in the log, when it is noticed."""
 PLAN_AHEAD_S = 0.005
-"""How long before its time a trigger is planned and claimed, so that only its start is left to do then: about what
-planning one takes on a slow disk. A pause or an edit that comes later than that comes too late for this time."""
+"""How long before its time a trigger is planned and claimed that could not be planned within the horizon, so that only
+its start is left to do then: about what planning one takes on a slow disk."""
 
 _log = logging.getLogger(__name__)
 
@@ -91,8 +92,8 @@ class Engine:
         self.vault = vault or Vault(None, {})
         self.started_at = clock.now()
         self.limits = limits or Limits()
-        self._faults: tuple[float, list[str]] | None = None
         self._is_news = False
+        self._patience: asyncio.TimerHandle | None = None
         self._idle_s = 30.0 if store.kind == "sqlite" else POLL_S
         self._make_agents(targets or {}, fraction)
         self._make_loops()
@@ -111,6 +112,7 @@ class Engine:
             start_with=self.dispatcher.start_with,
             planning=self._bring_ends,
             ahead_s=PLAN_AHEAD_S,
+            horizon_s=lambda: min(HORIZON_S, holds_s(self.executors[self.default_cluster]) / 2),
         )
         self.watcher = Watcher(
             store,
@@ -120,7 +122,7 @@ class Engine:
             fraction=fraction,
             concluded=self._concluded,
             look_for_stops_s=self._idle_s,
-            starts_wait=lambda: self.planner.is_behind or self.dispatcher.is_behind,
+            starts_wait=lambda: self.planner.starts_wait() or self.dispatcher.is_behind,
             company_in_s=self._plans_in_s,
         )
         self.rescuer = Rescuer(
@@ -133,6 +135,7 @@ class Engine:
             took_over=self._took_over,
             look_every_s=COMPARE_EVERY_S if store.kind == "sqlite" else None,
         )
+        self.settler = Settler(store, clock, executors, hurry=self._hurry_ends)
         self.preempter = Preempter(
             store, clock, executors, **here, preemptions_max=self.limits.preemptions_max, asked=self.stop_attempts
         )
@@ -172,9 +175,7 @@ class Engine:
         self._notifier_loop = Loop("notifier", self.notifier.step)
         self._loops = [
             *(self._planner_loop, self._dispatcher_loop, self._preempter_loop, self._watcher_loop, self._rescuer_loop),
-            self._heartbeat_loop,
-            self._backfiller_loop,
-            self._chainer_loop,
+            *(self._heartbeat_loop, self._backfiller_loop, self._chainer_loop),
             Loop("counter", self.counter.step, busy_s=busy_s),
             Loop("pruner", self.pruner.step, idle_max_s=3600.0, busy_s=busy_s),
             self._announcer_loop,
@@ -182,12 +183,18 @@ class Engine:
             self._notifier_loop,
             Loop("scanner", self.scanner.step),
         ]
+        self.faults = Examiner(self.store, self.clock, loops=self.loops, beats=self._heartbeat_loop.health).faults
 
     def change_schedules(self) -> None:
         """Schedules changed, or what they depend on: here, and so for every replica."""
         self._planner_loop.wake()
         self.wake_chainer()
         self.store.hints.tell(Hint.SCHEDULES)
+
+    async def edited(self, what: Edited) -> None:
+        """This was changed, and is on disk: returns when nothing is on its way any more by what was there before."""
+        self.change_schedules()
+        await self.settler.settle(what)
 
     def expect_trigger(self) -> None:
         """A trigger is about to be written: where writes happen in their order, its claim can share its commit."""
@@ -250,14 +257,26 @@ class Engine:
             self._backfiller_loop.wake()
 
     def _plans_in_s(self) -> float | None:
-        """How soon a plan comes whose commit ends can share; None if somebody waits for ends, or each has its own."""
+        """How soon a plan comes whose commit ends share, if ever; None if somebody waits, or each has its own."""
         if not self.store.writes_in_order or self.dispatcher.waits_for_slots or self.backfiller.may_go_on():
             return None
-        return self.planner.next_in_s()
+        in_s = self.planner.next_in_s()
+        return float("inf") if in_s is None else in_s
 
     def _hear(self) -> None:
-        if self.watcher.hear():
+        wait_s = self.watcher.hear()
+        if wait_s == 0:
             self._watcher_loop.wake()
+        elif wait_s is not None and self._patience is None:
+            self._patience = asyncio.get_running_loop().call_later(wait_s, self._lose_patience)
+
+    def _lose_patience(self) -> None:
+        self._patience = None
+        self._watcher_loop.wake()
+
+    def _hurry_ends(self) -> None:
+        self.watcher.hurry()
+        self._watcher_loop.wake()
 
     async def _plan(self) -> float | None:
         try:
@@ -308,6 +327,8 @@ class Engine:
             while await self._ends_are_awaited():
                 await self.watcher.step()
                 await self._changed()
+        if self._patience is not None:
+            self._patience.cancel()
         await self.notifier.close()
         await self.store.replicas.leave(self.replica_id, self.clock.now())
         for executor in self.executors.values():
@@ -377,23 +398,3 @@ class Engine:
     def loops(self) -> list[LoopHealth]:
         """How the loops do."""
         return [loop.health() for loop in self._loops]
-
-    async def faults(self) -> list[str]:
-        """What is wrong now, a sentence each; nothing, when healthy. Asked of the store at most once a second."""
-        now_s = self.clock.monotonic_s()
-        if self._faults is None or now_s - self._faults[0] > FAULTS_KEPT_S:
-            self._faults = (now_s, await self._find_faults())
-        return self._faults[1]
-
-    async def _find_faults(self) -> list[str]:
-        found = [each.sentence for each in self.loops() if each.is_stalled]
-        # It writes, each two seconds: a disk that is full is noticed by nothing less.
-        if not found and (error := self._heartbeat_loop.health().error) is not None:
-            found.append(error)
-        try:
-            await asyncio.wait_for(self.store.ping_s(), timeout=5)
-        except StoreUnreachable as unreachable:
-            found += [str(unreachable)] if str(unreachable) not in found else []
-        except TimeoutError:
-            found.append("The store did not answer within 5 s.")
-        return found

@@ -40,6 +40,8 @@ class Launch:
     timeout_s: float | None = None
     grace_s: float = 10.0
     not_before: datetime | None = None
+    patient: bool = False
+    """Nobody waits to hear that it has ended well."""
     group_name: str | None = None
     priority: int = 50
     preemptible: bool = False
@@ -53,6 +55,7 @@ def launch_of(
     nominal_time: datetime,
     parameters: Mapping[str, str],
     not_before: datetime | None = None,
+    patient: bool = False,
     mappings: Sequence[ImageMapping] | None = None,
 ) -> Launch:
     """One attempt of `job`; raises `Invalid` if the job has changed and no longer fits its trigger.
@@ -91,6 +94,7 @@ def launch_of(
         timeout_s=job.timeout_seconds,
         grace_s=job.grace_period_seconds,
         not_before=not_before,
+        patient=patient,
         group_name=job.group_name,
         priority=job.priority,
         preemptible=job.preemption,

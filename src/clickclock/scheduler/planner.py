@@ -1,22 +1,28 @@
 """Due schedules → triggers: steps 1 to 4 of the journey.
 
 Never starts anything. Invariants: whatever dies here, a due time is either still due or has its row; a time is decided
-`ahead_s` before it comes at the earliest, and what it becomes is started when it has come.
+`ahead_s` before it comes at the earliest, or within the horizon where it cannot come out otherwise (`foresight.py`);
+what it becomes is started when it has come.
 
 >>> Planner(store, clock, fired=dispatcher_loop.wake, replaced=watcher_loop.wake)   # doctest: +SKIP
 """
 
+import heapq
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
 from clickclock.foundation.clock import Clock
 from clickclock.scheduler.schedule import Decision, decide
-from clickclock.scheduler.store import Due, Planned, Store, Taker
+from clickclock.scheduler.store import Due, Planned, Span, Store, Taker
 
 CLAIM_FIRST = 50
 CLAIM_MAX = 250
 """Schedules in one transaction: few at first, so that the first of a thousand start while the others are planned."""
+AHEAD_MAX = 100
+"""Ahead of their time: nobody waits for these, so what somebody asks for meanwhile does not wait for more of them."""
+BURST_S = 0.5
+"""As many as one plan holds, and more, are on their way to their processes for so long after their moment."""
 CLEAR_S = 0.02
 """What can wait is not begun when something is due within this: about what a short job takes, from plan to end."""
 START_S = 0.004
@@ -48,7 +54,7 @@ async def nobody_waits() -> None:
 
 
 class Planner:
-    """One step plans what is due now, or `ahead_s` from now."""
+    """One step plans what is due now, or `ahead_s` from now; or, within the horizon, what can be known by then."""
 
     def __init__(
         self,
@@ -60,10 +66,12 @@ class Planner:
         start_with: Callable[[Plan], Awaitable[tuple[Planned, bool]]] = queue_all,
         planning: Callable[[], Awaitable[None]] = nobody_waits,
         ahead_s: float = 0.0,
+        horizon_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """`start_with` plans and starts what is taken, and says whether `fired` is to be told whatever was queued.
 
-        `planning` is called before a plan of what is due: what is written then shares its commit.
+        `planning` is called before a plan: what is written then shares its commit.
+        `horizon_s` is how far ahead a start can be handed over: it is held for its moment by what outlives us.
         """
         self._store = store
         self._clock = clock
@@ -72,8 +80,12 @@ class Planner:
         self._replaced = replaced
         self._start_with = start_with
         self._planning = planning
+        self._horizon_s = horizon_s
         self._next_due: datetime | None = None
-        self._fired_at: datetime | None = None
+        self._looked: datetime | None = None
+        self._beyond: datetime | None = None
+        self._moments: list[datetime] = []
+        self._burst: datetime | None = None
         self._queues = True
         self.is_behind = False
 
@@ -82,40 +94,54 @@ class Planner:
         now = self._clock.now()
         if self._next_due is not None and (due_s := (self._next_due - now).total_seconds()) < CLEAR_S:
             return max(due_s, 0.0) + START_S
-        return 0.0 if self._fired_at is None else max(0.0, (self._fired_at - now).total_seconds() + START_S)
+        while self._moments and (start_s := (self._moments[0] - now).total_seconds()) < CLEAR_S:
+            if start_s + START_S > 0:
+                return start_s + START_S
+            heapq.heappop(self._moments)
+        return 0.0
+
+    def starts_wait(self) -> bool:
+        """Whether there may be more to plan now, or a burst that was planned ahead is being started."""
+        if self.is_behind or self._burst is None:
+            return self.is_behind
+        return 0 <= (self._clock.now() - self._burst).total_seconds() < BURST_S
 
     async def step(self) -> float | None:
-        """Plan; returns seconds until the next schedule is due."""
+        """Plan; returns seconds until the next schedule is due, or what comes is to be planned ahead."""
         now = self._clock.now() + self._ahead
         is_due = self._next_due is not None and self._next_due <= now
-        limit = CLAIM_MAX if self.is_behind else CLAIM_FIRST
-        early = False
-        if is_due:
+        span = self._span(now, is_due=is_due)
+        is_ahead = span.until is not None
+        limit = AHEAD_MAX if is_ahead else CLAIM_MAX if self.is_behind else CLAIM_FIRST
+        is_told = False
+        if is_due or is_ahead:
             await self._planning()
 
         async def plan(taker: Taker | None) -> Planned:
             # Where writes happen in their order, a claim that is asked for now comes right after this plan, and shares
             # its commit: one wait for the disk between a due time and its start instead of two.
-            nonlocal early
-            early = is_due and self._store.writes_in_order and (taker is None or self._queues)
-            if early:
+            nonlocal is_told
+            is_told = is_due and self._store.writes_in_order and (taker is None or self._queues)
+            if is_told:
                 self._fired()
             postpone_to = now + timedelta(seconds=POSTPONE_S)
-            return await self._store.queue.plan(now, limit, decide_due, postpone_to, taker)
+            return await self._store.queue.plan(now, limit, decide_due, postpone_to, taker, span)
 
         try:
             planned, needs_step = await self._start_with(plan)
         except Exception:
             self._fired()  # a lost answer may have fired
             raise
-        self.is_behind = planned.claimed == limit
+        self.is_behind = planned.claimed == limit and not is_ahead
         for schedule_id, error in planned.faults:
             _log.error("schedule %s cannot be planned and waits %.0f s: %s", schedule_id, POSTPONE_S, error)
-        self._next_due = planned.next_due
-        if planned.fires:
-            self._fired_at = now
-        self._queues = planned.queued > 0
-        if needs_step or (self._queues and not early):
+        self._next_due, self._beyond, self._looked = planned.next_due, planned.beyond, planned.looked
+        self._expect({each.not_before or now for each in planned.launches} | ({now} if planned.queued else set()))
+        if not is_ahead:
+            self._queues = planned.queued > 0
+        elif planned.claimed == limit and planned.launches:
+            self._burst = planned.launches[-1].not_before
+        if needs_step or (self._queues and not is_told and not is_ahead):
             self._fired()
         if planned.replaced:
             self._replaced()
@@ -125,6 +151,21 @@ class Planner:
         is_beaten = is_due and not planned.claimed and not self._store.writes_in_order
         return max(pause_s, YIELD_S) if is_beaten and pause_s is not None else pause_s
 
+    def _span(self, now: datetime, *, is_due: bool) -> Span:
+        """What to look at ahead: all within the horizon, if the first of it is half of it away, and nothing is due."""
+        horizon = timedelta(seconds=self._horizon_s())
+        until = now + horizon
+        after = max(now, min(self._looked or now, until))  # the clock may have been set back
+        is_time = self._beyond is not None and self._beyond <= now + horizon / 2
+        return Span(after, until if is_time and not is_due and after < until else None)
+
+    def _expect(self, moments: set[datetime]) -> None:
+        for moment in moments:
+            heapq.heappush(self._moments, moment)
+
     def next_in_s(self) -> float | None:
         """Seconds until it plans again, as far as it knows."""
-        return None if self._next_due is None else (self._next_due - self._ahead - self._clock.now()).total_seconds()
+        moments = [] if self._next_due is None else [self._next_due]
+        if (horizon_s := self._horizon_s()) and self._beyond is not None:
+            moments.append(self._beyond - timedelta(seconds=horizon_s / 2))
+        return (min(moments) - self._ahead - self._clock.now()).total_seconds() if moments else None

@@ -1,8 +1,9 @@
 """A schedule: when to run a job; and the decision what its due times become.
 
 Never computes local time (`calendar.py`), never reads a clock, never writes.
-Invariants: the high-water mark only moves forward, and every nominal time that it passes became a fire or a skip;
-one decision is bounded, so that a long downtime cannot hold up the planner.
+Invariants: the high-water mark only moves forward, but for a change that brings times before what is planned ahead;
+every nominal time that it passes became a fire or a skip; one decision is bounded, so that a long downtime cannot hold
+up the planner.
 
 >>> from datetime import UTC
 >>> due_at("s", datetime(2026, 11, 20, tzinfo=UTC), jitter_seconds=0).isoformat()
@@ -322,6 +323,9 @@ def amend(
             skips.append(Skip(waits, SkipReason.EXCLUDED, message))
             later = times.after(waits)
             waits = None if later is None else later.at
+    first = upcoming(new, schedule_id, new.timetable(anchor), now)
+    if first is not None and first.nominal < high_water <= now + timedelta(seconds=ON_TIME_S):
+        return Amendment(now, first, _merge(skips))  # what was planned ahead keeps its row, and is not planned again
     return Amendment(water, upcoming(new, schedule_id, new.timetable(anchor), water), _merge(skips))
 
 

@@ -101,11 +101,13 @@ class ExitKind(StrEnum):
     LOST = "lost"
     NOT_STARTED = "notStarted"
     DISRUPTED = "disrupted"
+    UNSTARTED = "unstarted"
 
 
 DISRUPTIONS_MAX = 20
 """How often a cluster may take an attempt's place away before that counts as a failure: some jobs are what their nodes
 run short of."""
+_NOBODYS_FAULT = frozenset({ExitKind.DISRUPTED, ExitKind.UNSTARTED})
 STOP_SIGNALS = frozenset({15, 9})
 """The signals by which attempts are stopped: SIGTERM, and SIGKILL when the grace period is over."""
 NEVER_STARTED = "Stopped before it was started."
@@ -193,9 +195,10 @@ def conclude(
     spreads the back-off (full jitter).
     """
     state, message = _judge(exit_, stop_reason, rule)
-    if exit_.kind is ExitKind.DISRUPTED and stop_reason is None and preemption_count < DISRUPTIONS_MAX:
-        # Later each time: what the cluster had no room for a moment ago, it has not now.
-        delay_s = rule.delay_s(preemption_count + 1, fraction)
+    if exit_.kind in _NOBODYS_FAULT and stop_reason is None and preemption_count < DISRUPTIONS_MAX:
+        # Later each time: what the cluster had no room for a moment ago, it has not now. What was only held can start.
+        is_full = exit_.kind is ExitKind.DISRUPTED
+        delay_s = rule.delay_s(preemption_count + 1, fraction) if is_full else 0.0
         retry_at = exit_.finished_at + timedelta(seconds=delay_s)
         return Conclusion(State.QUEUED, message, retry_at=retry_at, uses_up_retry=False)
     if state is State.QUEUED:
@@ -210,7 +213,7 @@ def conclude(
 
 
 def _judge(exit_: Exit, stop_reason: StopReason | None, rule: RetryRule) -> tuple[State, str | None]:
-    kind = exit_.kind
+    kind = exit_.kind if exit_.kind is not ExitKind.UNSTARTED else ExitKind.DISRUPTED
     if kind is ExitKind.SIGNAL and stop_reason is not None and exit_.signal in STOP_SIGNALS:
         # Whoever asked it to end may be gone, and with him that it was he.
         kind = ExitKind.STOPPED
@@ -321,7 +324,7 @@ class Trigger(Record):
         examples=[12_582_912],
     )
     preemption_count: int = Field(
-        0, description="How often it was preempted, or its cluster took its place away.", examples=[0]
+        0, description="How often it was preempted, or lost its place and uses up no retry.", examples=[0]
     )
     preempted_by: str | None = Field(None, description="The trigger that took its place last.")
     requested_by: str | None = Field(None, description="Who asked for it.", examples=["api"])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.lifecycle import Parts
-from clickclock.scheduler.executors import Executor, Sighting, shared
+from clickclock.scheduler.executors import Executor, Sighting, is_urgent, shared
 from clickclock.scheduler.store import Held, Store
 from clickclock.scheduler.trigger import State
 
@@ -19,6 +19,8 @@ YIELD_S, YIELD_S_MAX = 0.02, 0.5
 """While starts wait, ends may wait this long: nobody is late for hearing of an end."""
 COMPANY_S_MAX = 0.05
 """An end waits for a plan that comes within this time, and shares its commit."""
+PATIENCE_S = 0.1
+"""News that nobody waits for waits this long for company, or for a plan."""
 FINISH_MAX = 200
 """Conclusions in one transaction."""
 SEEN_RUNNING_AFTER_S = 0.02
@@ -57,6 +59,8 @@ class Watcher:
         self._company_in_s = company_in_s
         self.is_told = False
         self._has_company = False
+        self._is_urgent = False
+        self._told_at_s: float | None = None
         self._look_for_stops_at_s = float("-inf")
         self._concluded_at_s = float("-inf")
         self._told: set[str] = set()
@@ -70,10 +74,17 @@ class Watcher:
         """Somebody wants an attempt stopped: the next step finds out which."""
         self._look_for_stops_at_s = float("-inf")
 
-    def hear(self) -> bool:
-        """An executor has news. Whether a step is wanted now: not if a plan comes so soon that it can bring them."""
+    def hear(self) -> float | None:
+        """An executor has news. In how many seconds a step is wanted; None if a plan comes before, and can bring it."""
         self.is_told = True
-        return self._wait_for_company_s() is None
+        if self._told_at_s is None:
+            self._told_at_s = self._clock.monotonic_s()
+        wait_s, in_s = self._may_wait_s(), self._company_in_s()
+        return None if in_s is not None and 0 < in_s <= wait_s else wait_s
+
+    def hurry(self) -> None:
+        """Somebody waits for what there is."""
+        self._is_urgent = self._has_company = True
 
     def join(self) -> bool:
         """What ends waited for comes now; whether the next step has any to write, or news to look at."""
@@ -87,29 +98,38 @@ class Watcher:
             all_told = await self._stop(await self._store.queue.stopping(self._lease_id))
             self._look_for_stops_at_s = now_s + (self._look_for_stops_s if all_told else STOP_AGAIN_S)
         yields = self._starts_wait() and now_s - self._concluded_at_s < YIELD_S_MAX
-        company_s = None if self._has_company else self._wait_for_company_s()
+        rest_s = 0.0 if self._has_company else self._may_wait_s()
         self._has_company = self.is_told = False
+        if not rest_s:
+            self._is_urgent, self._told_at_s = False, None
 
         async def carry(cluster: str) -> None:
             executor = self._executors[cluster]
             self._note(now_s, cluster, await executor.observe())
-            if not yields and company_s is None:
+            if not yields and not rest_s:
                 await self._conclude(cluster, executor)
 
         rests_s = await self.clusters.step(self._executors, carry)
         if yields:
             return YIELD_S
         await self._mark_running(now_s)
-        if company_s is not None and any(self._ended.values()):
-            return company_s
+        if rest_s and any(self._ended.values()):
+            return rest_s
         self._concluded_at_s = self._clock.monotonic_s()
         pause_s = SEEN_RUNNING_AFTER_S if self._fresh else self._look_for_stops_at_s - now_s
         return pause_s if rests_s is None else min(pause_s, rests_s)
 
-    def _wait_for_company_s(self) -> float | None:
-        """How long ends wait for a commit that comes anyway; None if they need not."""
+    def _may_wait_s(self) -> float:
+        """How long ends wait for a commit that comes anyway, or, if nobody waits for them, for each other."""
         in_s = self._company_in_s()
-        return in_s if in_s is not None and 0 < in_s <= COMPANY_S_MAX else None
+        self._is_urgent = self._is_urgent or any(is_urgent(each) for each in self._executors.values())
+        if in_s is None:
+            return 0.0
+        if 0 < in_s <= COMPANY_S_MAX:
+            return in_s
+        if self._is_urgent or self._told_at_s is None:
+            return 0.0
+        return max(0.0, self._told_at_s + PATIENCE_S - self._clock.monotonic_s())
 
     def _note(self, now_s: float, cluster: str, news: Sequence[Sighting]) -> None:
         for sighting in news:

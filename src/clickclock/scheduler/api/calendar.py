@@ -17,6 +17,7 @@ from clickclock.scheduler.api.reading import Body, Page, Query, Word, load_json,
 from clickclock.scheduler.business_days import Calendar, CalendarRule, Days, StoredCalendar
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import CalendarExists, CalendarInUse, CalendarNotFound, StaleVersion
+from clickclock.scheduler.store import Edited
 
 
 class CalendarFilters(Page):
@@ -109,6 +110,7 @@ async def put(call: Call[Query]) -> Response:
     if call.if_match == ANY_VERSION and not await engine.store.calendars.named([new.calendar_name]):
         raise CalendarNotFound
     stored, created = await engine.store.calendars.put(new, engine.clock.now(), call.if_version)
+    await engine.edited(Edited(calendar_name=new.calendar_name))
     return success(201 if created else 200, etag(stored.version), calendar=stored)
 
 

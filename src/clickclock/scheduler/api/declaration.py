@@ -53,6 +53,7 @@ from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job, Name
 from clickclock.scheduler.notification import ApplicationDefaults
 from clickclock.scheduler.schedule import Schedule
+from clickclock.scheduler.store import Edited
 
 RACES_MAX = 10
 """Tries of one apply: more means that something writes without end."""
@@ -212,9 +213,9 @@ async def put(call: Call[DeclarationTarget]) -> Response:
             continue
         break
     if steps and not asked.dry_run:
-        engine.change_schedules()
         engine.wake_dispatcher()
         engine.stop_attempts()
+        await engine.edited(Edited())
     return success(alterations=[step.alteration for step in steps], unchanged=plan.unchanged, dryRun=asked.dry_run)
 
 

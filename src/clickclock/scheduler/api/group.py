@@ -14,6 +14,7 @@ from clickclock.scheduler.api.reading import Body, Page, Query, Word, set_by_ser
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import GroupExists, GroupInUse, GroupNotFound, StaleVersion
 from clickclock.scheduler.group import Group, StoredGroup
+from clickclock.scheduler.store import Edited
 
 
 class GroupFilters(Page):
@@ -61,8 +62,8 @@ async def put(call: Call[Query]) -> Response:
     if call.if_match == ANY_VERSION and not await engine.store.groups.find({"group_name": group.group_name}, None, 1):
         raise GroupNotFound
     stored, created = await engine.store.groups.put(group, engine.clock.now(), call.if_version)
-    engine.change_schedules()
     engine.wake_dispatcher()
+    await engine.edited(Edited(group_name=group.group_name))
     return success(201 if created else 200, etag(stored.version), group=stored)
 
 

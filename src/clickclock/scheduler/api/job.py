@@ -20,6 +20,7 @@ from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound, StaleVersion
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import MEMORY_MIN, Job, StoredJob, memory_bytes
+from clickclock.scheduler.store import Edited
 
 
 class JobFilters(Page):
@@ -117,8 +118,8 @@ async def put(call: Call[Query]) -> Response:
     if call.if_match == ANY_VERSION:
         await engine.store.jobs.get(*job.key)
     stored, created = await engine.store.jobs.put(job, engine.clock.now(), call.if_version)
-    engine.change_schedules()
     engine.wake_dispatcher()
+    await engine.edited(Edited(job=job.key))
     return success(201 if created else 200, etag(stored.version), job=stored)
 
 
@@ -129,7 +130,7 @@ async def delete(call: Call[JobTarget]) -> Response:
         target.application, target.job_name, engine.clock.now(), force=target.force, if_version=call.if_version
     )
     engine.stop_attempts()
-    engine.wake_chainer()
+    await engine.edited(Edited(job=(target.application, target.job_name)))
     return success()
 
 

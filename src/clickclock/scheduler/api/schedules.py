@@ -19,7 +19,7 @@ from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, numbered, read_object, set_by_service
 from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleVersion
 from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, upcoming
-from clickclock.scheduler.store import NewSchedule
+from clickclock.scheduler.store import Edited, NewSchedule
 
 RACES_MAX = 10
 """Tries of an update without If-Match: more means that something writes without end."""
@@ -103,14 +103,14 @@ async def update(call: Call[ScheduleNamed]) -> Response:
                 raise
             continue
         break
-    call.engine.change_schedules()
+    await call.engine.edited(Edited(schedule_id=schedule_id))
     return success(200, etag(stored.version), schedule=stored)
 
 
 async def delete(call: Call[ScheduleTarget]) -> Response:
     """DELETE: what it triggered already goes on."""
     await call.engine.store.schedules.delete(call.filters.schedule_id, call.engine.clock.now(), call.if_version)
-    call.engine.change_schedules()
+    await call.engine.edited(Edited(schedule_id=call.filters.schedule_id))
     return success()
 
 
@@ -224,7 +224,8 @@ OPERATIONS = (
         {200: {"schedule": StoredSchedule}},
         description="The fields that are given change, the others stay; `null` takes a field back to its default, and "
         "an object such as `catchUp` is replaced as a whole. `paused` pauses and resumes: what was due meanwhile is "
-        "skipped, and nothing that is past fires. Fields that the service sets are ignored.",
+        "skipped, and nothing that is past fires. The answer comes when nothing starts any more by what was there "
+        "before: up to half a second later, if a run is on its way. Fields that the service sets are ignored.",
         body=Schedule,
         partial=True,
         examples={
@@ -241,7 +242,7 @@ OPERATIONS = (
         delete,
         ScheduleTarget,
         {200: {}},
-        description="Its existing triggers are not affected.",
+        description="Its existing triggers are not affected; one that is on its way has started when the answer comes.",
         target_in_body=True,
         versioned=True,
         errors=(ScheduleNotFound, StaleVersion),

@@ -24,6 +24,8 @@ __all__ = [
     "SharedExecutor",
     "Sighting",
     "condition",
+    "holds_s",
+    "is_urgent",
     "shared",
 ]
 
@@ -74,7 +76,7 @@ class Executor(Protocol):
         """Start attempts; when this returns they are accepted and will be started or reported.
 
         Raises `ExecutorUnreachable` if nothing was accepted; a repeated call is harmless.
-        None is started before its `not_before`, which is a moment away at most.
+        None is started before its `not_before`, which is a moment away at most, or as long as `holds_s` says.
         A command that cannot be executed is no error here: it is observed as `ExitKind.NOT_STARTED`.
         """
         ...
@@ -145,6 +147,24 @@ class SharedExecutor(Executor, Protocol):
 
 class LeaseLost(Exception):
     """An attempt was to be made, and our lease ended meanwhile: it is not ours to make."""
+
+
+def holds_s(executor: Executor) -> float:
+    """How long before its moment an attempt may be handed over: it is then held by what outlives us.
+
+    An executor says so by an attribute of that name; whoever says nothing is handed attempts a moment ahead.
+    """
+    told: float = getattr(executor, "holds_s", 0.0)
+    return told
+
+
+def is_urgent(executor: Executor) -> bool:
+    """Whether somebody may wait for some of what `observe` would tell now.
+
+    An executor says so by an attribute of that name; of whoever says nothing, all is urgent.
+    """
+    told: bool = getattr(executor, "is_urgent", True)
+    return told
 
 
 def shared(executor: Executor | None) -> SharedExecutor | None:

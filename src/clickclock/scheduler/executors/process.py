@@ -62,10 +62,13 @@ class ProcessExecutor:
         self._on_change: Callable[[], None] = lambda: None
         self._known: dict[str, Sighting] = {}
         self._news: dict[str, None] = {}
+        self.holds_s = 0.0
+        """How far ahead of its moment the supervisor holds an attempt, as it said when we met."""
         self._line: _Line | None = None
         self._trouble: str | None = "The executor is not open."
         self._keeper: asyncio.Task[None] | None = None
         self._forgotten: set[str] = set()
+        self._patient: set[str] = set()
         self._reminder: asyncio.Task[None] | None = None
 
     async def open(self, on_change: Callable[[], None]) -> None:
@@ -88,6 +91,7 @@ class ProcessExecutor:
             started = [_render(launch, shift) for launch in launches]
             await self._ask({"do": "start", "launches": started, "forget": sorted(forgotten)})
             self._forgotten -= forgotten
+            self._patient |= {launch.name for launch in launches if launch.patient}
             for launch in launches:
                 self._known.setdefault(launch.name, Sighting(launch.name, self._node))
 
@@ -95,6 +99,11 @@ class ProcessExecutor:
         """What changed since the last call."""
         news, self._news = self._news, {}
         return [self._known[name] for name in news if name in self._known]
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether some of the news is not of attempts that nobody waits for, and that run or have ended well."""
+        return any(name not in self._patient or _is_trouble(self._known.get(name)) for name in self._news)
 
     async def inventory(self) -> Mapping[str, Sighting]:
         """Everything known; raises `ExecutorUnreachable` rather than tell what may be out of date."""
@@ -115,6 +124,7 @@ class ProcessExecutor:
         for name in names:
             if name in self._known and self._known[name].exit is not None:
                 del self._known[name]
+                self._patient.discard(name)
                 self._forgotten.add(name)
         if self._forgotten and (self._reminder is None or self._reminder.done()):
             self._reminder = asyncio.create_task(self._say_forgotten(_FORGET_AFTER_S))
@@ -241,6 +251,7 @@ class ProcessExecutor:
         told = message.get("seen", ())
         if "hello" in message:
             told = message["attempts"]
+            self.holds_s = message.get("holds_s", 0.0)
             self._miss({attempt["name"] for attempt in told})
         shift = self._shift()
         for attempt in told:
@@ -285,6 +296,10 @@ class ProcessExecutor:
         self._known[name] = Sighting(name, self._node, started_at, ending)
         if self._known[name] != known:
             self._news[name] = None
+
+
+def _is_trouble(sighting: Sighting | None) -> bool:
+    return sighting is not None and sighting.exit is not None and sighting.exit.code != 0
 
 
 class _Broken(ExecutorUnreachable):

@@ -28,8 +28,8 @@ from clickclock.scheduler.store.jobs import Jobs
 from clickclock.scheduler.store.leading import Led
 from clickclock.scheduler.store.migrate import migrate
 from clickclock.scheduler.store.outbox import Outbox, Parcel
-from clickclock.scheduler.store.planning import Due, Planned
-from clickclock.scheduler.store.queue import Held, Queue
+from clickclock.scheduler.store.planning import Due, Planned, Span
+from clickclock.scheduler.store.queue import Edited, Held, Queue
 from clickclock.scheduler.store.replicas import Census, Heartbeat, LastBeat, Replicas
 from clickclock.scheduler.store.rollups import COUNT_MAX, Statistics
 from clickclock.scheduler.store.schedules import NewSchedule, Schedules
@@ -43,6 +43,7 @@ __all__ = [
     "Census",
     "Claimed",
     "Due",
+    "Edited",
     "Heartbeat",
     "Held",
     "Hint",
@@ -52,6 +53,7 @@ __all__ = [
     "Parcel",
     "Planned",
     "Queued",
+    "Span",
     "Store",
     "Survey",
     "Tail",

@@ -128,7 +128,8 @@ def _concluded(row: Any, exit_: Exit, conclusion: Conclusion) -> dict[str, Any]:
         "b_state": State.QUEUED if again else conclusion.state,
         "b_started_at": started_at,
         "b_finished_at": None if again else exit_.finished_at,
-        "b_ready_at": conclusion.retry_at or row.ready_at,
+        # What ended before its time, which was held for it, does not come sooner.
+        "b_ready_at": row.ready_at if conclusion.retry_at is None else max(conclusion.retry_at, row.due_time),
         "b_lag_ms": lag_ms,
         "b_lease_id": None,
         "b_exit_code": exit_.code,

@@ -1,21 +1,26 @@
 """Due schedules become triggers, in one transaction.
 
 Never decides: `decide` does, and is given everything. Invariants: inserting a schedule's triggers and advancing its
-high-water mark is one transaction; one row per (schedule, nominal time); a broken schedule holds up no other.
+high-water mark is one transaction; one row per (schedule, nominal time); a broken schedule holds up no other; a time
+that is planned ahead is taken, or left as it is.
 """
 
+import contextlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from clickclock.foundation.ids import new_id
+from clickclock.foundation.instant import MILLISECOND
 from clickclock.scheduler.business_days import Days
+from clickclock.scheduler.foresight import is_certain, is_open
+from clickclock.scheduler.job import Job
 from clickclock.scheduler.launch import Launch
-from clickclock.scheduler.schedule import Circumstances, Decision, OverlapPolicy, Schedule, Skip
+from clickclock.scheduler.schedule import Circumstances, Decision, Fire, OverlapPolicy, Schedule, Skip
 from clickclock.scheduler.store.changes import note_triggers
 from clickclock.scheduler.store.dependencies import has_dependents
 from clickclock.scheduler.store.prepared import Among, Inserting, Prepared
@@ -49,10 +54,22 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """What is planned ahead: what is due after `after`, for all before was looked at already, and until `until`.
+
+    Without `until` nothing is, and it is only asked what comes after.
+    """
+
+    after: datetime
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Planned:
     """What one planning transaction did; `faults` are schedules that failed.
 
     `next_due` is when to look again, unless as many were `claimed` as were asked for: then there may be more now.
+    Ahead, all until `looked` has been looked at, and `beyond` is the first time after that.
 
     `launches` are of those fires that its taker holds now, and `queued` is how many others there are.
     `chained`: some wait for upstream jobs, or others depend on some that were skipped.
@@ -65,20 +82,32 @@ class Planned:
     replaced: bool
     chained: bool
     next_due: datetime | None
+    looked: datetime
+    beyond: datetime | None
     faults: tuple[tuple[str, Exception], ...]
     launches: Sequence[Launch]
 
 
-_later = schedule.alias("later")
-_NEXT = sa.select(sa.func.min(_later.c.next_due)).where(_later.c.next_due > sa.bindparam("now"))
+def _first_after(moment: str) -> sa.ScalarSelect[Any]:
+    return (
+        sa.select(sa.func.min(schedule.c.next_due)).where(schedule.c.next_due > sa.bindparam(moment)).scalar_subquery()
+    )
+
+
+_FOLLOWING = Prepared(sa.select(_first_after("now").label("next_due"), _first_after("looked").label("beyond")))
 """What is due and was not claimed is in the hands of another replica, or left over because there was so much."""
-_NEXT_DUE = Prepared(_NEXT)
+_AHEAD_LOCK = 0x636C6B66
+"""The lock of PostgreSQL that those who plan ahead have in common until they commit."""
+_OPEN_AHEAD = Prepared(sa.select(sa.func.pg_try_advisory_xact_lock_shared(_AHEAD_LOCK)))
+_NOBODY_PLANS_AHEAD = Prepared(sa.select(sa.func.pg_try_advisory_xact_lock(_AHEAD_LOCK)))
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _DUE = Prepared(
     sa.select(
         schedule.c.schedule_id,
         schedule.c.definition,
         schedule.c.created_at,
         schedule.c.high_water,
+        schedule.c.next_due,
         job.c.enabled,
         job.c.enabled_since,
         job.c.group_name,
@@ -91,10 +120,9 @@ _DUE = Prepared(
         job_group.c.resumed_at,
         calendar.c.definition.label("calendar"),
         has_dependents(schedule.c.application, schedule.c.job_name).label("is_awaited"),
-        _NEXT.scalar_subquery().label("following"),
     )
     .select_from(schedule.join(job).outerjoin(job_group).outerjoin(calendar))
-    .where(schedule.c.next_due <= sa.bindparam("now"))
+    .where(schedule.c.next_due > sa.bindparam("after"), schedule.c.next_due <= sa.bindparam("until"))
     .order_by(schedule.c.next_due)
     .limit(sa.bindparam("most"))
     .with_for_update(of=schedule, skip_locked=True)
@@ -161,24 +189,28 @@ class _Batch:
 
     def add(self, row: Any, planned: Schedule, decision: Decision, now: datetime) -> None:
         """All of a decision, or, if its job no longer takes the schedule's parameters, nothing."""
-        its_job = effective_job(row.job_definition, row.grouped)
-        parameters = its_job.fill_parameters(planned.parameters) if its_job.parameters or planned.parameters else {}
+        its_job, parameters = _job_of(row, planned)
         skips = deque(decision.skips)
         for fire in decision.fires:
             # Newer times have newer ids, so that a list of the newest is in their order.
             while skips and skips[0].nominal < fire.nominal:
                 self.skips.append(_skipped(row, planned, skips.popleft(), now))
-            trigger = _row(row, planned, fire.nominal, fire.due, now) | {
-                "cluster": its_job.cluster or ANY_CLUSTER,
-                "priority": its_job.priority,
-                "max_attempts": 1 + its_job.max_retries,
-                "parameters": parameters,
-            }
+            trigger = _fired(row, planned, its_job, parameters, fire, now)
             if not self.taking.take(row, its_job, fire, trigger):
                 self.fires.append(trigger | {"serial": fire.serial, "waits": True if its_job.depends_on else None})
         self.skips += [_skipped(row, planned, skip, now) for skip in skips]
         if decision.replace:
             self.replaced.append(row.schedule_id)
+        self._advance(row, decision)
+
+    def add_ahead(self, row: Any, planned: Schedule, decision: Decision) -> None:
+        """A time that has not come is taken now; or nothing of it is settled, and it comes as any other."""
+        its_job, parameters = _job_of(row, planned)
+        (fire,) = decision.fires
+        if self.taking.take(row, its_job, fire, _fired(row, planned, its_job, parameters, fire, fire.due)):
+            self._advance(row, decision)
+
+    def _advance(self, row: Any, decision: Decision) -> None:
         self.advances.append(
             {
                 "b_id": row.schedule_id,
@@ -193,11 +225,9 @@ class _Batch:
         self.faults.append((row.schedule_id, error))
         self.advances.append({"b_id": row.schedule_id, "b_water": row.high_water, "b_due": until, "b_fire": None})
 
-    def next_due(self, now: datetime, following: datetime | None) -> datetime | None:
-        """The first of what comes next; now, if a schedule has more due times than are decided at once."""
-        upcoming = [each["b_due"] for each in self.advances] + [following]
-        first = min((due for due in upcoming if due is not None), default=None)
-        return first and max(first, now)
+    def has_more(self, now: datetime) -> bool:
+        """Whether a schedule has more due times than are decided at once."""
+        return any(each["b_due"] is not None and each["b_due"] <= now for each in self.advances)
 
     def write(self, connection: sa.Connection, now: datetime) -> Sequence[Launch]:
         """In this order: what is replaced must be out of the way before its successor is there."""
@@ -231,28 +261,21 @@ def plan(
     decide: Callable[[Due], Decision],
     postpone_to: datetime,
     taker: Taker | None,
+    span: Span,
 ) -> Planned:
     """Claim, decide, insert, advance; see `Queue.plan`."""
-    rows = _DUE.rows(connection, now=now, most=limit)
-    unfinished = _unfinished_by_schedule(connection, rows)
-    batch = _Batch(Taking(connection, now, taker))
-    for row in rows:
-        try:
-            planned = planned_schedule(row.definition)
-            facts = Circumstances(
-                now,
-                unfinished.get(row.schedule_id, 0),
-                row.enabled,
-                row.enabled_since,
-                bool(row.paused),
-                row.resumed_at,
-            )
-            days = planned_days(row.calendar, planned.calendar_rule)
-            decision = decide(Due(row.schedule_id, planned, days, row.created_at, row.high_water, facts))
-            batch.add(row, planned, decision, now)
-        except Exception as error:  # noqa: BLE001 - one broken schedule must not hold up all the others
-            batch.postpone(row, postpone_to, error)
+    ahead_until = span.until
+    batch = _Batch(Taking(connection, now, taker, is_ahead=ahead_until is not None))
+    if ahead_until is None:
+        rows = _DUE.rows(connection, after=_LONG_AGO, until=now, most=limit)
+        _decide_due(batch, connection, rows, decide, now, postpone_to)
+    else:
+        is_shut = connection.dialect.name == "postgresql" and not _OPEN_AHEAD.scalar(connection)
+        rows = [] if is_shut else _DUE.rows(connection, after=span.after, until=ahead_until, most=limit)
+        _decide_ahead(batch, connection, rows, decide)
     launches = batch.write(connection, now)
+    looked = span.after if ahead_until is None else _looked(rows, limit, ahead_until, len(batch.advances))
+    (following,) = _FOLLOWING.rows(connection, now=now, looked=looked)
     return Planned(
         claimed=len(rows),
         fires=len(batch.fires) + len(launches),
@@ -262,10 +285,68 @@ def plan(
         chained=bool(batch.replaced)
         or any(each["waits"] for each in batch.fires)
         or any(each["unfollowed"] for each in batch.skips),
-        next_due=batch.next_due(now, rows[0].following if rows else _NEXT_DUE.scalar(connection, now=now)),
+        next_due=now if batch.has_more(now) else following.next_due,
+        looked=looked,
+        beyond=following.beyond,
         faults=tuple(batch.faults),
         launches=launches,
     )
+
+
+def nobody_plans_ahead(connection: sa.Connection) -> bool:
+    """Whether no plan is open that may have read what was there before an edit. SQLite has one writer: none is."""
+    return connection.dialect.name == "sqlite" or bool(_NOBODY_PLANS_AHEAD.scalar(connection))
+
+
+def _decide_due(
+    batch: _Batch,
+    connection: sa.Connection,
+    rows: Sequence[Any],
+    decide: Callable[[Due], Decision],
+    now: datetime,
+    postpone_to: datetime,
+) -> None:
+    unfinished = _unfinished_by_schedule(connection, rows)
+    for row in rows:
+        try:
+            planned = planned_schedule(row.definition)
+            batch.add(row, planned, decide(_due(row, planned, unfinished, now)), now)
+        except Exception as error:  # noqa: BLE001 - one broken schedule must not hold up all the others
+            batch.postpone(row, postpone_to, error)
+
+
+def _decide_ahead(
+    batch: _Batch, connection: sa.Connection, rows: Sequence[Any], decide: Callable[[Due], Decision]
+) -> None:
+    """As it will be decided at its time, where that is known."""
+    unfinished = _unfinished_by_schedule(connection, rows)
+    for row in rows:
+        with contextlib.suppress(Exception):  # what is wrong with it is told when it is due
+            planned = planned_schedule(row.definition)
+            due = _due(row, planned, unfinished, row.next_due)
+            if is_open(planned, due.facts) and is_certain(decision := decide(due)):
+                batch.add_ahead(row, planned, decision)
+
+
+def _looked(rows: Sequence[Any], limit: int, until: datetime, decided: int) -> datetime:
+    """Until when all was looked at. Of several that are due together, those that are left would be met again."""
+    if len(rows) < limit:
+        return until
+    last: datetime = rows[-1].next_due
+    return last if 2 * decided < limit else last - MILLISECOND
+
+
+def _due(row: Any, planned: Schedule, unfinished: Mapping[str, int], now: datetime) -> Due:
+    facts = Circumstances(
+        now,
+        unfinished.get(row.schedule_id, 0),
+        row.enabled,
+        row.enabled_since,
+        bool(row.paused),
+        row.resumed_at,
+    )
+    days = planned_days(row.calendar, planned.calendar_rule)
+    return Due(row.schedule_id, planned, days, row.created_at, row.high_water, facts)
 
 
 def _unfinished_by_schedule(connection: sa.Connection, rows: Sequence[Any]) -> dict[str, int]:
@@ -284,6 +365,23 @@ def _skipped(row: Any, planned: Schedule, skip: Skip, now: datetime) -> dict[str
         "finished_at": now,
         "message": skip.message,
         "unfollowed": True if row.is_awaited else None,
+    }
+
+
+def _job_of(row: Any, planned: Schedule) -> tuple[Job, dict[str, str]]:
+    """The job of a schedule, and what the schedule gives it. Raises `Invalid` if it no longer takes that."""
+    its_job = effective_job(row.job_definition, row.grouped)
+    return its_job, its_job.fill_parameters(planned.parameters) if its_job.parameters or planned.parameters else {}
+
+
+def _fired(
+    row: Any, planned: Schedule, its_job: Job, parameters: dict[str, str], fire: Fire, queued_at: datetime
+) -> dict[str, Any]:
+    return _row(row, planned, fire.nominal, fire.due, queued_at) | {
+        "cluster": its_job.cluster or ANY_CLUSTER,
+        "priority": its_job.priority,
+        "max_attempts": 1 + its_job.max_retries,
+        "parameters": parameters,
     }
 
 

@@ -20,13 +20,20 @@ from clickclock.scheduler.store.changes import note_running
 from clickclock.scheduler.store.claiming import Claimed, claim, launch_or_reason, mappings_of, with_jobs
 from clickclock.scheduler.store.concluding import NOT_STOPPING, finish
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.planning import Due, Planned, plan
+from clickclock.scheduler.store.planning import Due, Planned, Span, nobody_plans_ahead, plan
 from clickclock.scheduler.store.preempting import is_wanted, preempt
 from clickclock.scheduler.store.prepared import Among, Prepared
 from clickclock.scheduler.store.rows import effective_job
-from clickclock.scheduler.store.schema import ANY_CLUSTER, LIVE_ROWS, job_trigger, replica
+from clickclock.scheduler.store.schema import (
+    ANY_CLUSTER,
+    LIVE_ROWS,
+    UNFINISHED_ROWS,
+    job_trigger,
+    replica,
+    schedule,
+)
 from clickclock.scheduler.store.taking import Taker
-from clickclock.scheduler.trigger import Conclusion, Exit, State, StopReason, attempt_name, parse_attempt_name
+from clickclock.scheduler.trigger import Conclusion, Exit, Kind, State, StopReason, attempt_name, parse_attempt_name
 
 _t = job_trigger.c
 
@@ -44,6 +51,31 @@ class Held:
     grace_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What was changed: one of these, or, without any, whatever there is."""
+
+    schedule_id: str | None = None
+    job: tuple[str, str] | None = None
+    group_name: str | None = None
+    calendar_name: str | None = None
+
+    def is_of(self) -> Sequence[sa.ColumnElement[bool]]:
+        """Which triggers it concerns."""
+        found: list[sa.ColumnElement[bool]] = []
+        if self.schedule_id is not None:
+            found.append(_t.schedule_id == self.schedule_id)
+        if self.job is not None:
+            found += [_t.application == self.job[0], _t.job_name == self.job[1]]
+        if self.group_name is not None:
+            found.append(_t.group_name == self.group_name)
+        if self.calendar_name is not None:
+            by_it = sa.select(schedule.c.schedule_id).where(schedule.c.calendar_name == self.calendar_name)
+            found.append(_t.schedule_id.in_(by_it))
+        return found
+
+
+_STARTING = _t.state == sa.literal_column(f"'{State.STARTING}'")
 _MARK_RUNNING = Prepared(
     sa.update(job_trigger)
     .where(
@@ -65,6 +97,9 @@ _MARK_RUNNING = Prepared(
 )
 
 _LIVE_AMONG = Among(_t.trigger_id, lambda these: sa.select(_t.trigger_id, _t.attempt).where(these, LIVE_ROWS))
+_STARTING_AMONG = Among(
+    _t.trigger_id, lambda these: sa.select(_t.trigger_id, _t.attempt).where(these, LIVE_ROWS, _STARTING)
+)
 
 
 class Queue:
@@ -83,12 +118,15 @@ class Queue:
         decide: Callable[[Due], Decision],
         postpone_to: datetime,
         taker: Taker | None = None,
+        span: Span | None = None,
     ) -> Planned:
         """Claim due schedules and commit what `decide` makes of them; one that fails is postponed, alone.
 
         What nothing holds up is claimed in the same moment by the `taker`, if there is one: it has to start it.
+        A `span` with an end is claimed instead, ahead of its time: of that, only what can be taken is committed.
         """
-        planned = await self._database.write(lambda c: plan(c, now, limit, decide, postpone_to, taker))
+        of = span or Span(now)
+        planned = await self._database.write(lambda c: plan(c, now, limit, decide, postpone_to, taker, of))
         if planned.chained:
             self.on_chain()
         return planned
@@ -154,6 +192,29 @@ class Queue:
     async def held(self, lease_id: str) -> list[Held]:
         """All live attempts of ours."""
         return await self._held(_t.lease_id == lease_id)
+
+    async def under_way(self, edited: Edited, clusters: Sequence[str], since: datetime) -> dict[str, datetime]:
+        """When they are due: attempts of what was edited, on these clusters, that were planned and may not have begun.
+
+        Those that were due before `since` have come to something else.
+        """
+        of_schedules = _t.kind == sa.literal_column(f"'{Kind.SCHEDULE}'")
+        query = sa.select(_t.trigger_id, _t.attempt, _t.due_time).where(
+            *(LIVE_ROWS, UNFINISHED_ROWS, _STARTING, of_schedules, _t.due_time > since, _t.cluster.in_(clusters)),
+            *edited.is_of(),
+        )
+        rows = await self._database.read(lambda c: c.execute(query).all())
+        return {attempt_name(row.trigger_id, row.attempt): row.due_time for row in rows}
+
+    async def nobody_plans_ahead(self) -> bool:
+        """Whether no plan is open, of any replica, that may have read what was there before an edit."""
+        return await self._database.read(nobody_plans_ahead)
+
+    async def starting_among(self, names: Collection[str]) -> set[str]:
+        """Those of these attempts of which nobody has heard that they started."""
+        ids = [parse_attempt_name(name)[0] for name in names]
+        rows = await self._database.read(lambda c: _STARTING_AMONG.rows(c, ids))
+        return {attempt_name(row.trigger_id, row.attempt) for row in rows} & set(names)
 
     async def left_behind(self, node: str, lease_id: str, now: datetime) -> list[Held]:
         """Live attempts of this node that an earlier replica on it held; not what another has taken over."""

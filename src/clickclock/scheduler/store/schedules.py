@@ -1,7 +1,7 @@
 """Schedules in the store.
 
 Never fires anything (`queue.py`). Invariants: a schedule has its job; its name is unique in the job; no change moves
-the high-water mark backwards, so nothing that is past can fire.
+the high-water mark behind the present, so nothing that is past can fire.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

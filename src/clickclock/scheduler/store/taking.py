@@ -2,7 +2,7 @@
 
 Never takes what a cap, an upstream, another node or another trigger of its schedule could hold up: that is queued, and
 claimed. Invariants: there is a slot for each that is taken, and for all that is queued; what is not in the store,
-because its time has a row already, is not started.
+because its time has a row already, is not started; ahead of its time, what is taken leaves `reserve` slots free.
 
 >>> Taker("local", node="host-1", lease_id="0193…", slots=1000, most=250).slots
 1000
@@ -19,6 +19,7 @@ from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.launch import Launch, launch_of
 from clickclock.scheduler.schedule import Fire
+from clickclock.scheduler.slots import reserve
 from clickclock.scheduler.store.changes import note_taken
 from clickclock.scheduler.store.claiming import HELD, HERE
 from clickclock.scheduler.store.prepared import Inserting, Prepared
@@ -63,10 +64,11 @@ class Taker:
 class Taking:
     """What one planning transaction takes; without a taker, nothing."""
 
-    def __init__(self, connection: sa.Connection, now: datetime, taker: Taker | None) -> None:
+    def __init__(self, connection: sa.Connection, now: datetime, taker: Taker | None, *, is_ahead: bool) -> None:
         self._connection = connection
         self._now = now
         self._taker = taker
+        self._is_ahead = is_ahead
         self._free: int | None = None
         self._taken: list[tuple[dict[str, Any], Launch]] = []
 
@@ -92,6 +94,7 @@ class Taking:
                 nominal_time=fire.nominal,
                 parameters=trigger["parameters"],
                 not_before=fire.due,
+                patient=self._is_ahead and not row.is_awaited,
             )
         except Invalid:
             return False  # the claim says what is wrong
@@ -110,7 +113,9 @@ class Taking:
         if self._free is None:
             here = {"cluster": taker.cluster, "or_cluster": ANY_CLUSTER, "lease_id": taker.lease_id}
             busy = _TAKEN_OR_WANTED.scalar(self._connection, now=self._now, most=max(taker.slots, 0), **here)
-            self._free = min(taker.slots - busy, taker.most)
+            # What somebody asks for now does not wait for what is due later.
+            free = taker.slots - busy - (reserve(taker.slots) if self._is_ahead else 0)
+            self._free = min(free, taker.most)
         return self._free - len(self._taken)
 
     def write(self) -> Sequence[Launch]:

@@ -5,7 +5,8 @@ power cut ends the jobs together with the page cache. Invariants: records are pa
 order, so replaying any prefix gives a state that was true; a torn last line is the end of the log, not an error;
 a record that could not be written (disk full) leaves no torn line behind and is written later.
 
-{"attempts": [{"name": "0193…-1", "timeout_s": 60, "grace_s": 10}]}                       asked for; not yet spawned
+{"attempts": [{"name": "0193…-1", "timeout_s": 60, "grace_s": 10, "held": true}]}         asked for; not yet spawned
+{"attempts": [{"name": "0193…-1", "held": false}]}                                        about to be spawned
 {"attempts": [{"name": "0193…-1", "pid": 711, "born": [99120, 99120], "at": 1795168158.1}]}       started
 {"attempts": [{"name": "0193…-1", "exit": {"kind": "code", "code": 0, "at": 1795168159.2}}]}
 {"forgotten": ["0193…-1"]}
@@ -36,6 +37,7 @@ class Ending(TypedDict, total=False):
 class Attempt(TypedDict, total=False):
     """All that is known of an attempt; a missing key is not known yet.
 
+    `held` says that it waits for its moment, and is not spawned before that is taken back.
     `born` is when its process started, in clock ticks since boot, at the earliest and at the latest: with `pid` it
     names one process until the machine restarts.
     `stopping` says why it is being ended: `stopped` or `timeout`.
@@ -44,6 +46,7 @@ class Attempt(TypedDict, total=False):
     name: str
     timeout_s: float | None
     grace_s: float
+    held: bool
     pid: int
     born: tuple[int, int]
     at: float
@@ -93,12 +96,22 @@ class Journal:
     def accept(self, intents: Sequence[Attempt]) -> None:
         """Record at once that these attempts will be spawned; raises `OSError`, and knows none of them, if it cannot.
 
-        If we die between this and the spawn, the next supervisor finds the intent and looks for the process.
+        If we die between this and the spawn, the next supervisor finds the intent and looks for the process; of those
+        that are held it knows that they never had one.
         """
-        self._append(b"".join([*self._pending, _line({"attempts": intents})]))
-        self._pending.clear()
+        self._append_now(intents)
         for intent in intents:
             self.attempts[intent["name"]] = intent
+
+    def let_go(self, names: Sequence[str]) -> None:
+        """Record at once that these are held no longer, and about to be spawned; raises `OSError` if it cannot."""
+        self._append_now([Attempt(name=name, held=False) for name in names])
+        for name in names:
+            self.attempts[name]["held"] = False
+
+    def _append_now(self, partials: Sequence[Attempt]) -> None:
+        self._append(b"".join([*self._pending, _line({"attempts": partials})]))
+        self._pending.clear()
 
     def forget(self, names: Sequence[str]) -> None:
         """Drop attempts that ended; one that still runs is kept."""

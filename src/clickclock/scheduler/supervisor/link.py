@@ -4,8 +4,8 @@ Never blocks and never keeps a service waiting for another: whoever connects rep
 told. Invariants: a request is handed on whole or not at all; a service that reads nothing is cut off when the outbox
 is full, and learns all when it connects again.
 
-In: `hello`, `start`, `stop`, `forget`, each with an `id`. Out: `{"hello": 1, "attempts": […]}`, `{"done": 3}`,
-`{"done": 4, "error": "…"}`, `{"seen": [{"name": …, "at": …, "exit": …}]}`, `{"replaced": true}`.
+In: `hello`, `start`, `stop`, `forget`, each with an `id`. Out: `{"hello": 2, "holds_s": 1, "attempts": […]}`,
+`{"done": 3}`, `{"done": 4, "error": "…"}`, `{"seen": [{"name": …, "at": …, "exit": …}]}`, `{"replaced": true}`.
 """
 
 import json
@@ -53,7 +53,7 @@ class Link:
         self,
         listener: socket.socket,
         selector: selectors.BaseSelector,
-        greet: Callable[[], list[dict[str, Any]]],
+        greet: Callable[[], dict[str, Any]],
         obey: Callable[[dict[str, Any]], None],
     ) -> None:
         """`greet` gives all that a new service should know; `obey` carries out one request."""
@@ -99,7 +99,7 @@ class Link:
         service.setblocking(False)
         self._service = service
         self._selector.register(service, selectors.EVENT_READ, self._read)
-        self.send({"hello": PROTOCOL, "attempts": self._greet()})
+        self.send({"hello": PROTOCOL, **self._greet()})
 
     def _read(self) -> None:
         if self._service is None:

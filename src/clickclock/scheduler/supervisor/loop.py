@@ -9,7 +9,6 @@ running there are no wake-ups, and with nothing running and no service there is 
 `Supervisor("/var/lib/clickclock/supervisor", listener).run()` returns when it is no longer needed.
 """
 
-import fcntl
 import heapq
 import os
 import selectors
@@ -20,7 +19,7 @@ from typing import Any
 
 from clickclock.foundation.clock import SystemClock
 from clickclock.scheduler.supervisor.journal import Attempt, Ending, Journal
-from clickclock.scheduler.supervisor.link import Link, listen, reach
+from clickclock.scheduler.supervisor.link import Link
 from clickclock.scheduler.supervisor.news import News
 from clickclock.scheduler.supervisor.spawn import (
     ATTEMPT_VARIABLE,
@@ -36,7 +35,7 @@ from clickclock.scheduler.supervisor.spawn import (
     start_ticks,
     ticks_now,
 )
-from clickclock.scheduler.supervisor.waiting import Waiting
+from clickclock.scheduler.supervisor.waiting import HOLD_S_MAX, Moments, Waiting, is_held
 
 TURN_S = 0.001
 """How long spawning may go on before exits and requests get their turn."""
@@ -46,6 +45,9 @@ UNCLAIMED_S = 10.0
 """How long a fresh supervisor waits for the service that started it."""
 RETRY_S = 1.0
 """How soon a journal write that failed is tried again."""
+STOOD_STILL_S = 3.0
+"""Who finds a moment so long past that it was to hold for has stood still. Whose attempt it was may have lost its lease
+meanwhile, and another may run it: it is given back."""
 
 
 class Supervisor:
@@ -58,7 +60,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._environment: dict[str, str] = {}
         self._log_bytes_max: int | None = None
-        self._waiting = Waiting()
+        self._waiting = Waiting(self._let_go)
         self._running: dict[int, str] = {}
         self._adopted: dict[int, int] = {}
         self._news = News()
@@ -89,7 +91,7 @@ class Supervisor:
     def _wait_s(self) -> float | None:
         now_s = self._clock.monotonic_s()
         moments = [self._look_at if self._running else float("inf"), self._waiting.wake_s()]
-        moments.append(self._news.wake_s(starts_wait=bool(self._waiting)))
+        moments.append(self._news.wake_s(starts_wait=self._waiting.is_behind))
         if self._timers:
             moments.append(self._timers[0][0])
         moments += [self._leave_at] if self._idle() else []
@@ -134,24 +136,30 @@ class Supervisor:
                 self._journal.forget(request["names"])
         self._link.send(answer)
 
-    def _greet(self) -> list[dict[str, Any]]:
+    def _greet(self) -> dict[str, Any]:
         self._leave_at = 0.0
         self._news.clear()
-        return [self._told(name) for name in self._journal.attempts]
+        return {"holds_s": HOLD_S_MAX, "attempts": [self._told(name) for name in self._journal.attempts]}
 
     def _start(self, launches: list[Launch]) -> None:
         fresh = {launch["name"]: launch for launch in launches if launch["name"] not in self._journal.attempts}
         if not fresh:
             return
+        now_s, exact_s = self._clock.monotonic_s(), self._clock.exact_s()
+        moments = {name: now_s + launch.get("not_before", 0.0) - exact_s for name, launch in fresh.items()}
         self._journal.accept(
             [
-                Attempt(name=name, timeout_s=launch.get("timeout_s"), grace_s=launch.get("grace_s", 10.0))
+                Attempt(
+                    name=name,
+                    timeout_s=launch.get("timeout_s"),
+                    grace_s=launch.get("grace_s", 10.0),
+                    held=is_held(now_s, moments[name]),
+                )
                 for name, launch in fresh.items()
             ]
         )
-        now_s, exact_s = self._clock.monotonic_s(), self._clock.exact_s()
-        for launch in fresh.values():
-            self._waiting.add(launch, now_s, now_s + launch.get("not_before", 0.0) - exact_s)
+        for name, launch in fresh.items():
+            self._waiting.add(launch, now_s, moments[name])
 
     def _told(self, name: str) -> dict[str, Any]:
         attempt = self._journal.attempts[name]
@@ -165,7 +173,7 @@ class Supervisor:
         except OSError:
             # The disk is full or failing. Jobs run on, their ends are kept in memory, and the write is tried again.
             self._write_again_at = self._clock.monotonic_s() + RETRY_S
-        if names := self._news.take(self._clock.monotonic_s(), starts_wait=bool(self._waiting)):
+        if names := self._news.take(self._clock.monotonic_s(), starts_wait=self._waiting.is_behind):
             self._link.send({"seen": [self._told(name) for name in names if name in self._journal.attempts]})
         self._link.flush()
 
@@ -174,10 +182,22 @@ class Supervisor:
     def _spawn_some(self) -> None:
         until = self._clock.monotonic_s() + TURN_S
         while (launch := self._waiting.take(self._clock.monotonic_s())) is not None:
-            if "exit" not in self._journal.attempts.get(launch["name"], {"exit": {}}):
+            if self._is_wanted(launch["name"]):
                 self._spawn(launch)
             if self._clock.monotonic_s() > until:
                 break
+
+    def _let_go(self, now_s: float, near: Moments) -> None:
+        """Those that were held may be spawned from now on; who is not in the journal as such never was."""
+        waiting = [(moment_s, launch["name"]) for moment_s, launch in near if self._is_wanted(launch["name"])]
+        missed = [name for moment_s, name in waiting if now_s - moment_s > STOOD_STILL_S]
+        if len(missed) < len(waiting):
+            self._journal.let_go([name for _, name in waiting if name not in missed])
+        for name in missed:
+            self._end(name, "unstarted", message="The process supervisor stood still over the attempt's time.")
+
+    def _is_wanted(self, name: str) -> bool:
+        return "exit" not in self._journal.attempts.get(name, {"exit": {}})
 
     def _spawn(self, launch: Launch) -> None:
         name = launch["name"]
@@ -310,12 +330,16 @@ class Supervisor:
 
     def _adopt_all(self) -> None:
         living = [attempt for attempt in self._journal.attempts.values() if "exit" not in attempt]
-        unrecorded = {attempt["name"] for attempt in living if "pid" not in attempt}
+        held = {attempt["name"] for attempt in living if attempt.get("held")}
+        unrecorded = {attempt["name"] for attempt in living if "pid" not in attempt} - held
         found = find_attempts(unrecorded) if not self._journal.rebooted else {}
         for attempt in living:
             name = attempt["name"]
             if self._journal.rebooted:
                 self._end(name, "lost", message="The machine restarted while the attempt ran.")
+                continue
+            if name in held:
+                self._end(name, "unstarted", message="The process supervisor died before the attempt's time.")
                 continue
             if name in unrecorded:
                 pid = next(iter(found.get(name, ())), 0)
@@ -371,21 +395,3 @@ def _is_alive(attempt: Attempt) -> bool:
     """Whether the process with the attempt's number is still the attempt's."""
     tick, (first, last) = start_ticks(attempt["pid"]), attempt["born"]
     return tick is not None and first <= tick <= last
-
-
-def main(folder: str) -> None:
-    """Become the supervisor of `folder`, in the background; or return at once if there is one."""
-    lock = os.open(f"{folder}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return
-    os.ftruncate(lock, 0)
-    here = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    listener = listen(here)
-    if os.fork():
-        os._exit(0)  # the service waited for this: from now on it can connect
-    os.write(lock, b"%d\n" % os.getpid())  # for people: who holds it
-    os.chdir("/")
-    Supervisor(folder, listener).run()
-    os.unlink(reach(here))  # before the lock goes with us

@@ -1,0 +1,30 @@
+"""How a supervisor comes to be in the background, and that there is one for each folder.
+
+It never serves: `loop.py` does. Invariant: when the starter ends, one supervisor listens in the folder, this or that.
+
+>>> main("/var/lib/clickclock/supervisor")   # doctest: +SKIP
+"""
+
+import fcntl
+import os
+
+from clickclock.scheduler.supervisor.link import listen, reach
+from clickclock.scheduler.supervisor.loop import Supervisor
+
+
+def main(folder: str) -> None:
+    """Become the supervisor of `folder`, in the background; or return at once if there is one."""
+    lock = os.open(f"{folder}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    os.ftruncate(lock, 0)
+    here = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    listener = listen(here)
+    if os.fork():
+        os._exit(0)  # the service waited for this: from now on it can connect
+    os.write(lock, b"%d\n" % os.getpid())  # for people: who holds it
+    os.chdir("/")
+    Supervisor(folder, listener).run()
+    os.unlink(reach(here))  # before the lock goes with us
