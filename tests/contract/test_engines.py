@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pytest
 from clickclock.attribution import identifier
 from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, ChannelRule
 from clickclock.attribution.engines import AHEAD_MS, CHANGED, IDENTIFIED, ORDERS, PERSONS, WALK, Engine, unbound
+from clickclock.attribution.engines.batches import in_turn
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.engines.spark import Spark
 from clickclock.attribution.errors import EngineFailing, EngineMissing
@@ -721,6 +723,23 @@ def test_what_is_not_read_to_its_end_leaves_nothing_behind(tmp_path: Path) -> No
     next(rows)
     del rows
     assert list((tmp_path / "spilled").iterdir()) == []
+
+
+def test_as_many_batches_are_walked_at_once_as_there_are_threads_and_come_in_their_order() -> None:
+    both = Barrier(2, timeout=60)
+
+    def meet(number: int) -> int:
+        both.wait()
+        return number
+
+    assert list(in_turn(meet, range(4), threads=2)) == [0, 1, 2, 3]
+
+
+def test_what_is_raised_while_a_batch_is_walked_is_raised_to_whoever_takes_its_rows() -> None:
+    taken = in_turn(lambda number: 1 // number, [1, 0, 1], threads=2)
+    assert next(taken) == 1
+    with pytest.raises(ZeroDivisionError):
+        next(taken)
 
 
 def test_what_does_not_fit_into_memory_is_sorted_on_disk(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ class World:
     """The files."""
     orders_version: int | None
     amendments: pa.Table
-    """What orders were folded from."""
+    """What orders were folded from; none where everybody is looked at, and nobody asks."""
     orders: Orders
     ads: pa.Table
     news: News
@@ -99,7 +99,7 @@ def behold(
         taken=taken,
         touches=touches,
         orders_version=orders_version,
-        amendments=amendments,
+        amendments=amendments.schema.empty_table() if before is None else amendments,
         orders=orders,
         ads=ads,
         news=news,

@@ -27,7 +27,7 @@ from clickclock.attribution.engines.files import is_remote, partitions, remote
 from clickclock.attribution.engines.sql import SqlEngine
 from clickclock.attribution.errors import EngineFailing
 
-BATCH_ROWS: Final = 2**18
+BATCH_ROWS: Final = 2**17
 """Of what is streamed: some megabytes."""
 AHEAD_MB: Final = 64
 """So far an engine works ahead of who takes the rows: a few batches. With less, one of the two always waits."""
@@ -59,8 +59,11 @@ class DuckDB(SqlEngine):
             "preserve_insertion_order": False,
             # A file is read once for each piece of work; the system keeps what it can of it.
             "enable_external_file_cache": False,
+            # What a sort held goes back to the system when it is over, and not only when more is asked for.
+            "allocator_background_threads": True,
             "temp_directory": str(temp_dir),
         }
+        self._threads = threads
         self._storage_options = dict(storage_options or {})
 
     def close(self) -> None:
@@ -80,7 +83,7 @@ class DuckDB(SqlEngine):
             raise EngineFailing(f"DuckDB could not do its work ({' '.join(str(error).split())}).") from error
 
     def walked(self, expression: ibis.Table, tables: Mapping[str, Source], kernel: Kernel) -> Iterator[pa.RecordBatch]:
-        return walked(self.rows(expression.order_by(*SORTED_BY), tables), kernel)
+        return walked(self.rows(expression.order_by(*SORTED_BY), tables), kernel, self._threads)
 
     @cached_property
     def _database(self) -> duckdb.DuckDBPyConnection:
