@@ -233,7 +233,10 @@ async def plans_of(store: Store, call: Callable[[], Awaitable[object]]) -> str:
 QUERIES: dict[str, tuple[Callable[[Store], Awaitable[object]], tuple[str, ...]]] = {
     "plan": (
         lambda store: plan(store, at(120)),
-        ("ix_schedule_next_due (next_due<?)", "ix_job_trigger_unfinished_schedule (schedule_id=? AND state=?)"),
+        (
+            "ix_schedule_next_due (next_due>? AND next_due<?)",
+            "ix_job_trigger_unfinished_schedule (schedule_id=? AND state=?)",
+        ),
     ),
     "claim": (
         lambda store: claim(store, at(120)),
