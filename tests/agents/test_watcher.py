@@ -375,17 +375,26 @@ async def test_an_end_does_not_wait_for_a_plan_that_is_far_or_overdue(
     assert await states(store) == [State.SUCCEEDED]
 
 
-def patient(executor: ScriptedExecutor) -> None:
-    executor.is_urgent = False
+async def who_has_heard(
+    store: Store,
+    clock: ManualClock,
+    executor: ScriptedExecutor,
+    calls: Calls,
+    *,
+    plan_in_s: float,
+    is_urgent: bool = False,
+) -> Watcher:
+    """A watcher with an attempt that has ended, for which nobody waits unless it is urgent."""
+    executor.is_urgent = is_urgent
+    await add_job(store)
+    executor.end(await started(store, executor))
+    return build(store, clock, executor, calls, company_in_s=plan_in_s)
 
 
 async def test_ends_that_nobody_waits_for_wait_a_moment_for_each_other(
     store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
 ) -> None:
-    patient(executor)
-    watcher = build(store, clock, executor, calls, company_in_s=10.0)
-    await add_job(store)
-    executor.end(await started(store, executor))
+    watcher = await who_has_heard(store, clock, executor, calls, plan_in_s=10.0)
     assert watcher.hear() == PATIENCE_S
     clock.advance(PATIENCE_S / 2)
     executor.end(await started(store, executor))
@@ -402,10 +411,7 @@ async def test_ends_that_nobody_waits_for_wait_a_moment_for_each_other(
 async def test_ends_that_nobody_waits_for_come_with_the_next_plan(
     store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
 ) -> None:
-    patient(executor)
-    watcher = build(store, clock, executor, calls, company_in_s=0.9 * PATIENCE_S)
-    await add_job(store)
-    executor.end(await started(store, executor))
+    watcher = await who_has_heard(store, clock, executor, calls, plan_in_s=0.9 * PATIENCE_S)
     assert watcher.hear() is None
     assert watcher.join()
     await watcher.step()
@@ -415,9 +421,7 @@ async def test_ends_that_nobody_waits_for_come_with_the_next_plan(
 async def test_who_waits_for_an_end_waits_for_no_other(
     store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
 ) -> None:
-    watcher = build(store, clock, executor, calls, company_in_s=10.0)
-    await add_job(store)
-    executor.end(await started(store, executor))
+    watcher = await who_has_heard(store, clock, executor, calls, plan_in_s=10.0, is_urgent=True)
     assert watcher.hear() == 0
     await watcher.step()
     assert await states(store) == [State.SUCCEEDED]
@@ -426,10 +430,7 @@ async def test_who_waits_for_an_end_waits_for_no_other(
 async def test_an_edit_that_waits_for_starts_hurries_what_has_patience(
     store: Store, clock: ManualClock, executor: ScriptedExecutor, calls: Calls
 ) -> None:
-    patient(executor)
-    watcher = build(store, clock, executor, calls, company_in_s=10.0)
-    await add_job(store)
-    executor.end(await started(store, executor))
+    watcher = await who_has_heard(store, clock, executor, calls, plan_in_s=10.0)
     watcher.hear()
     watcher.hurry()
     await watcher.step()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from clickclock.attribution.errors import JournalFailing
-from clickclock.attribution.journal import Journal, inspect, read, segments, verify
+from clickclock.attribution.journal import Journal, Segment, inspect, read, segments, verify
 from clickclock.attribution.journal.frame import BLOCK_BYTES
 from clickclock.attribution.journal.recovery import recover
 from tests.crash.disk import Disk, by_luck, every, told
@@ -182,24 +182,30 @@ async def test_a_disk_that_fails_now_and_then_loses_and_doubles_nothing(
         assert max(lines.values(), default=1) == 1
 
 
+async def keep(journal: Journal, disk: Disk, line: bytes) -> None:
+    answered = asyncio.Event()
+    journal.append(line, told(disk, line, answered.set))
+    await asyncio.wait_for(answered.wait(), DEADLINE_S)
+
+
+async def refused_and_not_cut(disk: Disk) -> tuple[Journal, Segment]:
+    """A journal whose disk has kept one line and refused the next, and to cut it; and the segment that has both."""
+    journal = await Journal.open(disk.folder, segment_bytes=SEGMENT_BYTES)
+    await keep(journal, disk, b"before\n")
+    live = next(segment for segment in segments(disk.folder) if inspect(segment).lines)
+    disk.breaks(live.path)
+    await keep(journal, disk, b"refused\n")
+    return journal, live
+
+
 async def test_a_refused_line_that_could_not_be_cut_is_not_read_by_the_next_life(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The write went through, the sync failed, cutting failed: the frame is there, whole, when the process dies."""
     disk = Disk(tmp_path / "disk", random.Random(0))
-
-    async def keep(line: bytes) -> None:
-        answered = asyncio.Event()
-        journal.append(line, told(disk, line, answered.set))
-        await asyncio.wait_for(answered.wait(), DEADLINE_S)
-
     with disk.under(monkeypatch):
-        journal = await Journal.open(disk.folder, segment_bytes=SEGMENT_BYTES)
-        await keep(b"before\n")
-        live = next(segment for segment in segments(disk.folder) if inspect(segment).lines)
-        disk.breaks(live.path)
-        await keep(b"refused\n")
-        await keep(b"after\n")
+        journal, live = await refused_and_not_cut(disk)
+        await keep(journal, disk, b"after\n")
         # The next segment is being made meanwhile, and has nothing in it yet.
         left = shutil.copytree(disk.folder, tmp_path / "left", ignore=shutil.ignore_patterns("*.new"))
         disk.broken.clear()
@@ -215,24 +221,14 @@ async def test_a_refused_line_that_could_not_be_cut_is_not_read_when_no_line_cam
 ) -> None:
     """What says where to cut is in a segment without a line, and that stays until the other one is cut."""
     disk = Disk(tmp_path / "disk", random.Random(0))
-
-    async def keep(line: bytes) -> None:
-        answered = asyncio.Event()
-        journal.append(line, told(disk, line, answered.set))
-        await asyncio.wait_for(answered.wait(), DEADLINE_S)
-
     with disk.under(monkeypatch):
-        journal = await Journal.open(disk.folder, segment_bytes=SEGMENT_BYTES)
-        await keep(b"before\n")
-        live = next(segment for segment in segments(disk.folder) if inspect(segment).lines)
-        disk.breaks(live.path)
-        await keep(b"refused\n")
+        journal, live = await refused_and_not_cut(disk)
         await journal.probe()
         await journal.close()
         disk.broken.clear()
         assert b"refused" in live.path.read_bytes()
         journal = await Journal.open(disk.folder)
-        await keep(b"after\n")
+        await keep(journal, disk, b"after\n")
         await journal.close()
     assert (disk.acknowledged, disk.refused) == ({b"before\n", b"after\n"}, {b"refused\n"})
     assert lines_of(disk.folder) == {b"before\n": 1, b"after\n": 1}
