@@ -18,9 +18,12 @@ from clickclock.scheduler.errors import (
     StaleVersion,
 )
 from clickclock.scheduler.image_mapping import ImageMapping
-from clickclock.scheduler.store import Store
+from clickclock.scheduler.planner import decide_due
+from clickclock.scheduler.store import Store, Taker
 from clickclock.scheduler.trigger import State, StopReason
 from tests.stores import (
+    LEASE,
+    NODE,
     NOW,
     add_job,
     add_schedule,
@@ -155,6 +158,23 @@ async def test_a_job_goes_with_its_schedules_but_not_while_it_is_unfinished(stor
     with pytest.raises(ScheduleNotFound):
         await store.schedules.get("s")
     assert await states(store) == [State.CANCELLED]
+
+
+@pytest.mark.parametrize(("away_s", "is_refused"), [(0.4, False), (0.05, True), (-1, True)])
+async def test_what_is_only_planned_keeps_no_job_and_is_cancelled_with_it(
+    store: Store, away_s: float, is_refused: bool
+) -> None:
+    await add_job(store)
+    await add_schedule(store)
+    await store.queue.plan(at(60), 100, decide_due, at(120), Taker("local", NODE, LEASE, 10, 10))
+    (held,) = await store.queue.held(LEASE)
+    now = at(60 - away_s)
+    if is_refused:
+        with pytest.raises(JobIsRunning):
+            await store.jobs.delete("shop", "export", now, force=False)
+        return
+    await store.jobs.delete("shop", "export", now, force=False)
+    assert [each.name for each in await store.queue.stopping(LEASE)] == [held.name]
 
 
 async def test_a_job_deleted_by_force_has_its_attempts_stopped_and_concluded(store: Store) -> None:

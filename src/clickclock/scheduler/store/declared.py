@@ -28,15 +28,7 @@ from clickclock.scheduler.store import alarms, calendars, dependencies, groups, 
 from clickclock.scheduler.store.changes import note, note_schedules
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import among, page
-from clickclock.scheduler.store.schema import (
-    UNFINISHED_ROWS,
-    calendar,
-    image_mapping,
-    job,
-    job_group,
-    job_trigger,
-    schedule,
-)
+from clickclock.scheduler.store.schema import calendar, image_mapping, job, job_group, job_trigger, schedule
 from clickclock.scheduler.store.schema_alarms import application
 
 USERS_TOLD = 10
@@ -131,7 +123,7 @@ class Declared:
                     _refuse_what_does_not_fit(connection, steps, faults)
                 _write(connection, kind, mine, now)
             going = [step for step in steps if step.new is None]
-            _refuse_what_is_in_use(connection, going, force=force)
+            _refuse_what_is_in_use(connection, going, now, force=force)
             for kind in reversed(list(KINDS.values())):
                 _delete(connection, kind, [step for step in going if step.kind is kind], now)
             if dry_run:
@@ -332,13 +324,14 @@ def _at_their_places(steps: Sequence[Step], check: Callable[[list[Any]], None]) 
     return faults
 
 
-def _refuse_what_is_in_use(connection: sa.Connection, going: Sequence[Step], *, force: bool) -> None:
+def _refuse_what_is_in_use(connection: sa.Connection, going: Sequence[Step], now: datetime, *, force: bool) -> None:
     """Jobs that are to go have neither unfinished triggers nor schedules of others; groups have no jobs left."""
     leaving = {step.key for step in going}
     keys = [(step.key[1], step.key[2]) for step in going if step.kind.name == "job"]
     faults: list[Fault] = []
     for condition in [] if force else jobs.keyed(keys, job_trigger):
-        busy = sa.select(job_trigger.c.application, job_trigger.c.job_name).where(condition, UNFINISHED_ROWS).distinct()
+        its_job = (job_trigger.c.application, job_trigger.c.job_name)
+        busy = sa.select(*its_job).where(condition, jobs.busy_rows(now)).distinct()
         faults += [Fault("force", f"{row[0]}/{row[1]} has unfinished triggers.") for row in connection.execute(busy)]
     for condition in [] if force else jobs.keyed(keys, schedule):
         named = sa.select(schedule.c.application, schedule.c.job_name, schedule.c.schedule_name).where(condition)
