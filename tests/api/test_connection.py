@@ -1,4 +1,4 @@
-"""What comes before a body, on a real port: it has limits, and what cannot be read is answered like any other error."""
+"""What is no body, on a real port: it has limits, and what cannot be read is answered like any other error."""
 
 import asyncio
 import contextlib
@@ -14,6 +14,7 @@ from uvicorn.server import ServerState
 from clickclock.app.connection import HEAD_BYTES_MAX, Connection
 
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+CHUNKED = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"
 PATIENCE_S = 20.0
 Port = tuple[str, int]
 
@@ -67,12 +68,14 @@ async def test_what_is_no_request_is_answered_like_any_other_error(port: Port, r
     assert body.keys() == {"status", "code", "message", "errors", "requestId"}
 
 
-@pytest.mark.parametrize("begun", [HEAD + b"X: ", b"GET /?"])
-async def test_an_address_or_header_fields_without_an_end_are_refused(port: Port, begun: bytes) -> None:
+@pytest.mark.parametrize("begun", [HEAD + b"X: ", b"GET /?", CHUNKED + b"0\r\nX: ", CHUNKED + b"1;"])
+async def test_whatever_is_no_body_and_has_no_end_is_refused(port: Port, begun: bytes) -> None:
     reader, writer = await asyncio.open_connection(*port)
     answer = b""
     with contextlib.suppress(ConnectionError):  # it does not listen to the rest, which may cost its answer
-        writer.write(begun + b"a" * (4 * HEAD_BYTES_MAX))
+        for piece in (begun, *[b"a" * HEAD_BYTES_MAX] * 8):
+            writer.write(piece)
+            await writer.drain()
         async with asyncio.timeout(PATIENCE_S):
             answer = await reader.read()
     assert not answer or b"are longer than" in answer

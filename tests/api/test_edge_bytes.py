@@ -262,6 +262,16 @@ def test_what_is_too_long_is_refused_by_its_name(port: Port, said: bytes, status
     assert port.ask(get(query())).status == 204
 
 
+@pytest.mark.parametrize("behind", [b"0\r\nX: %b", b"0\r\n%b: x", b"1;%b"], ids=["value", "name", "extension"])
+def test_what_stands_behind_a_piece_of_a_body_is_no_longer_than_a_head(port: Port, behind: bytes) -> None:
+    begun = b"POST /aclick HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nx=y\r\n"
+    with port.connect() as client:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            client.send(begun + behind % (b"y" * 2**20))
+        assert client.answer().status == 431
+        assert client.is_ended()
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -1,8 +1,8 @@
-"""One connection to the service's own port: uvicorn's, with limits for what comes before a body and errors of our form.
+"""One connection to the service's own port: uvicorn's, with limits for what is no body and errors of our form.
 
-Never reads a body, and never knows a path. Invariants: a request's address and header fields take no more memory than
-`HEAD_BYTES_MAX` and one read beyond it; who begins none, or falls silent in one, is not waited for for ever; what is no
-HTTP is answered like every other error.
+Never reads a body, and never knows a path. Invariants: a request's address and header fields, and so the fields behind
+a chunked body, take no more memory than `HEAD_BYTES_MAX` and one read beyond it; who begins none, or falls silent in
+one, is not waited for for ever; what is no HTTP is answered like every other error.
 
 >>> uvicorn.Config(app, http=Connection)   # doctest: +SKIP
 """
@@ -20,7 +20,7 @@ HEAD_BYTES_MAX = 2**17
 UNREADABLE = (
     "This is no request of HTTP/1.1 whose address is ASCII and has at most 65,535 bytes; percent-encode the rest."
 )
-TOO_LONG = f"The address and the header fields are longer than {HEAD_BYTES_MAX:,} bytes; send less before the body."
+TOO_LONG = f"The address and the header fields are longer than {HEAD_BYTES_MAX:,} bytes; send less beside the body."
 
 
 class Connection(HttpToolsProtocol):
@@ -29,23 +29,22 @@ class Connection(HttpToolsProtocol):
     head_s_max = 30.0
     """Seconds until the first piece of what comes before a body, and between two of them."""
     cycle: RequestResponseCycle | None  # type: ignore[assignment] # None before the first request, whatever uvicorn says
-    _head_bytes: int | None = None
-    """Of a request that has begun and whose header fields have not ended; those of the read in which it began not
-    counted."""
+    _is_in_head = False
+    _bodiless_bytes = 0
+    """Read since a request began, its header fields ended, or a piece of its body came; that read not counted."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         super().connection_made(transport)
         self._wait_for_more()
 
     def data_received(self, data: bytes) -> None:
-        if self._head_bytes is not None:
-            self._head_bytes += len(data)
+        self._bodiless_bytes += len(data)
         super().data_received(data)
-        if self._head_bytes is None or self.transport.is_closing():
+        if self.transport.is_closing():
             return
-        if self._head_bytes > HEAD_BYTES_MAX:
+        if self._bodiless_bytes > HEAD_BYTES_MAX:
             self.send_400_response(TOO_LONG)
-        elif self.cycle is None or self.cycle.response_complete:
+        elif self._is_in_head and (self.cycle is None or self.cycle.response_complete):
             self._wait_for_more()
 
     def _wait_for_more(self) -> None:
@@ -53,12 +52,16 @@ class Connection(HttpToolsProtocol):
         self.timeout_keep_alive_task = self.loop.call_later(self.head_s_max, self.timeout_keep_alive_handler)
 
     def on_message_begin(self) -> None:
-        self._head_bytes = 0
+        self._is_in_head, self._bodiless_bytes = True, 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        self._head_bytes = None
+        self._is_in_head, self._bodiless_bytes = False, 0
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._bodiless_bytes = 0
+        super().on_body(body)
 
     def send_400_response(self, msg: str) -> None:
         """Tell what is wrong, and hang up."""

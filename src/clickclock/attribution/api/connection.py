@@ -197,7 +197,7 @@ class Connection(Outgoing):
             self._check_head(self.head)
 
     def on_body(self, data: bytes) -> None:
-        shared = self._shared
+        shared, self._partial_bytes = self._shared, 0  # what may come between two pieces of a body is limited, too
         if self._body is None:
             self._body = bytearray()
         self._body += data
@@ -272,11 +272,11 @@ class Connection(Outgoing):
             self._look_at_partial(len(data))
 
     def _look_at_partial(self, size: int) -> None:
-        """A request that is not whole: its headers may not go on for ever."""
+        """A request that is not whole: its headers, and fields behind a chunked body, may not go on for ever."""
         self._partial_bytes += size
         limits = self._shared.limits
         most = limits.headers_bytes_max + limits.query_bytes_max + PIECE_BYTES
-        if self._partial_bytes > most and self._body is None and not self.ending:
+        if self._partial_bytes > most and not self.ending:
             sentence = HEADERS_TOO_LONG % limits.headers_bytes_max
             self._hear_no_more(self._shared.answers.problem(431, "headersTooLarge", sentence, CLOSED))
 
