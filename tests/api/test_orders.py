@@ -48,9 +48,15 @@ def judged(body: bytes, authorization: str | None = None) -> list[orders.Judged]
     return [orders.judge(piece, NOW, admit) for piece in orders.pieces(body)]
 
 
+def reply_to(found: list[orders.Judged]) -> orders.Reply:
+    results = orders.Results()
+    for place, each in enumerate(found):
+        results.add(each, f"id{place}")
+    return results.reply()
+
+
 def replied(body: bytes, authorization: str | None = None) -> tuple[int, dict[str, Any]]:
-    found = judged(body, authorization)
-    reply = orders.reply(found, [f"id{place}" for place in range(len(found))])
+    reply = reply_to(judged(body, authorization))
     assert reply.body is not None
     assert b"Content-Type: application/json\r\n" in reply.fields
     return reply.status, json.loads(reply.body)
@@ -85,6 +91,9 @@ def test_a_body_is_one_order_or_an_array_or_one_a_line(body: bytes, found: list[
         (b"[" * 200_000, Malformed, "cannot be read"),
         (b"[" + b"{}," * 10_000 + b"{}]", TooLarge, "There are 10,001 orders"),
         (b"{}\n" * 10_001, TooLarge, "There are 10,001 orders"),
+        (b"{}\n" * 101, TooLarge, "There are 101 orders, too short to be any"),
+        (b"[" + b"{}," * 100 + b"{}]", TooLarge, "There are 101 orders, too short to be any"),
+        (b"{}" + b"\n" * 20_001 + b"{}", TooLarge, "There are more than 20,000 lines"),
         (b"[" + b"1," * 100_000 + b"1]", TooLarge, "more values than orders can have"),
         (b" " * (8 * 1024 * 1024 + 1), TooLarge, "send at most 8,388,608"),
     ],
@@ -101,13 +110,40 @@ def test_a_body_that_cannot_be_read_is_refused_and_kept(body: bytes, error: type
     assert json.loads(reply.body)["requestId"] == "id0"
 
 
+def test_the_shortest_orders_are_long_enough_in_any_number() -> None:
+    shortest = b'{"order_id":"7","amount":"1","currency":"EUR","client_id":"c","cli_ubid":"u","event_time":%d}' % NOW
+    assert isinstance(judge(shortest, NOW), Amendment)
+    assert len(shortest) > orders.ORDER_BYTES_MIN
+    assert len(orders.pieces(b"\n".join([shortest] * orders.ORDERS_MAX))) == orders.ORDERS_MAX
+
+
+def test_what_is_kept_of_a_request_of_faults_is_no_multitude_of_it() -> None:
+    for piece in (
+        b"{%b}" % (b" " * orders.ORDER_BYTES_MIN),
+        b"{%b}" % b",".join(b'"field%02d":1' % n for n in range(51)),
+    ):
+        body = b"\n".join([piece] * 200)
+        kept = sum(len(each.draft.raw) + len(each.draft.detail) for each in judged(body))
+        assert kept < 20 * len(body)
+
+
+@given(st.lists(st.integers(0, 3 * orders.TURN_BYTES), max_size=200))
+def test_what_is_judged_at_a_time_is_little_or_one_order(sizes: list[int]) -> None:
+    pieces = [b"x" * size for size in sizes]
+    turns = list(orders.turns(pieces))
+    assert [piece for turn in turns for piece in turn] == pieces
+    for turn in turns:
+        assert 0 < len(turn) <= orders.TURN_ORDERS
+        assert sum(map(len, turn[:-1])) < orders.TURN_BYTES
+
+
 @given(st.binary(max_size=200))
 def test_any_body_is_taken_apart_or_refused(body: bytes) -> None:
     try:
         found = judged(body)
     except Malformed:
         return
-    assert orders.reply(found).status == 202
+    assert reply_to(found).status == 202
 
 
 def test_a_bad_order_takes_no_good_one_down() -> None:
@@ -155,7 +191,7 @@ def test_the_token_of_an_account_opens_it(authorization: str) -> None:
 def test_without_the_token_nothing_is_taken_and_all_is_kept(authorization: str | None) -> None:
     found = judged(raw(client_id="vault"), authorization)
     assert found[0].draft.kind is EntryKind.REJECTION
-    reply = orders.reply(found, ["id0"])
+    reply = reply_to(found)
     assert (reply.status, b"WWW-Authenticate: Bearer\r\n" in reply.fields) == (401, True)
     assert reply.body is not None
     assert json.loads(reply.body)["code"] == "unauthorized"
@@ -174,9 +210,9 @@ def test_orders_of_another_account_are_taken_without_the_token() -> None:
 
 
 def test_what_is_told_is_bounded() -> None:
-    reply = orders.reply(judged(b"{}\n" * orders.ORDERS_MAX))
+    reply = reply_to(judged(b"{%b}\n" % (b" " * orders.ORDER_BYTES_MIN) * orders.ORDERS_MAX))
     assert reply.body is not None
-    assert len(reply.body) < 4 * 1024 * 1024
+    assert len(reply.body) < 3 * 1024 * 1024
     told = json.loads(reply.body)["orders"]
     assert len(told[0]["errors"]) > 1
     assert [each["code"] for each in told[-1]["errors"]] == ["missing"]

@@ -1,14 +1,16 @@
 """The paths of the collector's port that take orders.
 
 Never judges an order: `orders.py` does. Invariants: an answer is given when all that it tells of is on disk; a request
-of thousands of orders lets the clicks between, a few orders at a time.
+of many orders, or of long ones, lets the clicks between, and of what is judged nothing is held but its result.
 
 >>> OrderRoutes(collector, answers, limits, accounts.find).post(request, changed)   # doctest: +SKIP
 """
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Final
 
 from clickclock.attribution.account import Account
@@ -25,8 +27,6 @@ from clickclock.foundation.errors import Malformed
 
 FORM_TYPES: Final = frozenset({b"application/x-www-form-urlencoded", b"text/plain", b""})
 BUSY: Final = "Too many requests wait for the disk; send it again in a moment. Nothing was kept."
-AT_A_TIME: Final = 32
-"""Orders judged before clicks get their turn: less than half a millisecond."""
 _WAITING: Final = cell("clickclock_refused_total", "waiting")
 _COUNTED: Final = {
     EntryKind.ORDER: cell("clickclock_orders_total"),
@@ -34,6 +34,16 @@ _COUNTED: Final = {
     EntryKind.REJECTION: cell("clickclock_rejections_total", "order"),
 }
 _log = logging.getLogger(__name__)
+
+
+class _Taken:
+    """What of a request the collector has."""
+
+    def __init__(self) -> None:
+        self.told: list[asyncio.Future[Exception | None]] = []
+        """Of each part of it: that it is on disk, or what went wrong."""
+        self.cells: Counter[int] = Counter()
+        """What counts up then, and by how much."""
 
 
 class OrderRoutes:
@@ -57,7 +67,7 @@ class OrderRoutes:
         self._orders = 0
         """In all of these."""
         self._lane = asyncio.Lock()
-        """For long requests: of all together, only `AT_A_TIME` orders are judged before clicks get their turn."""
+        """For long requests: of all together, one turn is judged before clicks get theirs."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def post(self, request: Request, changed: Callable[[], None]) -> Answer | Later:
@@ -101,41 +111,45 @@ class OrderRoutes:
         try:
             pieces = orders.pieces(request.body)
         except Malformed as error:
-            problem = error
-            judged = [orders.refuse(request.body, problem)]
-            return await self._kept(judged, request, lambda ids: orders.reply_refused(problem, ids[0]))
+            taken = _Taken()
+            (entry_id,) = self._keep([orders.refuse(request.body, error)], request, taken)
+            return await self._told(taken, request, orders.reply_refused(error, entry_id))
         if self._orders + len(pieces) > self._limits.orders_max:
             return self._busy(request)
         self._orders += len(pieces)
         try:
-            judged = await self._judged(pieces, request)
-            return await self._kept(judged, request, lambda ids: orders.reply(judged, ids))
+            return await self._judged(pieces, request)
         finally:
             self._orders -= len(pieces)
 
-    async def _judged(self, pieces: list[bytes], request: Request) -> list[Judged]:
+    async def _judged(self, pieces: list[bytes], request: Request) -> Answer:
         admit, received_ms = self._doorkeeper(request), self._collector.now_ms()
-        if len(pieces) <= AT_A_TIME:
-            return [orders.judge(piece, received_ms, admit) for piece in pieces]
-        judged: list[Judged] = []
-        async with self._lane:
-            for start in range(0, len(pieces), AT_A_TIME):
-                judged += [orders.judge(piece, received_ms, admit) for piece in pieces[start : start + AT_A_TIME]]
-                await asyncio.sleep(0)
-        return judged
+        taken, results = _Taken(), orders.Results()
+        turns = list(orders.turns(pieces))
+        async with self._lane if len(turns) > 1 else nullcontext():
+            for turn in turns:
+                judged = [orders.judge(piece, received_ms, admit) for piece in turn]
+                for each, entry_id in zip(judged, self._keep(judged, request, taken), strict=True):
+                    results.add(each, entry_id)
+                if turn is not turns[-1]:
+                    await asyncio.sleep(0)
+        return await self._told(taken, request, results.reply())
 
-    async def _kept(
-        self, judged: Sequence[Judged], request: Request, reply: Callable[[Sequence[str]], Reply]
-    ) -> Answer:
-        """The answer, once all is on disk; `reply` is given the ids."""
+    def _keep(self, judged: Sequence[Judged], request: Request, taken: _Taken) -> list[str]:
+        """Give them to the collector; the ids."""
         told: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
-        entry_ids = self._collector.keep([each.draft for each in judged], request.head.origin, told.set_result)
-        failure = await told
-        if failure is not None:
-            return self._answers.unavailable(str(failure), request.persistence)
-        for each in judged:
-            self._cells[_COUNTED[each.draft.kind]] += 1
-        return self._answered(reply(entry_ids), request)
+        taken.told.append(told)
+        taken.cells.update(_COUNTED[each.draft.kind] for each in judged)
+        return self._collector.keep([each.draft for each in judged], request.head.origin, told.set_result)
+
+    async def _told(self, taken: _Taken, request: Request, reply: Reply) -> Answer:
+        """The answer, once all is on disk."""
+        failures = [failure for told in taken.told if (failure := await told) is not None]
+        if failures:
+            return self._answers.unavailable(str(failures[0]), request.persistence)
+        for number, count in taken.cells.items():
+            self._cells[number] += count
+        return self._answered(reply, request)
 
     def _doorkeeper(self, request: Request) -> Admit:
         return orders.doorkeeper(self._find, request.head.authorization.decode("latin-1"))

@@ -6,15 +6,17 @@ with its reasons, as it came.
 
 >>> piece = b'{"client_id": "c", "order_id": "7", "device_id": "d", "event_time": 1800000000000, "amount": "9.99"}'
 >>> judged = [judge(piece, 1800000000000, doorkeeper({}.get, None)) for piece in pieces(piece)]
->>> judged[0].draft.kind.value, reply(judged).status
+>>> results = Results()
+>>> results.add(judged[0], "0" * 32)
+>>> judged[0].draft.kind.value, results.reply().status
 ('r', 202)
 """
 
 import hashlib
 import hmac
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -34,8 +36,17 @@ ORDERS_MAX: Final = 10_000
 """What is told of each still fits into one answer; more only costs one more request."""
 BODY_BYTES_MAX: Final = 8 * 1024 * 1024
 """`ORDERS_MAX` orders with several items each, and as much as the scheduler takes."""
-FAULTS_TOLD_MAX: Final = 5_000
-"""In one answer, which is a megabyte then. The rejections have them all."""
+LINES_MAX: Final = 2 * ORDERS_MAX
+"""With an empty one behind each order. To take millions of lines apart would hold up the clicks."""
+FAULTS_TOLD_MAX: Final = 1_000
+"""In one answer, of 200 KB then, which clients may leave unread. The rejections have them all."""
+ORDER_BYTES_MIN: Final = 64
+"""No order is shorter: its fields' names alone take that. What is kept of less is hundreds of bytes more."""
+SHORT_MAX: Final = 100
+"""So few are judged and kept one by one, however short they are."""
+TURN_ORDERS: Final = 32
+TURN_BYTES: Final = 32 * 1024
+"""So much is judged before clicks get their turn: less than half a millisecond, but for an order that is longer."""
 BYTES_PER_COMMA_MIN: Final = 10
 """No field with its name is shorter. Millions of tiny values would cost ten times the body's size in memory."""
 _BYTES_UNCOUNTED_MAX: Final = 64 * 1024
@@ -107,9 +118,12 @@ def pieces(body: bytes) -> list[bytes]:
         raise Malformed("There is no body; send an order, an array of orders, or one order a line.")
     if len(text) > _BYTES_UNCOUNTED_MAX and text.count(b",") * BYTES_PER_COMMA_MIN > len(text):
         raise TooLarge("The body has more values than orders can have; send orders alone, and fewer at a time.")
+    found: Sequence[bytes | msgspec.Raw]
     try:
-        found = [bytes(each) for each in _array(text)] if text.startswith(b"[") else [bytes(_one(text))]
+        found = _array(text) if text.startswith(b"[") else [_one(text)]
     except (msgspec.DecodeError, RecursionError) as error:
+        if text.count(b"\n") > LINES_MAX:
+            raise TooLarge(f"There are more than {LINES_MAX:,} lines; send fewer orders at a time.") from error
         lines = text.split(b"\n")
         if text.startswith(b"[") or not any(map(_is_object, lines)):
             raise Malformed(f"The body cannot be read: {error}.") from error
@@ -117,7 +131,23 @@ def pieces(body: bytes) -> list[bytes]:
     if not 0 < len(found) <= ORDERS_MAX:
         kind = TooLarge if found else Malformed
         raise kind(f"There are {len(found):,} orders; send between 1 and {ORDERS_MAX:,} in one request.")
-    return found
+    if len(found) > SHORT_MAX and len(text) < len(found) * ORDER_BYTES_MIN:
+        raise TooLarge(f"There are {len(found):,} orders, too short to be any; send whole orders, and nothing else.")
+    return [bytes(each) for each in found]
+
+
+def turns(pieces: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """The pieces in their order, so many at a time as are judged before clicks get their turn."""
+    turn: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        turn.append(piece)
+        size += len(piece)
+        if len(turn) == TURN_ORDERS or size >= TURN_BYTES:
+            yield turn
+            turn, size = [], 0
+    if turn:
+        yield turn
 
 
 def _is_object(line: bytes) -> bool:
@@ -150,31 +180,41 @@ def reply_refused(error: ClickclockError, entry_id: str = "") -> Reply:
     return _refusal(status_of(error), error.code, str(error), [], entry_id)
 
 
-def reply(judged: Sequence[Judged], entry_ids: Iterable[str] = ()) -> Reply:
-    """The reply to `POST /orders`: 202, or 401 if for want of a token nothing was taken."""
-    ids = dict(enumerate(entry_ids))
-    results: list[dict[str, Any]] = []
-    told = accepted = unauthorized = 0
-    for place, each in enumerate(judged):
-        verdict = each.verdict
+class Results:
+    """The reply to `POST /orders`, made while its orders are judged and kept: of them no more is held than is told."""
+
+    def __init__(self) -> None:
+        self._results: list[bytes] = []
+        self._told = self._accepted = self._unauthorized = 0
+        self._first_id = ""
+
+    def add(self, judged: Judged, entry_id: str) -> None:
+        """The result of the next order, which is kept under this id."""
+        verdict = judged.verdict
         assert not isinstance(verdict, OtherEvent)  # those come by /appsflyer alone
-        result = {"index": place, "id": ids.get(place), "client_id": verdict.client_id, "order_id": verdict.order_id}
+        place = len(self._results)
+        self._first_id = self._first_id or entry_id
+        result = {"index": place, "id": entry_id, "client_id": verdict.client_id, "order_id": verdict.order_id}
         if isinstance(verdict, Amendment):
-            accepted += 1
+            self._accepted += 1
             flags = [Flag.EVENT_TIME_AHEAD] if verdict.is_ahead else []
-            results.append({**result, "result": "accepted", "flags": flags})
-            continue
-        unauthorized += verdict.kind is Kind.UNAUTHORIZED
+            self._results.append(_encode({**result, "result": "accepted", "flags": flags}))
+            return
+        self._unauthorized += verdict.kind is Kind.UNAUTHORIZED
         errors = _told(verdict)
-        told += len(errors)
-        if told > FAULTS_TOLD_MAX:
+        self._told += len(errors)
+        if self._told > FAULTS_TOLD_MAX:
             errors = [{"field": "", "message": _UNTOLD, "code": verdict.faults[0].code}]
-        results.append({**result, "result": verdict.kind, "errors": errors})
-    if unauthorized and unauthorized == len(results):
-        errors = [{"field": "client_id", "message": _UNAUTHORIZED, "code": Reason.UNAUTHORIZED}]
-        return _refusal(_UNAUTHORIZED_STATUS, Kind.UNAUTHORIZED, _UNAUTHORIZED, errors, ids.get(0, ""))
-    counts = {"accepted": accepted, "rejected": len(results) - accepted}
-    return Reply(_ACCEPTED_STATUS, JSON, _encode({"status": "success", **counts, "orders": results}) + b"\n")
+        self._results.append(_encode({**result, "result": verdict.kind, "errors": errors}))
+
+    def reply(self) -> Reply:
+        """202, or 401 if for want of a token nothing was taken."""
+        count = len(self._results)
+        if self._unauthorized and self._unauthorized == count:
+            errors = [{"field": "client_id", "message": _UNAUTHORIZED, "code": Reason.UNAUTHORIZED}]
+            return _refusal(_UNAUTHORIZED_STATUS, Kind.UNAUTHORIZED, _UNAUTHORIZED, errors, self._first_id)
+        head = b'{"status":"success","accepted":%d,"rejected":%d,"orders":[' % (self._accepted, count - self._accepted)
+        return Reply(_ACCEPTED_STATUS, JSON, b"".join((head, b",".join(self._results), b"]}\n")))
 
 
 _UNTOLD: Final = "This order has faults, too; fix the named ones, and look up the rest in the rejections."
