@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import select
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -220,12 +221,20 @@ def test_orders_are_on_disk_before_they_are_answered(port: Port) -> None:
 
 def test_many_orders_let_clicks_between(port: Port) -> None:
     order = {**ORDER, "event_time": now_ms()}
-    lines = b"\n".join(json.dumps({**order, "order_id": str(number)}).encode() for number in range(3000))
+    lines = b"\n".join(json.dumps({**order, "order_id": str(number)}).encode() for number in range(10_000))
+    before = len(port.entries())
     with port.connect() as client, port.connect() as other:
         client.send(post("/orders", lines))
-        assert other.ask(get(query())).status == 204
-        heard = client.answer()
-        assert (heard.status, json.loads(heard.body)["accepted"]) == (202, 3000)
+        clicks = 0
+        while not select.select([client.socket], [], [], 0)[0]:
+            assert other.ask(get(query())).status == 204
+            clicks += 1
+        heard = json.loads(client.answer().body)
+    assert (heard["accepted"], clicks > 1) == (10_000, True)
+    kept = port.entries()[before:]
+    places = [place for place, entry in enumerate(kept) if entry.kind == EntryKind.ORDER]
+    assert [result["id"] for result in heard["orders"]] == [kept[place].id for place in places]
+    assert any(entry.kind != EntryKind.ORDER for entry in kept[places[0] : places[-1]])
 
 
 @pytest.mark.parametrize(

@@ -127,16 +127,6 @@ def test_what_is_kept_of_a_request_of_faults_is_no_multitude_of_it() -> None:
         assert kept < 20 * len(body)
 
 
-@given(st.lists(st.integers(0, 3 * orders.TURN_BYTES), max_size=200))
-def test_what_is_judged_at_a_time_is_little_or_one_order(sizes: list[int]) -> None:
-    pieces = [b"x" * size for size in sizes]
-    turns = list(orders.turns(pieces))
-    assert [piece for turn in turns for piece in turn] == pieces
-    for turn in turns:
-        assert 0 < len(turn) <= orders.TURN_ORDERS
-        assert sum(map(len, turn[:-1])) < orders.TURN_BYTES
-
-
 @given(st.binary(max_size=200))
 def test_any_body_is_taken_apart_or_refused(body: bytes) -> None:
     try:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from time import perf_counter
 from typing import Final
 
 from clickclock.attribution.account import Account
@@ -27,6 +27,8 @@ from clickclock.foundation.errors import Malformed
 
 FORM_TYPES: Final = frozenset({b"application/x-www-form-urlencoded", b"text/plain", b""})
 BUSY: Final = "Too many requests wait for the disk; send it again in a moment. Nothing was kept."
+TURN_S: Final = 0.0005
+"""Orders are judged for so long before clicks get their turn; one of a thousand items takes longer."""
 _WAITING: Final = cell("clickclock_refused_total", "waiting")
 _COUNTED: Final = {
     EntryKind.ORDER: cell("clickclock_orders_total"),
@@ -67,7 +69,7 @@ class OrderRoutes:
         self._orders = 0
         """In all of these."""
         self._lane = asyncio.Lock()
-        """For long requests: of all together, one turn is judged before clicks get theirs."""
+        """For requests that need more than one turn: of all together, one is taken before clicks get theirs."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def post(self, request: Request, changed: Callable[[], None]) -> Answer | Later:
@@ -125,14 +127,25 @@ class OrderRoutes:
     async def _judged(self, pieces: list[bytes], request: Request) -> Answer:
         admit, received_ms = self._doorkeeper(request), self._collector.now_ms()
         taken, results = _Taken(), orders.Results()
-        turns = list(orders.turns(pieces))
-        async with self._lane if len(turns) > 1 else nullcontext():
-            for turn in turns:
-                judged = [orders.judge(piece, received_ms, admit) for piece in turn]
-                for each, entry_id in zip(judged, self._keep(judged, request, taken), strict=True):
-                    results.add(each, entry_id)
-                if turn is not turns[-1]:
+        rest = iter(pieces)
+
+        def take_turn() -> bool:
+            """Judge and keep some of the rest; whether there is more."""
+            until_s, judged = perf_counter() + TURN_S, []
+            for piece in rest:
+                judged.append(orders.judge(piece, received_ms, admit))
+                if perf_counter() >= until_s:
+                    break
+            for each, entry_id in zip(judged, self._keep(judged, request, taken), strict=True):
+                results.add(each, entry_id)
+            return len(results) < len(pieces)
+
+        is_left = take_turn()
+        if is_left:
+            async with self._lane:
+                while is_left:
                     await asyncio.sleep(0)
+                    is_left = take_turn()
         return await self._told(taken, request, results.reply())
 
     def _keep(self, judged: Sequence[Judged], request: Request, taken: _Taken) -> list[str]:

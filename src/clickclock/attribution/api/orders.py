@@ -14,7 +14,7 @@ with its reasons, as it came.
 
 import hashlib
 import hmac
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Final, Protocol
 
@@ -44,9 +44,6 @@ ORDER_BYTES_MIN: Final = 64
 """No order is shorter: its fields' names alone take that. What is kept of less is hundreds of bytes more."""
 SHORT_MAX: Final = 100
 """So few are judged and kept one by one, however short they are."""
-TURN_ORDERS: Final = 32
-TURN_BYTES: Final = 32 * 1024
-"""So much is judged before clicks get their turn: less than half a millisecond, but for an order that is longer."""
 BYTES_PER_COMMA_MIN: Final = 10
 """No field with its name is shorter. Millions of tiny values would cost ten times the body's size in memory."""
 _BYTES_UNCOUNTED_MAX: Final = 64 * 1024
@@ -136,20 +133,6 @@ def pieces(body: bytes) -> list[bytes]:
     return [bytes(each) for each in found]
 
 
-def turns(pieces: Sequence[bytes]) -> Iterator[list[bytes]]:
-    """The pieces in their order, so many at a time as are judged before clicks get their turn."""
-    turn: list[bytes] = []
-    size = 0
-    for piece in pieces:
-        turn.append(piece)
-        size += len(piece)
-        if len(turn) == TURN_ORDERS or size >= TURN_BYTES:
-            yield turn
-            turn, size = [], 0
-    if turn:
-        yield turn
-
-
 def _is_object(line: bytes) -> bool:
     """Whether a line looks like an object of its own. Those inside of another are indented by whoever breaks lines."""
     return line.startswith(b"{") and line.rstrip(_SPACE).endswith(b"}")
@@ -187,6 +170,9 @@ class Results:
         self._results: list[bytes] = []
         self._told = self._accepted = self._unauthorized = 0
         self._first_id = ""
+
+    def __len__(self) -> int:
+        return len(self._results)
 
     def add(self, judged: Judged, entry_id: str) -> None:
         """The result of the next order, which is kept under this id."""
