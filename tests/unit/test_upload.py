@@ -115,6 +115,20 @@ def test_several_conversions_of_one_order_have_different_names_for_ever() -> Non
     assert name("A-1", 0) == "A-1"
 
 
+@pytest.mark.parametrize("comes_first", ["A-1", "A-1#2"])
+def test_a_further_conversion_and_an_order_that_is_called_so_have_different_names_for_ever(comes_first: str) -> None:
+    two = [told(click_id=f"{n}" * 32, name="") for n in (1, 2)]
+    other = told(order_id="A-1#2", click_id="3" * 32, name="")
+    rounds = [two, [other]] if comes_first == "A-1" else [[other], two]
+    uploads: list[Upload] = []
+    for number, conversions in enumerate(rounds):
+        uploads += [replace_exported(each, NOW + number) for each in Memory(uploads).named(conversions)]
+    names = [each.name for each in uploads]
+    expected = {"A-1": ["A-1", "A-1#2", "A-1#2#2"], "A-1#2": ["A-1#2", "A-1", "A-1#3"]}
+    assert names == expected[comes_first]
+    assert sorted(each.name for each in Memory(reversed(uploads)).last.values()) == sorted(names)
+
+
 def replace_exported(upload: Upload, exported_ms: int) -> Upload:
     return msgspec.structs.replace(upload, exported_ms=exported_ms)
 
@@ -145,7 +159,7 @@ credits_ = st.lists(
         st.integers(0, 3),
         click_days=st.sampled_from([0.5, 2, 91]),
         order_days=st.sampled_from([0.25, 0.4]),
-        order_id=st.sampled_from(["A", "B"]),
+        order_id=st.sampled_from(["A", "B", "A#2", "A#2#2"]),
         click_id=st.sampled_from(["1" * 32, "2" * 32, "3" * 32]),
     ),
     unique_by=lambda each: each.key,

@@ -123,7 +123,8 @@ def name(order_id: str, nth: int) -> str:
     """What a network calls the `nth` conversion (from 0) of an order: its order id, or event id.
 
     The first has the order's own, so that it meets the one of a tag on the shop's page. Further ones, of models that
-    credit several clicks, need another: of two with one name, networks keep one.
+    credit several clicks, need another: of two with one name, networks keep one. If another order's id is this name,
+    `Memory` takes the next.
 
     >>> name("A-1", 0), name("A-1", 1)
     ('A-1', 'A-1#2')
@@ -163,7 +164,8 @@ class Memory:
         self.last: dict[Key, Upload] = {}
         """The last that was told of each credit."""
         self._conversions: Counter[str] = Counter()
-        for each in sorted(uploads, key=lambda upload: (upload.exported_ms, upload.click_id)):
+        self._names: set[str] = set()
+        for each in sorted(uploads, key=lambda upload: (upload.exported_ms, upload.click_id, upload.order_id)):
             if each.kind is Kind.CONVERSION:
                 self._note(each)
             elif each.key in self.last:
@@ -174,9 +176,13 @@ class Memory:
         return [self._note(each) for each in sorted(conversions, key=lambda upload: (upload.click_id, upload.order_id))]
 
     def _note(self, conversion: Upload) -> Upload:
-        nth = self._conversions[conversion.order_id]
-        self._conversions[conversion.order_id] += 1
-        self.last[conversion.key] = msgspec.structs.replace(conversion, name=name(conversion.order_id, nth))
+        order_id = conversion.order_id
+        nth = self._conversions[order_id]
+        while (called := name(order_id, nth)) in self._names:
+            nth += 1
+        self._conversions[order_id] = nth + 1
+        self._names.add(called)
+        self.last[conversion.key] = msgspec.structs.replace(conversion, name=called)
         return self.last[conversion.key]
 
 
