@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from clickclock.attribution import identifier
-from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, ChannelRule
+from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, Account, ChannelRule, small
 from clickclock.attribution.engines import AHEAD_MS, CHANGED, IDENTIFIED, ORDERS, PERSONS, WALK, Engine, unbound
 from clickclock.attribution.engines.batches import in_turn
 from clickclock.attribution.engines.duckdb import DuckDB
@@ -227,6 +227,24 @@ def test_channels_follow_a_clients_own_rules_first(engine: Engine, tmp_path: Pat
     rows = [_click(number, client_id=client_id, **columns) for number, (client_id, columns, _) in enumerate(given)]
     touches = _taken_in(engine, tmp_path, *rows, rules=rules)
     assert [touch["channel"] for touch in touches] == [channel for *_, channel in given]
+
+
+def test_a_channel_has_the_small_letters_that_everybody_makes(engine: Engine, tmp_path: Path) -> None:
+    large = [chr(code) for code in range(0x80, 0x2FFF) if chr(code).lower() != chr(code)]
+    words = [f"{letter}a{letter} b{letter}" for letter in large]
+    rows = [_click(number, utm_source=word) for number, word in enumerate(words)]
+    assert [touch["channel"] for touch in _taken_in(engine, tmp_path, *rows)] == [small(word) for word in words]
+
+
+def test_a_rule_knows_its_values_by_the_small_letters_that_everybody_makes(engine: Engine, tmp_path: Path) -> None:
+    rule = ChannelRule(channel="own", parameter="utm_source", values=("İPEK", "ΟΔΟΣ"))
+    said = ["ipek", "İpek", "IPEK", "οδοσ", "Οδοσ", "οδος"]
+    rows = [_click(number, utm_source=each) for number, each in enumerate(said)]
+    touches = _taken_in(engine, tmp_path, *rows, rules=Policies(Policy(channel_rules=(rule,))))
+    expected = ["own", "own", "own", "own", "own", "οδος"]
+    assert [touch["channel"] for touch in touches] == expected
+    account = Account(client_id="c", channel_rules=(rule,))
+    assert [account.channel_rule({"utm_source": each}) == rule for each in said] == [each == "own" for each in expected]
 
 
 def test_an_ad_has_the_names_that_its_network_gives_it(engine: Engine, tmp_path: Path) -> None:

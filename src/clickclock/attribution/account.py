@@ -25,6 +25,22 @@ ANYBODY: Final = "*"
 UNKNOWN_CLIENT: Final = "No account has this client_id; send the one that was shared at integration."
 
 
+DISPUTED: Final = {"İ": "i", "Σ": "σ"}
+"""Letters of which programs make different small ones: with a dot of its own, or another one at a word's end."""
+
+
+def small(value: str) -> str:
+    """In small letters, as every engine makes them: what a channel is called is compared so.
+
+    >>> small("ΟΔΟΣ"), small("İPEK")
+    ('οδοσ', 'ipek')
+    """
+    if not value.isascii():
+        for large, small_ in DISPUTED.items():
+            value = value.replace(large, small_)
+    return value.lower()
+
+
 class Profile(StrEnum):
     """How far a click may be from the interface."""
 
@@ -65,7 +81,7 @@ class Account(Record):
     def _conditions(self) -> tuple[tuple[str, frozenset[str], ChannelRule], ...]:
         """The rules as they are asked for every click."""
         return tuple(
-            (rule.parameter, frozenset(value.lower() for value in rule.values), rule) for rule in self.channel_rules
+            (rule.parameter, frozenset(map(small, rule.values)), rule) for rule in self.channel_rules
         )
 
     def channel_rule(self, parameters: Mapping[str, str]) -> ChannelRule | None:
@@ -73,7 +89,7 @@ class Account(Record):
         for parameter, values, rule in self._conditions:
             if parameter in parameters:
                 value = parameters[parameter]
-                if value not in PLACEHOLDERS and (not values or value.lower() in values):
+                if value not in PLACEHOLDERS and (not values or small(value) in values):
                     return rule
         return None
 

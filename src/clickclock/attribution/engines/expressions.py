@@ -20,7 +20,7 @@ import ibis
 import ibis.expr.operations as ops
 import pyarrow as pa
 
-from clickclock.attribution.account import PLACEHOLDERS, ChannelRule
+from clickclock.attribution.account import DISPUTED, PLACEHOLDERS, ChannelRule, small
 from clickclock.attribution.engines import AHEAD_MS, CHANGED, FLOODS, IDENTIFIED, ORDERS, PERSONS, USES, WALK
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, STRENGTHS, folded
@@ -316,7 +316,7 @@ def _ad(clicks: Any, rules: Policies) -> dict[str, Any]:
 def _channel(clicks: Any, policy: Policy) -> Any:
     """What the first rule that matches says, else what the click says of itself."""
     # Paths are channels joined by ` > `: what anybody can send must not be read as two of them.
-    said = clicks.utm_source.coalesce(clicks.source).lower().replace(">", "-").coalesce(_OTHER_CHANNEL)
+    said = _small(clicks.utm_source.coalesce(clicks.source)).replace(">", "-").coalesce(_OTHER_CHANNEL)
     rules = (*policy.channel_rules, *FURTHER_CHANNEL_RULES)
     return ibis.cases(*((_matches(clicks, rule), rule.channel) for rule in rules), else_=said)
 
@@ -328,7 +328,14 @@ def _matches(clicks: Any, rule: ChannelRule) -> Any:
         # What is no value is not there, as in the columns.
         value = clicks.other.get(rule.parameter)
         value = ibis.ifelse(value.isin(sorted(PLACEHOLDERS)), ibis.null("string"), value)
-    return value.lower().isin([each.lower() for each in rule.values]) if rule.values else value.notnull()
+    return _small(value).isin([small(each) for each in rule.values]) if rule.values else value.notnull()
+
+
+def _small(value: Any) -> Any:
+    """`account.small`."""
+    for large, small_ in DISPUTED.items():
+        value = value.replace(large, small_)
+    return value.lower()
 
 
 def _code(clicks: Any, kind: str, rules: Policies) -> Any:
