@@ -146,7 +146,7 @@ async def test_an_application_is_not_emptied_unless_that_is_said(http: httpx.Asy
     await put(http, FILE, set="repo")
     answer = await put(http, [], 409, set="repo", prune=True)
     assert answer["code"] == "wouldEmpty"
-    assert answer["errors"][0]["message"].startswith("All 2 jobs of 'shop' in this set would be deleted")
+    assert answer["errors"][0]["message"].startswith("All jobs of 'shop' in this set (2) would be deleted")
     assert len((await put(http, [], set="repo", prune=True, allowEmpty=True))["alterations"]) == 6
     assert await told(http) == {}
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from clickclock.attribution import identifier
-from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, Account, ChannelRule, small
+from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, Account, ChannelRule, small_letters
 from clickclock.attribution.engines import AHEAD_MS, CHANGED, IDENTIFIED, ORDERS, PERSONS, WALK, Engine, unbound
 from clickclock.attribution.engines.batches import in_turn
 from clickclock.attribution.engines.duckdb import DuckDB
@@ -233,7 +233,7 @@ def test_a_channel_has_the_small_letters_that_everybody_makes(engine: Engine, tm
     large = [chr(code) for code in range(0x80, 0x2FFF) if chr(code).lower() != chr(code)]
     words = [f"{letter}a{letter} b{letter}" for letter in large]
     rows = [_click(number, utm_source=word) for number, word in enumerate(words)]
-    assert [touch["channel"] for touch in _taken_in(engine, tmp_path, *rows)] == [small(word) for word in words]
+    assert [touch["channel"] for touch in _taken_in(engine, tmp_path, *rows)] == [small_letters(word) for word in words]
 
 
 def test_a_rule_knows_its_values_by_the_small_letters_that_everybody_makes(engine: Engine, tmp_path: Path) -> None:

@@ -184,7 +184,10 @@ class Archive:
                 too_long.clear()
                 yield number, Unusable(_TOO_LONG)
             elif values and len(values) != len(names):
-                yield number, Unusable(f"it has {len(values)} values, and the header has {len(names)} names")
+                yield (
+                    number,
+                    Unusable(f"the number of its values is {len(values)}, and of the header's names {len(names)}"),
+                )
             elif values:
                 yield number, dict(zip(names, values, strict=True))
 

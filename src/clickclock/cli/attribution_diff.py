@@ -15,7 +15,7 @@ import click
 
 from clickclock.attribution.difference import LIMIT, LIMIT_MAX
 from clickclock.cli.calling import print_json
-from clickclock.cli.rendering import Payload, plain
+from clickclock.cli.rendering import Payload, counted, plain
 from clickclock.cli.settings import OF_LAKE, configuration, settings
 
 
@@ -57,7 +57,8 @@ def _lines(payload: Payload) -> Iterator[str]:
             yield f"models {verb}: {', '.join(names)}"
     for each in payload["settings"]:
         yield f"setting {each['name']}: {plain(each['before']) or 'none'}, now {plain(each['after']) or 'none'}"
-    yield f"{payload['differing']:,} orders differ, {payload['new']:,} of them new and {payload['gone']:,} gone"
+    differing = counted(payload["differing"], "order differs", "orders differ")
+    yield f"{differing}: {payload['new']:,} new, {payload['gone']:,} gone"
     for cause, count in payload["causes"].items():
         yield f"{count:,} × {_words(cause)}"
     for order in payload["orders"]:

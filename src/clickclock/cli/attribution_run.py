@@ -82,7 +82,7 @@ def _sentence(result: "Result | None", *, is_new: bool) -> str:
         f"Everybody was looked at: {result.why}" if result.why else "Only those who could have changed were looked at."
     )
     return (
-        f"Version {result.version}: {result.credited:,} of {result.orders:,} orders are credited to "
+        f"Version {result.version}: {result.credited:,} of {counted(result.orders, 'order')} credited to "
         f"{counted(result.touchpoints, 'touchpoint')}; {counted(result.changed, 'order')} changed, in "
         f"{result.seconds:.1f} s. {whom}"
     )

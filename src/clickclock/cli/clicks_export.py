@@ -18,6 +18,7 @@ from typing import IO, Any
 import click
 
 from clickclock.cli.fields import Instant
+from clickclock.cli.rendering import counted
 from clickclock.cli.settings import FILE, OF_LAKE, configuration, settings
 
 FORMATS = ("ndjson", "csv", "parquet")
@@ -54,7 +55,7 @@ def export(
     with configuration(config, options) as loaded, sink(output) as file:
         count = extract(lake_of(loaded), wanted, Format(as_format), file)
     if output is not None:
-        click.echo(f"{count:,} clicks written to {output}.", err=True)
+        click.echo(f"{counted(count, 'click')} written to {output}.", err=True)
 
 
 def _moment(text: str | None) -> datetime | None:

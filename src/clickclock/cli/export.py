@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import service
+from clickclock.cli.rendering import counted
 
 if TYPE_CHECKING:
     from clickclock.client import Payload
@@ -48,7 +49,7 @@ def export(application: str | None, output_dir: Path | None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(written([content]), encoding="utf-8")
         count += 1
-    click.echo(f"{count} files are written to {output_dir}.")
+    click.echo(f"{counted(count, 'file is', 'files are')} written to {output_dir}.")
 
 
 def _files(whole: "Payload") -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -371,7 +371,7 @@ def _emptied(named: set[Key], going: Sequence[Step]) -> list[Fault]:
     return [
         Fault(
             "allowEmpty",
-            f"All {count} jobs of {application!r} in this set would be deleted; confirm with allowEmpty=true.",
+            f"All jobs of {application!r} in this set ({count}) would be deleted; confirm with allowEmpty=true.",
         )
         for application, count in sorted(lost.items())
     ]

@@ -20,7 +20,7 @@ import ibis
 import ibis.expr.operations as ops
 import pyarrow as pa
 
-from clickclock.attribution.account import DISPUTED, PLACEHOLDERS, ChannelRule, small
+from clickclock.attribution.account import DISPUTED, PLACEHOLDERS, ChannelRule, small_letters
 from clickclock.attribution.engines import AHEAD_MS, CHANGED, FLOODS, IDENTIFIED, ORDERS, PERSONS, USES, WALK
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, STRENGTHS, folded
@@ -316,7 +316,8 @@ def _ad(clicks: Any, rules: Policies) -> dict[str, Any]:
 def _channel(clicks: Any, policy: Policy) -> Any:
     """What the first rule that matches says, else what the click says of itself."""
     # Paths are channels joined by ` > `: what anybody can send must not be read as two of them.
-    said = _small(clicks.utm_source.coalesce(clicks.source)).replace(">", "-").coalesce(_OTHER_CHANNEL)
+    said = clicks.utm_source.coalesce(clicks.source)
+    said = _small(said, said.translate(*DISPUTED).lower()).replace(">", "-").coalesce(_OTHER_CHANNEL)
     rules = (*policy.channel_rules, *FURTHER_CHANNEL_RULES)
     return ibis.cases(*((_matches(clicks, rule), rule.channel) for rule in rules), else_=said)
 
@@ -328,20 +329,14 @@ def _matches(clicks: Any, rule: ChannelRule) -> Any:
         # What is no value is not there, as in the columns.
         value = clicks.other.get(rule.parameter)
         value = ibis.ifelse(value.isin(sorted(PLACEHOLDERS)), ibis.null("string"), value)
-    return _small(value).isin([small(each) for each in rule.values]) if rule.values else value.notnull()
-
-
-def _small(value: Any) -> Any:
-    """`account.small`."""
-    for large, small_ in DISPUTED.items():
-        value = value.replace(large, small_)
-    return value.lower()
+    values = [small_letters(each) for each in rule.values]
+    return _small(value, value.translate(*DISPUTED).lower()).isin(values) if values else value.notnull()
 
 
 def _code(clicks: Any, kind: str, rules: Policies) -> Any:
     """`identifier.code` of the identifier; null if there is none. What identifies nobody does so in any case."""
     value = clicks[kind]
-    small = _folded(value)
+    small = _small(value, value.translate(ascii_uppercase, ascii_lowercase))  # `identifier.folded`
     if NAMESPACES[kind] != DEVICE:
 
         def own(policy: Policy) -> Any:
@@ -353,12 +348,10 @@ def _code(clicks: Any, kind: str, rules: Policies) -> Any:
     return code(clicks.client_id + f"{SEPARATOR}{NAMESPACES[kind]}{SEPARATOR}" + small)
 
 
-def _folded(value: Any) -> Any:
-    """`identifier.folded`: of A to Z all engines make the same small letters, but not of others."""
-    bits = _function("bit_length", "string", returns=_NUMBER)
-    translated = _function("translate", "string", "string", "string", returns="string")
-    is_ascii = bits(value) == value.length() * 8
-    return ibis.ifelse(is_ascii, value.lower(), translated(value, ascii_uppercase, ascii_lowercase))
+def _small(value: Any, otherwise: Any) -> Any:
+    """In small letters where it is ASCII, as nearly all is: `otherwise` takes six times as long."""
+    is_ascii = _function("bit_length", "string", returns=_NUMBER)(value) == value.length() * 8
+    return ibis.ifelse(is_ascii, value.lower(), otherwise)
 
 
 def _parameters(dialect: Dialect, clicks: Any) -> Any:

@@ -29,7 +29,9 @@ class Journey:
         if times_ms is None:
             return
         if len(times_ms) != len(self.channels):
-            raise ValueError(f"There are {len(self.channels)} channels and {len(times_ms)} times; give one for each.")
+            raise ValueError(
+                f"The number of channels is {len(self.channels)}, and of times {len(times_ms)}; give one for each."
+            )
         if any(later < earlier for earlier, later in pairwise(times_ms)):
             raise ValueError("The touchpoints are not in time order.")
 

@@ -31,7 +31,9 @@ def secret_of(text: str) -> bytes:
     except binascii.Error as error:
         raise ValueError(f"it is not {SECRET_PREFIX} and base64") from error
     if not SECRET_BYTES_MIN <= len(key) <= SECRET_BYTES_MAX:
-        raise ValueError(f"its key has {len(key)} bytes; give {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX}, at random")
+        raise ValueError(
+            f"the length of its key is {len(key)}; give {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes, at random"
+        )
     return key
 
 
