@@ -51,6 +51,36 @@ def until_finished(client: Client, trigger_id: str) -> Payload:
     return trigger()
 
 
+def test_clicks_are_taken_whatever_else_is_configured(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("whsec_" + "QUJD" * 8)
+    settings = tmp_path / "clickclock.toml"
+    settings.write_text(f"""
+        smtp_password = "secret"
+        allowed_hosts = ["clickclock.example"]
+        [lake_options]
+        AWS_SECRET_ACCESS_KEY = "secret"
+        [clusters.boxes]
+        executor = "container"
+        mounts = ["/srv/data:/data:ro"]
+        [smtp]
+        host = "127.0.0.1"
+        sender = "clickclock@example.com"
+        username = "clickclock"
+        [notifications.ops]
+        url = "https://hooks.example.com/a-secret-path"
+        secret_file = "{secret}"
+        [notifications.mail]
+        email = ["ops@example.com"]
+        [[accounts]]
+        client_id = "c"
+        [accounts.attribution]
+        time_zone = "Europe/Berlin"
+    """)
+    with running(tmp_path, *with_clicks(0), "--config", str(settings)) as service:
+        assert call(service.click_url, click_path(client_id="c")).status == 204
+
+
 def test_it_says_where_clicks_are_taken_and_they_are(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": "src"}
     command = [sys.executable, "-m", "clickclock.cli", "serve", "--data-dir", os.fspath(tmp_path)]

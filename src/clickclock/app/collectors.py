@@ -68,6 +68,10 @@ def listen(config: Config) -> Iterator[list[socket.socket]]:
         yield sockets
 
 
+_NOT_TOLD = {"notifications", "smtp", "smtp_password", "lake_options", "database_url"}
+"""Settings with secrets in them, which collectors do not need; some could not be read again, as they are masked."""
+
+
 class Collectors:
     """The collectors of one data folder."""
 
@@ -77,7 +81,8 @@ class Collectors:
         self._sockets = sockets
         # All that a collector must know; it has neither our command line nor our environment to read it from.
         salt = kept_secret(config.data_dir, "address-salt")
-        self._orders = json.dumps({"config": config.model_dump(mode="json"), "salt": salt}).encode() + b"\n"
+        told = config.model_dump(mode="json", exclude=_NOT_TOLD)
+        self._orders = json.dumps({"config": told, "salt": salt}).encode() + b"\n"
         self._stopping = asyncio.Event()
         self._ready = [asyncio.Event() for _ in sockets]
 
