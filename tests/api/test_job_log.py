@@ -20,10 +20,10 @@ DEADLINE_S = 60
 
 
 @pytest.fixture
-async def running(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+async def running(tmp_path: Path, store_url: Callable[[str], str]) -> AsyncIterator[httpx.AsyncClient]:
     """The application over an engine whose loops run."""
     clock = SystemClock()
-    store = await Store.open(f"sqlite:///{tmp_path}/clickclock.db")
+    store = await Store.open(store_url("sqlite"))
     executor = ProcessExecutor(
         name="local",
         data_dir=tmp_path,

@@ -1,7 +1,6 @@
 """Jobs on a cluster that runs images: refused without one, with the way out named; and shown with theirs."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable
 
 import httpx
 import pytest
@@ -17,8 +16,8 @@ BOXED = {**JOB, "cluster": "boxes"}
 
 
 @pytest.fixture
-async def engine(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Engine]:
-    store = await Store.open(f"sqlite:///{tmp_path}/clickclock.db")
+async def engine(clock: ManualClock, store_url: Callable[[str], str]) -> AsyncIterator[Engine]:
+    store = await Store.open(store_url("sqlite"))
     executors = {"local": ScriptedExecutor(clock), "boxes": ScriptedExecutor(clock, wants_image=True)}
     yield Engine(store, clock, executors, node="node-1", version="0.1.0")
     await store.close()
