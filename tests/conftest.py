@@ -50,15 +50,18 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 NO_SKIPS = os.environ.get("CLICKCLOCK_TEST_NO_SKIPS") == "1"
 
 LONG = (
-    *("contract/test_engines", "crash/test_hops", "crash/test_takeover", "acceptance/test_spark_cluster"),
-    *("acceptance/test_readme", "crash/test_eraser", "crash/test_attributor", "crash/test_chains"),
-    *("simulation/test_simulation", "api/test_schemathesis", "agents/test_attributor", "acceptance/test_doctor"),
-    *("acceptance/test_replay", "crash/test_whole_road", "acceptance/test_cli", "acceptance/test_pages"),
-    *("agents/test_eraser", "contract/test_erasing", "agents/test_comparer", "agents/test_prover"),
-    *("chaos/test_chaos", "acceptance/test_serve_clicks", "crash/test_compactor", "crash/test_kill_storm"),
-    *("acceptance/test_tag", "acceptance/test_serve", "acceptance/test_hosts", "crash/test_network_cut"),
-    *("acceptance/test_alarms", "acceptance/test_kubernetes", "crash/test_stopping", "house/test_lake_page"),
-    *("acceptance/test_collect", "acceptance/test_erase", "acceptance/test_containers", "house/test_skips"),
+    *("contract/test_engines", "agents/test_attributor", "simulation/test_simulation"),
+    *("acceptance/test_spark_cluster", "api/test_schemathesis", "crash/test_hops", "crash/test_eraser"),
+    *("crash/test_takeover", "crash/test_attributor", "acceptance/test_doctor", "agents/test_eraser"),
+    *("acceptance/test_pages", "contract/test_store_statistics", "acceptance/test_replay", "contract/test_erasing"),
+    *("acceptance/test_readme", "acceptance/test_cli", "crash/test_chains", "acceptance/test_hosts"),
+    *("contract/test_executors", "agents/test_prover", "crash/test_whole_road", "crash/test_compactor"),
+    *("acceptance/test_serve", "acceptance/test_alarms", "acceptance/test_tag", "agents/test_comparer"),
+    *("unit/test_rrule", "acceptance/test_erase", "acceptance/test_collect", "acceptance/test_kubernetes"),
+    *("acceptance/test_import_orders", "acceptance/test_serve_clicks", "contract/test_kubernetes"),
+    *("house/test_lake_page", "crash/test_stopping", "crash/test_held", "contract/test_store_replicas"),
+    *("crash/test_kill_storm", "api/test_questions", "agents/test_reporter", "contract/test_lake"),
+    *("acceptance/test_containers", "chaos/test_chaos", "contract/test_store_chains"),
 )
 """The files that take longest. They begin first, so that at the end no process is alone with one of them."""
 

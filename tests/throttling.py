@@ -75,7 +75,7 @@ def serve(store: str, refuse_each: int, lose_each: int) -> None:
                 counts["refused"] += 1
                 self.answer(503, {"Content-Type": "application/xml"}, SLOW_DOWN)
                 return
-            with closing(HTTPConnection(store, timeout=30)) as there:
+            with closing(HTTPConnection(store, timeout=60)) as there:
                 there.request(self.command, self.path, body, dict(self.headers))
                 told = there.getresponse()
                 found = told.read()

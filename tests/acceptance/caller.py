@@ -25,7 +25,7 @@ class Caller:
         self._job = job
 
     def ask(self, method: str, path: str, **request: Any) -> httpx.Response:
-        return httpx.request(method, self._base + path, timeout=30, verify=PLAIN, trust_env=False, **request)
+        return httpx.request(method, self._base + path, timeout=60, verify=PLAIN, trust_env=False, **request)
 
     def get(self, path: str, **filters: Any) -> Any:
         answer = self.ask("GET", path, params=filters)

@@ -105,7 +105,7 @@ def test_a_stop_gives_a_half_sent_request_its_answer(tmp_path: Path, number: int
         answer = slow.answer()
         assert answer is not None
         assert (answer.status, answer.headers["connection"]) == (204, "close")
-        assert collect.process.wait(timeout=30) == 0
+        assert collect.process.wait(timeout=60) == 0
     assert [each.fields["identifier"] for each in sighted(tmp_path)] == ["idle", "slow"]
     assert unsealed_lines(tmp_path) == 0
 
@@ -121,7 +121,7 @@ def test_a_stop_gives_clicks_that_wait_for_a_slow_disk_their_answers(tmp_path: P
         collect.process.terminate()
         answers = [caller.answer() for caller in callers]
         assert {answer and answer.status for answer in answers} == {204}
-        assert collect.process.wait(timeout=30) == 0
+        assert collect.process.wait(timeout=60) == 0
     assert len(entries(tmp_path / "data")) == 40
     assert unsealed_lines(tmp_path / "data") == 0
 
@@ -163,11 +163,11 @@ def test_when_its_parent_is_killed_a_collector_ends_and_the_next_takes_over_at_o
         slow.send(b"GET /aclick?half=of HTTP/1.1\r\n")
         (orphan,) = first.workers
         first.kill()
-        killed_s = time.monotonic()
         with collecting(tmp_path, port=port) as second:
             assert call(second.url, click_path(cli_ubid="second")).status == 204
-            assert time.monotonic() - killed_s < 9, "it does not wait for who never sends the rest"
             assert parent_of(orphan) is None
+            assert slow.answer() is None, "it does not wait for who never sends the rest: that would be a 408"
+            assert "did not end in time" not in log_of(tmp_path).read_text(), "nor for as long as a drain may take"
             assert second.stop() == 0
     assert [each.fields["identifier"] for each in sighted(tmp_path)] == ["first", "second"]
 

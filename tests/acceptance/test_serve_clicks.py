@@ -94,7 +94,7 @@ def test_it_says_where_clicks_are_taken_and_they_are(tmp_path: Path) -> None:
         assert call(taken[1], "/healthz").status == 200
         assert call(taken[1], click_path(cli_ubid="u")).status == 204
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
     assert [each.fields["identifier"] for each in sighted(tmp_path)] == ["u"]
     assert unsealed_lines(tmp_path) == 0
 
@@ -155,7 +155,7 @@ def test_a_click_is_seen_live_and_the_view_ends_with_the_service(tmp_path: Path)
     port = free_port()
     with (
         running(tmp_path, *with_clicks(port)) as service,
-        httpx.stream("GET", f"{service.url}/attribution/clicks/stream", timeout=30) as stream,
+        httpx.stream("GET", f"{service.url}/attribution/clicks/stream", timeout=60) as stream,
     ):
         lines = stream.iter_lines()
         assert "event: watching" in lines
@@ -165,7 +165,7 @@ def test_a_click_is_seen_live_and_the_view_ends_with_the_service(tmp_path: Path)
         service.process.terminate()
         # It is ended, not cut: a stream that the service has to cut, because who watches holds it up, raises here.
         assert "event: click" not in lines
-        assert service.process.wait(timeout=30) == 0
+        assert service.process.wait(timeout=60) == 0
 
 
 def test_a_killed_service_leaves_no_collector_and_the_next_one_takes_over(tmp_path: Path) -> None:

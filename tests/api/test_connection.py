@@ -15,7 +15,7 @@ from clickclock.app.connection import HEAD_BYTES_MAX, Connection
 
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 CHUNKED = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 Port = tuple[str, int]
 
 

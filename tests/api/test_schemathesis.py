@@ -57,7 +57,9 @@ def app(
         name="local", data_dir=folder, node="node-1", slots=1, log_bytes_max=1024, base_environment={}, clock=clock
     )
     engine = Engine(store, clock, {"local": executor}, node="node-1", version="0.1.0")
-    yield create_app(engine, allowed_hosts=None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("clickclock.foundation.lifecycle.STALLED_AFTER_S", float("inf"))  # its loops do not run
+        yield create_app(engine, allowed_hosts=None)
     asyncio.run(store.close())
 
 

@@ -18,7 +18,7 @@ from tests.container_engine import OPTIONS, ContainerEngine
 from tests.contract.test_executors import BASE, LOG_BYTES_MAX, ContainerMember, Place
 
 pytestmark = pytest.mark.needs("podman", "runc", "busybox")
-ANSWERS_WITHIN_S = 30.0
+ANSWERS_WITHIN_S = 60.0
 
 
 class TcpMember(ContainerMember):

@@ -26,7 +26,7 @@ from clickclock.scheduler.trigger import Exit, ExitKind
 from tests.container_engine import IMAGE, OPTIONS, ContainerEngine
 from tests.contract.kubernetes_double import KubernetesDouble
 
-DEADLINE_S = 40.0
+DEADLINE_S = 90.0
 LOG_BYTES_MAX = 100_000
 KUBERNETES_IMAGE = "example.com/tools:1"
 BASE = {"PATH": "/usr/local/bin:/usr/bin:/bin", "CLICKCLOCK_TEST_BASE": "base"}

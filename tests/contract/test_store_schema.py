@@ -193,7 +193,7 @@ async def test_a_deadlock_is_tried_again(store: Store, kind: str) -> None:
                 connection.execute(sa.text("SET LOCAL deadlock_timeout = '10ms'"))
             touch(connection, first)
             if is_first_run and kind == "postgresql":
-                both_hold_one.wait(timeout=20)
+                both_hold_one.wait(timeout=60)
             touch(connection, then)
 
         return work

@@ -59,7 +59,7 @@ async def live_a_little(store: Store, dice: random.Random) -> None:
         await plan(store, now)
         for _ in range(dice.randrange(3)):
             await queue(store, dice.choice("abc"), now)
-        for each in await store.triggers.find({"states": [State.QUEUED, State.RUNNING]}, None, 100):
+        for each in await store.triggers.find({"states": [State.QUEUED, State.RUNNING]}, None, 20):
             if dice.random() < 0.2:
                 await store.triggers.cancel(each.trigger_id, now)
         for launch in (await claim(store, now, limit=dice.randrange(1, 8))).launches:

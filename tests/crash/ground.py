@@ -27,7 +27,7 @@ from clickclock.scheduler.trigger import FINISHED, State
 from tests.crash.mortal import Death
 from tests.crash.nursery import Child
 
-DEADLINE_S = 40.0
+DEADLINE_S = 90.0
 POLL_S = 0.02
 REST = 4
 """Who asks takes a fifth of a core at most: whoever is waited for needs it."""

@@ -17,7 +17,7 @@ NOMINAL = [(FIRST + timedelta(minutes=minute)).strftime("%FT%T.000Z") for minute
 
 
 def call(service: Service, method: str, resource: str, **content: Any) -> Any:
-    answer = httpx.request(method, f"{service.url}/schedulerService/{resource}", timeout=30, **content)
+    answer = httpx.request(method, f"{service.url}/schedulerService/{resource}", timeout=60, **content)
     assert answer.is_success, answer.text
     return answer.json()
 

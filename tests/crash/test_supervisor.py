@@ -29,7 +29,7 @@ from clickclock.scheduler.supervisor.spawn import ATTEMPT_VARIABLE, start_ticks
 from clickclock.scheduler.supervisor.waiting import HOLD_S_MAX
 from clickclock.scheduler.trigger import Exit, ExitKind
 
-DEADLINE_S = 40.0
+DEADLINE_S = 90.0
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 SERVICE = """

@@ -193,7 +193,7 @@ def test_any_replica_tells_the_output_of_every_attempt_and_says_which_host_has_i
     part = second.ask("GET", "jobLog", params={"triggerId": here, "offset": 2, "limit": 3})
     assert (part.text, part.headers["x-next-offset"], part.headers["x-log-complete"]) == ("gan", "5", "false")
     url = f"{second.service.url}/schedulerService/jobLog"
-    with httpx.stream("GET", url, params={"triggerId": here, "follow": "true"}, timeout=30) as stream:
+    with httpx.stream("GET", url, params={"triggerId": here, "follow": "true"}, timeout=60) as stream:
         lines = stream.iter_lines()
         assert any("began" in line for line in lines)
         go.touch()

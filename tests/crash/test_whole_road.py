@@ -60,7 +60,7 @@ class Clicker:
     def end(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
-        assert self.process.wait(timeout=30) == 0
+        assert self.process.wait(timeout=60) == 0
         self._reader.join()
         assert self.process.stdout is not None
         self.process.stdout.close()
