@@ -99,7 +99,7 @@ def run(script: str, folder: Path, url: str) -> str:
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "src"), "CLICKCLOCK_URL": url}
     command = ["bash", "-c", f"set -eu\n{script}"]
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=170, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=340, check=False
     )
     said = done.stdout + done.stderr
     assert done.returncode == 0, f"{script}\n{said}"

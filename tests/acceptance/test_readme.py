@@ -36,7 +36,7 @@ def test_every_command_of_the_tour_works(tmp_path: Path, monkeypatch: pytest.Mon
             "CLICKCLOCK_DATA_DIR": str(service.data_dir),
         }
         done = subprocess.run(
-            ["bash", "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=170, check=False
+            ["bash", "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=340, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert "hello you" in done.stdout
