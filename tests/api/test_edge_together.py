@@ -151,3 +151,36 @@ def test_what_came_while_such_a_click_waited_is_read_when_it_is_answered(
         gate.open()
         assert [client.answer().status for _ in range(3)] == [204, 204, 404]
         assert _users(port) == ["1", "2"]
+
+
+def test_who_says_something_else_of_itself_has_that_in_its_next_entry(tmp_path: Path) -> None:
+    agents = ["a"] * 4 + ["b"] * 4 + ["a"]
+    with Port(tmp_path, limits=LIMITS) as port:
+        (client,) = _repeating(port, 1)
+        for number, agent in enumerate(agents):
+            assert client.ask(get(query(cli_ubid=number), f"User-Agent: {agent}\r\n")).status == 204
+        assert [entry.agent.decode() for entry in port.entries()[-len(agents) :]] == agents
+
+
+def test_a_query_that_is_too_long_is_refused_from_who_repeats_itself_too(tmp_path: Path) -> None:
+    with Port(tmp_path, limits=replace(LIMITS, query_bytes_max=1000)) as port:
+        (client,) = _repeating(port, 1)
+        assert client.ask(get(query(cli_ubid="1" * 1000))).status == 414
+        assert client.ask(get(query(cli_ubid="2"))).status == 204
+        assert _users(port) == ["2"]
+
+
+def test_who_repeats_itself_is_let_go_when_it_says_nothing_more_but_not_while_its_click_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate()
+    with Port(tmp_path, limits=replace(LIMITS, idle_s=0.3)) as port, gate.before(monkeypatch):
+        (client,) = _repeating(port, 1)
+        gate.close()
+        client.send(get(query(cli_ubid="1")))
+        port.until("clickclock_waiting", 1)
+        assert port.connect().is_ended()  # who came later has been let go meanwhile
+        gate.open()
+        assert client.answer().status == 204
+        assert client.is_ended()
+        assert _users(port) == ["1"]

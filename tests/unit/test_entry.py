@@ -9,6 +9,7 @@ from clickclock.attribution.entry import (
     TOGETHER_MAX,
     Entry,
     EntryKind,
+    columns_of_plain,
     connection,
     decode,
     encode,
@@ -46,7 +47,9 @@ def test_plain_clicks_that_came_together_are_written_as_if_alone_with_ids_that_c
     clicks = [(client, Profile.STRICT, b"a=1"), (other, Profile.OBSERVED, b"a=2")] * (TOGETHER_MAX // 2)
     ids = [f"{ID[:-2]}{number:02x}" for number in range(TOGETHER_MAX)]
     alone = [encode_plain(each, 5, *click) for each, click in zip(ids, clicks, strict=True)]
-    assert encode_plains(ID, 5, clicks) == b"".join(alone)
+    columns = [columns_of_plain(origin, profile) for origin, profile, _ in clicks]
+    assert encode_plains(ID, 5, columns, [query for _, _, query in clicks]) == b"".join(alone)
+    assert encode_plains(ID, 5, columns[:3], [query for _, _, query in clicks[:3]]) == b"".join(alone[:3])
 
 
 @pytest.mark.parametrize(

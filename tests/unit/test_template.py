@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from clickclock.attribution import template
 from clickclock.attribution.account import PLACEHOLDERS, Account, Accounts, ChannelRule, Profile
 from clickclock.attribution.click import AHEAD_MAX_MS, STALE_AFTER_MS, Click, judge, judge_fully
-from clickclock.attribution.template import SEEN_MIN, TEMPLATES_MAX, Template, Templates, template_of, times
+from clickclock.attribution.template import NOTHING, SEEN_MIN, TEMPLATES_MAX, Template, Templates, template_of, times
 from tests.unit.test_query import mutated_queries
 
 NOW = 1_800_000_000_500
+START, REST = b"GET /aclick?", b" HTTP/1.1\r\n\r\n"
 STRICT = Accounts()
 OBSERVED = Accounts(default_profile=Profile.OBSERVED)
 BOTH = pytest.mark.parametrize("accounts", [STRICT, OBSERVED], ids=list(Profile))
@@ -25,20 +26,33 @@ def plain(query: bytes, accounts: Accounts = STRICT) -> Click:
     return judged
 
 
-def of(query: bytes, accounts: Accounts = STRICT) -> Template:
+def of(query: bytes, accounts: Accounts = STRICT, escaped: frozenset[bytes] | None = None) -> Template:
     click = plain(query, accounts)
     account = accounts.find(click.client_id)
     assert account is not None
-    made = template_of(click, account)
-    assert made is not None
+    made = template_of(click, account, START, escaped)
+    assert made is not NOTHING
     return made
+
+
+def takes(template: Template, query: bytes, now_ms: int = NOW, start: bytes = START) -> bool:
+    """As those do who take clicks in: of a whole request."""
+    found = template(start + query + REST, 0, len(start + query))
+    first, last = times(now_ms)
+    return found is not None and first <= found[1] <= last
 
 
 @BOTH
 @settings(max_examples=600)
-@given(st.sampled_from([QUERY, GOOGLES]), mutated_queries(base=st.sampled_from([QUERY, GOOGLES])))
-def test_what_a_template_takes_is_plain_by_the_rules_alone(accounts: Accounts, like: bytes, query: bytes) -> None:
-    if of(like, accounts).takes(query, times(NOW)):
+@given(
+    st.sampled_from([QUERY, GOOGLES]),
+    st.sampled_from([None, frozenset([b"asvt", b"atag"])]),
+    mutated_queries(base=st.sampled_from([QUERY, GOOGLES])),
+)
+def test_what_a_template_takes_is_plain_by_the_rules_alone(
+    accounts: Accounts, like: bytes, escaped: frozenset[bytes] | None, query: bytes
+) -> None:
+    if takes(of(like, accounts, escaped), query):
         judged = judge_fully(query, NOW, accounts)
         assert isinstance(judged, Click)
         assert (judged.profile, judged.flags) == (accounts.default.profile, ())
@@ -50,7 +64,7 @@ def test_what_a_template_takes_is_plain_by_the_rules_alone(accounts: Accounts, l
     "value", [b"x", b"%7C", b"%2F%3a%40", b"+", b"nullable", b"None+", b"NaN%20", b"~!*'()", b"2|a", b"0" * 36]
 )
 def test_a_template_takes_other_values(value: bytes) -> None:
-    assert of(QUERY).takes(QUERY.replace(b"atag=a+b", b"atag=" + value), times(NOW))
+    assert takes(of(QUERY), QUERY.replace(b"atag=a+b", b"atag=" + value))
     plain(QUERY.replace(b"atag=a+b", b"atag=" + value))
 
 
@@ -60,59 +74,83 @@ def test_a_template_takes_no_placeholder_however_it_is_encoded(name: bytes, valu
     for at in range(len(value) + 1):
         spelled = value[:at].encode() + b"".join(b"%%%02x" % ord(letter) for letter in value[at:])
         parts = [name + b"=" + spelled if part.startswith(name + b"=") else part for part in QUERY.split(b"&")]
-        assert not of(QUERY).takes(b"&".join(parts), times(NOW))
+        assert not takes(of(QUERY), b"&".join(parts))
+        assert not takes(of(QUERY, escaped=frozenset()), b"&".join(parts))
 
 
 @pytest.mark.parametrize("byte", [byte for byte in range(256) if not 0x20 < byte < 0x7F or byte in b'"\\&='])
 def test_a_template_takes_no_byte_that_needs_another_look(byte: int) -> None:
-    assert not of(QUERY).takes(QUERY.replace(b"a+b", b"a%bb" % bytes([byte])), times(NOW))
+    assert not takes(of(QUERY), QUERY.replace(b"a+b", b"a%bb" % bytes([byte])))
+    assert not takes(of(QUERY, escaped=frozenset([b"asvt"])), QUERY.replace(b"a+b", b"a%bb" % bytes([byte])))
 
 
 def test_a_template_takes_nobody_elses_clicks_and_no_other_names_or_order() -> None:
     made = of(QUERY)
-    assert not made.takes(QUERY.replace(b"acme", b"emca"), times(NOW))
-    assert not made.takes(QUERY + b"&gaid=1", times(NOW))
-    assert not made.takes(QUERY.removesuffix(b"&device_brand=Q"), times(NOW))
-    assert not made.takes(b"&".join(reversed(QUERY.split(b"&"))), times(NOW))
-    assert not made.takes(QUERY + b"\n", times(NOW))
+    assert not takes(made, QUERY.replace(b"acme", b"emca"))
+    assert not takes(made, QUERY + b"&gaid=1")
+    assert not takes(made, QUERY.removesuffix(b"&device_brand=Q"))
+    assert not takes(made, b"&".join(reversed(QUERY.split(b"&"))))
+    assert not takes(made, QUERY + b"\n")
+
+
+@pytest.mark.parametrize("start", [b"", b"POST /aclick?", b"GET /aclicks?", b"GET /aclick?a=b&", b"GET\t/aclick?"])
+def test_a_template_takes_no_request_that_begins_in_another_way(start: bytes) -> None:
+    assert not takes(of(QUERY), QUERY, start=start)
 
 
 @pytest.mark.parametrize("late_ms", [STALE_AFTER_MS, 0, -AHEAD_MAX_MS])
 def test_a_template_knows_when_a_click_is_too_old_or_too_early(late_ms: int) -> None:
     made, said_ms = of(QUERY), 1_800_000_000_000
     beyond = 1 if late_ms > 0 else -1
-    assert made.takes(QUERY, times(said_ms + late_ms))
-    assert made.takes(QUERY, times(said_ms + late_ms + beyond)) is (late_ms == 0)
+    assert takes(made, QUERY, said_ms + late_ms)
+    assert takes(made, QUERY, said_ms + late_ms + beyond) is (late_ms == 0)
 
 
 def test_what_an_accounts_rules_might_call_googles_has_no_template_without_a_gclid() -> None:
     accounts = Accounts([Account(client_id="acme", channel_rules=(ChannelRule(channel="google", parameter="from"),))])
     account = accounts.find("acme")
     assert account is not None
-    assert template_of(plain(QUERY, accounts), account) is not None
+    assert template_of(plain(QUERY, accounts), account, START, None) is not NOTHING
     other = QUERY + b"&utm_source=newsletter"
-    assert template_of(plain(other), STRICT.default) is None
-    assert template_of(plain(other, accounts), account) is not None
-    assert template_of(plain(GOOGLES), STRICT.default) is not None
+    assert template_of(plain(other), STRICT.default, START, None) is NOTHING
+    assert template_of(plain(other, accounts), account, START, None) is not NOTHING
+    assert template_of(plain(GOOGLES), STRICT.default, START, None) is not NOTHING
 
 
 @pytest.mark.parametrize("query", [QUERY.replace(b"device_brand", b"device%5fbrand"), QUERY + b"&a+b=1"])
 def test_names_that_are_written_in_a_strange_way_have_no_template(query: bytes) -> None:
-    assert template_of(plain(query), STRICT.default) is None
+    assert template_of(plain(query), STRICT.default, START, None) is NOTHING
 
 
 def test_a_template_is_made_when_enough_clicks_were_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    templates = Templates(STRICT)
+    templates = Templates(STRICT, START)
     made = [templates.of(plain(QUERY)) for _ in range(SEEN_MIN + 1)]
-    assert made[: SEEN_MIN - 1] == [None] * (SEEN_MIN - 1)
-    assert made[-2] is made[-1] is not None
-    assert made[-1].takes(QUERY, times(NOW))
+    assert made[: SEEN_MIN - 1] == [NOTHING] * (SEEN_MIN - 1)
+    assert made[-2] is made[-1] is not NOTHING
+    assert takes(made[-1], QUERY)
+
+
+def test_when_a_value_is_escaped_for_the_first_time_escapes_are_taken_everywhere_from_then_on() -> None:
+    templates = Templates(STRICT, START)
+    made = [templates.of(plain(QUERY)) for _ in range(SEEN_MIN)][-1]
+    brand, seller = QUERY.replace(b"brand=Q", b"brand=Q+7"), QUERY.replace(b"seller_id=s", b"seller_id=%40s")
+    assert [takes(made, query) for query in (QUERY, brand, seller)] == [True, False, False]
+    wider = templates.of(plain(brand))
+    assert [takes(wider, query) for query in (QUERY, brand, seller)] == [True, True, True]
+    assert templates.of(plain(QUERY)) is templates.of(plain(seller)) is wider
+
+
+def test_names_in_a_strange_spelling_have_no_template_made_for_them_again_and_again() -> None:
+    templates = Templates(STRICT, START)
+    made = {templates.of(plain(QUERY)) for _ in range(SEEN_MIN)}
+    strange = [QUERY.replace(name, b"%%%02x%b" % (name[0], name[1:])) for name in (b"asvt", b"atag", b"device")]
+    assert len(made | {templates.of(plain(query)) for query in strange}) <= 3  # none, one, and a wider one
 
 
 def test_there_are_only_so_many_templates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(template, "SEEN_MIN", 1)
-    templates = Templates(STRICT)
+    templates = Templates(STRICT, START)
     clicks = [plain(QUERY.replace(b"acme", b"c%d" % number)) for number in range(TEMPLATES_MAX + 1)]
     made = [templates.of(click) for click in clicks]
-    assert [each is not None for each in made] == [True] * TEMPLATES_MAX + [False]
+    assert [each is not NOTHING for each in made] == [True] * TEMPLATES_MAX + [False]
     assert templates.of(clicks[0]) is made[0]

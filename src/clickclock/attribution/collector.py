@@ -13,7 +13,7 @@ from typing import Final
 
 from uuid_utils import uuid7
 
-from clickclock.attribution.account import Accounts, Profile
+from clickclock.attribution.account import Accounts
 from clickclock.attribution.click import Click, Rejection, judge
 from clickclock.attribution.counters import cell
 from clickclock.attribution.entry import EntryKind, encode, encode_plain, encode_plains
@@ -64,7 +64,6 @@ class Collector:
         self._journal = journal
         self._append = journal.append
         self._accounts = accounts
-        self.templates = Templates(accounts)
         self._cells = cells
         self._before = {number: cells[number] for number in (_ENTRIES, _BYTES, _REFUSED, _SEALED, _SYNC_SUM, *_SYNCS)}
 
@@ -82,6 +81,10 @@ class Collector:
     def waiting(self) -> int:
         """Entries of which nothing is known yet."""
         return self._journal.waiting
+
+    def templates(self, start: bytes) -> Templates:
+        """Of requests that have `start` before their query."""
+        return Templates(self._accounts, start)
 
     def judge(self, query: bytes) -> Click | Rejection:
         """What a click says, received now."""
@@ -101,12 +104,12 @@ class Collector:
         self._append(line, done)
         return entry_id
 
-    def take_plain(self, clicks: Sequence[tuple[bytes, Profile, bytes]], received_ms: int, done: Done) -> None:
+    def take_plain(self, columns: Sequence[bytes], queries: Sequence[bytes], received_ms: int, done: Done) -> None:
         """Keep plain clicks that came together, `entry.TOGETHER_MAX` at most and no more than there is `room`.
 
-        Of each: origin, profile and query. `done` is called once for all of them.
+        Of each, `entry.columns_of_plain` and the query. `done` is called once for all of them.
         """
-        self._append(encode_plains(uuid7().hex, received_ms, clicks), done, len(clicks))
+        self._append(encode_plains(uuid7().hex, received_ms, columns, queries), done, len(queries))
 
     def now_ms(self) -> int:
         """When a request is received that comes now."""

@@ -7,7 +7,7 @@ eight columns, set apart by tabs; the raw column of a plain click is its query a
 b'a=b'
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -46,7 +46,6 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 _COLUMNS: Final = 8
 TOGETHER_MAX: Final = 256
 _LAST_DIGITS: Final = tuple(b"%02x" % number for number in range(TOGETHER_MAX))
-_PROFILES: Final = {profile: profile.encode() + b"\t" for profile in Profile}
 _ESCAPES: Final = {b"\\": b"\\\\", b"\t": b"\\t", b"\n": b"\\n", b"\r": b"\\r", b"\0": b"\\0"}
 _NUL, _TAB, _LF, _CR, _BACKSLASH = b"\0\t\n\r\\"
 _ESCAPED: Final = {escape[1:]: raw for raw, escape in _ESCAPES.items()}
@@ -62,15 +61,20 @@ def encode_plain(id: str, received_ms: int, connection: bytes, profile: Profile,
     return b"".join((f"c\t{id}\t{received_ms}\t".encode(), connection, profile.encode(), b"\t", query, b"\n"))
 
 
-def encode_plains(first_id: str, received_ms: int, clicks: Iterable[tuple[bytes, Profile, bytes]]) -> bytes:
-    """The lines of plain clicks that were received together, `TOGETHER_MAX` at most: connection, profile and query.
+def columns_of_plain(connection: bytes, profile: Profile) -> bytes:
+    """What stands between the time and the query of a plain click: the same for all of a connection and profile."""
+    return b"%b%b\t" % (connection, profile.encode())
+
+
+def encode_plains(first_id: str, received_ms: int, columns: Sequence[bytes], queries: Sequence[bytes]) -> bytes:
+    """The lines of plain clicks that were received together, `TOGETHER_MAX` at most; `columns` as `columns_of_plain`.
 
     Their ids are `first_id` but for the last two digits, which count: nothing is drawn and written out for each.
     """
     start, middle = f"c\t{first_id[:-2]}".encode(), b"\t%d\t" % received_ms
-    parts: list[bytes] = []
-    for digits, (origin, profile, query) in zip(_LAST_DIGITS, clicks, strict=False):
-        parts += (start, digits, middle, origin, _PROFILES[profile], query, b"\n")
+    # Filled in column by column: half of what a loop over the lines costs.
+    parts = [start, b"", middle, b"", b"", b"\n"] * len(queries)
+    parts[1::6], parts[3::6], parts[4::6] = _LAST_DIGITS[: len(queries)], columns, queries
     return b"".join(parts)
 
 

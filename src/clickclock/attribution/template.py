@@ -1,24 +1,26 @@
-r"""Templates: what the plain clicks of one client look like, as one regular expression for all of the query.
+r"""Templates: what the plain clicks of one client look like, as one regular expression for all up to the query's end.
 
 Never takes a click that is not plain: whatever fits no template is for `judge` to look at, which alone decides. A query
-is judged by its template at a fifth of the cost, because nothing of it has to be decoded.
-Invariants: what a template takes, `judge` finds plain under the same profile; there are `TEMPLATES_MAX` at most.
+is judged by its template at a fifth of the cost, because nothing of it has to be cut off or decoded.
+Invariants: what a template takes with a time that `times` allows, `judge` finds plain; there are `TEMPLATES_MAX` at
+most.
 
->>> like = Template(Profile.STRICT, re.compile(rb"client_id=c&event_time=([0-9]{13})").fullmatch)
->>> [like.takes(b"client_id=c&event_time=1800000000000", times(now_ms)) for now_ms in (1_800_000_000_500, 0)]
-[True, False]
+>>> template: Template = re.compile(rb"GET /\?client_id=c&event_time=([0-9]{13})").fullmatch
+>>> request = b"GET /?client_id=c&event_time=1800000000000 HTTP/1.1"
+>>> first, last = times(1_800_000_000_500)
+>>> first <= template(request, 0, len(request) - 9)[1] <= last
+True
 """
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Set
 from typing import Final
 
-from clickclock.attribution.account import PLACEHOLDERS, Account, Accounts, Profile
+from clickclock.attribution.account import PLACEHOLDERS, Account, Accounts
 from clickclock.attribution.click import AHEAD_MAX_MS, STALE_AFTER_MS, Click
 
 TEMPLATES_MAX: Final = 256
-"""Each takes about 10 KB, and as many milliseconds to make while others wait."""
+"""Each takes about 10 KB, and as many milliseconds to make, once or twice, while others wait."""
 SEEN_MIN: Final = 32
 """Before so many clicks were alike, a template would cost more than it saves."""
 _SEEN_MAX: Final = 1024
@@ -31,22 +33,15 @@ _PLAIN: Final = rb"[!#$'-*,-<>-\[\]-~]"
 _ESCAPE: Final = rb"(?:%(?:2[0-9A-CEFa-cef]|3[A-Fa-f]|40|5[B-Fb-f]|60|7[B-Fb-f])|\+)"
 _PLACEHOLDER: Final = b"|".join(re.escape(each.encode()) for each in sorted(PLACEHOLDERS - {""}))
 _VALUE: Final = rb"(?!(?:%b)(?:&|\Z))(?=[^&])%b*+(?:%b%b*+)*+" % (_PLACEHOLDER, _PLAIN, _ESCAPE, _PLAIN)
+_UNESCAPED: Final = rb"(?!(?:%b)(?:&|\Z))%b++" % (_PLACEHOLDER, _PLAIN)
 _MILLISECONDS: Final = rb"([0-9]{13})"
 _is_simple: Final = re.compile(rb"(?:%b=[^&]*&)*%b=[^&]*" % (_NAME, _NAME)).fullmatch
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
-    """What one client's plain clicks look like."""
-
-    profile: Profile
-    match: Callable[[bytes], re.Match[bytes] | None]
-    """Its only group is the time of the click."""
-
-    def takes(self, query: bytes, times: tuple[bytes, bytes]) -> bool:
-        """Whether this is surely a plain click of that profile, received when these are the `times` of one."""
-        found = self.match(query)
-        return found is not None and times[0] <= found[1] <= times[1]
+Template = Callable[[bytes, int, int], re.Match[bytes] | None]
+"""Called with a request, 0 and where its query ends; the only group of what it finds is the time of the click."""
+NOTHING: Final[Template] = re.compile(rb"(?!)").fullmatch
+"""Takes no click."""
 
 
 def times(received_ms: int) -> tuple[bytes, bytes]:
@@ -54,45 +49,61 @@ def times(received_ms: int) -> tuple[bytes, bytes]:
     return b"%013d" % max(0, received_ms - STALE_AFTER_MS), b"%013d" % (received_ms + AHEAD_MAX_MS)
 
 
-def template_of(click: Click, account: Account) -> Template | None:
-    """What is like this plain click of this account: the same names in the same order; None if that does not suffice.
+def template_of(click: Click, account: Account, start: bytes, escaped: Set[bytes] | None) -> Template:
+    """What is like this plain click of this account: `start`, and the same names in the same order.
 
-    Where a channel rule might ask for a `gclid` that is not there, the values decide, which are for `judge` to read.
+    Values of `escaped` names may have escapes, None: all; not to look for any saves a sixth. `NOTHING` if all that does
+    not suffice: where a channel rule might ask for a `gclid` that is not there, values decide, which are for `judge`.
     """
     parameters = click.parameters
     if not _is_simple(click.query) or len(parameters) > _PARAMETERS_MAX or len(click.client_id) > _CLIENT_ID_MAX:
-        return None
+        return NOTHING
     if "gclid" not in parameters and any(rule.parameter in parameters for rule in account.channel_rules):
-        return None
+        return NOTHING
     parts = []
     for part in click.query.split(b"&"):
         name, _, value = part.partition(b"=")
-        like = {b"client_id": re.escape(value), b"event_time": _MILLISECONDS}.get(name, _VALUE)
+        like = {b"client_id": re.escape(value), b"event_time": _MILLISECONDS}.get(name)
+        like = like or (_VALUE if escaped is None or name in escaped else _UNESCAPED)
         parts.append(re.escape(name) + b"=" + like)
-    return Template(click.profile, re.compile(b"&".join(parts)).fullmatch)
+    return re.compile(re.escape(start) + b"&".join(parts)).fullmatch
 
 
 class Templates:
     """The templates of those who send many clicks."""
 
-    def __init__(self, accounts: Accounts) -> None:
+    def __init__(self, accounts: Accounts, start: bytes) -> None:
+        """`start` is what stands before the query in each request."""
         self._accounts = accounts
-        self._known: dict[tuple[str, ...], Template | None] = {}
+        self._start = start
+        self._known: dict[tuple[str, ...], tuple[Set[bytes] | None, Template]] = {}
+        """And its `escaped` names."""
         self._seen: dict[tuple[str, ...], int] = {}
 
-    def of(self, click: Click) -> Template | None:
-        """The template for what is like this plain click; None as long as few of its kind were seen."""
+    def of(self, click: Click) -> Template:
+        """The template for what is like this plain click; `NOTHING` as long as few of its kind were seen."""
         kind = (click.client_id, *click.parameters)
         if kind in self._known:
-            return self._known[kind]
-        seen = self._seen.get(kind, 0) + 1
-        if len(self._seen) >= _SEEN_MAX:
-            self._seen.clear()
-        if seen < SEEN_MIN or len(self._known) >= TEMPLATES_MAX:
-            self._seen[kind] = seen
-            return None
+            escaped, template = self._known[kind]
+            if escaped is None or _escaped(click.query) <= escaped:
+                return template
+            escaped = None  # and not one more name each time: every kind has two templates made for it at most
+        else:
+            seen = self._seen.get(kind, 0) + 1
+            if len(self._seen) >= _SEEN_MAX:
+                self._seen.clear()
+            if seen < SEEN_MIN or len(self._known) >= TEMPLATES_MAX:
+                self._seen[kind] = seen
+                return NOTHING
+            self._seen.pop(kind, None)
+            escaped = _escaped(click.query)
         account = self._accounts.find(click.client_id)
         assert account is not None  # else it would not be plain
-        template = self._known[kind] = template_of(click, account)
-        self._seen.pop(kind, None)
+        template = template_of(click, account, self._start, escaped)
+        self._known[kind] = escaped, template
         return template
+
+
+def _escaped(query: bytes) -> Set[bytes]:
+    """The names whose values have escapes."""
+    return {part.partition(b"=")[0] for part in query.split(b"&") if b"%" in part or b"+" in part}

@@ -59,8 +59,10 @@ class Answers:
 
     def __init__(self, now_s: float) -> None:
         self.date = b""
-        self.accepted: dict[Profile, dict[bytes, Answer]] = {}
-        """The 204 of a click without flags, by its profile and what becomes of the connection."""
+        self.accepted = {
+            profile: {each: self.click(profile, (), each) for each in (OPEN, KEPT, CLOSED)} for profile in Profile
+        }
+        """The 204 of a click without flags, by its profile and what becomes of the connection: always the same ones."""
         self._unavailable: dict[tuple[str, bytes, bool], Answer] = {}
         self.refresh(now_s)
 
@@ -68,9 +70,9 @@ class Answers:
         """Let answers carry the date of `now_s` (seconds since 1970) from now on."""
         self.date = f"Date: {formatdate(now_s, usegmt=True)}\r\n".encode()
         self._unavailable.clear()
-        self.accepted = {
-            profile: {each: self.click(profile, (), each) for each in (OPEN, KEPT, CLOSED)} for profile in Profile
-        }
+        for profile, answers in self.accepted.items():
+            for persistence, answer in answers.items():
+                answer.data = self.click(profile, (), persistence).data
 
     def click(self, profile: Profile, flags: Iterable[str], persistence: bytes, *, is_head: bool = False) -> Answer:
         """The 204 of a click."""

@@ -14,14 +14,14 @@ from typing import Final, cast
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from clickclock.attribution.api.answers import CLOSED, CONTINUE, Answer
-from clickclock.attribution.api.arrivals import ARRIVED
+from clickclock.attribution.api.arrivals import ARRIVED, QUIET
 from clickclock.attribution.api.head import HEADERS_TOO_LONG, Head, body_too_long, fault, read
 from clickclock.attribution.api.outgoing import Outgoing
 from clickclock.attribution.api.request import Later, Request
 from clickclock.attribution.api.routes import CLICKS
 from clickclock.attribution.api.shared import Shared
 from clickclock.attribution.counters import cell
-from clickclock.attribution.template import Template
+from clickclock.attribution.template import NOTHING
 
 PIECE_BYTES: Final = 16 * 1024
 """So much is parsed at a time, then it is looked at what came of it."""
@@ -29,8 +29,6 @@ _PATH_BYTES_MAX: Final = 1024
 _DISCARDED_BYTES_MAX: Final = 2**20
 _CONNECTIONS: Final = cell("clickclock_refused_total", "connections")
 _BODIES: Final = cell("clickclock_refused_total", "bodies")
-_GET_CLICKS: Final = b"GET %b?" % CLICKS
-_QUERY_AT: Final = len(_GET_CLICKS)
 _BLANK_LINE: Final = b"\r\n\r\n"
 _SPACES: Final = 2  # in a request line
 _REPEATED_BYTES_MAX: Final = 2048
@@ -60,8 +58,11 @@ class Connection(Outgoing):
         "_stuck_s",
         "_target",
         "_turn_is_over",
+        "accepted",
+        "columns",
         "head",
-        "query",
+        "request",
+        "rest_bytes",
         "template",
     )
 
@@ -73,15 +74,16 @@ class Connection(Outgoing):
         self._headers: list[tuple[bytes, bytes]] = []
         self._said: list[tuple[bytes, bytes]] | None = None
         """The header block before this one; who repeats it has it read once."""
-        self._rest_said: bytes | None = None
+        self._rest_said = b""
         """All of the last request behind its query, if the one before it had the same."""
         self._is_said_again = self._turn_is_over = False
         self._clicked = b""
         """The target of the last request, if it was a click that changed nothing about the connection."""
         self.head = Head()
-        self.query = b""
-        """Of a click that is among the arrivals."""
-        self.template: Template | None = None
+        self.request = b""
+        self.rest_bytes = 0
+        self.template = NOTHING
+        self.columns, self.accepted = b"", ARRIVED
         self._body: bytearray | None = None
         self._seen_s = shared.now_s
         self._stuck_s = 0.0
@@ -117,25 +119,22 @@ class Connection(Outgoing):
     def data_received(self, data: bytes) -> None:
         shared = self._shared
         self._seen_s = shared.now_s
-        shared.received_bytes += len(data)
-        said = self._rest_said
-        if (
-            said is not None
-            and data.endswith(said)
-            and data.startswith(_GET_CLICKS)
-            and not (self.waiting or self._begun_s or self.ending or self.unfed)
-            and len(data) - len(said) <= shared.limits.query_bytes_max
-        ):
-            self.query = data[_QUERY_AT : -len(said)]
-            self.waiting.append(ARRIVED)
+        if (self.click is QUIET or self._is_at_rest()) and data.endswith(self._rest_said):
+            self.click = ARRIVED
+            self.request = data
             shared.arrivals.add(self)
             return
+        shared.received_bytes += len(data)
         self._settle()
         self._read(data)
 
+    def _is_at_rest(self) -> bool:
+        """Whether the client repeats itself, and nothing of it waits or is half here."""
+        return bool(self._rest_said) and not (self.click or self.waiting or self._begun_s or self.ending or self.unfed)
+
     def read_again(self) -> None:
-        assert self._rest_said is not None
-        self._read(_GET_CLICKS + self.query + self._rest_said)
+        self.click = None
+        self._read(self.request)
 
     def _read(self, data: bytes) -> None:
         if (
@@ -187,9 +186,9 @@ class Connection(Outgoing):
         headers = self._headers
         if headers == self._said:
             headers.clear()
-            self._is_said_again = self._rest_said is None
+            self._is_said_again = not self._rest_said
         else:
-            self._rest_said = None
+            self._rest_said, self.template = b"", NOTHING
             self.head = head = read(headers)
             head.origin = self._shared.origins.of(self._peer, head.forwarded, head.agent, head.referer)
             self._said, self._headers = headers, []
@@ -249,6 +248,7 @@ class Connection(Outgoing):
         is_so = self._clicked and data.startswith(start + b" HTTP/1.1\r\n") and not (self._begun_s or self.ending)
         if is_so and len(data) - len(start) <= _REPEATED_BYTES_MAX:
             self._rest_said = data[len(start) :]
+            self.rest_bytes = len(self._rest_said)
         self._clicked = b""
 
     def _feed(self, data: bytes | memoryview) -> None:
@@ -387,7 +387,7 @@ class Connection(Outgoing):
         elif self._lingers:
             if now_s - self._begun_s > limits.linger_s:
                 transport.abort()
-        elif self.waiting:
+        elif self.waiting or (self.click and self.click is not QUIET):
             return
         elif self.ending:
             if now_s - self._seen_s > limits.unsent_s:  # it is closed as soon as the client has read the rest

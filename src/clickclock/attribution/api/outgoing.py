@@ -9,7 +9,7 @@ wait goes out after those before it; a client that is gone costs nobody else any
 import asyncio
 
 from clickclock.attribution.api.answers import CLOSED, Answer
-from clickclock.attribution.api.arrivals import ARRIVED
+from clickclock.attribution.api.arrivals import ARRIVED, QUIET
 from clickclock.attribution.api.request import Later
 from clickclock.attribution.api.shared import Shared
 
@@ -25,6 +25,7 @@ class Outgoing(asyncio.Protocol):
         "_on_disk",
         "_partial_bytes",
         "_shared",
+        "click",
         "ending",
         "transport",
         "unfed",
@@ -34,6 +35,8 @@ class Outgoing(asyncio.Protocol):
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self.transport: asyncio.Transport | None = None
+        self.click: Answer | None = None
+        """Of a client that repeats itself and does nothing else (`Repeater`), how it is with its click."""
         self.waiting: list[Answer | Later] = []
         """In the order of the requests. An `Answer` waits for the disk, which acknowledges in that order, too."""
         self.unfed = b""
@@ -59,6 +62,7 @@ class Outgoing(asyncio.Protocol):
 
     def committed(self, error: Exception | None) -> None:
         """The first of the requests that wait for the disk is on it, or never will be."""
+        self._settle()
         shared, waiting = self._shared, self.waiting
         first = waiting[0]
         transport = self.transport
@@ -138,8 +142,11 @@ class Outgoing(asyncio.Protocol):
 
     def _settle(self) -> None:
         """Before anything else happens to it: what came in this turn of the loop is taken first."""
-        if self.waiting and self.waiting[0] is ARRIVED:
+        if self.click is ARRIVED:
             self._shared.arrivals.settle()
+        if self.click is not None and self.click is not QUIET:
+            self.waiting.append(self.click)
+        self.click = None
 
     def drain(self) -> None:
         """End it once it has its answers; a request that is half here may be finished."""

@@ -48,7 +48,7 @@ class Shared:
         self.cells = routes.cells
         self.answers = routes.answers
         self.limits = routes.limits
-        self.arrivals = Arrivals(routes, self.collector.templates, self.count_soon)
+        self.arrivals = Arrivals(routes, self.count_soon)
         self.connections: set[Client] = set()
         self.bodies_bytes = 0
         self.now_s = 0.0
@@ -75,8 +75,8 @@ class Shared:
         """Count what was read, kept and written."""
         self._will_count = False
         cells = self.cells
-        cells[_RECEIVED] += self.received_bytes
-        self.received_bytes = 0
+        cells[_RECEIVED] += self.received_bytes + self.arrivals.received_bytes
+        self.received_bytes = self.arrivals.received_bytes = 0
         for answer in self._uncounted:
             cells[answer.status] += answer.uses
             cells[_SENT] += answer.uses * len(answer.data)
