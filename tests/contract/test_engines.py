@@ -4,6 +4,7 @@ import random
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -408,6 +409,18 @@ def test_links_are_every_two_codes_of_a_click_or_an_order_once(engine: Engine, t
     orders = _orders({"placed_ms": 0, "cli_ubid": 9, "device_id": 4}, {"placed_ms": 0, "device_id": 6})
     pairs = engine.links(_keep_touches(tmp_path, touches), orders)
     assert sorted(pairs.tolist()) == [[-3, 5], [1, 2], [1, 3], [2, 3], [4, 9]]
+
+
+def test_each_of_several_threads_gets_the_rows_of_its_own_tables(engine: Engine) -> None:
+    together = Barrier(3)
+
+    def links(code: int) -> list[list[int]]:
+        orders = pa.table({"placed_ms": [0], "cli_ubid": [code], "device_id": [100]}, ORDERS)
+        together.wait()
+        return [pair for _ in range(3) for pair in engine.links([], orders).tolist()]
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(links, [7, 8, 9])) == [[[code, 100]] * 3 for code in (7, 8, 9)]
 
 
 def test_identifiers_of_orders_have_the_codes_of_clicks_row_by_row(engine: Engine) -> None:

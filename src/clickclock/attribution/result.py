@@ -7,14 +7,17 @@ and none is missing; what a version names never changes.
 3
 """
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 import msgspec
+from pydantic.alias_generators import to_camel
 
 from clickclock.foundation.instant import EPOCH
+from clickclock.foundation.record import rfc3339
 
 
 class Kind(StrEnum):
@@ -68,3 +71,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         named = {f"{table}_version": version for table, version in versions.items()}
         told: dict[str, Any] = {"kind": Kind.ERASURE, "why": "", "changed": 0, "seconds": 0.0, **named}
         return msgspec.structs.replace(self, version=self.version + 1, created_at=created_at, **told)
+
+
+def told(result: Result) -> dict[str, Any]:
+    """A version as the interface and the command line write it."""
+    fields = {to_camel(name): value for name, value in msgspec.structs.asdict(result).items()}
+    return fields | {"createdAt": rfc3339(result.created_at), "settings": json.loads(result.settings)}

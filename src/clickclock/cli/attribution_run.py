@@ -45,7 +45,7 @@ def run(config: Path | None, full: bool, as_json: bool, **options: Any) -> None:
     """Credit every order to the clicks that earned it."""
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import attribution  # noqa: PLC0415 (see the line above)
-    from clickclock.attribution.api.versions import told  # noqa: PLC0415 (see the line above)
+    from clickclock.attribution.result import told  # noqa: PLC0415 (see the line above)
 
     with configuration(config, options) as loaded:
         ran = attribution.run(loaded, full=full)
@@ -62,7 +62,7 @@ def versions(config: Path | None, as_json: bool, **options: Any) -> None:
     """List the result versions, latest first."""
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import attribution  # noqa: PLC0415 (see the line above)
-    from clickclock.attribution.api.versions import told  # noqa: PLC0415 (see the line above)
+    from clickclock.attribution.result import told  # noqa: PLC0415 (see the line above)
 
     with configuration(config, options) as loaded:
         found = attribution.versions(loaded)

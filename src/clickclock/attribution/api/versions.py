@@ -6,16 +6,11 @@ Parse, call, render. Never reads a credit. Invariant: what is told of a version 
 5
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
-from pydantic.alias_generators import to_camel
+from typing import TYPE_CHECKING, Final
 
 from clickclock.attribution.parameters import Parameters, number_of
-from clickclock.attribution.result import Result
-from clickclock.foundation.record import rfc3339
+from clickclock.attribution.result import told
 
 if TYPE_CHECKING:
     from clickclock.attribution.api.desk import Desk, Reply
@@ -39,9 +34,3 @@ def answer(desk: "Desk", limit: int) -> "Reply":
 
     results = desk.lake.results()
     return reply({"status": "success", "versions": [told(result) for result in reversed(results[-limit:])]})
-
-
-def told(result: Result) -> dict[str, Any]:
-    """A version as the interface writes it."""
-    fields = {to_camel(name): value for name, value in msgspec.structs.asdict(result).items()}
-    return fields | {"createdAt": rfc3339(result.created_at), "settings": json.loads(result.settings)}

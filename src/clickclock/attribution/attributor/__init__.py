@@ -23,12 +23,11 @@ import msgspec
 
 from clickclock.attribution.attributor.drafting import weighing
 from clickclock.attribution.attributor.full import Outcome, run_fully
-from clickclock.attribution.attributor.intake import TakenIn, take_in
 from clickclock.attribution.attributor.partial import run_partially
 from clickclock.attribution.attributor.world import World, behold
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.errors import VersionGone
-from clickclock.attribution.lake import CREDITS, ORDERS, TOUCHES, Lake, credits_table
+from clickclock.attribution.lake import CLICKS, CREDITS, ORDERS, Lake, credits_table
 from clickclock.attribution.models import BUILT_IN, Factory, choose
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.result import Kind, Result
@@ -103,12 +102,12 @@ class Attributor:
         now_ms = self._clock.epoch_ms()
         results = self._lake.results()
         before = results[-1] if results else None
-        taken = take_in(self._lake, self._engine, self._settings.policies, now_ms)
+        number = before.version + 1 if before else 1
         told = self._settings.as_json
         draft = Result(
-            version=before.version + 1 if before else 1,
+            version=number,
             created_at=now,
-            engine=taken.engine,
+            engine=self._engine.fingerprint(self._settings.policies),
             code_version=self._code_version,
             settings=told,
             settings_hash=sha256(told.encode()).hexdigest(),
@@ -120,26 +119,22 @@ class Attributor:
                     why = "The table of credits has other columns now."
                 elif not self._is_changed(before):
                     return Ran(before, is_new=False)
+                else:
+                    world = self._behold(now_ms, before)
+                    outcome = run_partially(self._lake, self._engine, world, self._scratch, now_ms, number, before)
             except VersionGone as gone:
                 why = f"What changed since version {before.version} is not known any more: {gone}"
-        outcome = None
-        if before is not None and not why:
-            try:
-                world = self._behold(taken, before)
-                outcome = run_partially(self._lake, self._engine, world, self._scratch, now_ms, draft.version, before)
-            except VersionGone as gone:
-                why = f"What changed since version {before.version} is not known any more: {gone}"
-        if outcome is None:
-            world = self._behold(taken, None)
-            outcome = run_fully(self._lake, self._engine, world, self._scratch, now_ms, draft.version, before)
+        if why:
+            world = self._behold(now_ms, None)
+            outcome = run_fully(self._lake, self._engine, world, self._scratch, now_ms, number, before)
         result = _finished(draft, world, outcome, why, self._clock.monotonic_s() - started_s)
         self._lake.publish(result, now_ms)
         # Not before: with a short history, this deletes what the version before consists of.
         self._lake.tidy_derived(history_hours=self._history_hours)
         return Ran(result, is_new=True)
 
-    def _behold(self, taken: TakenIn, before: Result | None) -> World:
-        return behold(self._lake, self._engine, self._settings.policies, self._models, taken, before)
+    def _behold(self, now_ms: int, before: Result | None) -> World:
+        return behold(self._lake, self._engine, self._settings.policies, self._models, now_ms, before)
 
     def _is_laid_out(self, before: Result) -> bool:
         """Whether the credits of a version have the columns of today. Raises `VersionGone`."""
@@ -149,7 +144,7 @@ class Attributor:
 
     def _is_changed(self, before: Result) -> bool:
         """Whether clicks or orders have come, or gone, since a version. Raises `VersionGone`."""
-        versions = ((TOUCHES.name, before.touches_version), (ORDERS.name, before.orders_version))
+        versions = ((CLICKS.name, before.clicks_version), (ORDERS.name, before.orders_version))
         return any(self._lake.changes(name, since) for name, since in versions)
 
 

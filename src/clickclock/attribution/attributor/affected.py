@@ -9,6 +9,7 @@ array([], dtype=int64)
 """
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -30,10 +31,7 @@ from clickclock.attribution.attributor.world import World
 from clickclock.attribution.codes import among
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.identity import Persons
-from clickclock.attribution.journey import Reason
 from clickclock.attribution.lake import (
-    CREDITS,
-    IDENTITIES,
     ORDERS,
     Lake,
     Sums,
@@ -46,7 +44,6 @@ from clickclock.attribution.result import Result
 Numbers = NDArray[np.int64]
 BUSY_CLICKS: Final = 48
 """New ones, of a person; most often these are a day's."""
-_NONE: Final = np.empty(0, np.int64)
 _SAID: Final = (*KEY, "placed_ms", "amount_minor", "refunded_minor", "currency", "status", "seller_id")
 """What an order says of itself in its rows of credits."""
 
@@ -64,22 +61,20 @@ class Affected:
     """`client_id` and `order_id` of orders that were there and are not any more."""
     months: frozenset[str]
     """In which orders that are new, amended or gone are placed, or were."""
-    persons_then: Persons
 
 
 def find_affected(lake: Lake, engine: Engine, world: World, before: Result) -> Affected:
     """Who could have changed since `before`. Raises `VersionGone` if the lake does not know any more what changed."""
-    then = _persons_then(lake, before)
-    amended = _amended(lake, engine, world, before)
-    new, gone = world.news.touches, world.news.gone
-    whole = [people.moved(then, world.persons)]
-    for known in (then, world.persons):
-        who = people.who_is([gone[kind] for kind in KINDS], known)
-        whole.append(who.person[who.is_known])
-    concerned = neighbours(lake, engine, world, pa.concat_tables([new, gone]))
-    clicked = [_of_clicks(world, touches) for touches in (new, concerned)]
-    without = _without_click(lake, before)
-    whole += [moments.person[among(without, moments.person)] for moments in clicked]
+    then, new, gone = world.then.persons, world.news.touches, world.news.gone
+    with ThreadPoolExecutor(1, "neighbours") as beside:
+        looking = beside.submit(neighbours, lake, engine, world, pa.concat_tables([new, gone]))
+        amended = _amended(lake, engine, world, before)
+        whole = [people.moved(then, world.persons)]
+        for known in (then, world.persons):
+            who = people.who_is([gone[kind] for kind in KINDS], known)
+            whole.append(who.person[who.is_known])
+        clicked = [_of_clicks(world, touches) for touches in (new, looking.result())]
+    whole += [moments.person[among(world.then.clickless, moments.person)] for moments in clicked]
     whole.append(_busy(clicked[0]))
     moments = together([*clicked, *_of_orders(world, amended, then)])
     return Affected(
@@ -90,22 +85,7 @@ def find_affected(lake: Lake, engine: Engine, world: World, before: Result) -> A
         nobodys=_nobodys(world, amended, then),
         gone=amended.gone,
         months=amended.months,
-        persons_then=then,
     )
-
-
-def _persons_then(lake: Lake, before: Result) -> Persons:
-    batches = lake.scan(IDENTITIES.name, version=before.identities_version)
-    return people.persons_of(
-        pa.Table.from_batches((batch.cast(IDENTITIES.schema) for batch in batches), IDENTITIES.schema)
-    )
-
-
-def _without_click(lake: Lake, before: Result) -> Numbers:
-    """The persons who had orders, and no click at all: the reason of those orders changes with the first one."""
-    where = pc.field("reason") == Reason.NO_CLICK
-    batches = lake.scan(CREDITS, where, ["person"], before.credits_version)
-    return np.unique(np.concatenate([_NONE, *(batch["person"].to_numpy() for batch in batches)]))
 
 
 # --- clicks ---

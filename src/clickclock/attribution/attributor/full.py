@@ -6,6 +6,7 @@ Never publishes: what it wrote is seen by nobody until a result names it. Invari
 """
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,13 +86,17 @@ def run_fully(
             touchpoints += int(np.count_nonzero(place))
             if before is not None:
                 sums.add(rows)
-    fitted.write(learning.fit(nulls))
     identities.write(people.table_of(world.persons))
     ties.write(world.ties.as_table)
+    with ThreadPoolExecutor(1, "closing") as beside:
+        # What waits to be written takes one core as long as the models take the other.
+        closed = {each: beside.submit(each.close) for each in every if each is not fitted}
+        fitted.write(learning.fit(nulls))
+        closed[fitted] = beside.submit(fitted.close)
     orders = world.orders.table.num_rows
     changed = orders if before is None else _changed(lake, before, sums, orders)
     credits_version, identities_version, unconverted_version, fitted_version, ties_version = (
-        ledger.commit(each.close(), now_ms, instead_of=None, notes=notes)
+        ledger.commit(closed[each].result(), now_ms, instead_of=None, notes=notes)
         for ledger, each in zip(ledgers, every, strict=True)
     )
     return Outcome(

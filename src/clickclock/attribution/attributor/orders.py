@@ -23,6 +23,7 @@ from clickclock.attribution import identifier
 from clickclock.attribution.amendment import Amendment, Item, Status
 from clickclock.attribution.attributor.keys import KEY
 from clickclock.attribution.engines import IDENTIFIED, Engine
+from clickclock.attribution.lake import ORDERS, Lake
 from clickclock.attribution.order import Order, fold
 from clickclock.attribution.policy import Policies
 
@@ -60,6 +61,28 @@ class Orders:
     unjudgeable: int
 
 
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What the lake tells of orders."""
+
+    version: int | None
+    """Of the table; None if there is none."""
+    amendments: pa.Table
+    """With the columns `READ` and those of `CODED`."""
+    orders: Orders
+
+
+def read_orders(lake: Lake, engine: Engine, policies: Policies) -> Told:
+    """All orders as they are now. Raises `LakeUnreachable`, `EngineFailing`."""
+    delta = lake.table(ORDERS.name)
+    version = None if delta is None else delta.version()
+    schema = pa.schema([ORDERS.schema.field(name) for name in READ])
+    batches = lake.scan(ORDERS.name, columns=list(READ), version=version)
+    amendments = pa.Table.from_batches((batch.cast(schema) for batch in batches), schema)
+    amendments = coded(engine, amendments, policies)
+    return Told(version, amendments, folded(amendments, policies))
+
+
 def coded(engine: Engine, amendments: pa.Table, policies: Policies) -> pa.Table:
     """Amendments with the codes of their identifiers beside them, as `CODED` names them."""
     codes = engine.codes(amendments.select(IDENTIFIED.names), policies)
@@ -85,7 +108,7 @@ def folded(amendments: pa.Table, policies: Policies) -> Orders:
     # Of amendments that say the same of time, stage and refund, only the definition knows which one counts.
     tied = known.take(pa.array(place[is_tied[order]]))
     folds = pa.Table.from_pylist([_row(each, codes) for each in _folds(tied, order[is_tied[order]])], SCHEMA)
-    stacked = _stacked(known.take(pa.array(place[~is_tied[order]])), order[~is_tied[order]])
+    stacked = _stacked(known, place[~is_tied[order]], order[~is_tied[order]])
     table = pa.concat_tables([stacked, folds])
     if folds.num_rows:
         numbers = np.concatenate([np.flatnonzero(~is_tied), np.flatnonzero(is_tied)])
@@ -120,35 +143,37 @@ def _stages(status: pa.ChunkedArray) -> NDArray[np.int64]:
     return found
 
 
-def _stacked(rows: pa.Table, order: NDArray[np.int64]) -> pa.Table:
-    """Orders of amendments in the order of their ranks: the last one counts, what it leaves out stays as it was."""
+def _stacked(rows: pa.Table, at: NDArray[np.intp], order: NDArray[np.int64]) -> pa.Table:
+    """Orders of amendments, whose ranks rise along `at`: the last one counts, what it leaves out stays as it was."""
     is_first = np.append(True, order[1:] != order[:-1])[: len(order)]
     starts = np.flatnonzero(is_first)
     ends = np.append(starts[1:], len(order))[: len(starts)] - 1
-    placed_ms = _ms(rows["event_time"]).take(pa.array(starts))
-    final = rows.take(pa.array(ends))
-    seller_id = _last(rows["seller_id"], starts)
-    items = _last(rows["items"], starts, pc.greater(pc.fill_null(pc.list_value_length(rows["items"]), 0), 0))
+    first, final = pa.array(at[starts]), pa.array(at[ends])
+    seller_id = _last(rows["seller_id"], at, starts)
+    items = _last(rows["items"], at, starts, pc.greater(pc.fill_null(pc.list_value_length(rows["items"]), 0), 0))
     made = {
-        "placed_ms": placed_ms,
-        "amended_ms": _ms(final["event_time"]),
+        "placed_ms": _ms(rows["event_time"]).take(first),
+        "amended_ms": _ms(rows["event_time"]).take(final),
         "seller_id": seller_id,
         "sellers": _sellers(seller_id.combine_chunks(), items.combine_chunks()),
-        **{kind: _last(rows[name], starts) for kind, name in CODED.items()},
+        **{kind: _last(rows[name], at, starts) for kind, name in CODED.items()},
     }
-    return pa.table([made[name] if name in made else final[name] for name in SCHEMA.names], schema=SCHEMA)
+    return pa.table([made[name] if name in made else rows[name].take(final) for name in SCHEMA.names], schema=SCHEMA)
 
 
 def _last(
-    column: pa.ChunkedArray, starts: NDArray[np.int64], is_said: pa.ChunkedArray | None = None
+    column: pa.ChunkedArray,
+    at: NDArray[np.intp],
+    starts: NDArray[np.int64],
+    is_said: pa.ChunkedArray | None = None,
 ) -> pa.ChunkedArray:
-    """Of each order, the last value that was said."""
-    said = np.asarray((pc.is_valid(column) if is_said is None else is_said).cast(pa.int8())).view(np.bool_)
+    """Of each order, which begins at one of `starts` in `at`, the last value that was said."""
+    said = np.asarray((pc.is_valid(column) if is_said is None else is_said).cast(pa.int8())).view(np.bool_)[at]
     if not len(starts):
-        return column
+        return column.slice(0, 0)
     places = np.maximum.reduceat(np.where(said, np.arange(len(said)), -1), starts)
     # -1 of an order is not the -1 of another: a place before its own rows is none.
-    return column.take(pa.array(places, mask=places < starts))
+    return column.take(pa.array(at[places], mask=places < starts))
 
 
 class _Codes:

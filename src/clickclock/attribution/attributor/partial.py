@@ -9,6 +9,7 @@ little to pass over. Models learn again from the months in which a path may have
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -64,13 +65,15 @@ def run_partially(
         journeys = _Journeys(lake, before, world, affected, blocks)
         paths = Paths(lake, before.unconverted_version, affected.since, fresh, journeys.months)
         journeys.compare(journeys.months | (paths.changed if journeys.learning.models else set()))
-        credits_version = journeys.write(target)
-        fitted_version = journeys.learn(target, paths)
+        with ThreadPoolExecutor(1, "learning") as beside:
+            fitting = beside.submit(journeys.learning.fit, paths.nulls)
+            credits_version = journeys.write(target)
+            fitted_version = journeys.learn(target, fitting.result())
     identities_version, unconverted_version = before.identities_version, before.unconverted_version
     ties_version = before.ties_version
     if ties_version is None or world.news:
         ties_version = target.replace(TIES, world.ties.as_table)
-    if not people.is_same(affected.persons_then, world.persons):
+    if not people.is_same(world.then.persons, world.persons):
         identities_version = target.replace(IDENTITIES, people.table_of(world.persons))
     if paths.changed:
         unconverted_version = paths.write(target)
@@ -171,15 +174,15 @@ class _Journeys:
         retracted = (but(rows.filter(pc.less_equal(rows["place"], 1)), ORDER_MONTH, anew) for rows in self._gone)
         return target.revise(self._table, version, chain(kept, fresh), retracted, anew)
 
-    def learn(self, target: Target, paths: Paths) -> int | None:
-        """Write what models have learnt: anew of the months that were compared, and of others as it was."""
+    def learn(self, target: Target, learnt: pa.Table) -> int | None:
+        """Write what models have learnt of the months that were compared, and of others as it was."""
         version = self._before.fitted_version
         if not self.learning.models or not self._wanted:
             return version
         batches = self._lake.scan(FITTED.name, version=version)
         stays = pa.Table.from_batches((batch.cast(FITTED.whole) for batch in batches), FITTED.whole)
         stays = stays.filter(pc.invert(pc.is_in(stays[ORDER_MONTH], pa.array(self._wanted, pa.string()))))
-        return target.replace(FITTED, pa.concat_tables([stays, self.learning.fit(paths.nulls)]))
+        return target.replace(FITTED, pa.concat_tables([stays, learnt]))
 
     def _fresh(self, names: Sequence[str]) -> Iterator[pa.Table]:
         for found in self._blocks:

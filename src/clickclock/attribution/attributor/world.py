@@ -1,12 +1,14 @@
 """What a run looks at: clicks, orders, persons and ads as they were in certain versions of the lake.
 
-Never changes anything. Invariant: two worlds of equal versions and policies are equal.
+Never changes anything, but that clicks are taken in as touches first. Invariant: two worlds of equal versions and
+policies are equal.
 
->>> behold(lake, engine, policies, models, taken, None).orders.table.num_rows   # doctest: +SKIP
+>>> behold(lake, engine, policies, models, now_ms, None).orders.table.num_rows   # doctest: +SKIP
 500000
 """
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,15 +16,16 @@ import pyarrow as pa
 from clickclock.attribution import identity
 from clickclock.attribution.attributor import people
 from clickclock.attribution.attributor.blocks import Facts, facts_of
-from clickclock.attribution.attributor.intake import TakenIn
+from clickclock.attribution.attributor.intake import TakenIn, take_in
 from clickclock.attribution.attributor.news import News, news_since
-from clickclock.attribution.attributor.orders import READ, Orders, coded, folded
+from clickclock.attribution.attributor.orders import Orders, read_orders
 from clickclock.attribution.attributor.people import Who
+from clickclock.attribution.attributor.then import Then, then_of
 from clickclock.attribution.attributor.ties import Ties, links_of, read_ties, ties_of_all, ties_with
 from clickclock.attribution.attributor.walker import Since, Walker
 from clickclock.attribution.engines import PERSONS, Engine
 from clickclock.attribution.identity import Persons
-from clickclock.attribution.lake import ADS, ORDERS, TOUCHES, Lake
+from clickclock.attribution.lake import ADS, TOUCHES, Lake
 from clickclock.attribution.models import Model
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.result import Result
@@ -46,6 +49,8 @@ class World:
     persons: Persons
     who: Who
     """The persons of the orders."""
+    then: Then
+    """The persons of the version before; nobody, where everybody is looked at."""
     facts: Facts
     terms: Terms
     policies: Policies
@@ -66,31 +71,32 @@ def behold(
     engine: Engine,
     policies: Policies,
     models: Mapping[str, Model],
-    taken: TakenIn,
+    now_ms: int,
     before: Result | None,
 ) -> World:
-    """The world as it is now, with what came since `before`.
+    """The world as it is now, with what came since `before`; clicks are taken in for that.
 
-    Raises `VersionGone` if that is not known any more, `LakeUnreachable`, `EngineFailing`.
+    Orders, and what was known of persons, are read beside clicks: each takes what is mostly one core's work.
+    Raises `VersionGone` if what came is not known any more, `RunOvertaken`, `LakeUnreachable`, `EngineFailing`.
     """
-    delta = lake.table(ORDERS.name)
-    orders_version = None if delta is None else delta.version()
-    schema = pa.schema([ORDERS.schema.field(name) for name in READ])
-    batches = lake.scan(ORDERS.name, columns=list(READ), version=orders_version)
-    amendments = pa.Table.from_batches((batch.cast(schema) for batch in batches), schema)
-    amendments = coded(engine, amendments, policies)
-    orders = folded(amendments, policies)
-    ads = pa.Table.from_batches(
-        (batch.cast(ADS.schema) for batch in lake.scan(ADS.name, version=taken.ads_version)), ADS.schema
-    )
-    touches = lake.uris(TOUCHES.name, taken.version)
+    with ThreadPoolExecutor(1, "orders") as beside:
+        reading = beside.submit(read_orders, lake, engine, policies)
+        recalling = beside.submit(then_of, lake, before)
+        taken = take_in(lake, engine, policies, now_ms)
+        ads = pa.Table.from_batches(
+            (batch.cast(ADS.schema) for batch in lake.scan(ADS.name, version=taken.ads_version)), ADS.schema
+        )
+        touches = lake.uris(TOUCHES.name, taken.version)
+        news = news_since(lake, before)
+        if before is None or before.ties_version is None or news.gone.num_rows:
+            ties = ties_of_all(engine, touches, ads, policies)
+        else:
+            known = read_ties(lake, before.ties_version)
+            ties = ties_with(lake, engine, known, news.touches, taken.version, ads, policies)
+        told = reading.result()
+        then = recalling.result()
+    orders = told.orders
     facts = facts_of(orders, ads, policies)
-    news = news_since(lake, before)
-    if before is None or before.ties_version is None or news.gone.num_rows:
-        ties = ties_of_all(engine, touches, ads, policies)
-    else:
-        known = read_ties(lake, before.ties_version)
-        ties = ties_with(lake, engine, known, news.touches, taken.version, ads, policies)
     pairs = links_of(engine, ties, orders.table)
     persons = identity.persons(pairs, people.sentinels(policies, facts.ads.clients))
     nothing = pa.nulls(orders.table.num_rows, pa.int64())
@@ -98,14 +104,15 @@ def behold(
     return World(
         taken=taken,
         touches=touches,
-        orders_version=orders_version,
-        amendments=amendments.schema.empty_table() if before is None else amendments,
+        orders_version=told.version,
+        amendments=told.amendments.schema.empty_table() if before is None else told.amendments,
         orders=orders,
         ads=ads,
         news=news,
         ties=ties,
         persons=persons,
         who=people.who_is(identifiers, persons),
+        then=then,
         facts=facts,
         terms=terms_of(facts.ads, policies),
         policies=policies,

@@ -112,7 +112,7 @@ class Intake:
 
 
 class Engine(Protocol):
-    """Runs table-sized work. An iterator that it gives is to be read to its end, or let go."""
+    """Runs table-sized work, for several threads at once. An iterator that it gives is read to its end, or let go."""
 
     name: str
 

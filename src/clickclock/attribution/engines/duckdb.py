@@ -12,6 +12,7 @@ which is closed when its last row was taken, or nobody wants more.
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 import duckdb
@@ -65,6 +66,7 @@ class DuckDB(SqlEngine):
         }
         self._threads = threads
         self._storage_options = dict(storage_options or {})
+        self._lock = Lock()
 
     def close(self) -> None:
         if "_database" in self.__dict__:
@@ -73,7 +75,7 @@ class DuckDB(SqlEngine):
 
     def rows(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
         try:
-            with self._database.cursor() as connection:
+            with self._cursor() as connection:
                 connection.execute(f"SET streaming_buffer_size = '{AHEAD_MB}MB'")
                 for table in expression.op().find(ops.UnboundTable):
                     self._offer(connection, table, tables[table.name])
@@ -84,6 +86,11 @@ class DuckDB(SqlEngine):
 
     def walked(self, expression: ibis.Table, tables: Mapping[str, Source], kernel: Kernel) -> Iterator[pa.RecordBatch]:
         return walked(self.rows(expression.order_by(*SORTED_BY), tables), kernel, self._threads)
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        """A connection of its own; the first of all threads' makes the database."""
+        with self._lock:
+            return self._database.cursor()
 
     @cached_property
     def _database(self) -> duckdb.DuckDBPyConnection:

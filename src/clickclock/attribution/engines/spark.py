@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import ibis
@@ -82,6 +83,8 @@ class Spark(SqlEngine):
         self._scratch = scratch.absolute()
         self._storage_options = dict(storage_options or {})
         self._settings: dict[str, bool | float | int | str | None] = {**_SETTINGS, **(settings or {})}
+        self._lock = Lock()
+        """Views are the session's, and so of all threads: whoever has named some works alone."""
 
     def rows(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
         return self._streamed(expression, tables)
@@ -121,7 +124,7 @@ class Spark(SqlEngine):
         with TemporaryDirectory(dir=self._scratch, prefix="spark-") as folder:
             made = Path(folder) / "made"
             try:
-                with warnings.catch_warnings():
+                with self._lock, warnings.catch_warnings():
                     # It wants pandas to be there for a kernel, and older than 3; neither it nor we use any of it.
                     warnings.filterwarnings("ignore", ".*pandas >= 3", FutureWarning)
                     self._make(expression, tables, shape, Path(folder), made)

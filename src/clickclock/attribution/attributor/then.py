@@ -1,0 +1,41 @@
+"""Then: what the version before says of persons, beside which those of now are held.
+
+Never looks at a click or an order. Invariant: a version of the lake's tables says the same whenever it is read.
+
+>>> then_of(lake, None).clickless   # doctest: +SKIP
+array([], dtype=int64)
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from clickclock.attribution.attributor import people
+from clickclock.attribution.identity import Persons
+from clickclock.attribution.journey import Reason
+from clickclock.attribution.lake import CREDITS, IDENTITIES, Lake
+from clickclock.attribution.result import Result
+
+
+@dataclass(frozen=True, eq=False)
+class Then:
+    """The persons of a version."""
+
+    persons: Persons
+    clickless: NDArray[np.int64]
+    """Who had orders, and no click at all: the reason of those orders changes with the first one. Sorted."""
+
+
+def then_of(lake: Lake, before: Result | None) -> Then:
+    """The persons of `before`; nobody, if there was no version. Raises `VersionGone`."""
+    identities, credited = [IDENTITIES.schema.empty_table()], [np.empty(0, np.int64)]
+    if before is not None:
+        batches = lake.scan(IDENTITIES.name, version=before.identities_version)
+        identities += (pa.Table.from_batches([batch]).cast(IDENTITIES.schema) for batch in batches)
+        where = pc.field("reason") == Reason.NO_CLICK
+        rows = lake.scan(CREDITS, where, ["person"], before.credits_version)
+        credited += (batch["person"].to_numpy() for batch in rows)
+    return Then(people.persons_of(pa.concat_tables(identities)), np.unique(np.concatenate(credited)))
