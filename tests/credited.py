@@ -13,11 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from clickclock.attribution.attributor import Attributor, Ran, Settings
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.entry import EntryKind, connection, encode
-from clickclock.attribution.lake import CREDITS, DERIVED, IDENTITIES, TIES, UNCONVERTED, Lake, credits_table
+from clickclock.attribution.lake import (
+    COUNTS,
+    CREDITS,
+    DERIVED,
+    FITTED,
+    IDENTITIES,
+    TIES,
+    UNCONVERTED,
+    Lake,
+    credits_table,
+)
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.result import Result
 from clickclock.foundation.clock import SystemClock
@@ -31,6 +42,8 @@ KEYS = {
     IDENTITIES.name: ("code",),
     UNCONVERTED.name: ("client_id", "month", "person"),
     TIES.name: ("kind", "code", "other", "at_ms"),
+    FITTED.name: ("client_id", "order_month", "model", "channel"),
+    COUNTS.name: ("client_id", "order_month", "model", "path"),
 }
 """What tells the rows of each table apart."""
 MODELS = ("last", "linear", "markov", "shapley_rate")
@@ -99,6 +112,8 @@ def rows(lake: Lake, result: Result, table: str) -> pa.Table:
     else:
         whole = {each.name: each.whole for each in DERIVED}[table]
         found = pa.Table.from_batches(lake.scan(table, version=result.reads(table)), whole)
+    if table == COUNTS.name:  # lists have no order
+        found = found.set_column(found.column_names.index("path"), "path", pc.binary_join(found["path"], " > "))
     return found.select(sorted(found.column_names)).sort_by([(name, "ascending") for name in KEYS[table]])
 
 

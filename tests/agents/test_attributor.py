@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from clickclock.attribution.attributor import Settings
 from clickclock.attribution.errors import VersionGone
-from clickclock.attribution.lake import CREDITS, IDENTITIES, TIES, UNCONVERTED, Lake
+from clickclock.attribution.lake import COUNTS, CREDITS, FITTED, IDENTITIES, TIES, UNCONVERTED, Lake
+from clickclock.attribution.models import BUILT_IN
 from clickclock.attribution.policy import InvalidTraffic, Policies, Policy, SellerRule, Window
 from clickclock.attribution.result import Kind, Result
 from tests.credited import (
@@ -31,8 +32,9 @@ from tests.credited import (
     rows,
     run,
 )
+from tests.elsewhere import Steady
 
-TABLES = (CREDITS, IDENTITIES.name, UNCONVERTED.name, TIES.name)
+TABLES = (CREDITS, IDENTITIES.name, UNCONVERTED.name, TIES.name, COUNTS.name, FITTED.name)
 
 
 @pytest.fixture
@@ -163,6 +165,42 @@ def test_ties_that_an_older_version_did_not_keep_are_found_once_and_kept(lake: L
     partial = result_of(lake, tmp_path)
     full = result_of(lake, tmp_path, full=True)
     assert differences(lake, partial, full) == []
+
+
+def test_what_models_learn_from_is_counted_anew_where_an_older_version_did_not_keep_it(
+    lake: Lake, tmp_path: Path
+) -> None:
+    load(lake, click(1, START_MS, cli_ubid="a"), order(2, "bought", START_MS + HOUR_MS, cli_ubid="a"))
+    first = result_of(lake, tmp_path)
+    lake.publish(msgspec.structs.replace(first, version=2, counts_version=None), START_MS)
+    load(lake, order(3, "more", START_MS + 2 * HOUR_MS, cli_ubid="a"))
+    anew = result_of(lake, tmp_path)
+    assert (anew.kind, anew.why) == (Kind.FULL, "What models learn from was not kept.")
+    load(lake, order(4, "most", START_MS + 3 * HOUR_MS, cli_ubid="a"))
+    partial = result_of(lake, tmp_path)
+    assert partial.kind is Kind.INCREMENTAL
+    assert differences(lake, partial, result_of(lake, tmp_path, full=True)) == []
+
+
+def test_a_path_that_is_the_same_as_before_teaches_nothing_anew(lake: Lake, tmp_path: Path) -> None:
+    months = [START_MS - 40 * DAY_MS, START_MS]
+    for number, at_ms in enumerate(months):
+        load(lake, click(10 + number, at_ms, cli_ubid=f"u{number}"))
+        load(lake, order(20 + number, f"{number}", at_ms + HOUR_MS, cli_ubid=f"u{number}"))
+    before = result_of(lake, tmp_path)
+    load(lake, order(30, "1", START_MS + 2 * HOUR_MS, cli_ubid="u1", amount="5.00"))
+    amended = result_of(lake, tmp_path)
+    assert (amended.changed, amended.counts_version, amended.fitted_version) == (
+        1,
+        before.counts_version,
+        before.fitted_version,
+    )
+    load(lake, click(31, START_MS + HOUR_MS // 2, cli_ubid="u1", source="meta", atag="another"))
+    taught = result_of(lake, tmp_path)
+    then, now = (set(lake.uris(COUNTS.name, each.counts_version)) for each in (before, taught))
+    assert {uri.split("order_month=")[1][:7] for uri in now - then} == {"2026-10"}
+    assert {uri.split("order_month=")[1][:7] for uri in now & then} == {"2026-09"}
+    assert differences(lake, taught, result_of(lake, tmp_path, full=True)) == []
 
 
 def test_a_table_of_credits_of_another_layout_makes_a_full_run(lake: Lake, tmp_path: Path) -> None:
@@ -363,6 +401,9 @@ def entries(day: dict[str, Any], number: int, base_ms: int) -> tuple[list[bytes]
     return found, number
 
 
+FURTHER: dict[str, dict[str, Any]] = {"steady": {}, "markov_2": {"model": "markov", "order": 2}}
+
+
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     days=st.lists(DAY, min_size=2, max_size=4),
@@ -373,7 +414,8 @@ def test_runs_of_what_is_new_make_what_one_run_of_everything_makes(
     days: list[dict[str, Any]], step_ms: int, retracted_min: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("world")
-    lake, rules, number = Lake(folder / "lake"), Settings(RULES, {name: {} for name in MODELS}), 1
+    lake, number = Lake(folder / "lake"), 1
+    rules = Settings(RULES, {**{name: {} for name in MODELS}, **FURTHER}, {**BUILT_IN, "steady": Steady})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("clickclock.attribution.identity.LINKS_MAX", 2)
         patch.setattr("clickclock.attribution.attributor.target.RETRACTED_MIN", retracted_min)

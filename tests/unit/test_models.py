@@ -9,6 +9,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,20 +26,24 @@ from clickclock.attribution.models import (
     Model,
     NoModel,
     PathRow,
+    TableModel,
     TimesNeeded,
     TooManyStates,
     by_channel,
     choose,
+    counts,
+    credit_counts,
     credit_table,
     registry,
 )
-from clickclock.attribution.models.chain import STATES_MAX, build, inverted, iterated
+from clickclock.attribution.models.chain import STATES_MAX, build, inverted, iterated, steps
 from clickclock.attribution.models.last_non_direct import LastNonDirect
 from clickclock.attribution.models.markov import Markov, removal_effects
 from clickclock.attribution.models.shapley import Shapley, ShapleyRate
 from clickclock.attribution.models.table import Paths
 from clickclock.attribution.models.time_decay import TimeDecay
 from clickclock.foundation.instant import DAY_MS
+from tests.elsewhere import Steady
 
 PATHDATA = Path(__file__).parents[1] / "data" / "pathdata"
 GA_MAIL = [PathRow(("GA",), 2, 20, 1), PathRow(("Mail",), 1, 10), PathRow(("GA", "Mail"), 1, 10)]
@@ -272,6 +277,12 @@ def test_a_row_that_is_no_path_is_refused_by_its_number(row: PathRow) -> None:
             credit_table(model, [PathRow(("A",)), row])
 
 
+def test_an_empty_channel_is_refused_by_its_row() -> None:
+    for model in OF_TABLES:
+        with pytest.raises(BadPath, match="Row 2 has an empty channel"):
+            credit_table(model, [PathRow(("A",)), PathRow(("A", ""))])
+
+
 @pytest.mark.parametrize("order", [0, 5, -1, 1.5, 2.0])
 def test_an_order_that_no_chain_has_is_refused(order: Any) -> None:
     with pytest.raises(BadOrder, match="from 1 to 4"):
@@ -332,6 +343,40 @@ def test_the_shares_sum_to_the_totals(rows: list[PathRow]) -> None:
         assert sum(share.value for share in credit) == pytest.approx(sum(row.value for row in worthy))
 
 
+def counted(model: TableModel, rows: list[PathRow]) -> dict[tuple[tuple[str, ...], str], float]:
+    """How often each part of paths was part of a conversion, and how often not."""
+    found = list(counts(model, Paths.of(rows)))
+    assert len({row.path for row in found}) == len(found)
+    return {(row.path, name): getattr(row, name) for row in found for name in ("conversions", "nulls")}
+
+
+OF_COUNTS: list[TableModel] = [
+    Steady(),
+    ShapleyRate(),
+    *(Markov(order, nulls) for order in (1, 2, 3, 4) for nulls in (True, False)),
+]
+
+
+@settings(max_examples=40, deadline=None)
+@given(ROWS, ROWS)
+def test_the_counts_of_two_tables_are_those_of_both_added_up(rows: list[PathRow], others: list[PathRow]) -> None:
+    for model in OF_COUNTS:
+        both, one, other = (counted(model, each) for each in ([*rows, *others], rows, others))
+        assert both == {part: one.get(part, 0) + other.get(part, 0) for part in one.keys() | other.keys()}
+
+
+@settings(max_examples=40, deadline=None)
+@given(ROWS, st.randoms(use_true_random=False))
+def test_what_was_counted_teaches_what_the_paths_teach_to_the_last_bit(rows: list[PathRow], random: Any) -> None:
+    for model in OF_COUNTS:
+        parts = counts(model, Paths.of(rows))
+        shuffled = list(range(len(parts)))
+        random.shuffle(shuffled)
+        assert credit_counts(model, parts.only(np.array(shuffled))) == credit_counts(model, parts)
+        merged = Paths.of(rows).merged()
+        assert credit_counts(model, counts(model, merged)) == model.credit(merged)
+
+
 def exact_conversion(rows: list[PathRow], order: int, removed: str | None, *, nulls: bool) -> Fraction:
     """P(conversion) without a channel, by Gauss's elimination in fractions: no part of the product has a hand in it."""
     counts: dict[tuple[str, ...], dict[Any, Fraction]] = {}
@@ -383,7 +428,7 @@ def test_markov_is_within_a_trillionth_of_the_exact_answer(rows: list[PathRow], 
 def test_a_large_chain_is_solved_as_a_small_one(rows: list[PathRow], order: int) -> None:
     counted = [row for row in rows if row.conversions + row.nulls]
     if counted:
-        chain = build(Paths.of(counted), order)
+        chain = build(steps(Paths.of(counted), order), order)
         (small, small_lost), (large, large_lost) = inverted(chain), iterated(chain)
         assert large == pytest.approx(small, rel=1e-12)
         for channel, lost in large_lost.items():
@@ -391,7 +436,7 @@ def test_a_large_chain_is_solved_as_a_small_one(rows: list[PathRow], order: int)
 
 
 def test_pathdata_has_the_same_answer_by_both_ways() -> None:
-    chain = build(Paths.of([row for row in pathdata()[0] if row.conversions + row.nulls]), 2)
+    chain = build(steps(Paths.of([row for row in pathdata()[0] if row.conversions + row.nulls]), 2), 2)
     (small, small_lost), (large, large_lost) = inverted(chain), iterated(chain)
     assert large == pytest.approx(small, rel=1e-12)
     for channel, lost in large_lost.items():

@@ -106,7 +106,7 @@ def test_secrets_that_cannot_be_read_are_told_together(tmp_path: Path) -> None:
     }
     told = faults(given)
     assert set(told) == {"smtp.password_file", "notifications.a.secret_file", "notifications.b.secret_file"}
-    assert "has 5 bytes" in told["notifications.b.secret_file"]
+    assert "the length of its key is 5" in told["notifications.b.secret_file"]
 
 
 def test_a_username_without_a_password_is_refused() -> None:

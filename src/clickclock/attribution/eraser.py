@@ -30,6 +30,7 @@ from clickclock.attribution.journal import holding, slots
 from clickclock.attribution.lake import (
     ADS,
     CLICKS,
+    COUNTS,
     CREDITS,
     FITTED,
     IDENTITIES,
@@ -53,7 +54,7 @@ from clickclock.foundation.record import rfc3339
 
 ROUNDS_MAX: Final = 3
 """Others may change the same files meanwhile; who loses so often has met more than bad luck."""
-_PUBLISHED: Final = (CREDITS, IDENTITIES.name, UNCONVERTED.name, ADS.name, FITTED.name, TIES.name)
+_PUBLISHED: Final = (CREDITS, IDENTITIES.name, UNCONVERTED.name, ADS.name, FITTED.name, COUNTS.name, TIES.name)
 _READ: Final = (CLICKS.name, ORDERS.name, TOUCHES.name)
 """What else a version needs to be reported and proven."""
 _RAW: Final = tuple(table.name for table in TABLES)

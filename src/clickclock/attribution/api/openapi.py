@@ -333,7 +333,7 @@ def _standing_schema() -> Schema:
 
 
 def _version_schema() -> Schema:
-    tables = ("clicks", "orders", "touches", "credits", "identities", "unconverted", "ads", "fitted")
+    tables = ("clicks", "orders", "touches", "credits", "identities", "unconverted", "ads", "fitted", "counts", "ties")
     return _object(
         "What one run made.",
         version=_field("integer", "Counts from 1."),

@@ -117,6 +117,8 @@ class Attributor:
             try:
                 if not self._is_laid_out(before):
                     why = "The table of credits has other columns now."
+                elif before.counts_version is None:
+                    why = "What models learn from was not kept."
                 elif not self._is_changed(before):
                     return Ran(before, is_new=False)
                 else:
@@ -177,6 +179,7 @@ def _finished(draft: Result, world: World, outcome: Outcome, why: str, seconds: 
         unconverted_version=outcome.unconverted_version,
         fitted_version=outcome.fitted_version,
         ties_version=outcome.ties_version,
+        counts_version=outcome.counts_version,
         orders=outcome.orders,
         credited=outcome.credited,
         touchpoints=outcome.touchpoints,

@@ -46,6 +46,7 @@ class Blocks:
     def __init__(self, scratch: Path) -> None:
         self._folder = TemporaryDirectory(dir=scratch, prefix="journeys-")
         self._files: dict[int, pa.RecordBatchFileWriter] = {}
+        self._numbers: list[Numbers] = [np.empty(0, np.int64)]
 
     def __enter__(self) -> "Blocks":
         return self
@@ -59,9 +60,16 @@ class Blocks:
 
     def add(self, found: pa.RecordBatch) -> None:
         """Put rows aside."""
-        block = found["number"].to_numpy() // ORDERS_PER_BLOCK
+        numbers = found["number"].to_numpy()
+        self._numbers.append(np.unique(numbers))
+        block = numbers // ORDERS_PER_BLOCK
         for number in np.unique(block).tolist():
             self._file(number).write_batch(found.filter(pa.array(block == number)))
+
+    @property
+    def numbers(self) -> Numbers:
+        """The orders that are there, sorted."""
+        return np.unique(np.concatenate(self._numbers))
 
     def __iter__(self) -> Iterator[pa.Table]:
         """The blocks, sorted by the orders' numbers and the touchpoints' places. Nothing can be added afterwards."""

@@ -16,12 +16,13 @@ import pyarrow as pa
 from clickclock.attribution.attributor import people
 from clickclock.attribution.attributor.blocks import Blocks, nobodys
 from clickclock.attribution.attributor.drafting import split_found, weighed, weighing
-from clickclock.attribution.attributor.learning import Learning, Nulls
+from clickclock.attribution.attributor.learning import Learning, learnt
 from clickclock.attribution.attributor.target import NOTE
 from clickclock.attribution.attributor.world import World
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import (
+    COUNTS,
     CREDITS,
     FITTED,
     IDENTITIES,
@@ -44,6 +45,7 @@ class Outcome:
     unconverted_version: int | None
     fitted_version: int | None
     ties_version: int | None
+    counts_version: int | None
     orders: int
     credited: int
     touchpoints: int
@@ -55,11 +57,11 @@ def run_fully(
 ) -> Outcome:
     """Write the credits of all orders, for the result version `number`. Raises `RunOvertaken`, `LakeUnreachable`."""
     name, notes = f"part-{uuid.uuid4().hex}", {NOTE: number}
-    tables = (credits_table(list(weighing(world.models))), IDENTITIES, UNCONVERTED, FITTED, TIES)
+    tables = (credits_table(list(weighing(world.models))), IDENTITIES, UNCONVERTED, FITTED, TIES, COUNTS)
     ledgers = [lake.ledger(table) for table in tables]
     every = [ledger.parts(name, now_ms, number) for ledger in ledgers]
-    parts, identities, unconverted, fitted, ties = every
-    learning, nulls = Learning(world.models), Nulls()
+    parts, identities, unconverted, fitted, ties, counts = every
+    learning = Learning(world.models)
     credited_orders = touchpoints = 0
     sums = Sums()
     with Blocks(scratch) as blocks:
@@ -74,8 +76,7 @@ def run_fully(
             journeys, paths = split_found(found, world)
             blocks.add(journeys)
             unconverted.write(paths)
-            if learning.models:
-                nulls.add(paths)
+            learning.show_unconverted(paths)
         blocks.add(nobodys(np.flatnonzero(~world.who.is_known)))
         for block in blocks:
             rows = weighed(world.facts.rows(block), world)
@@ -90,26 +91,18 @@ def run_fully(
     ties.write(world.ties.as_table)
     with ThreadPoolExecutor(1, "closing") as beside:
         # What waits to be written takes one core as long as the models take the other.
-        closed = {each: beside.submit(each.close) for each in every if each is not fitted}
-        fitted.write(learning.fit(nulls))
-        closed[fitted] = beside.submit(fitted.close)
+        closed = {each: beside.submit(each.close) for each in (parts, identities, unconverted, ties)}
+        counted = learning.counted()
+        counts.write(counted)
+        fitted.write(learnt(learning.models, counted))
+        closed |= {each: beside.submit(each.close) for each in (counts, fitted)}
     orders = world.orders.table.num_rows
     changed = orders if before is None else _changed(lake, before, sums, orders)
-    credits_version, identities_version, unconverted_version, fitted_version, ties_version = (
-        ledger.commit(closed[each].result(), now_ms, instead_of=None, notes=notes)
-        for ledger, each in zip(ledgers, every, strict=True)
-    )
-    return Outcome(
-        credits_version,
-        identities_version,
-        unconverted_version,
-        fitted_version,
-        ties_version,
-        orders,
-        credited_orders,
-        touchpoints,
-        changed,
-    )
+    versions = {
+        f"{table.name}_version": ledger.commit(closed[each].result(), now_ms, instead_of=None, notes=notes)
+        for table, ledger, each in zip(tables, ledgers, every, strict=True)
+    }
+    return Outcome(**versions, orders=orders, credited=credited_orders, touchpoints=touchpoints, changed=changed)
 
 
 def _changed(lake: Lake, before: Result, sums: Sums, orders: int) -> int:

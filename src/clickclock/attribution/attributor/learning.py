@@ -1,15 +1,17 @@
-"""Learning: the journeys of a month → what channels are worth, by the models that learn from many paths.
+"""Learning: the journeys of a month → counts → what channels are worth, by the models that learn from many paths.
 
 Never looks at a click or a person, and credits nothing. Models learn from the journeys of one client and one month of
-orders, and from the paths of people who did not order then. Invariant: what a model is taught does not depend on the
-order in which it is shown.
+orders, and from the paths of people who did not order then; what they need to know of these are counts. Invariants:
+counts are whole numbers, and those of some paths and of others, added up, are those of both; what a model is taught
+does not depend on the order in which it is shown.
 
 >>> from clickclock.attribution.models import choose
 >>> sorted(Learning({"markov": choose("markov", {}), "last": choose("last", {})}).models)
 ['markov']
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -17,19 +19,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from clickclock.attribution.lake import FITTED, GROUP, SEPARATOR, groups, numbers
-from clickclock.attribution.models import JourneyModel, Model, TableModel
+from clickclock.attribution.lake import COUNTS, FITTED, GROUP, SEPARATOR, TEXTS, groups, numbers
+from clickclock.attribution.models import JourneyModel, Model, Paths, TableModel, counts, credit_counts
 from clickclock.attribution.models.journeys import Journeys, Numbering, offsets_of
-from clickclock.attribution.models.table import Paths
 from clickclock.attribution.unconverted import PATH_SEPARATOR
 
 UNCONVERTED_BY: Final = ("client_id", "month", "path")
 _COUNTED: Final = pa.schema([*((name, pa.string()) for name in (*GROUP, "path")), ("count", pa.int64())])
 LEARNT_FROM: Final = (*GROUP, "place", "channel")
 """The columns that models learn from."""
+PARTS_OF: Final = (*GROUP, "model")
+"""Whose counts they are."""
+COUNTED: Final = ("conversions", "nulls")
 
 
-class Nulls:
+class _Nulls:
     """How often each path of a client and month was followed by no order."""
 
     def __init__(self) -> None:
@@ -61,8 +65,10 @@ class Learning:
             name: model for name, model in models.items() if not isinstance(model, JourneyModel)
         }
         self._channels, self._groups = Numbering(), Numbering()
-        self._seen: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]] = []
+        nothing = np.empty(0, np.int32)
+        self._seen = [(nothing, nothing, nothing)]
         """Of the orders of some rows: the group, how many touchpoints, and the channels of these."""
+        self._nulls = _Nulls()
 
     def show(self, rows: pa.Table) -> None:
         """Remember the journeys of whole orders, each order's touchpoints together and in time order."""
@@ -75,30 +81,26 @@ class Learning:
         touches = np.diff(np.append(np.flatnonzero(is_first), len(is_first)))
         self._seen.append((group.astype(np.int32), touches.astype(np.int32), channel.astype(np.int32)))
 
-    def fit(self, nulls: Nulls) -> pa.Table:
-        """What the models learn from what they were shown, and from the paths that no order followed."""
-        found: list[dict[str, object]] = []
-        if self._seen:
-            group, touches, channel = (np.concatenate(column) for column in zip(*self._seen, strict=True))
-            self._seen.clear()
-            names = list(self._groups)
-            paths, group = self._paths(group, touches, channel, nulls.counted)
-            by_group = np.argsort(group, kind="stable")
-            bounds = np.searchsorted(group[by_group], np.arange(len(names) + 1))
-            for name, start, end in zip(names, bounds[:-1], bounds[1:], strict=True):
-                told = dict(zip(GROUP, name.rsplit(SEPARATOR, 1), strict=True))
-                rows = Paths.of(paths.only(by_group[start:end])).merged()
-                found += [
-                    {**told, "model": model, "channel": each, "worth": share.conversions}
-                    for model, learner in self.models.items()
-                    for each, share in learner.credit(rows).items()
-                ]
-        return pa.Table.from_pylist(found, FITTED.whole)
+    def show_unconverted(self, paths: pa.Table) -> None:
+        """Remember some of the rows of the lake's table `unconverted`."""
+        if self.models:
+            self._nulls.add(paths)
 
-    def _paths(
-        self, group: NDArray[np.int32], touches: NDArray[np.int32], channel: NDArray[np.int32], nulls: pa.Table
-    ) -> tuple[Paths, NDArray[np.int64]]:
+    def counted(self) -> pa.Table:
+        """What the models count of all that they were shown, as rows of the lake's table `counts`."""
+        paths, group = self._paths(self._nulls.counted)
+        by_group = np.argsort(group, kind="stable")
+        bounds = np.searchsorted(group[by_group], np.arange(len(self._groups) + 1))
+        found = [COUNTS.whole.empty_table()]
+        for name, start, end in zip(self._groups, bounds[:-1], bounds[1:], strict=True):
+            told = dict(zip(GROUP, name.rsplit(SEPARATOR, 1), strict=True))
+            mine = Paths.of(paths.only(by_group[start:end]))
+            found += [_rows({**told, "model": model}, counts(learner, mine)) for model, learner in self.models.items()]
+        return pa.concat_tables(found)
+
+    def _paths(self, nulls: pa.Table) -> tuple[Paths, NDArray[np.int64]]:
         """One row for each journey, and one for each path that no order followed; and the group of each."""
+        group, touches, channel = (np.concatenate(column) for column in zip(*self._seen, strict=True))
         texts = pc.split_pattern(nulls["path"].combine_chunks(), PATH_SEPARATOR)
         lengths = pc.list_value_length(texts).to_numpy(zero_copy_only=False)
         further = numbers(pa.chunked_array([texts.flatten()], pa.string()), self._channels)
@@ -116,3 +118,77 @@ class Learning:
             np.concatenate([none, count]),
         )
         return paths, np.concatenate([group, groups(nulls, self._groups)])
+
+
+def less(counts_now: pa.Table, counts_then: pa.Table) -> pa.Table:
+    """What was counted now, less what was counted then: by that much the counts of then become those of now."""
+    gone = counts_then
+    for name in COUNTED:
+        gone = gone.set_column(gone.column_names.index(name), name, pc.negate(gone[name]))
+    return added_up([counts_now, gone])
+
+
+def added_up(tables: Sequence[pa.Table]) -> pa.Table:
+    """Counts of the same parts as one; those that come to nothing are not there."""
+    whole = pa.concat_tables([COUNTS.whole.empty_table(), *tables]).combine_chunks()
+    if not whole.num_rows:
+        return whole
+    journeys, group, names = _parts(whole)
+    # The same part of two groups is two.
+    apart = replace(
+        journeys,
+        channel=journeys.channel + journeys.spread(group * len(journeys.channels)),
+        channels=[""] * (len(names) * len(journeys.channels)),
+    )
+    firsts, which = apart.alike()
+    sums = [np.bincount(which, whole[name].to_numpy(), len(firsts)).astype(np.int64) for name in COUNTED]
+    some = np.flatnonzero(sums[0] | sums[1])
+    found = whole.take(pa.array(firsts[some]))
+    for name, of_part in zip(COUNTED, sums, strict=True):
+        found = found.set_column(found.column_names.index(name), name, pa.array(of_part[some]))
+    return found
+
+
+def learnt(models: Mapping[str, TableModel], counted: pa.Table) -> pa.Table:
+    """What the models learn from counts, as rows of the lake's table `fitted`; from a month without orders, nothing."""
+    journeys, group, names = _parts(counted.combine_chunks())
+    conversions, nulls = (counted[name].to_numpy().astype(np.float64) for name in COUNTED)
+    paths = Paths(journeys, conversions, np.zeros(len(journeys)), nulls)
+    by_group = np.argsort(group, kind="stable")
+    bounds = np.searchsorted(group[by_group], np.arange(len(names) + 1))
+    found: list[dict[str, object]] = []
+    for name, start, end in zip(names, bounds[:-1], bounds[1:], strict=True):
+        mine = by_group[start:end]
+        if conversions[mine].any():
+            told = dict(zip(PARTS_OF, name, strict=True))
+            shares = credit_counts(models[told["model"]], paths.only(mine))
+            found += [{**told, "channel": each, "worth": share.conversions} for each, share in shares.items()]
+    return pa.Table.from_pylist(found, FITTED.whole)
+
+
+def _rows(told: Mapping[str, str], counted: Paths) -> pa.Table:
+    """Counts as rows, which all say the same of whose they are."""
+    journeys = counted.journeys
+    channels = pa.array(journeys.channels, pa.string()).take(pa.array(journeys.channel))
+    columns: dict[str, pa.Array] = {
+        "path": pa.ListArray.from_arrays(pa.array(journeys.offsets, pa.int32()), channels).cast(TEXTS),
+        "conversions": pa.array(counted.conversions).cast(pa.int64()),
+        "nulls": pa.array(counted.nulls).cast(pa.int64()),
+        **{name: pa.repeat(text, len(counted)) for name, text in told.items()},
+    }
+    return pa.table([columns[name] for name in COUNTS.whole.names], schema=COUNTS.whole)
+
+
+def _parts(counted: pa.Table) -> tuple[Journeys, NDArray[np.int64], list[tuple[str, ...]]]:
+    """The parts of paths in rows of `counts`; the group of each; and the client, month and model of each group."""
+    channels = Numbering()
+    path = counted["path"].combine_chunks()
+    channel = numbers(pa.chunked_array([path.flatten()], pa.string()), channels)
+    offsets = offsets_of(pc.list_value_length(path).to_numpy(zero_copy_only=False).astype(np.int64))
+    encoded = [counted[name].combine_chunks().dictionary_encode() for name in PARTS_OF]
+    code = np.zeros(counted.num_rows, np.int64)
+    for column in encoded:
+        code = code * len(column.dictionary) + column.indices.to_numpy()
+    _, first, group = np.unique(code, return_index=True, return_inverse=True)
+    names = zip(*(column.take(pa.array(first)).to_pylist() for column in encoded), strict=True)
+    return Journeys(offsets, channel, list(channels)), group, list(names)

@@ -2,14 +2,13 @@
 
 Never publishes. Invariant: what it writes, with what stands, is what a full run would write. Rows that changed are
 retracted and written anew; a month of which much has been retracted is written anew as a whole, so that readers have
-little to pass over. Models learn again from the months in which a path may have changed.
+little to pass over. What models learn from is counted anew of what changed alone.
 
 >>> run_partially(lake, engine, world, Path("/tmp"), now_ms, 2, result)   # doctest: +SKIP
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -19,19 +18,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from clickclock.attribution import months
 from clickclock.attribution.attributor import people
 from clickclock.attribution.attributor.affected import Affected, find_affected
 from clickclock.attribution.attributor.blocks import ROWS, Blocks, nobodys
 from clickclock.attribution.attributor.drafting import split_found, weighed, weighing
 from clickclock.attribution.attributor.full import Outcome
 from clickclock.attribution.attributor.keys import KEY, Keys
-from clickclock.attribution.attributor.learning import LEARNT_FROM, Learning
+from clickclock.attribution.attributor.learning import LEARNT_FROM, Learning, added_up, learnt, less
 from clickclock.attribution.attributor.paths import Paths
 from clickclock.attribution.attributor.target import Target, but, crowded
 from clickclock.attribution.attributor.walker import UNCERTAIN
 from clickclock.attribution.attributor.world import World
+from clickclock.attribution.codes import among
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.lake import (
+    COUNTS,
     CREDITS,
     FITTED,
     IDENTITIES,
@@ -40,6 +42,7 @@ from clickclock.attribution.lake import (
     UNCONVERTED,
     Lake,
     Sums,
+    Table,
     credits_table,
     differing,
     keys_of,
@@ -63,12 +66,9 @@ def run_partially(
     with Blocks(scratch) as blocks:
         fresh = _walk(engine, world, affected, blocks)
         journeys = _Journeys(lake, before, world, affected, blocks)
-        paths = Paths(lake, before.unconverted_version, affected.since, fresh, journeys.months)
-        journeys.compare(journeys.months | (paths.changed if journeys.learning.models else set()))
-        with ThreadPoolExecutor(1, "learning") as beside:
-            fitting = beside.submit(journeys.learning.fit, paths.nulls)
-            credits_version = journeys.write(target)
-            fitted_version = journeys.learn(target, fitting.result())
+        paths = Paths(lake, before.unconverted_version, affected.since, fresh)
+        credits_version = journeys.write(target)
+        counts_version, fitted_version = _learn(target, before, journeys, paths)
     identities_version, unconverted_version = before.identities_version, before.unconverted_version
     ties_version = before.ties_version
     if ties_version is None or world.news:
@@ -83,6 +83,7 @@ def run_partially(
         unconverted_version,
         fitted_version,
         ties_version,
+        counts_version,
         orders=world.orders.table.num_rows,
         credited=before.credited + journeys.credited,
         touchpoints=before.touchpoints + journeys.touchpoints,
@@ -115,6 +116,30 @@ def _walk(engine: Engine, world: World, affected: Affected, blocks: Blocks) -> p
     return pa.concat_tables(paths)
 
 
+def _learn(target: Target, before: Result, journeys: "_Journeys", paths: Paths) -> tuple[int | None, int | None]:
+    """Write what models count and have learnt, of the months in which a count changed. Returns both versions."""
+    journeys.then.show_unconverted(paths.gone)
+    journeys.now.show_unconverted(paths.new)
+    changes = less(journeys.now.counted(), journeys.then.counted())
+    theirs = pc.unique(changes[ORDER_MONTH])
+    if not len(theirs):
+        return before.counts_version, before.fitted_version
+    is_theirs = pc.field(ORDER_MONTH).isin(theirs)
+    counted = added_up([_kept(target.lake, COUNTS, before.counts_version, is_theirs), changes])
+    fitted = learnt(journeys.now.models, counted)
+    others = _kept(target.lake, FITTED, before.fitted_version, ~is_theirs)
+    return (
+        target.revise(COUNTS, before.counts_version, [counted], (), theirs.to_pylist()),
+        target.replace(FITTED, pa.concat_tables([others, fitted])),
+    )
+
+
+def _kept(lake: Lake, table: Table, version: int | None, where: pc.Expression) -> pa.Table:
+    """Some rows of the version before."""
+    batches = lake.scan(table.name, where, table.whole.names, version)
+    return pa.Table.from_batches((batch.cast(table.whole) for batch in batches), table.whole)
+
+
 class _Journeys:
     """Credits: of orders that were looked at again, and what stands of the others in their months."""
 
@@ -124,11 +149,13 @@ class _Journeys:
         self._world = world
         self._blocks = blocks
         self._table = credits_table(list(weighing(world.models)))
-        self.learning = Learning(world.models)
-        keys = list(self._fresh((*KEY, ORDER_MONTH, "place")))
+        self.then, self.now = Learning(world.models), Learning(world.models)
+        """What models learn from orders that changed: what they were, and what they are."""
+        self._numbers = blocks.numbers
+        self._orders = world.orders.table.select(KEY).take(pa.array(self._numbers))
         self._amended = affected.amended
-        self._renewed = Keys(pa.concat_tables([affected.gone, *(rows.select(KEY) for rows in keys)]))
-        self.months = affected.months.union(*(rows[ORDER_MONTH].unique().to_pylist() for rows in keys))
+        self._renewed = Keys(pa.concat_tables([affected.gone, self._orders]))
+        self._months = affected.months.union(map(months.name, np.unique(world.facts.month[self._numbers]).tolist()))
         """In which an order may have changed."""
         self.credited = self.touchpoints = 0
         """How many more there are than before."""
@@ -137,26 +164,28 @@ class _Journeys:
         self._gone: list[pa.Table] = []
         self._standing: Counter[str] = Counter()
         """How many rows of each month stand, as they are in files."""
+        self._compare()
 
-    def compare(self, wanted: Iterable[str]) -> None:
-        """See which orders have changed, and show all journeys of these months to models that learn."""
+    def _compare(self) -> None:
+        """See which orders have changed."""
         then, now = Sums(), Sums()
         old: list[pa.Table] = []
-        self._wanted = frozenset(wanted)
-        for rows in self._then(self._wanted, COMPARED):
-            is_renewed = self._renewed.among(rows)
-            old.append(rows.filter(pa.array(is_renewed)))
+        for rows in self._then(self._months, COMPARED):
+            old.append(rows.filter(pa.array(self._renewed.among(rows))))
             then.add(old[-1])
             self._count(old[-1], -1)
-            self.learning.show(rows.select(LEARNT_FROM).filter(pa.array(~is_renewed)))
             for month in rows[ORDER_MONTH].value_counts().to_pylist():
                 self._standing[month["values"]] += month["counts"]
-        for rows in self._fresh(COMPARED):
+        for found in self._blocks:
+            rows = self._world.facts.rows(found, COMPARED)
             now.add(rows)
             self._count(rows, 1)
-            self.learning.show(rows)
         self.changed = np.union1d(differing(then, now), self._amended)
-        self._gone = [self._changed(rows) for rows in old]
+        self._gone = [rows.filter(pa.array(self._is_changed(rows))) for rows in old]
+        for rows in self._gone:
+            self.then.show(rows)
+        for rows in self._fresh(LEARNT_FROM):
+            self.now.show(rows)
 
     def write(self, target: Target) -> int | None:
         """Write the rows of orders that changed, and retract those that they had. Returns the version."""
@@ -165,7 +194,7 @@ class _Journeys:
             return version
         gone = Counter(chain.from_iterable(rows[ORDER_MONTH].to_pylist() for rows in self._gone))
         anew = crowded(self._lake.stored(CREDITS, version or 0), self._standing, gone)
-        fresh = (weighed(self._changed(rows), self._world) for rows in self._fresh(ROWS.names))
+        fresh = (weighed(rows, self._world) for rows in self._fresh(ROWS.names))
         kept = (
             (rows.filter(pa.array(~self._is_changed(rows))) for rows in self._then(anew, self._table.whole.names))
             if anew
@@ -174,19 +203,12 @@ class _Journeys:
         retracted = (but(rows.filter(pc.less_equal(rows["place"], 1)), ORDER_MONTH, anew) for rows in self._gone)
         return target.revise(self._table, version, chain(kept, fresh), retracted, anew)
 
-    def learn(self, target: Target, learnt: pa.Table) -> int | None:
-        """Write what models have learnt of the months that were compared, and of others as it was."""
-        version = self._before.fitted_version
-        if not self.learning.models or not self._wanted:
-            return version
-        batches = self._lake.scan(FITTED.name, version=version)
-        stays = pa.Table.from_batches((batch.cast(FITTED.whole) for batch in batches), FITTED.whole)
-        stays = stays.filter(pc.invert(pc.is_in(stays[ORDER_MONTH], pa.array(self._wanted, pa.string()))))
-        return target.replace(FITTED, pa.concat_tables([stays, learnt]))
-
     def _fresh(self, names: Sequence[str]) -> Iterator[pa.Table]:
+        """What orders are that changed."""
+        numbers = self._numbers[self._is_changed(self._orders)]
         for found in self._blocks:
-            yield self._world.facts.rows(found, names)
+            is_changed = among(numbers, found["number"].to_numpy())
+            yield self._world.facts.rows(found.filter(pa.array(is_changed)), names)
 
     def _then(self, wanted: Iterable[str], columns: Sequence[str]) -> Iterator[pa.Table]:
         where = pc.field(ORDER_MONTH).isin(pa.array(sorted(wanted), pa.string()))
@@ -194,9 +216,6 @@ class _Journeys:
 
     def _is_changed(self, rows: pa.Table) -> NDArray[np.bool_]:
         return np.isin(keys_of(rows), self.changed)
-
-    def _changed(self, rows: pa.Table) -> pa.Table:
-        return rows.filter(pa.array(self._is_changed(rows)))
 
     def _count(self, rows: pa.Table, sign: int) -> None:
         place = rows["place"].to_numpy()

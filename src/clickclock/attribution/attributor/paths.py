@@ -1,14 +1,14 @@
-"""Paths without an order, from one version to the next: those that stay, those that are new, those that are gone.
+"""Paths without an order, from one version to the next: those that are new, those that are gone.
 
 Never publishes. Invariants: of a person who was looked at again, the paths from the month on in which something
 happened are those that were found now; what is the same then and now is neither new nor gone.
 
->>> Paths(lake, before, since, fresh, frozenset()).changed   # doctest: +SKIP
+>>> Paths(lake, before, since, fresh).changed   # doctest: +SKIP
 frozenset({'2026-11'})
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from clickclock.attribution import months
-from clickclock.attribution.attributor.learning import Nulls
 from clickclock.attribution.attributor.target import Target, but, crowded
 from clickclock.attribution.attributor.walker import Since
 from clickclock.attribution.codes import places
@@ -29,25 +28,20 @@ AT_ONCE: Final = 2**18
 
 
 class Paths:
-    """The paths of the months in which something happened, and of further ones that are asked for."""
+    """The paths of those who were looked at again, in the months in which something happened."""
 
-    def __init__(self, lake: Lake, version: int | None, since: Since, fresh: pa.Table, wanted: Collection[str]) -> None:
+    def __init__(self, lake: Lake, version: int | None, since: Since, fresh: pa.Table) -> None:
         """`version` is that of the table before; `fresh` are the paths of all who were looked at again."""
         self._lake = lake
         self._version = version
         self._since = since
         self._standing: Counter[str] = Counter()
         """How many rows of each month stood."""
-        self.nulls = Nulls()
-        """How often each path of those months is followed by no order now."""
-        self.nulls.add(fresh)
         dropped = [UNCONVERTED.whole.empty_table()]
-        for rows in self._then(self._where(wanted)):
+        for rows in self._then(self._where):
             for month in rows[MONTH].value_counts().to_pylist():
                 self._standing[month["values"]] += month["counts"]
-            is_renewed = self._is_renewed(rows)
-            dropped.append(rows.filter(pa.array(is_renewed)))
-            self.nulls.add(rows.filter(pa.array(~is_renewed)))
+            dropped.append(rows.filter(pa.array(self._is_renewed(rows))))
         differing = _differing(pa.concat_tables(dropped), fresh)
         self.new = differing.filter(pc.greater(differing["sign"], 0)).select(UNCONVERTED.whole.names)
         self.gone = differing.filter(pc.less(differing["sign"], 0)).select(UNCONVERTED.whole.names)
@@ -62,13 +56,13 @@ class Paths:
         kept = (rows.join(self.gone, UNCONVERTED.whole.names, join_type="left anti") for rows in then)
         return target.revise(UNCONVERTED, self._version, chain(kept, [self.new]), [but(self.gone, MONTH, anew)], anew)
 
-    def _where(self, wanted: Collection[str]) -> pc.Expression:
+    @property
+    def _where(self) -> pc.Expression:
         """The months that count."""
-        where = pc.field(MONTH).isin(pa.array(sorted(wanted), pa.string()))
-        if len(self._since.person):
-            first = int(self._since.month.min())
-            where |= pc.field(MONTH) >= (months.name(first) if first >= 0 else "")
-        return where
+        if not len(self._since.person):
+            return pc.scalar(False)
+        first = int(self._since.month.min())
+        return pc.field(MONTH) >= (months.name(first) if first >= 0 else "")
 
     def _then(self, where: pc.Expression) -> Iterator[pa.Table]:
         """The rows of the version before."""

@@ -36,6 +36,7 @@ from clickclock.attribution.lake.credited import (
 from clickclock.attribution.lake.derived import (
     ADS,
     COSTS,
+    COUNTS,
     CREDITS,
     DERIVED,
     FITTED,
@@ -62,7 +63,18 @@ from clickclock.attribution.lake.reading import dataset_of
 from clickclock.attribution.lake.receipts import give_receipt
 from clickclock.attribution.lake.revision import standing
 from clickclock.attribution.lake.sums import Sums, Words, different, differing, keys_of
-from clickclock.attribution.lake.tables import CLICKS, DAY, EVENTS, ORDERS, REJECTIONS, RETRACTION, RUN, TABLES, Table
+from clickclock.attribution.lake.tables import (
+    CLICKS,
+    DAY,
+    EVENTS,
+    ORDERS,
+    REJECTIONS,
+    RETRACTION,
+    RUN,
+    TABLES,
+    TEXTS,
+    Table,
+)
 from clickclock.attribution.lake.together import seen_together
 from clickclock.attribution.lake.upkeep import Tidied, tidy
 from clickclock.attribution.lake.writing import Writer, Written
@@ -73,6 +85,7 @@ __all__ = [
     "CLICKS",
     "COLUMNS_OF_MODEL",
     "COSTS",
+    "COUNTS",
     "CREDITS",
     "DAY",
     "DERIVED",
@@ -89,6 +102,7 @@ __all__ = [
     "RUN",
     "SEPARATOR",
     "TABLES",
+    "TEXTS",
     "TIES",
     "TOUCHES",
     "UNCONVERTED",

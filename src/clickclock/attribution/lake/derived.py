@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from clickclock.attribution.lake.credited import COLUMNS_OF_MODEL
-from clickclock.attribution.lake.tables import DAY, INSTANT, NUMBERS, PLAIN, RANDOM, RETRACTION, RISING, Table
+from clickclock.attribution.lake.tables import DAY, INSTANT, NUMBERS, PLAIN, RANDOM, RETRACTION, RISING, TEXTS, Table
 
 CREDITS: Final = "credits"
 ORDER_MONTH: Final = "order_month"
@@ -92,6 +92,15 @@ FITTED: Final = _table(
 )
 """What each model that learns has learnt: how much each channel was worth to a client in a month of orders."""
 
+COUNTS: Final = _table(
+    "counts",
+    [("client_id", _TEXT), ("model", _TEXT), ("path", TEXTS), ("conversions", _NUMBER), ("nulls", _NUMBER)],
+    {},
+    partition=pa.field(ORDER_MONTH, _TEXT),
+)
+"""What `FITTED` follows from: how often each part of a path, as a model counts them, was part of a path with an order,
+and how often of one without. Runs add to it and take from it where paths of a month have changed."""
+
 TIES: Final = _table(
     "ties",
     [("kind", _TEXT), ("code", _NUMBER), ("other", _NUMBER), ("at_ms", _NUMBER), ("id", _TEXT)],
@@ -113,6 +122,7 @@ RESULTS: Final = _table(
         ("seconds", pa.float64()),
         ("fitted_version", _NUMBER),
         ("ties_version", _NUMBER),
+        ("counts_version", _NUMBER),
     ],
     {},
     ("version",),
@@ -197,5 +207,5 @@ def credits_table(models: Sequence[str]) -> Table:
 
 KEYS: Final = MappingProxyType({each.name: each.key for each in (UNCONVERTED, credits_table(()))})
 """What the rows of tables that runs revise are retracted by."""
-DERIVED: Final = (TOUCHES, ADS, IDENTITIES, UNCONVERTED, FITTED, TIES, RESULTS, COSTS, UPLOADS, RECEIPTS)
+DERIVED: Final = (TOUCHES, ADS, IDENTITIES, UNCONVERTED, FITTED, COUNTS, TIES, RESULTS, COSTS, UPLOADS, RECEIPTS)
 """All but credits, whose columns depend on the models."""

@@ -32,6 +32,7 @@ from clickclock.attribution.lake import history
 from clickclock.attribution.lake.changes import paths_of
 from clickclock.attribution.lake.derived import (
     ADS,
+    COUNTS,
     CREDITS,
     FITTED,
     IDENTITIES,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
 COMMITTED_WITHIN_MS: Final = 3_600_000
 """A file in an object store that is younger may be one that a compactor elsewhere is about to commit."""
-DERIVED_OF_PEOPLE: Final = (IDENTITIES, TOUCHES, TIES, UNCONVERTED, ADS, FITTED, UPLOADS)
+DERIVED_OF_PEOPLE: Final = (IDENTITIES, TOUCHES, TIES, UNCONVERTED, ADS, FITTED, COUNTS, UPLOADS)
 _WORD: Final = re.compile(r"[\w~-]+")
 
 

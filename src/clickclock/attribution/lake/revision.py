@@ -21,7 +21,6 @@ from clickclock.attribution.lake.sums import Words, mixed_rows
 from clickclock.attribution.lake.tables import OF_REVISIONS, RETRACTION, RUN
 
 _IS_RETRACTION: Final = pc.equal(pc.field(RETRACTION), pc.scalar(value=True))
-_IS_ROW: Final = pc.equal(pc.field(RETRACTION), pc.scalar(value=False))
 _READ: Final[dict[str, Any]] = {"batch_size": 2**14, "batch_readahead": 2, "fragment_readahead": 1}
 
 
@@ -35,10 +34,11 @@ def standing(
         yield from dataset.scanner(columns=wanted, filter=where, **_READ).to_batches()
         return
     retracted = _Retracted(dataset.to_table([*key, RUN], filter=_IS_RETRACTION), key)
-    where = _IS_ROW if where is None else where & _IS_ROW
-    read = list(dict.fromkeys([*wanted, *key, RUN])) if retracted else wanted
+    # No filter by what is a row: Arrow would look at each, and copy all of them.
+    read = list(dict.fromkeys([*wanted, RETRACTION, *((*key, RUN) if retracted else ())]))
     for batch in dataset.scanner(columns=read, filter=where, **_READ).to_batches():
-        yield retracted.without(batch).select(wanted) if retracted else batch
+        rows = batch.filter(pc.invert(batch[RETRACTION])) if pc.any(batch[RETRACTION]).as_py() else batch
+        yield (retracted.without(rows) if retracted else rows).select(wanted)
 
 
 class _Retracted:

@@ -24,7 +24,18 @@ from clickclock.attribution.models.registry import (
     credit_table,
     registry,
 )
-from clickclock.attribution.models.table import BadPath, PathRow, Paths, Share, TableModel, credit_paths, path_rows
+from clickclock.attribution.models.table import (
+    BadPath,
+    CountingModel,
+    PathRow,
+    Paths,
+    Share,
+    TableModel,
+    counts,
+    credit_counts,
+    credit_paths,
+    path_rows,
+)
 from clickclock.attribution.models.transform import TRANSFORMS, NoTransform, Transform
 
 __all__ = [
@@ -34,6 +45,7 @@ __all__ = [
     "BadPath",
     "ByChannel",
     "ColumnarModel",
+    "CountingModel",
     "Factory",
     "Journey",
     "JourneyModel",
@@ -52,6 +64,8 @@ __all__ = [
     "attribute",
     "by_channel",
     "choose",
+    "counts",
+    "credit_counts",
     "credit_paths",
     "credit_table",
     "path_rows",

@@ -1,9 +1,12 @@
 """An absorbing Markov chain over paths, and what passes through each of its channels.
 
 Never simulates. Invariants: every state reaches an end; nothing is subtracted but in the inversion, so that small
-results are as exact as large ones.
+results are as exact as large ones; a chain follows from its steps, in whatever order these come.
 
-A state is the last k channels. A move from a state to itself is left out: it does not change where a path ends.
+A state is the last k channels. A move from a state to itself is left out: it does not change where a path ends. A step
+is what a chain is made of: the channels of a state and the one that comes next, or `END`. If these are no more than k
+channels, and no end, it is the beginning of a path.
+
 With Q the moves and R what each state yields when it ends, h = Q h + R is what is still to come from each state. What
 passes through the states C of a channel is u = h in C, and u = Q u elsewhere; u of the start is what the channel's
 removal costs.
@@ -18,7 +21,9 @@ Source: Kemeny and Snell, "Finite Markov Chains" (1960).
 
 >>> from clickclock.attribution.models.table import PathRow
 >>> rows = [PathRow(("ga",), 2, 0, 1), PathRow(("mail",), 1), PathRow(("ga", "mail"), 1)]
->>> whole, lost = solve(build(Paths.of(rows), 1))
+>>> [(row.path, row.conversions) for row in steps(Paths.of(rows[2:]), 1)]
+[(('ga',), 1.0), (('ga', 'mail'), 1.0), (('mail', ''), 1.0)]
+>>> whole, lost = solve(build(steps(Paths.of(rows), 1), 1))
 >>> round(whole[0], 9), round(lost["ga"][0], 9), round(lost["mail"][0], 9)
 (0.8, 0.6, 0.4)
 """
@@ -31,12 +36,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from clickclock.attribution.models.journeys import distinct
+from clickclock.attribution.models.journeys import Journeys, Whole, distinct, offsets_of
 from clickclock.attribution.models.table import Paths
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+END = ""
+"""Stands in a step behind the last channel of a path, which no channel is called."""
 STATES_FEW = 50
 """An inversion of these takes a millisecond."""
 STATES_INVERTED_MAX = 2000
@@ -72,8 +79,6 @@ class Chain:
     """What each state yields when it ends: conversions, value; shape (states, 2)."""
     best: Numbers
     """The most that an end yields: conversions, value."""
-    longest: int
-    """Moves of the longest path, at most."""
 
     @property
     def size(self) -> int:
@@ -81,42 +86,94 @@ class Chain:
         return len(self.yields)
 
 
-def build(paths: Paths, order: int) -> Chain:
-    """The chain of `order` over paths that each have conversions or nulls. Raises `TooManyStates`."""
+def steps(paths: Paths, order: int) -> Paths:
+    """The steps of all paths, each once, with how often it was part of a conversion and how often not.
+
+    The value is that of the conversions that end there; without one it counts for nothing.
+    """
+    journeys = paths.journeys
+    if not len(journeys):
+        return paths
+    size, ends = len(journeys.channels), journeys.ends
+    here, there, states = _states(journeys, order)
+    place = np.arange(len(here)) - journeys.spread(journeys.starts)
+    moved = np.flatnonzero(here != there)
+    moves, which = distinct(here[moved] * size + journeys.channel[moved], (len(states) + 1) * size)
+    ended, whose = distinct(there[ends], len(states) + 1)
+    # One of the touchpoints that come last in each step: its step is theirs.
+    last = np.empty(len(moves) + len(ended), np.int64)
+    last[which], last[len(moves) + whose] = moved, ends
+    is_end = np.arange(len(last)) >= len(moves)
+    touches = np.minimum(place[last] + is_end, order) + 1
+    offsets = offsets_of(touches)
+    at = np.arange(offsets[-1]) + np.repeat(last + is_end + 1 - offsets[1:], touches)
+    at[offsets[1:][is_end] - 1] = len(here)
+    channel = np.append(journeys.channel + 1, 0)[at]
+
+    def counted(of_path: Numbers) -> Numbers:
+        of_moves = np.bincount(which, journeys.spread(of_path)[moved], len(moves))
+        return np.concatenate([of_moves, np.bincount(whose, of_path, len(ended))])
+
+    value = np.bincount(whose, np.where(paths.conversions > 0, paths.value, 0.0), len(ended))
+    return Paths(
+        Journeys(offsets, channel, [END, *journeys.channels]),
+        counted(paths.conversions),
+        np.concatenate([np.zeros(len(moves)), value]),
+        counted(paths.nulls),
+    )
+
+
+def build(counted: Paths, order: int) -> Chain:
+    """The chain of `order` of steps that each have conversions or nulls. Raises `TooManyStates`."""
     # Here and not at the top: whoever only reads the lake loads the models, too, and would wait for it.
     from scipy.sparse import csr_array  # noqa: PLC0415 (see the line above)
 
-    journeys = paths.journeys
-    starts, ends, size = journeys.starts, journeys.ends, len(journeys.channels)
-    # Of each touchpoint, the state before it and after it: 0 is the start. Longer states are made of shorter ones.
-    here = np.zeros(len(journeys.channel), np.int64)
-    for _ in range(order):
-        states, there = distinct(here * size + journeys.channel, (here.max() + 1) * size)
-        there += 1
-        here = np.roll(there, 1)
-        here[starts] = 0
-    count = len(states) + 1
+    journeys = counted.journeys
+    here, there, states = _states(journeys, order)
+    here, there = here[journeys.ends], there[journeys.ends]
+    is_end = journeys.channel[journeys.ends] == list(journeys.channels).index(END)
+    # Within a step there are beginnings that no path has; each state that one has is where a step leads.
+    real, to = distinct(there[~is_end], len(states) + 1)
+    count = len(real) + 1
     if count > STATES_MAX:
         raise TooManyStates(
             f"Order {order} has {count:,} states here, and at most {STATES_MAX:,} are solved; "
             "take a lower order, or the transform exposure or first."
         )
-    weight = paths.conversions + paths.nulls
-    is_move = here != there
-    pairs, which = distinct((here * count + there)[is_move], count**2)
-    moves = np.bincount(which, journeys.spread(weight)[is_move], len(pairs))
-    froms, tos = np.divmod(pairs, count)
-    worth = (paths.conversions, np.where(paths.conversions > 0, paths.value, 0.0), weight)
-    *ended, left = (np.bincount(there[ends], each, count) for each in worth)
+    known = np.zeros(len(states) + 1, np.int64)
+    known[real] = np.arange(1, count)
+    weight = counted.conversions + counted.nulls
+    froms, tos, moves = known[here[~is_end]], to + 1, weight[~is_end]
+    worth = (counted.conversions, counted.value, weight)
+    *ended, left = (np.bincount(known[here[is_end]], each[is_end], count) for each in worth)
     leaving = np.bincount(froms, moves, count) + left
     yields = np.stack(ended, axis=1)
+    channel = states[real - 1] % len(journeys.channels)
     return Chain(
-        members={journeys.channels[code]: np.flatnonzero(states % size == code) + 1 for code in range(size)},
+        members={
+            name: np.flatnonzero(channel == code) + 1 for code, name in enumerate(journeys.channels) if name != END
+        },
         moves=csr_array((moves / leaving[froms], (froms, tos)), shape=(count, count)),
         yields=yields / leaving[:, np.newaxis],
         best=(yields[left > 0] / left[left > 0, np.newaxis]).max(axis=0),
-        longest=int(journeys.touches.max()),
     )
+
+
+def _states(journeys: Journeys, order: int) -> tuple[Whole, Whole, Whole]:
+    """Of each touchpoint, the number of the state before it and after it, 0 being the start; and the states' codes.
+
+    States are numbered from 1 on in the order of their channels. A code's remainder by the number of all channels is
+    the state's last one.
+    """
+    size, starts = len(journeys.channels), journeys.starts
+    here = np.zeros(len(journeys.channel), np.int64)
+    # Longer states are made of shorter ones.
+    for _ in range(order):
+        states, there = distinct(here * size + journeys.channel, (here.max() + 1) * size)
+        there += 1
+        here = np.roll(there, 1)
+        here[starts] = 0
+    return here, there, states
 
 
 def solve(chain: Chain) -> tuple[Yield, dict[str, Yield]]:
@@ -142,20 +199,23 @@ def inverted(chain: Chain) -> tuple[Yield, dict[str, Yield]]:
 
 def iterated(chain: Chain, steps_max: int = STEPS_MAX) -> tuple[Yield, dict[str, Yield]]:
     """`solve`, by paths of more and more moves."""
+    # Which states lead to a yield at all: whatever passes through no other is zero, and stays it.
+    leads, known = chain.yields > 0, None
+    while known is None or not np.array_equal(leads, known):
+        known, leads = leads, leads | (chain.moves @ leads > 0)
+    is_some = np.array([leads[places].any(axis=0) for places in chain.members.values()])
     # Columns: h; u of each channel; and, last, how much still moves.
     now = np.zeros((chain.size, 2 * len(chain.members) + 3))
     now[:, -1] = 1.0
-    for step in range(1, steps_max + 1):
+    for _ in range(steps_max):
         after = chain.moves @ now
         after[:, :2] += chain.yields
         for number, places in enumerate(chain.members.values(), 1):
             after[places, 2 * number : 2 * number + 2] = after[places, :2]
         now = after
-        # By then each path of the table was counted: what is still zero stays zero.
-        if step > chain.longest:
-            found = now[0, 2:-1].reshape(-1, 2)
-            if np.all((found == 0) | (now[0, -1] * chain.best <= MISSING_MAX * found)):
-                return _yield(now[0, :2]), dict(zip(chain.members, map(_yield, found), strict=True))
+        found = now[0, 2:-1].reshape(-1, 2)
+        if np.all(~is_some | (now[0, -1] * chain.best <= MISSING_MAX * found)):
+            return _yield(now[0, :2]), dict(zip(chain.members, map(_yield, found), strict=True))
     raise TooManyStates(
         f"The {chain.size:,} states of these paths end too slowly to be solved; take a lower order, or the transform "
         "exposure or first."

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clickclock.attribution.models.chain import build, solve
+from clickclock.attribution.models.chain import END, build, solve, steps
 from clickclock.attribution.models.table import PathRow, Paths, Share
 
 ORDER_MAX = 4
@@ -65,7 +65,13 @@ class Markov:
             raise ValueError(f"with_nulls is {self.with_nulls!r}; give true or false.")
 
     def credit(self, rows: Iterable[PathRow]) -> dict[str, Share]:
-        effects = removal_effects(rows, self.order, with_nulls=self.with_nulls)
+        return self.credit_counts(self.counts(Paths.of(rows).merged()))
+
+    def counts(self, paths: Paths) -> Paths:
+        return steps(paths, self.order)
+
+    def credit_counts(self, counts: Paths) -> dict[str, Share]:
+        effects = _effects(counts, self.order, with_nulls=self.with_nulls)
         conversions = _shared(effects.total.conversions, effects.conversions)
         value = _shared(effects.total.value, effects.value)
         return {channel: Share(conversions[channel], value[channel]) for channel in conversions}
@@ -76,13 +82,19 @@ def removal_effects(rows: Iterable[PathRow], order: int = 1, *, with_nulls: bool
 
     A value without a conversion has nothing to be a part of, and counts for nothing.
     """
-    paths = Paths.of(rows).merged()
+    return _effects(steps(Paths.of(rows).merged(), order), order, with_nulls=with_nulls)
+
+
+def _effects(counts: Paths, order: int, *, with_nulls: bool) -> Effects:
+    """The same, of the steps of all paths. Raises `TooManyStates`."""
     if not with_nulls:
-        paths = replace(paths, nulls=np.zeros(len(paths)))
-    counted = paths.only(np.flatnonzero(paths.conversions + paths.nulls))
-    total = Share(float(counted.conversions.sum()), float(counted.value[counted.conversions > 0].sum()))
+        counts = replace(counts, nulls=np.zeros(len(counts)))
+    counted = counts.only(np.flatnonzero(counts.conversions + counts.nulls))
+    journeys = counted.journeys
+    is_end = np.array([channel == END for channel in journeys.channels], np.bool_)[journeys.channel[journeys.ends]]
+    total = Share(float(counted.conversions[is_end].sum()), float(counted.value.sum()))
     if not total.conversions:
-        none = dict.fromkeys(paths.journeys.channels, 0.0)
+        none = {channel: 0.0 for channel in journeys.channels if channel != END}
         return Effects(none, none, total, 0.0)
     whole, lost = solve(build(counted, order))
     conversions = {channel: _part(conversions, whole[0]) for channel, (conversions, _) in lost.items()}

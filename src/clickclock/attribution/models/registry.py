@@ -20,7 +20,15 @@ from clickclock.attribution.models.linear import Linear
 from clickclock.attribution.models.markov import Markov
 from clickclock.attribution.models.position import Position
 from clickclock.attribution.models.shapley import Shapley, ShapleyRate
-from clickclock.attribution.models.table import PathRow, Share, TableModel, credit_paths
+from clickclock.attribution.models.table import (
+    PathRow,
+    Paths,
+    Share,
+    TableModel,
+    counts,
+    credit_counts,
+    credit_paths,
+)
 from clickclock.attribution.models.time_decay import TimeDecay
 
 Model = JourneyModel | TableModel
@@ -83,4 +91,5 @@ def credit_table(model: Model, rows: Iterable[PathRow]) -> dict[str, Share]:
 
 def by_channel(model: TableModel, rows: Iterable[PathRow]) -> ByChannel:
     """`model`, learnt from these paths, as a model of journeys: channels weigh as their conversions do."""
-    return ByChannel({channel: share.conversions for channel, share in model.credit(rows).items()})
+    shares = credit_counts(model, counts(model, Paths.of(rows)))
+    return ByChannel({channel: share.conversions for channel, share in shares.items()})

@@ -67,10 +67,14 @@ class ShapleyRate:
     """The conversion-rate game, on a table with `nulls`."""
 
     def credit(self, rows: Iterable[PathRow]) -> dict[str, Share]:
-        paths = Paths.of(rows)
-        sets = replace(paths, journeys=as_sets(paths.journeys)).merged()
-        bits = {channel: 1 << place for place, channel in enumerate(sets.journeys.channels)}
-        table = [(sum(bits[channel] for channel in row.path), row) for row in sets if row.conversions + row.nulls]
+        return self.credit_counts(self.counts(Paths.of(rows)))
+
+    def counts(self, paths: Paths) -> Paths:
+        return replace(paths, journeys=as_sets(paths.journeys)).merged()
+
+    def credit_counts(self, counts: Paths) -> dict[str, Share]:
+        bits = {channel: 1 << place for place, channel in enumerate(counts.journeys.channels)}
+        table = [(sum(bits[channel] for channel in row.path), row) for row in counts if row.conversions + row.nulls]
         count = {members: row.conversions + row.nulls for members, row in table}
         by_conversions = _played({members: row.conversions / count[members] for members, row in table}, count)
         by_value = _played({members: row.value / count[members] for members, row in table}, count)

@@ -10,7 +10,7 @@ Share(conversions=1.5, value=15.0)
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,20 @@ class TableModel(Protocol):
         """Each channel's share, by channel name; they sum to the table's totals. Raises `BadPath`."""
 
 
+@runtime_checkable
+class CountingModel(TableModel, Protocol):
+    """A table model that learns from parts of paths, such as steps or sets: they are few, and a day changes a part."""
+
+    def counts(self, paths: "Paths") -> "Paths":
+        """The parts of these paths, each once, with how often it was part of a conversion and how often not.
+
+        Whole numbers for whole numbers. The counts of two tables are those of both, added up.
+        """
+
+    def credit_counts(self, counts: "Paths") -> dict[str, Share]:
+        """What `credit` says of the paths that these are the counts of."""
+
+
 @dataclass(frozen=True, eq=False)
 class Paths:
     """A table of paths as columns, which is also its rows: a path is a journey without times. Raises `BadPath`."""
@@ -80,10 +94,12 @@ class Paths:
     def of(cls, rows: Iterable[PathRow]) -> "Paths":
         """The rows as columns, which they may be already; the channels sorted, and no other than theirs."""
         if isinstance(rows, cls):
-            return replace(rows, journeys=rows.journeys.tidied())
+            journeys = rows.journeys.tidied()
+            return rows if journeys is rows.journeys else replace(rows, journeys=journeys)
         rows = list(rows)
-        if empty := [f"Row {number} has no channel." for number, row in enumerate(rows, 1) if not row.path]:
-            raise BadPath(empty)
+        empty = [(number, row.path) for number, row in enumerate(rows, 1) if not row.path or "" in row.path]
+        if empty:
+            raise BadPath([f"Row {number} has {'an empty' if path else 'no'} channel." for number, path in empty])
         journeys = journeys_of([row.path for row in rows])
         numbers = np.array([row[1:] for row in rows], np.float64).reshape(-1, 3)
         return cls(journeys, *numbers.T)
@@ -121,6 +137,17 @@ def path_rows(journeys: Journeys) -> Paths:
     """
     none = np.zeros(len(journeys))
     return Paths(replace(journeys.tidied(), time_ms=None, order_ms=None), none + 1, none, none).merged()
+
+
+def counts(model: TableModel, paths: Paths) -> Paths:
+    """What a model learns from: of any that counts nothing else, the paths."""
+    return model.counts(Paths.of(paths)) if isinstance(model, CountingModel) else paths.merged()
+
+
+def credit_counts(model: TableModel, counted: Paths) -> dict[str, Share]:
+    """Each channel's share, by what was counted: to the last bit the same, in whatever order it comes."""
+    rows = Paths.of(counted).merged()
+    return model.credit_counts(rows) if isinstance(model, CountingModel) else model.credit(rows)
 
 
 def credit_paths(model: JourneyModel, rows: Iterable[PathRow]) -> dict[str, Share]:
