@@ -543,7 +543,9 @@ async def test_a_create_that_arrives_after_its_attempt_was_concluded_elsewhere_r
 
 
 async def test_no_more_is_asked_of_a_cluster_than_the_manifest_allows_and_all_of_that(impatient: Place) -> None:
-    name, _ = await impatient.begun("sleep 60", secrets={"A": "b"})
+    # It does not listen: or it may be gone before it is known that its pod has to be deleted.
+    name, _ = await impatient.begun("trap '' TERM; echo ready; exec sleep 60", secrets={"A": "b"})
+    await impatient.printed(name, b"ready")
     await impatient.executor.stop([name], 1.0)
     other = f"{new_id()}-1"
     foreign = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"clickclock-{other}", "uid": "u"},

@@ -303,6 +303,7 @@ _EXAMPLES: dict[Callable[[pa.DataType], bool], object] = {
     pa.types.is_boolean: True,
     pa.types.is_integer: 7,
     pa.types.is_floating: 0.25,
+    pa.types.is_list: ["2026-05"],
 }
 
 

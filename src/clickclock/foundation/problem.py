@@ -132,7 +132,5 @@ def problem(error: BaseException, request_id: str) -> Problem:
 def _faults(error: ClickclockError) -> list[dict[str, str]]:
     told = [{"field": fault.field, "message": fault.message} for fault in error.faults[:FAULTS_MAX]]
     if len(error.faults) > FAULTS_MAX:
-        told.append(
-            {"field": "", "message": f"More faults than are told: {len(error.faults) - FAULTS_MAX}; fix these first."}
-        )
+        told.append({"field": "", "message": f"And {len(error.faults) - FAULTS_MAX} more; fix these first."})
     return told
