@@ -289,7 +289,7 @@ async def test_journals_that_are_damaged_or_wait_for_too_long_are_told(tmp_path:
     now_ms = SystemClock().epoch_ms()
     seen(list(clicks(data, now_ms)), "journals", Result.OK)
     late = list(clicks(data, now_ms + (WAITS_S_WARN + 60) * 1000))
-    assert "clickclock compact" in seen(late, "journals", Result.WARN, "wait for compaction").remedy
+    assert "clickclock compact" in seen(late, "journals", Result.WARN, "waiting for compaction").remedy
     segment = next((data.journal_dir / "0").glob("*.sealed"))
     with segment.open("r+b") as file:
         file.seek(-4096, os.SEEK_END)

@@ -192,7 +192,7 @@ def test_the_command_line_tells_the_same(lake: Lake, tmp_path: Path) -> None:
     assert payload["causes"] == {"new_order": 3, "click_came": 1}
     text = output()
     assert text.startswith("models added: first\nmodels removed: linear, markov, shapley_rate\nsetting policies.")
-    assert "4 orders differ: 3 new, 0 gone\n3 × new order\n" in text
+    assert "4 orders differ; new: 3, gone: 0\n3 × new order\n" in text
     assert "  last: google 10.00 → google 0.00, mail 10.00\n" in text
     assert "  first: nothing → google 10.00, mail 0.00\n" in text
     assert output("--limit", "2").count("10.00 EUR, completed") == 2

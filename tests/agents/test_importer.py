@@ -185,7 +185,7 @@ async def test_nothing_is_imported_while_a_row_is_unreadable_unless_such_are_lef
     report = await world.load(good, bad)
     assert (report.is_refused, report.unreadable, report.accepted, dict(report.kept)) == (True, 26, 2, {})
     assert len(report.unreadable_rows) == SHOWN_MAX
-    assert report.unreadable_rows[0] == (str(bad.path), 2, "the number of its values is 8, and of the header's names 7")
+    assert report.unreadable_rows[0] == (str(bad.path), 2, "its values are not as many as the header's names: 8, not 7")
     assert not world.journals.exists()
     skipped = await world.load(good, bad, skip_unreadable=True)
     assert (skipped.is_refused, skipped.kept["clicks"]) == (False, 2)

@@ -269,7 +269,7 @@ def test_costs_of_a_file_that_was_cut_are_refused(world: World) -> None:
     content = world.csv([cost(), cost(ad="2")]).path.read_bytes()
     report = world.costs(world.file("a.csv", content[:-8]))
     assert [(row.number, row.message) for row in report.faulty_rows] == [
-        (3, "the number of its values is 7, and of the header's names 8")
+        (3, "its values are not as many as the header's names: 7, not 8")
     ]
     content = world.parquet([cost()]).path.read_bytes()
     with pytest.raises(Malformed, match="cannot be read"):

@@ -207,7 +207,7 @@ async def test_an_error_comes_back_with_its_faults(http: httpx.AsyncClient, smal
     answer = await http.get("report?model=markov")
     assert answer.status_code == 400
     assert answer.json()["errors"] == [
-        {"field": "model", "message": "There is no model in this version 'markov'; there are: last, linear."}
+        {"field": "model", "message": "There is no model 'markov' in this version; there are: last, linear."}
     ]
 
 

@@ -103,8 +103,8 @@ def test_a_row_of_csv_that_cannot_be_read_is_named_by_its_line_and_the_others_go
     path.write_bytes(b'client_id,asvt\nc,"two\nlines"\nc\nc,v,w\n\nc,"a"b\nc,\xff\nc,"never ends\n')
     rows = list(opened(path).clicks())
     assert said(path) == {
-        4: "the number of its values is 1, and of the header's names 2",
-        5: "the number of its values is 3, and of the header's names 2",
+        4: "its values are not as many as the header's names: 1, not 2",
+        5: "its values are not as many as the header's names: 3, not 2",
         7: "',' expected after '\"'",
         9: "unexpected end of data",
     }

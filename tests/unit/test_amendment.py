@@ -112,6 +112,7 @@ def test_every_fault_is_told_at_once() -> None:
         ("status", Reason.BAD_STATUS),
         ("refund_amount", Reason.UNKNOWN_FIELD),
         ("items[0].sku_id", Reason.MISSING),
+        ("items[0].price", Reason.BAD_AMOUNT),
         ("items[0].quantity", Reason.BAD_ITEMS),
         ("items[0].sku", Reason.UNKNOWN_FIELD),
         ("items[1]", Reason.BAD_ITEMS),

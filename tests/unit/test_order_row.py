@@ -134,7 +134,7 @@ def test_what_is_wrong_with_a_row_says_what_to_give(changes: dict[str, object], 
 
 def test_every_fault_of_a_row_is_told() -> None:
     assert [field for field, _ in faults(row(amount="x", cli_ubid="", currency="eur", items="{"))] == [
-        *("cli_ubid", "currency", "items"),
+        *("cli_ubid", "currency", "amount", "items"),
     ]
 
 

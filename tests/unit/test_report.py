@@ -98,7 +98,7 @@ def test_a_model_that_the_version_lacks_is_refused_with_those_that_it_has() -> N
     with pytest.raises(Malformed) as refused:
         read({"model": ["last,lats"]}).choose(["last", "linear"])
     (fault,) = refused.value.faults
-    assert fault.message == "There is no model in this version 'lats'; there are: last, linear."
+    assert fault.message == "There is no model 'lats' in this version; there are: last, linear."
 
 
 def test_no_version_yet_says_how_to_make_one_and_an_unknown_one_which_there_are() -> None:

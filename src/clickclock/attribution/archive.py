@@ -184,10 +184,8 @@ class Archive:
                 too_long.clear()
                 yield number, Unusable(_TOO_LONG)
             elif values and len(values) != len(names):
-                yield (
-                    number,
-                    Unusable(f"the number of its values is {len(values)}, and of the header's names {len(names)}"),
-                )
+                counts = f"its values are not as many as the header's names: {len(values)}, not {len(names)}"
+                yield number, Unusable(counts)
             elif values:
                 yield number, dict(zip(names, values, strict=True))
 

@@ -49,16 +49,21 @@ class NoAmount(ValueError):
     """This is no amount of that currency; the text says why and what to give."""
 
 
-def to_minor(text: str, currency: str) -> int:
-    """`text`, such as "12.30", in minor units of `currency`, one of `DIGITS`. Raises `NoAmount`."""
+def parts(text: str, example: str = "12.30") -> tuple[str, str]:
+    """The digits before the point and behind it, in whatever currency. Raises `NoAmount`."""
     shown = text[:TEXT_CHARS_MAX]
-    digits = DIGITS[currency]
-    example = to_text(123 * 10**digits, currency)
     if text.startswith("-"):
         raise NoAmount(f"`{shown}` is negative; give what was paid, and a refund by status and refunded_amount.")
     if len(text) > TEXT_CHARS_MAX or not (match := _AMOUNT.fullmatch(text)):
         raise NoAmount(f"`{shown}` is no amount; give digits, with at most one point: `{example}`.")
-    whole, part = match[1], match[2] or ""
+    return match[1], match[2] or ""
+
+
+def to_minor(text: str, currency: str) -> int:
+    """`text`, such as "12.30", in minor units of `currency`, one of `DIGITS`. Raises `NoAmount`."""
+    shown = text[:TEXT_CHARS_MAX]
+    digits = DIGITS[currency]
+    whole, part = parts(text, to_text(123 * 10**digits, currency))
     if part[digits:].strip("0"):
         raise NoAmount(f"`{shown}` is finer than {currency}, which has {digits} digits after the point; round it.")
     minor = int(whole + part[:digits].ljust(digits, "0"))

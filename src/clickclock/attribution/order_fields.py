@@ -140,19 +140,21 @@ class Fields:
         return None
 
     def minor(self, name: str, currency: str | None, *, required: bool = False) -> int | None:
-        """An amount in minor units of `currency`; where that is not known, the amount cannot be either."""
+        """An amount in minor units of `currency`; where that is not known, it is only seen whether it is one."""
         if isinstance(self.given.get(name), int | float):
             sentence = 'Give the amount as text, such as "12.30": in a JSON number, programs lose digits.'
             self.fault(name, sentence, Reason.BAD_AMOUNT)
             return None
         value = self.text(name, required=required)
-        if value is None or currency is None:
+        if value is None:
             return None
         try:
-            return money.to_minor(value, currency)
+            if currency is not None:
+                return money.to_minor(value, currency)
+            money.parts(value)
         except money.NoAmount as error:
             self.fault(name, str(error), Reason.BAD_AMOUNT)
-            return None
+        return None
 
     def event_time_ms(self, name: str) -> int | None:
         given = self.given.get(name)

@@ -72,9 +72,9 @@ class Parameters:
             raise Malformed(faults=self.faults)
 
 
-def no_such(field: str, name: str, known: Sequence[str], noun: str) -> Fault:
+def no_such(field: str, name: str, known: Sequence[str], noun: str, where: str = "") -> Fault:
     """What to say of a name that nobody knows."""
-    return Fault(field, f"There is no {noun} {name[:_SHOWN_CHARS_MAX]!r}; there are: {', '.join(known)}.")
+    return Fault(field, f"There is no {noun} {name[:_SHOWN_CHARS_MAX]!r}{where}; there are: {', '.join(known)}.")
 
 
 def version_of(text: str) -> int:

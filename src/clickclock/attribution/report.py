@@ -154,7 +154,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         """The models to tell, of those that the version has. Raises `Malformed`."""
         strange = [name for name in self.models if name not in models]
         if strange:
-            raise Malformed(faults=[no_such("model", name, models, "model in this version") for name in strange])
+            raise Malformed(faults=[no_such("model", name, models, "model", " in this version") for name in strange])
         if self.models or not models:
             return self.models
         if Dimension.MODEL in self.by:

@@ -1,7 +1,7 @@
 r"""What is left of a file for an ad network once somebody was erased: the same bytes without the rows about them.
 
-Never does I/O, and never writes a row anew. Invariant: rows of others, and heads, stay byte for byte; but one of an
-order that is called as a further conversion of an erased one would be (`A-1#2`) goes with it.
+Never does I/O, and never writes a row anew. Invariant: rows of others, and heads, stay byte for byte. Only an order
+whose own id reads like a further conversion of an erased one (`A-1#2`) goes with it: the file does not tell them apart.
 
 >>> from clickclock.attribution.erasure import Identifier
 >>> sought = Sought("shop", [Identifier(kind="order_id", value="A-1")])

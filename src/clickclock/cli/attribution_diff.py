@@ -58,7 +58,7 @@ def _lines(payload: Payload) -> Iterator[str]:
     for each in payload["settings"]:
         yield f"setting {each['name']}: {plain(each['before']) or 'none'}, now {plain(each['after']) or 'none'}"
     differing = counted(payload["differing"], "order differs", "orders differ")
-    yield f"{differing}: {payload['new']:,} new, {payload['gone']:,} gone"
+    yield f"{differing}; new: {payload['new']:,}, gone: {payload['gone']:,}"
     for cause, count in payload["causes"].items():
         yield f"{count:,} × {_words(cause)}"
     for order in payload["orders"]:

@@ -300,7 +300,7 @@ def _template_faults(used: Collection[str], parameter_names: frozenset[str]) -> 
         hint = _nearest(name, known) or f"known are {', '.join(known)}"
         undeclared = name.startswith(_PARAMETER) and _PARAMETER_NAME.fullmatch(name.removeprefix(_PARAMETER))
         remedy = "or declare it in parameters" if undeclared else r"or write \{{ outside of quotes for plain braces"
-        yield f"The template {{{{ {_shown(name)} }}}} is not known: {hint}, {remedy}."
+        yield f"There is no template {{{{ {_shown(name)} }}}}: {hint}, {remedy}."
 
 
 def _nearest(name: str, known: Collection[str]) -> str | None:

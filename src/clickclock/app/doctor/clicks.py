@@ -64,18 +64,18 @@ def _journals(config: Config, now_ms: int) -> Iterator[Check]:
                 waiting, waiting_bytes = waiting + 1, waiting_bytes + seen.bytes
                 oldest_ms = min(oldest_ms, seen.last_ms or now_ms)
     if damaged:
-        found = f"Segments that are damaged: {len(damaged)}; the first is {damaged[0]}."
+        found = f"Damaged segments: {len(damaged)}; the first is {damaged[0]}."
         remedy = "See `clickclock journal verify`; what is whole in them can still be read. Look at the disk."
         yield fail("journals", found, remedy)
     waited_s = (now_ms - oldest_ms) / 1000
     if waited_s > WAITS_S_WARN:
-        found = f"Sealed segments that wait for compaction: {waiting} ({waiting_bytes / _MIB:.1f} MiB), "
-        found += f"one for {waited_s:.0f} s."
+        found = f"Sealed segments waiting for compaction: {waiting} ({waiting_bytes / _MIB:.1f} MiB), "
+        found += f"the oldest for {waited_s:.0f} s."
         remedy = "See why with `clickclock triggers list attribution`, or run `clickclock compact` on this data folder."
         yield warn("journals", found, remedy)
     if not damaged and waited_s <= WAITS_S_WARN:
-        crash = f"; left by a crash, and cut and sealed by the next collector: {left}" if left else ""
-        yield ok("journals", f"Segments: {segments}, of them sealed: {waiting}{crash}.")
+        crash = f"; left by a crash, for the next collector to seal: {left}" if left else ""
+        yield ok("journals", f"Segments: {segments}, {waiting} of them sealed{crash}.")
 
 
 def _lake(config: Config) -> Check:

@@ -129,7 +129,7 @@ def pieces(body: bytes) -> list[bytes]:
         kind = TooLarge if found else Malformed
         raise kind(f"There are {len(found):,} orders; send between 1 and {ORDERS_MAX:,} in one request.")
     if len(found) > SHORT_MAX and len(text) < len(found) * ORDER_BYTES_MIN:
-        raise TooLarge(f"There are {len(found):,} orders, too short to be any; send whole orders, and nothing else.")
+        raise TooLarge(f"The body has {len(found):,} pieces, too short to be orders; send whole orders alone.")
     return [bytes(each) for each in found]
 
 

@@ -30,7 +30,7 @@ class Journey:
             return
         if len(times_ms) != len(self.channels):
             raise ValueError(
-                f"The number of channels is {len(self.channels)}, and of times {len(times_ms)}; give one for each."
+                f"The times ({len(times_ms)}) are not as many as the channels ({len(self.channels)}); give one for each."
             )
         if any(later < earlier for earlier, later in pairwise(times_ms)):
             raise ValueError("The touchpoints are not in time order.")

@@ -50,7 +50,7 @@ class Journeys:
             raise ValueError("A journey has at least one touchpoint.")
         if self.time_ms is not None and len(self.time_ms) != len(self.channel):
             raise ValueError(
-                f"The number of channels is {len(self.channel)}, and of times {len(self.time_ms)}; give one for each."
+                f"The times ({len(self.time_ms)}) are not as many as the channels ({len(self.channel)}); give one for each."
             )
         if self.time_ms is not None and np.any(np.delete(np.diff(self.time_ms), self.starts[1:] - 1) < 0):
             raise ValueError("The touchpoints are not in time order.")
