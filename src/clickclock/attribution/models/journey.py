@@ -30,7 +30,7 @@ class Journey:
             return
         if len(times_ms) != len(self.channels):
             raise ValueError(
-                f"The times ({len(times_ms)}) are not as many as the channels ({len(self.channels)}); give one for each."
+                f"There are not as many times ({len(times_ms)}) as channels ({len(self.channels)}); give one for each."
             )
         if any(later < earlier for earlier, later in pairwise(times_ms)):
             raise ValueError("The touchpoints are not in time order.")

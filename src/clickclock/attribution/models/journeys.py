@@ -49,9 +49,8 @@ class Journeys:
         if np.any(self.touches < 1):
             raise ValueError("A journey has at least one touchpoint.")
         if self.time_ms is not None and len(self.time_ms) != len(self.channel):
-            raise ValueError(
-                f"The times ({len(self.time_ms)}) are not as many as the channels ({len(self.channel)}); give one for each."
-            )
+            times, channels = len(self.time_ms), len(self.channel)
+            raise ValueError(f"There are not as many times ({times}) as channels ({channels}); give one for each.")
         if self.time_ms is not None and np.any(np.delete(np.diff(self.time_ms), self.starts[1:] - 1) < 0):
             raise ValueError("The touchpoints are not in time order.")
 
