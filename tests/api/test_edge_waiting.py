@@ -160,6 +160,22 @@ def test_orders_under_way_are_bounded_however_short_they_are(tmp_path: Path, mon
     assert len(port.entries()) == 161
 
 
+def test_bodies_that_end_at_the_same_time_are_bounded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, body = Gate(), b'{"order_id": "%b"}' % (b"7" * 400)
+    limits = replace(LIMITS, bodies_bytes_max=5 * len(body) // 2)
+    with Port(tmp_path, limits=limits) as port, gate.before(monkeypatch):
+        clients = [port.connect() for _ in range(8)]
+        assert {client.ask(get("/nothing")).status for client in clients} == {404}
+        gate.close()
+        with port.held():
+            for client in clients:
+                client.send(post("/orders", body))
+        port.until('clickclock_responses_total{status="503"}', 6)
+        gate.open()
+        assert sorted(client.answer().status for client in clients) == [202] * 2 + [503] * 6
+    assert len(port.entries()) == 2
+
+
 def test_the_order_to_stop_lets_everybody_have_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate()
     with Port(tmp_path, limits=LIMITS) as port, gate.before(monkeypatch):

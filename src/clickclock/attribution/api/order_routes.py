@@ -79,6 +79,8 @@ class OrderRoutes:
             return self._unreadable(request, "application/json")
         if self._bytes + len(request.body) > self._limits.bodies_bytes_max or self._collector.is_full:
             return self._busy(request)
+        # Now, and not when the task begins: all that ends in one turn of the loop is judged behind it.
+        self._bytes += len(request.body)
         later = Later(changed)
         task = asyncio.get_running_loop().create_task(self._take(request, later))
         self._tasks.add(task)
@@ -99,7 +101,6 @@ class OrderRoutes:
         return self._answered(orders.reply_appsflyer(judged, entry_id), request, kept=[_COUNTED[judged.draft.kind]])
 
     async def _take(self, request: Request, later: Later) -> None:
-        self._bytes += len(request.body)
         try:
             answer = await self._answer(request)
         except Exception:  # noqa: BLE001 - whatever it was, the client is told and the log knows
