@@ -1,11 +1,13 @@
 """What runs write keeps its promises in a folder and in an object store."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -45,7 +47,7 @@ def _unconverted(months: dict[str, str]) -> pa.Table:
     return pa.Table.from_pylist(rows, UNCONVERTED.whole)
 
 
-def _write(lake: Lake, table: Table, rows: pa.Table, number: int, instead_of: list[str] | None = None) -> int:
+def _write(lake: Lake, table: Table, rows: pa.Table, number: int, instead_of: Collection[str] | None = None) -> int:
     ledger = lake.ledger(table)
     parts = ledger.parts(f"part-{number}", NOW_MS)
     parts.write(rows)
@@ -138,6 +140,18 @@ def test_a_table_without_a_key_gets_further_columns_and_keeps_its_rows(lake: Lak
         {"amount_minor": 7, "currency": "EUR"},
         {"amount_minor": 7, "currency": None},
     ]
+
+
+def test_an_older_release_keeps_the_rows_of_a_later_one_and_its_columns(lake: Lake) -> None:
+    later = replace(COSTS, rows=pa.schema([*COSTS.rows, ("campaign_type", pa.string())]))
+    older = replace(COSTS, rows=pa.schema([field for field in COSTS.rows if field.name != "currency"]))
+    cost = {"client_id": "c", "amount_minor": 7, "day": date(2026, 1, 1)}
+    told = {**cost, "currency": "EUR", "campaign_type": "brand"}
+    for number, table in enumerate((later, older, COSTS, later), 1):
+        _write(lake, table, pa.Table.from_pylist([told], table.whole), number, instead_of=[])
+    found = pa.Table.from_batches(lake.scan(COSTS.name, columns=["currency", "campaign_type"])).to_pylist()
+    kept = Counter(tuple(row.values()) for row in found)
+    assert kept == {("EUR", "brand"): 2, ("EUR", None): 1, (None, None): 1}
 
 
 def test_what_a_run_wrote_that_died_is_undone(lake: Lake) -> None:
@@ -246,6 +260,17 @@ def test_a_version_is_seen_when_it_is_published(lake: Lake) -> None:
     second = Result(version=2, created_at=created_at, kind=Kind.INCREMENTAL, settings='{"models": {}}')
     for result in (first, second):
         lake.publish(result, NOW_MS)
+    assert lake.results() == [first, second]
+
+
+def test_versions_that_a_later_release_published_are_read_and_followed(lake: Lake) -> None:
+    later = replace(RESULTS, rows=pa.schema([*RESULTS.rows, ("weather_version", pa.int64())]))
+    first = Result(version=1, created_at=datetime(2026, 5, 17, 12, tzinfo=UTC), settings="{}")
+    row = msgspec.structs.asdict(first) | {"weather_version": 7}
+    _write(lake, later, pa.Table.from_pylist([row], later.whole), 1, instead_of=())
+    assert lake.results() == [first]
+    second = msgspec.structs.replace(first, version=2)
+    lake.publish(second, NOW_MS)
     assert lake.results() == [first, second]
 
 

@@ -114,7 +114,7 @@ def test_a_line_without_a_click_says_so(line: bytes) -> None:
 
 @pytest.mark.parametrize("at", ["[31/Foo/2026:00:00:00 +0000]", "[32/Jan/2026:00:00:00 +0000]", "2026-13-01T00:00:00Z"])
 def test_a_line_with_a_time_that_is_none_says_so(at: str) -> None:
-    with pytest.raises(Unusable, match="its time is none"):
+    with pytest.raises(Unusable, match="its time cannot be read"):
         of_log_line(f'1.2.3.4 {at} "GET /aclick?a=b HTTP/1.1"'.encode())
 
 

@@ -223,7 +223,7 @@ def _logged_ms(before: bytes) -> int | None:
     try:
         return _ms(datetime.fromisoformat(text))
     except (ValueError, OverflowError) as error:
-        raise Unusable("its time is none") from error
+        raise Unusable("its time cannot be read") from error
 
 
 def _unescaped(text: bytes) -> bytes:

@@ -175,11 +175,11 @@ class Ledger:
     ) -> int:
         """Make files seen, instead of all those of the partitions named (None: of the whole table), and note it.
 
-        Returns the new version. Raises `RunOvertaken`. A column that the table lacks, or has too much, is changed
-        before: whoever reads the latest version and no certain one then sees an empty table for a moment.
+        Returns the new version. Raises `RunOvertaken`. Columns are changed before where they have to be: whoever reads
+        the latest version and no certain one then sees an empty table for a moment.
         """
         with reaching(self._storage.url), self._committing():
-            self._fit()
+            self._fit(stays=instead_of is not None)
             self._delta.create_write_transaction(
                 [*added, *self._removals(instead_of, now_ms)],
                 "append",
@@ -200,17 +200,22 @@ class Ledger:
             if then.schema() != self._delta.schema() or changes_since(self._delta, version, self._storage):
                 self._delta.restore(version)
 
-    def _fit(self) -> None:
-        """Give the table its columns: further ones, which are null in older rows, or else others, and no rows."""
+    def _fit(self, *, stays: bool) -> None:
+        """Give the table its columns: further ones, which are null in older rows, or else others, and no rows.
+
+        Where what is there `stays`, so do columns of a later release: they are null in the rows that this one adds.
+        """
         there, wanted = (
             {field.name: field.type for field in schema.fields}
             for schema in (self._delta.schema(), Schema.from_arrow(self._table.stored))
         )
         if there == wanted:
             return
-        if not self._table.key and there.items() <= wanted.items():
-            self._delta.alter.add_columns([Field(name, wanted[name]) for name in wanted.keys() - there.keys()])
-            self._delta.update_incremental()
+        is_alike = all(there.get(name, kind) == kind for name, kind in wanted.items())
+        if not self._table.key and is_alike and (stays or there.keys() <= wanted.keys()):
+            if further := wanted.keys() - there.keys():
+                self._delta.alter.add_columns([Field(name, wanted[name]) for name in further])
+                self._delta.update_incremental()
             return
         nothing = self._table.stored.empty_table()
         write_deltalake(self._delta, nothing, mode="overwrite", schema_mode="overwrite")

@@ -16,13 +16,12 @@ import pyarrow as pa
 from clickclock.attribution.errors import RunOvertaken
 from clickclock.attribution.lake.derived import RESULTS
 from clickclock.attribution.lake.ledger import Ledger
-from clickclock.attribution.result import Kind, Result
+from clickclock.attribution.result import Result
 
 
 def published(batches: Iterable[pa.RecordBatch]) -> list[Result]:
-    """The versions that rows of `RESULTS` are, oldest first."""
-    rows = [row for batch in batches for row in batch.to_pylist()]
-    results = [Result(**{**row, "kind": Kind(row["kind"])}) for row in rows]
+    """The versions that rows of `RESULTS` are, oldest first; columns of a later release are passed over."""
+    results = [msgspec.convert(row, Result) for batch in batches for row in batch.to_pylist()]
     return sorted(results, key=lambda result: result.version)
 
 
