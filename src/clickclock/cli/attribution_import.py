@@ -20,6 +20,7 @@ from clickclock.cli.importing import (
     SKIP_UNREADABLE,
     archives_of,
     import_files,
+    show_table,
     warn_of_open_ends,
     working,
 )
@@ -139,12 +140,8 @@ def _told(report: "CostsReport", *, dry_run: bool) -> dict[str, Any]:
 
 def _show(answer: dict[str, Any]) -> None:
     click.echo(f"{counted(answer['rows'], 'row')} looked at.")
-    for name, render in (("sums", SUMS), ("faultyRows", FAULTY)):
-        if answer[name]:
-            click.echo()
-            render(answer)
-    if answer["faulty"] > len(answer["faultyRows"]):
-        click.echo(f"… and {answer['faulty'] - len(answer['faultyRows']):,} more.")
+    show_table(answer, "sums", SUMS)
+    show_table(answer, "faultyRows", FAULTY, "faulty")
     warn_of_open_ends(answer)
     click.echo()
     if answer["done"]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from clickclock.cli.calling import print_json
+from clickclock.cli.calling import Render, print_json
 from clickclock.cli.following import INTERRUPTED
 from clickclock.cli.rendering import counted, table
 from clickclock.cli.settings import configuration
@@ -133,16 +133,10 @@ def show(answer: dict[str, Any]) -> None:
             f"{counted(answer['leftAlone'], 'row')} left alone: orders whose token was wrong, or was never looked at."
         )
     click.echo("\n".join(lines))
-    for name, render in (("flags", FLAGS), ("reasons", REASONS)):
-        if answer[name]:
-            click.echo()
-            render(answer)
-    for count, name, render in (("refused", "refusedRows", REFUSED), ("unreadable", "unreadableRows", UNREADABLE)):
-        if answer[name]:
-            click.echo()
-            render(answer)
-            if answer[count] > len(answer[name]):
-                click.echo(f"… and {answer[count] - len(answer[name]):,} more.")
+    show_table(answer, "flags", FLAGS)
+    show_table(answer, "reasons", REASONS)
+    show_table(answer, "refusedRows", REFUSED, "refused")
+    show_table(answer, "unreadableRows", UNREADABLE, "unreadable")
     warn_of_open_ends(answer)
     click.echo()
     kept = [counted(count, KEPT[name]) for name, count in answer["kept"].items() if count]
@@ -156,6 +150,16 @@ def show(answer: dict[str, Any]) -> None:
     elif answer["dryRun"]:
         would = f"; it would keep {', '.join(kept)}" if kept else ""
         click.echo(f"Nothing was kept: this is a dry run{would}.")
+
+
+def show_table(answer: dict[str, Any], name: str, render: Render, count: str | None = None) -> None:
+    """A table of a report, if it has rows; `count` is the field that says how many there are in all."""
+    if not answer[name]:
+        return
+    click.echo()
+    render(answer)
+    if count is not None and answer[count] > len(answer[name]):
+        click.echo(f"… and {answer[count] - len(answer[name]):,} more.")
 
 
 def warn_of_open_ends(answer: dict[str, Any]) -> None:
