@@ -153,6 +153,24 @@ def test_a_query_may_hold_raw_utf8_even_in_pieces(port: Port) -> None:
         assert client.answer().status == 204
 
 
+@pytest.mark.parametrize("packet_bytes", [1, 50, 100_000])
+def test_a_query_may_hold_raw_utf8_behind_any_other_request(port: Port, packet_bytes: int) -> None:
+    said = query(utm_campaign="Ångström").encode()
+    raw = b"GET /aclick?" + said + b" HTTP/1.1\r\nHost: h\r\n\r\n"
+    chunked = b"POST /aclick HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunked += b"%x\r\n%b\r\n0\r\n\r\n" % (len(said), said)
+    long = b"[%b]" % b",".join([b'{"order_id":\r\n\r\n"7"}'] * 1500)
+    before = [get(query()), post("/aclick", said), chunked, post("/orders", long), post("/nothing", b"x\r\n\r\n"), raw]
+    data = b"".join(each + raw for each in before)
+    known = len(port.entries())
+    with port.connect() as client:
+        client.send(*(data[at : at + packet_bytes] for at in range(0, len(data), packet_bytes)))
+        answers = [client.answer().status for _ in range(2 * len(before))]
+    assert answers[1::2] == [204] * len(before)
+    assert answers[::2] == [204, 204, 204, 413, 404, 204]
+    assert [entry.raw for entry in port.entries()[known:]].count(said) == len(before) + 3
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status", "allow"),
     [

@@ -50,6 +50,7 @@ class Connection(Outgoing):
         "_clicked",
         "_headers",
         "_is_said_again",
+        "_left_bytes",
         "_parser",
         "_peer",
         "_rest_said",
@@ -80,11 +81,10 @@ class Connection(Outgoing):
         self._clicked = b""
         """The target of the last request, if it was a click that changed nothing about the connection."""
         self.head = Head()
-        self.request = b""
-        self.rest_bytes = 0
-        self.template = NOTHING
-        self.columns, self.accepted = b"", ARRIVED
+        self.request, self.rest_bytes = b"", 0
+        self.template, self.columns, self.accepted = NOTHING, b"", ARRIVED
         self._body: bytearray | None = None
+        self._left_bytes = 0  # of a body whose length was said, what has not come
         self._seen_s = shared.now_s
         self._stuck_s = 0.0
         """Since when the client does not read its answers; 0: it does."""
@@ -193,6 +193,7 @@ class Connection(Outgoing):
             head.origin = self._shared.origins.of(self._peer, head.forwarded, head.agent, head.referer)
             self._said, self._headers = headers, []
         if self.head.is_unusual:
+            self._left_bytes = self.head.content_length
             self._check_head(self.head)
 
     def on_body(self, data: bytes) -> None:
@@ -200,6 +201,7 @@ class Connection(Outgoing):
         if self._body is None:
             self._body = bytearray()
         self._body += data
+        self._left_bytes = max(0, self._left_bytes - len(data))  # of a chunked one nobody knows
         shared.bodies_bytes += len(data)
         most = shared.routes.body_bytes_max(self._target.partition(b"?")[0])
         if len(self._body) > most:
@@ -280,9 +282,6 @@ class Connection(Outgoing):
             sentence = HEADERS_TOO_LONG % limits.headers_bytes_max
             self._hear_no_more(self._shared.answers.problem(431, "headersTooLarge", sentence, CLOSED))
 
-    def _has_many_waiting(self) -> bool:
-        return len(self.waiting) >= self._shared.limits.pipelined_max
-
     def _take(self, data: bytes) -> None:
         """What is long, or unusual, or comes while the client waits: piece by piece."""
         if self.ending:
@@ -309,8 +308,9 @@ class Connection(Outgoing):
                 at = raw
                 continue
             self._held = False
-            blank = data.find(_BLANK_LINE, at, at + PIECE_BYTES)  # behind it the next request may begin
-            end = at + PIECE_BYTES if blank < 0 else blank + len(_BLANK_LINE)
+            end = at + min(PIECE_BYTES, self._left_bytes or PIECE_BYTES)
+            blank = data.find(_BLANK_LINE, at, end)  # behind it, as behind a body, the next request may begin
+            end = end if blank < 0 else blank + len(_BLANK_LINE)
             self._feed(view[at:end])
             at = end
         if self._eof:

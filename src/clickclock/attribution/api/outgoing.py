@@ -60,6 +60,9 @@ class Outgoing(asyncio.Protocol):
         """Read on, first what came already."""
         raise AssertionError("the half that reads does that")
 
+    def _has_many_waiting(self) -> bool:
+        return len(self.waiting) >= self._shared.limits.pipelined_max
+
     def committed(self, error: Exception | None) -> None:
         """The first of the requests that wait for the disk is on it, or never will be."""
         self._settle()
