@@ -193,9 +193,11 @@ async def test_a_filter_that_fits_nothing_is_refused(http: httpx.AsyncClient, qu
     assert [each["field"] for each in response.json()["errors"]] == [field]
 
 
-async def test_a_last_event_id_that_is_none_is_refused(http: httpx.AsyncClient) -> None:
-    response = await http.get("events", headers={"Last-Event-ID": "nonsense"})
+@pytest.mark.parametrize("last", ["nonsense", "", "-1", "1.5", "0" * 20 + "9" * 5000])
+async def test_a_last_event_id_that_is_none_is_refused(http: httpx.AsyncClient, last: str) -> None:
+    response = await http.get("events", headers={"Last-Event-ID": last})
     assert response.status_code == 400
+    assert [each["field"] for each in response.json()["errors"]] == ["Last-Event-ID"]
 
 
 async def test_head_is_answered_without_listening(http: httpx.AsyncClient) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from clickclock.foundation.errors import ExecutorUnreachable, Fault, Malformed
+from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.scheduler.api import relay
 from clickclock.scheduler.api.operation import BASE, Call, Operation
@@ -58,7 +58,8 @@ async def read(call: Call[LogFilters]) -> Response:
     if node := await relay.keeper(call.engine, call.headers, wanted.trigger_id, number):
         return await _ask(call, node, number)
     if wanted.follow:
-        offset = _resume_at(call)
+        last = call.last_event_id
+        offset = wanted.offset if last is None else last
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(
             _follow(call, trigger, max(number, 1), offset), headers=headers, media_type="text/event-stream"
@@ -78,15 +79,6 @@ async def _ask(call: Call[LogFilters], node: str, number: int) -> Response:
     query = {"triggerId": wanted.trigger_id, "attempt": str(number), "offset": str(wanted.offset)}
     query |= {"follow": "true"} if wanted.follow else {"limit": str(wanted.limit)}
     return await relay.ask(call.engine, node, f"{BASE}/jobLog", query, call.headers)
-
-
-def _resume_at(call: Call[LogFilters]) -> int:
-    last = call.headers.get("last-event-id")
-    if last is None:
-        return call.filters.offset
-    if not (last.isascii() and last.isdecimal()) or int(last[:20]) > 2**53:
-        raise Malformed(faults=[Fault("Last-Event-ID", "Give the id of the last event that you got.")])
-    return int(last)
 
 
 async def _read(engine: Engine, trigger: Trigger, attempt: int, offset: int, limit: int) -> LogChunk | None:

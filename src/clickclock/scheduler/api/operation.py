@@ -31,6 +31,7 @@ BASE = "/schedulerService"
 ANY_VERSION = "*"
 _ENTITY_TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
 _VERSION_TAG = re.compile(r'"([1-9]\d{0,17})"')
+_EVENT_ID = re.compile(r"[0-9]{1,16}")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 F = TypeVar("F", bound=Query)
@@ -63,6 +64,14 @@ class Call(Generic[F]):
         """As `if_match`, where it goes without saying that there must be something to change."""
         version = self.if_match
         return version if isinstance(version, int) else None
+
+    @property
+    def last_event_id(self) -> int | None:
+        """After which event a client that comes back continues; None if it does not say. Raises `Malformed`."""
+        given = self.headers.get("last-event-id")
+        if given is not None and not _EVENT_ID.fullmatch(given):
+            raise Malformed(faults=[Fault("Last-Event-ID", "Give the id of the last event that you got.")])
+        return None if given is None else int(given)
 
     @property
     def idempotency_key(self) -> str | None:
