@@ -87,17 +87,14 @@ def _compacted(pairs: Codes) -> tuple[Codes, NDArray[np.int32], Codes]:
 
 def _smallest_of_component(joins: NDArray[np.int32], count: int) -> NDArray[np.int32]:
     """Of each of `count` places, the smallest place that it is joined with."""
-    # Here and not at the top: whoever only reads the lake loads this file, too, and would wait for it.
-    from scipy.sparse import csr_array  # noqa: PLC0415 (see the line above)
-    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 (as above)
-
-    every = np.arange(count, dtype=np.int32)
-    if not joins.size:
-        return every
-    graph = csr_array((np.ones(joins.shape[1], np.int8), (joins[0], joins[1])), shape=(count, count))
-    components, labels = connected_components(graph, directed=False)
-    smallest = np.empty(components, np.int32)
-    # Of several that are written to one place, the last one stays.
-    smallest[labels[::-1]] = every[::-1]
-    result: NDArray[np.int32] = smallest[labels]
-    return result
+    smallest = np.arange(count, dtype=np.int32)
+    one, other = joins
+    while len(one):
+        np.minimum.at(smallest, np.maximum(one, other), np.minimum(one, other))
+        # Whoever was led to a place is led on to where that one leads, until all are where a place leads to itself.
+        while not np.array_equal(smallest, further := smallest[smallest]):
+            smallest = further
+        one, other = smallest[one], smallest[other]
+        is_apart = one != other
+        one, other = one[is_apart], other[is_apart]
+    return smallest

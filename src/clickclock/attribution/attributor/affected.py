@@ -55,6 +55,8 @@ class Affected:
     since: Since
     amended: Words
     """Orders that are new, gone, or of which something else is said than before, as `keys_of` numbers them."""
+    first_told: Numbers
+    """Orders, by number, of which nothing was said before; sorted."""
     nobodys: Numbers
     """Orders, by number, that have no person and are new, amended, or had one."""
     gone: pa.Table
@@ -82,6 +84,7 @@ def find_affected(lake: Lake, engine: Engine, world: World, before: Result) -> A
             moments, np.unique(np.concatenate(whole)), world.who, world.orders.table["placed_ms"].to_numpy()
         ),
         amended=amended.keys,
+        first_told=amended.first_told,
         nobodys=_nobodys(world, amended, then),
         gone=amended.gone,
         months=amended.months,
@@ -112,6 +115,8 @@ def _busy(moments: Moments) -> Numbers:
 class _Amended:
     now: Numbers
     """The numbers of orders that are new or amended."""
+    first_told: Numbers
+    """Of those that are new."""
     then: Orders
     """What those were before that were there, and those that are gone."""
     gone: pa.Table
@@ -128,18 +133,20 @@ def _amended(lake: Lake, engine: Engine, world: World, before: Result) -> _Amend
     keys = Keys(pa.concat_tables([came.select(KEY), went.select(KEY)]))
     orders = world.orders.table
     now = np.flatnonzero(keys.among(orders))
+    told = orders.take(pa.array(now))
     said = world.amendments.filter(pa.array(keys.among(world.amendments)))
     said = said.filter(pc.invert(pc.is_in(said["id"], came["id"].combine_chunks())))
     then = folded(pa.concat_tables([said, went.select(said.column_names).cast(said.schema)]), world.policies)
-    gone = then.table.filter(pa.array(~Keys(orders.take(pa.array(now))).among(then.table)))
+    gone = then.table.filter(pa.array(~Keys(told).among(then.table)))
+    first_told = now[~Keys(then.table).among(told)]
     month = np.append(
         _placed(then.table, then.table["placed_ms"].to_numpy(), world.policies).month, world.facts.month[now]
     )
     names = frozenset(months.name(each) for each in np.unique(month).tolist())
     sums = Sums(), Sums()
-    for each, said in zip(sums, (then.table, orders.take(pa.array(now))), strict=True):
-        each.add(said.select(_SAID))
-    return _Amended(now, then, gone.select(KEY), names, differing(*sums))
+    for each, rows in zip(sums, (then.table, told), strict=True):
+        each.add(rows.select(_SAID))
+    return _Amended(now, first_told, then, gone.select(KEY), names, differing(*sums))
 
 
 def _of_orders(world: World, amended: _Amended, then: Persons) -> Iterator[Moments]:

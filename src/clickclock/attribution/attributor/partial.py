@@ -9,6 +9,7 @@ little to pass over. What models learn from is counted anew of what changed alon
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -63,20 +64,23 @@ def run_partially(
     """
     affected = find_affected(lake, engine, world, before)
     target = Target(lake, now_ms, number)
-    with Blocks(scratch) as blocks:
-        fresh = _walk(engine, world, affected, blocks)
-        journeys = _Journeys(lake, before, world, affected, blocks)
-        paths = Paths(lake, before.unconverted_version, affected.since, fresh)
-        credits_version = journeys.write(target)
-        counts_version, fitted_version = _learn(target, before, journeys, paths)
     identities_version, unconverted_version = before.identities_version, before.unconverted_version
     ties_version = before.ties_version
-    if ties_version is None or world.news:
-        ties_version = target.replace(TIES, world.ties.as_table)
-    if not people.is_same(world.then.persons, world.persons):
-        identities_version = target.replace(IDENTITIES, people.table_of(world.persons))
-    if paths.changed:
-        unconverted_version = paths.write(target)
+    # Journeys and paths have nothing to do with each other, and neither of them takes more than one core.
+    with Blocks(scratch) as blocks, ThreadPoolExecutor(1, "beside") as beside:
+        fresh = _walk(engine, world, affected, blocks)
+        comparing = beside.submit(Paths, lake, before.unconverted_version, affected.since, fresh)
+        journeys = _Journeys(lake, before, world, affected, blocks)
+        paths = comparing.result()
+        writing = beside.submit(journeys.write, target)
+        counts_version, fitted_version = _learn(target, before, journeys, paths)
+        if ties_version is None or world.news:
+            ties_version = target.replace(TIES, world.ties.as_table)
+        if not people.is_same(world.then.persons, world.persons):
+            identities_version = target.replace(IDENTITIES, people.table_of(world.persons))
+        if paths.changed:
+            unconverted_version = paths.write(target)
+        credits_version = writing.result()
     return Outcome(
         credits_version,
         identities_version,
@@ -154,14 +158,16 @@ class _Journeys:
         self._numbers = blocks.numbers
         self._orders = world.orders.table.select(KEY).take(pa.array(self._numbers))
         self._amended = affected.amended
-        self._renewed = Keys(pa.concat_tables([affected.gone, self._orders]))
+        self._first_told = affected.first_told
+        there = self._orders.filter(pa.array(~among(affected.first_told, self._numbers)))
+        self._renewed = Keys(pa.concat_tables([affected.gone, there]))
+        """Orders that had rows before, which may be others now."""
         self._months = affected.months.union(map(months.name, np.unique(world.facts.month[self._numbers]).tolist()))
         """In which an order may have changed."""
         self.credited = self.touchpoints = 0
         """How many more there are than before."""
         self.changed = np.empty(0, np.uint64)
         """The orders that have other rows than before, by the numbers that `keys_of` gives them; sorted."""
-        self._gone: list[pa.Table] = []
         self._standing: Counter[str] = Counter()
         """How many rows of each month stand, as they are in files."""
         self._compare()
@@ -169,21 +175,22 @@ class _Journeys:
     def _compare(self) -> None:
         """See which orders have changed."""
         then, now = Sums(), Sums()
-        old: list[pa.Table] = []
+        old = [self._table.whole.empty_table().select(COMPARED)]
         for rows in self._then(self._months, COMPARED):
             old.append(rows.filter(pa.array(self._renewed.among(rows))))
-            then.add(old[-1])
-            self._count(old[-1], -1)
             for month in rows[ORDER_MONTH].value_counts().to_pylist():
                 self._standing[month["values"]] += month["counts"]
+        whole = pa.concat_tables(old)
+        then.add(whole)
+        self._count(whole, -1)
         for found in self._blocks:
-            rows = self._world.facts.rows(found, COMPARED)
-            now.add(rows)
-            self._count(rows, 1)
+            self._count(found, 1)
+            # An order of which nothing was said before has changed, whatever is said now.
+            is_known = ~among(self._first_told, found["number"].to_numpy())
+            now.add(self._world.facts.rows(found.filter(pa.array(is_known)), COMPARED))
         self.changed = np.union1d(differing(then, now), self._amended)
-        self._gone = [rows.filter(pa.array(self._is_changed(rows))) for rows in old]
-        for rows in self._gone:
-            self.then.show(rows)
+        self._gone = whole.filter(pa.array(self._is_changed(whole)))
+        self.then.show(self._gone)
         for rows in self._fresh(LEARNT_FROM):
             self.now.show(rows)
 
@@ -192,7 +199,7 @@ class _Journeys:
         version = self._before.credits_version
         if not len(self.changed):
             return version
-        gone = Counter(chain.from_iterable(rows[ORDER_MONTH].to_pylist() for rows in self._gone))
+        gone = Counter(self._gone[ORDER_MONTH].to_pylist())
         anew = crowded(self._lake.stored(CREDITS, version or 0), self._standing, gone)
         fresh = (weighed(rows, self._world) for rows in self._fresh(ROWS.names))
         kept = (
@@ -200,8 +207,8 @@ class _Journeys:
             if anew
             else ()
         )
-        retracted = (but(rows.filter(pc.less_equal(rows["place"], 1)), ORDER_MONTH, anew) for rows in self._gone)
-        return target.revise(self._table, version, chain(kept, fresh), retracted, anew)
+        retracted = but(self._gone.filter(pc.less_equal(self._gone["place"], 1)), ORDER_MONTH, anew)
+        return target.revise(self._table, version, chain(kept, fresh), [retracted], anew)
 
     def _fresh(self, names: Sequence[str]) -> Iterator[pa.Table]:
         """What orders are that changed."""

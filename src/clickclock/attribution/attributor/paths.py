@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from clickclock.attribution import months
 from clickclock.attribution.attributor.target import Target, but, crowded
 from clickclock.attribution.attributor.walker import Since
-from clickclock.attribution.codes import places
+from clickclock.attribution.codes import among, places
 from clickclock.attribution.lake import UNCONVERTED, Lake
 
 MONTH: Final = "month"
 AT_ONCE: Final = 2**18
+_SIGN: Final = "sign"
 
 
 class Paths:
@@ -43,8 +44,8 @@ class Paths:
                 self._standing[month["values"]] += month["counts"]
             dropped.append(rows.filter(pa.array(self._is_renewed(rows))))
         differing = _differing(pa.concat_tables(dropped), fresh)
-        self.new = differing.filter(pc.greater(differing["sign"], 0)).select(UNCONVERTED.whole.names)
-        self.gone = differing.filter(pc.less(differing["sign"], 0)).select(UNCONVERTED.whole.names)
+        self.new = differing.filter(pc.greater(differing[_SIGN], 0)).select(UNCONVERTED.whole.names)
+        self.gone = differing.filter(pc.less(differing[_SIGN], 0)).select(UNCONVERTED.whole.names)
         self.changed: frozenset[str] = frozenset(differing[MONTH].unique().to_pylist())
         """The months of both."""
 
@@ -88,7 +89,11 @@ class Paths:
 
 def _differing(then: pa.Table, now: pa.Table) -> pa.Table:
     """The rows that are in one only; their `sign` says in which: below zero then, above it now."""
+    # Of who had no path then, every one is new.
+    is_known = among(np.unique(then["person"].to_numpy()), now["person"].to_numpy())
+    new, now = now.filter(pa.array(~is_known)), now.filter(pa.array(is_known))
     signs = pa.array(np.append(np.full(then.num_rows, -1), np.ones(now.num_rows, np.int64)))
-    rows = pa.concat_tables([then, now]).append_column("sign", signs)
-    sums = rows.group_by(UNCONVERTED.whole.names).aggregate([("sign", "sum")])
-    return sums.filter(pc.not_equal(sums["sign_sum"], 0)).rename_columns([*UNCONVERTED.whole.names, "sign"])
+    rows = pa.concat_tables([then, now]).append_column(_SIGN, signs)
+    sums = rows.group_by(UNCONVERTED.whole.names).aggregate([(_SIGN, "sum")])
+    sums = sums.filter(pc.not_equal(sums[f"{_SIGN}_sum"], 0)).rename_columns([*UNCONVERTED.whole.names, _SIGN])
+    return pa.concat_tables([sums, new.append_column(_SIGN, pa.repeat(pa.scalar(1, pa.int64()), new.num_rows))])

@@ -1,6 +1,6 @@
 """Who is who: the persons of a run, the table that keeps them, and who became another since the run before.
 
-Never links by itself: the engine finds what was seen together, and `identity` says who that makes. Invariant: a table
+Never links by itself: `ties` says what was seen together, and `identity` who that makes. Invariant: a table
 that is read again gives the persons that it was made of.
 
 >>> found = identity.persons(np.array([[1, 2]]), np.array([9]))

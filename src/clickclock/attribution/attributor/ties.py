@@ -4,13 +4,14 @@ Never looks at all touches again for the sake of a few: what was known of the ot
 it. Invariants: ties are a function of the touches and the rules; who reads them gets what was written. Where touches
 are gone, nothing that was kept is certain, and all is found anew.
 
->>> Ties(np.empty((0, 2), np.int64), USES.empty_table(), FLOODS.empty_table()).as_table.num_rows
+>>> NO_TIES.as_table.num_rows
 0
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import combinations
 from typing import Final
 
 import ibis
@@ -19,9 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from clickclock.attribution.attributor.people import KINDS
 from clickclock.attribution.engines import AHEAD_MS, FLOODS, ORDERS, USES, Engine, unbound
 from clickclock.attribution.lake import TIES, TOUCHES, Lake
 from clickclock.attribution.policy import Policies
+from clickclock.attribution.result import Result
+from clickclock.attribution.rolling import changes
 from clickclock.attribution.traffic import FLOOD_MS
 
 _LINK, _USE, _FLOOD = "link", "use", "flood"
@@ -50,9 +54,24 @@ class Ties:
         return pa.concat_tables([_rows(_LINK, links), _rows(_USE, uses), _rows(_FLOOD, floods)])
 
 
-def links_of(engine: Engine, ties: Ties, orders: pa.Table) -> NDArray[np.int64]:
-    """Each two codes that stand on one touch or order, once."""
-    return engine.links(TOUCHES.schema.empty_table(), _seen_on(orders, ties.links))
+NO_TIES: Final = Ties(np.empty((0, 2), np.int64), USES.empty_table(), FLOODS.empty_table())
+"""Those of no touches."""
+
+
+def linked(known: NDArray[np.int64], rows: pa.Table) -> NDArray[np.int64]:
+    """Each two codes that are linked already, or stand on one of these rows, once: the smaller one first.
+
+    >>> linked(np.empty((0, 2), np.int64), pa.table({"cli_ubid": [7, 7, None], "device_id": [5, 5, 9]})).tolist()
+    [[5, 7]]
+    """
+    found = [known]
+    for kinds in combinations([kind for kind in KINDS if kind in rows.column_names], 2):
+        both = np.column_stack([column.to_numpy() for column in rows.select(kinds).drop_null().columns])
+        found.append(np.sort(both[both[:, 0] != both[:, 1]], axis=1))
+    one, other = np.concatenate(found).T
+    in_order = np.lexsort((other, one))
+    one, other = one[in_order], other[in_order]
+    return np.column_stack([one, other])[changes(one, other)]
 
 
 def ties_of_all(engine: Engine, touches: list[str], ads: pa.Table, policies: Policies) -> Ties:
@@ -74,15 +93,17 @@ def ties_with(
     uses = _uses(lake, engine, touched, version)
     is_other = pc.invert(pc.is_in(known.uses["used"], uses["used"].combine_chunks()))
     return Ties(
-        engine.links(touched, _seen_on(ORDERS.empty_table(), known.links)),
+        linked(known.links, touched),
         pa.concat_tables([known.uses.filter(is_other), uses]),
         pa.concat_tables([known.floods.filter(stays), again.filter(is_new)]),
     )
 
 
-def read_ties(lake: Lake, version: int) -> Ties:
-    """The ties as a run kept them. Raises `VersionGone`."""
-    batches = (batch.cast(TIES.schema) for batch in lake.scan(TIES.name, version=version))
+def ties_of(lake: Lake, engine: Engine, result: Result, ads: pa.Table, policies: Policies) -> Ties:
+    """The ties of a version, as its run kept them; found anew if it did not. Raises `VersionGone`."""
+    if result.ties_version is None:
+        return ties_of_all(engine, lake.uris(TOUCHES.name, result.touches_version), ads, policies)
+    batches = (batch.cast(TIES.schema) for batch in lake.scan(TIES.name, version=result.ties_version))
     rows = pa.Table.from_batches(batches, TIES.schema)
     links, uses, floods = (rows.filter(pc.equal(rows["kind"], kind)) for kind in (_LINK, _USE, _FLOOD))
     return Ties(
@@ -138,12 +159,6 @@ def _having(names: list[str]) -> ibis.Table:
 def _days(received_us: NDArray[np.int64]) -> Collection[str]:
     """The days of receipt, as partitions are named."""
     return {str(_EPOCH + timedelta(days=day)) for day in np.unique(received_us // _DAY_US).tolist()}
-
-
-def _seen_on(orders: pa.Table, links: NDArray[np.int64]) -> pa.Table:
-    """Orders, and links as if each were one: it does not matter on what two codes were seen together."""
-    linked = [pa.nulls(len(links), pa.int64()), pa.array(links[:, 0]), pa.array(links[:, 1])]
-    return pa.concat_tables([orders.select(ORDERS.names), pa.table(linked, schema=ORDERS)])
 
 
 def _rows(kind: str, columns: dict[str, pa.Array | pa.ChunkedArray]) -> pa.Table:

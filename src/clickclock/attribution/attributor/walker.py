@@ -51,7 +51,7 @@ EVERY_MONTH: Final = int(np.iinfo(np.int32).min)
 QUIET_MS: Final = 65 * 60_000
 """A repeat comes within an hour, a flood within ten minutes, a retry within seconds of what it repeats; and a click can
 be received five minutes before the time that it gives."""
-SEARCHED_MS: Final = 36 * 3_600_000
+SEARCHED_MS: Final = 12 * 3_600_000
 """How far back a quiet time is looked for."""
 
 Numbers = NDArray[np.int64]

@@ -21,7 +21,7 @@ from clickclock.attribution.attributor.news import News, news_since
 from clickclock.attribution.attributor.orders import Orders, read_orders
 from clickclock.attribution.attributor.people import Who
 from clickclock.attribution.attributor.then import Then, then_of
-from clickclock.attribution.attributor.ties import Ties, links_of, read_ties, ties_of_all, ties_with
+from clickclock.attribution.attributor.ties import NO_TIES, Ties, linked, ties_of, ties_of_all, ties_with
 from clickclock.attribution.attributor.walker import Since, Walker
 from clickclock.attribution.engines import PERSONS, Engine
 from clickclock.attribution.identity import Persons
@@ -46,6 +46,8 @@ class World:
     ads: pa.Table
     news: News
     ties: Ties
+    ties_then: Ties
+    """Those of the version before; none, where everybody is looked at."""
     persons: Persons
     who: Who
     """The persons of the orders."""
@@ -88,17 +90,16 @@ def behold(
         )
         touches = lake.uris(TOUCHES.name, taken.version)
         news = news_since(lake, before)
-        if before is None or before.ties_version is None or news.gone.num_rows:
+        ties_then = NO_TIES if before is None else ties_of(lake, engine, before, ads, policies)
+        if before is None or news.gone.num_rows:
             ties = ties_of_all(engine, touches, ads, policies)
         else:
-            known = read_ties(lake, before.ties_version)
-            ties = ties_with(lake, engine, known, news.touches, taken.version, ads, policies)
+            ties = ties_with(lake, engine, ties_then, news.touches, taken.version, ads, policies)
         told = reading.result()
         then = recalling.result()
     orders = told.orders
     facts = facts_of(orders, ads, policies)
-    pairs = links_of(engine, ties, orders.table)
-    persons = identity.persons(pairs, people.sentinels(policies, facts.ads.clients))
+    persons = identity.persons(linked(ties.links, orders.table), people.sentinels(policies, facts.ads.clients))
     nothing = pa.nulls(orders.table.num_rows, pa.int64())
     identifiers = [orders.table[name] if name in orders.table.column_names else nothing for name in people.KINDS]
     return World(
@@ -110,6 +111,7 @@ def behold(
         ads=ads,
         news=news,
         ties=ties,
+        ties_then=ties_then,
         persons=persons,
         who=people.who_is(identifiers, persons),
         then=then,
