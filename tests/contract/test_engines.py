@@ -18,7 +18,6 @@ import pytest
 from clickclock.attribution import identifier
 from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, Account, ChannelRule, small_letters
 from clickclock.attribution.engines import AHEAD_MS, CHANGED, IDENTIFIED, ORDERS, PERSONS, WALK, Engine, unbound
-from clickclock.attribution.engines.batches import in_turn
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.engines.spark import Spark
 from clickclock.attribution.errors import EngineFailing, EngineMissing
@@ -104,13 +103,14 @@ def _keep_clicks(folder: Path, rows: Sequence[Row]) -> list[str]:
 
 def _taken_in(engine: Engine, folder: Path, *rows: Row, rules: Policies | None = None) -> list[Row]:
     """The touches of raw clicks, each with the columns of its ad."""
-    intake = engine.intake(_keep_clicks(folder, rows), rules or Policies())
-    assert intake.ads.schema == ADS.schema
-    ads = {ad["ad"]: ad for ad in intake.ads.to_pylist()}
-    assert len(ads) == intake.ads.num_rows
-    batches = list(intake.touches)
+    files = _keep_clicks(folder, rows)
+    batches = list(engine.touches(files, rules or Policies()))
     assert {batch.schema for batch in batches} <= {TOUCHES.schema}
     touches = [row for batch in batches for row in batch.to_pylist()]
+    found = engine.ads(files, pa.array([touch["id"] for touch in touches]), rules or Policies())
+    assert found.schema == ADS.schema
+    ads = {ad["ad"]: ad for ad in found.to_pylist()}
+    assert len(ads) == found.num_rows
     assert {touch["ad"] for touch in touches} == set(ads)
     return sorted(({**ads[touch["ad"]], **touch} for touch in touches), key=lambda touch: touch["id"])
 
@@ -313,8 +313,18 @@ def test_every_click_of_all_files_becomes_one_touch(engine: Engine, tmp_path: Pa
         files.append(str(tmp_path / f"{number}.parquet"))
         pq.write_table(pa.Table.from_batches([batch]), files[-1])
         ids += batch["id"].to_pylist()
-    touches = engine.intake(files, Policies()).touches
+    touches = engine.touches(files, Policies())
     assert sorted(row for batch in touches for row in batch["id"].to_pylist()) == sorted(ids)
+
+
+def test_of_the_clicks_those_that_are_named_say_which_ads_are_told(engine: Engine, tmp_path: Path) -> None:
+    files = _keep_clicks(tmp_path, [_click(number, asvt=asvt) for number, asvt in enumerate(("a", "a", "b", "c"))])
+    ids = {touch["id"]: touch["ad"] for batch in engine.touches(files, Policies()) for touch in batch.to_pylist()}
+    first, again, other, _ = sorted(ids)
+    ads = engine.ads(files, pa.array([first, again, other]), Policies())
+    assert sorted(ads["asvt"].to_pylist()) == ["a", "b"]
+    assert set(ads["ad"].to_pylist()) == {ids[first], ids[other]}
+    assert engine.ads(files, pa.array([], pa.string()), Policies()).num_rows == 0
 
 
 def test_a_fingerprint_changes_with_the_rules_that_make_touches(engine: Engine) -> None:
@@ -327,9 +337,8 @@ def test_a_fingerprint_changes_with_the_rules_that_make_touches(engine: Engine) 
 
 
 def test_no_click_makes_no_touch(engine: Engine) -> None:
-    intake = engine.intake([], Policies())
-    assert intake.ads.num_rows == 0
-    assert sum(batch.num_rows for batch in intake.touches) == 0
+    assert sum(batch.num_rows for batch in engine.touches([], Policies())) == 0
+    assert engine.ads([], pa.array(["1"]), Policies()).num_rows == 0
     assert engine.links([], _orders()).shape == (0, 2)
     assert _walked(engine, []) == []
 
@@ -756,23 +765,6 @@ def test_what_is_not_read_to_its_end_leaves_nothing_behind(tmp_path: Path) -> No
     assert list((tmp_path / "spilled").iterdir()) == []
 
 
-def test_as_many_batches_are_walked_at_once_as_there_are_threads_and_come_in_their_order() -> None:
-    both = Barrier(2, timeout=60)
-
-    def meet(number: int) -> int:
-        both.wait()
-        return number
-
-    assert list(in_turn(meet, range(4), threads=2)) == [0, 1, 2, 3]
-
-
-def test_what_is_raised_while_a_batch_is_walked_is_raised_to_whoever_takes_its_rows() -> None:
-    taken = in_turn(lambda number: 1 // number, [1, 0, 1], threads=2)
-    assert next(taken) == 1
-    with pytest.raises(ZeroDivisionError):
-        next(taken)
-
-
 def test_what_does_not_fit_into_memory_is_sorted_on_disk(tmp_path: Path) -> None:
     count = 600_000
     numbers = pa.array(range(count), pa.int64())
@@ -809,11 +801,12 @@ def test_an_object_store_is_read_without_an_extension_or_a_package(
     for lake in (Lake(tmp_path / "lake"), Lake(f"s3://{BUCKET}/{tmp_path.name}", object_store_options)):
         fill(lake, World(clicks=300, orders=5, days=2))
         files = sorted(lake.uris("clicks"))
-        intake = engine.intake(files, Policies())
-        touches = sorted((row for batch in intake.touches for row in batch.to_pylist()), key=lambda row: str(row["id"]))
+        batches = engine.touches(files, Policies())
+        touches = sorted((row for batch in batches for row in batch.to_pylist()), key=lambda row: str(row["id"]))
+        ads = engine.ads(files, pa.array([row["id"] for row in touches]), Policies())
         days = unbound(CLICKS.whole, "clicks").select("received_day").distinct()
         found = {row["received_day"] for batch in engine.query(days, {"clicks": files}) for row in batch.to_pylist()}
-        made.append((touches, intake.ads.sort_by("ad"), found))
+        made.append((touches, ads.sort_by("ad"), found))
     local, remote = made
     assert len(remote[0]) == 300
     assert remote[2] == {date(2026, 9, 1), date(2026, 9, 2)}

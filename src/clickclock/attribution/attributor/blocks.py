@@ -63,8 +63,11 @@ class Blocks:
         numbers = found["number"].to_numpy()
         self._numbers.append(np.unique(numbers))
         block = numbers // ORDERS_PER_BLOCK
-        for number in np.unique(block).tolist():
-            self._file(number).write_batch(found.filter(pa.array(block == number)))
+        by_block = np.argsort(block, kind="stable")
+        found, block = found.take(pa.array(by_block)), block[by_block]
+        starts = np.flatnonzero(np.diff(block, prepend=-1))
+        for start, length in zip(starts.tolist(), np.diff(starts, append=len(block)).tolist(), strict=True):
+            self._file(int(block[start])).write_batch(found.slice(start, length))
 
     @property
     def numbers(self) -> Numbers:

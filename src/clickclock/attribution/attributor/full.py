@@ -9,6 +9,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,10 @@ from clickclock.attribution.lake import (
     different,
 )
 from clickclock.attribution.result import Result
+from clickclock.foundation.abreast import in_turn
+
+WEIGHED_AT_ONCE: Final = 2
+"""Blocks of orders, each of which is some hundred megabytes."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +83,7 @@ def run_fully(
             unconverted.write(paths)
             learning.show_unconverted(paths)
         blocks.add(nobodys(np.flatnonzero(~world.who.is_known)))
-        for block in blocks:
-            rows = weighed(world.facts.rows(block), world)
+        for rows in in_turn(lambda block: weighed(world.facts.rows(block), world), blocks, WEIGHED_AT_ONCE):
             parts.write(rows)
             learning.show(rows)
             place = rows["place"].to_numpy()

@@ -18,11 +18,12 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.errors import VersionGone
-from clickclock.attribution.lake import ADS, CLICKS, DAY, TOUCHES, Lake, Parts, Stored
+from clickclock.attribution.lake import ADS, CLICKS, DAY, TOUCHES, Lake, Stored
 from clickclock.attribution.policy import Policies
 
 AT_ONCE_BYTES: Final = 2**30
@@ -67,11 +68,16 @@ def take_in(lake: Lake, engine: Engine, policies: Policies, now_ms: int) -> Take
     touches, ads = ledger.parts(name, now_ms), ads_ledger.parts(name, now_ms)
     known = _known_ads(lake) if is_same else np.empty(0, np.int64)
     for some in _together(wanted.files):
-        intake = engine.intake(lake.addresses(CLICKS.name, some), policies)
-        fresh = intake.ads.filter(pa.array(~np.isin(intake.ads["ad"].to_numpy(), known)))
-        known = np.concatenate([known, fresh["ad"].to_numpy()])
-        ads.write(fresh)
-        _write(touches, intake.touches)
+        fresh: list[pa.Table] = []
+        for batch in engine.touches(lake.addresses(CLICKS.name, some), policies):
+            rows = pa.Table.from_batches([batch]).append_column(DAY, _days(batch["received_us"]))
+            touches.write(rows)
+            codes = np.setdiff1d(pc.unique(batch["ad"]).to_numpy(), known)
+            known = np.concatenate([known, codes])
+            if len(codes):
+                fresh.append(rows.take(pc.index_in(pa.array(codes), batch["ad"])).select(["id", DAY]))
+        if fresh:
+            ads.write(_ads_of(lake, engine, policies, some, pa.concat_tables(fresh)))
     if not is_same or ads.rows:
         ads_ledger.commit(ads.close(), now_ms, instead_of=() if is_same else None, notes={})
     if not is_same or wanted.version != since:
@@ -116,11 +122,15 @@ def _together(files: Iterable[Stored]) -> Iterator[list[Stored]]:
         yield some
 
 
-def _write(touches: Parts, batches: Iterable[pa.RecordBatch]) -> None:
-    for batch in batches:
-        day = (batch["received_us"].to_numpy() // _DAY_US).astype(np.int32)
-        rows = pa.Table.from_batches([batch])
-        touches.write(rows.append_column(DAY, pa.array(day, pa.int32()).cast(pa.date32())))
+def _ads_of(lake: Lake, engine: Engine, policies: Policies, files: Iterable[Stored], touches: pa.Table) -> pa.Table:
+    """The ads of touches, which are of clicks in these files. Most days show few ads that no day before has shown."""
+    days = set(map(str, touches[DAY].unique().to_pylist()))
+    clicks = lake.addresses(CLICKS.name, [file for file in files if file.partition in days])
+    return engine.ads(clicks, touches["id"].combine_chunks(), policies)
+
+
+def _days(instants_us: pa.Array) -> pa.Array:
+    return pa.array((instants_us.to_numpy() // _DAY_US).astype(np.int32)).cast(pa.date32())
 
 
 def _known_ads(lake: Lake) -> NDArray[np.int64]:

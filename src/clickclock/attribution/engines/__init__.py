@@ -10,7 +10,6 @@ on both; no member holds more than a part of a large table in memory; none of th
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 import ibis
@@ -32,7 +31,6 @@ __all__ = [
     "USES",
     "WALK",
     "Engine",
-    "Intake",
     "Kernel",
     "Source",
     "calendar",
@@ -101,16 +99,6 @@ class Kernel(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Intake:
-    """Clicks in codes, in the columns of the lake's tables `ads` and `touches`."""
-
-    ads: pa.Table
-    """Each once."""
-    touches: Iterator[pa.RecordBatch]
-    """One for each click, while they are read. Those of one file come near each other, in no certain order."""
-
-
 class Engine(Protocol):
     """Runs table-sized work, for several threads at once. An iterator that it gives is read to its end, or let go."""
 
@@ -120,8 +108,15 @@ class Engine(Protocol):
         """Equal for touches that can be used together: of this engine, its version and rules that say the same."""
         ...
 
-    def intake(self, clicks: Sequence[str], rules: Policies) -> Intake:
-        """Raw clicks in codes. Only the columns that are needed are read."""
+    def touches(self, clicks: Sequence[str], rules: Policies) -> Iterator[pa.RecordBatch]:
+        """Raw clicks in codes: a row of the lake's `touches` for each, while they are read.
+
+        Those of one file come near each other, in no certain order. Only the columns that are needed are read.
+        """
+        ...
+
+    def ads(self, clicks: Sequence[str], ids: pa.Array, rules: Policies) -> pa.Table:
+        """The ads of those of the clicks that have these ids, as rows of the lake's `ads`, each once."""
         ...
 
     def codes(self, texts: pa.Table, rules: Policies) -> pa.Table:

@@ -7,24 +7,20 @@ Never sorts by person: whoever streams the rows has. Invariant: all rows of a pe
 [[1, 1], [2, 2], [3]]
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickclock.attribution.engines import WALK, Kernel
+from clickclock.foundation.abreast import in_turn
 
 WALK_ORDER: Final = ("person", "time_ms", "is_order", "strength", "received_us", "id", "number")
 """By which the rows of a kernel are sorted; no two of them are equal."""
 SORTED_BY: Final = WALK_ORDER[:2]
 """What an engine sorts by."""
-
-Given = TypeVar("Given")
-Made = TypeVar("Made")
 
 
 def numbered(orders: pa.Table) -> pa.Table:
@@ -42,25 +38,6 @@ def as_agreed(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[
 def walked(batches: Iterable[pa.RecordBatch], kernel: Kernel, threads: int = 1) -> Iterator[pa.RecordBatch]:
     """What a kernel makes of rows of `WALK` that are sorted by `SORTED_BY`; several threads have one each."""
     return in_turn(lambda rows: kernel(in_order(rows)), whole_persons(as_agreed(batches, WALK)), threads)
-
-
-def in_turn(make: Callable[[Given], Made], given: Iterable[Given], threads: int) -> Iterator[Made]:
-    """What is made of each of the given ones, in their order, by so many threads: no more are made than are taken.
-
-    >>> list(in_turn(str, [3, 1, 2], threads=2))
-    ['3', '1', '2']
-    """
-    if threads == 1:
-        yield from map(make, given)
-        return
-    making: deque[Future[Made]] = deque()
-    with ThreadPoolExecutor(threads, "kernel") as pool:
-        for each in given:
-            making.append(pool.submit(make, each))
-            if len(making) == threads:
-                yield making.popleft().result()
-        while making:
-            yield making.popleft().result()
 
 
 def in_order(rows: pa.RecordBatch) -> pa.RecordBatch:

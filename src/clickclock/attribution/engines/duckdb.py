@@ -23,7 +23,7 @@ from ibis.backends.sql.datatypes import DuckDBType
 
 from clickclock.attribution.engines import Kernel, Source
 from clickclock.attribution.engines.batches import SORTED_BY, walked
-from clickclock.attribution.engines.expressions import DUCKDB, as_sql
+from clickclock.attribution.engines.dialects import DUCKDB, as_sql
 from clickclock.attribution.engines.files import is_remote, partitions, remote
 from clickclock.attribution.engines.sql import SqlEngine
 from clickclock.attribution.errors import EngineFailing
@@ -35,7 +35,8 @@ AHEAD_MB: Final = 64
 _MACROS: Final = (
     "swapped(n, bits, mask) AS (((n & mask) << bits) | ((n >> bits) & mask))",
     f"turned(n) AS swapped(swapped(swapped(n, 8, {0x00FF00FF00FF00FF}), 16, {0x0000FFFF0000FFFF}), 32, {2**32 - 1})",
-    # The first eight bytes of an MD5 are the lower half of its number, from behind.
+    # The first eight bytes of an MD5 are the lower half of its number, from behind; `md5_number_upper` gives just them,
+    # and takes five times as long.
     f"identifier_code(t) AS turned((md5_number(t) & {2**64 - 1}::UHUGEINT)::UBIGINT)::BIT::BIGINT",
 )
 """A third cheaper than by hexadecimal digits."""

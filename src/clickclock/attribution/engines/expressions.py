@@ -4,34 +4,32 @@ Never runs anything: the tables are unbound, and ibis makes text of them for eac
 is the names of a few functions (`Dialect`). Invariants: a row's place, and every number in it but an engine's own
 codes, is the same on all engines; no integer becomes a float on its way.
 
->>> as_sql(DUCKDB, links()).startswith("WITH")
-True
+>>> links().columns
+('one', 'other')
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from hashlib import sha256
 from inspect import Parameter, Signature
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Final
 
 import ibis
-import ibis.expr.operations as ops
 import pyarrow as pa
 
 from clickclock.attribution.account import DISPUTED, PLACEHOLDERS, ChannelRule, small_letters
 from clickclock.attribution.engines import AHEAD_MS, CHANGED, FLOODS, IDENTIFIED, ORDERS, PERSONS, USES, WALK
 from clickclock.attribution.engines.columns import unbound
+from clickclock.attribution.engines.dialects import Dialect, as_sql
 from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, STRENGTHS, folded
 from clickclock.attribution.lake import ADS, CLICKS, TOUCHES
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 from clickclock.attribution.policy import FURTHER_CHANNEL_RULES, Policies, Policy
 from clickclock.attribution.traffic import BOT_PATTERN, FLOOD_MS
 
-WRITTEN_MAX: Final = 64
-"""So many pieces of SQL are kept: those of a run, twice over."""
 BOTS: Final = pa.schema([("user_agent", pa.string())])
+SHOWN: Final = pa.schema([("click", pa.string())])
 _PLACE: Final = pa.field("number", pa.int64())
 NUMBERED_ORDERS: Final = ORDERS.append(_PLACE)
 NUMBERED_TEXTS: Final = IDENTIFIED.append(_PLACE)
@@ -40,36 +38,6 @@ _SLOTS: Final = 2**17
 """Among so many, clicks are counted before any is looked at closely: a flood fills its slot, whatever else is in it."""
 _OTHER_CHANNEL: Final = "other"
 _NUMBER: Final = "int64"
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """A dialect of SQL, and what it calls the functions that have no common name.
-
-    Every engine also has a function `identifier_code(text)`: the first eight bytes of the text's MD5, as a number.
-    """
-
-    name: str
-    hash: str
-    """Of any number of values, in 64 bits."""
-    epoch_us: str
-    epoch_ms: str
-    hashes_null: bool
-    """Whether null is a value of its own to `hash`, or as if it were not there, so that columns get confused."""
-
-
-DUCKDB: Final = Dialect("duckdb", "hash", "epoch_us", "epoch_ms", hashes_null=True)
-SPARK: Final = Dialect("pyspark", "xxhash64", "unix_micros", "unix_millis", hashes_null=False)
-
-
-def as_sql(dialect: Dialect, expression: ibis.Table) -> str:
-    """An expression in a dialect. To write it takes longer than most pieces of work: equal ones are written once."""
-    return _written(dialect.name, expression.op())
-
-
-@lru_cache(WRITTEN_MAX)
-def _written(dialect: str, node: ops.Node) -> str:
-    return str(ibis.to_sql(node.to_expr(), dialect=dialect))
 
 
 def rules_hash(dialect: Dialect, rules: Policies) -> str:
@@ -84,10 +52,11 @@ def agents() -> ibis.Table:
 
 
 def ads(dialect: Dialect, rules: Policies) -> ibis.Table:
-    """The ads of `clicks`, each once."""
-    clicks = unbound(CLICKS.schema, "clicks")
-    parts = _ad(clicks, rules)
-    described = clicks.select(ad=_hash(dialect, *parts.values()), **parts)
+    """The ads of those of `clicks` whose ids are in `shown`, each once."""
+    clicks, shown = unbound(CLICKS.schema, "clicks"), unbound(SHOWN, "shown")
+    rows = clicks.join(shown, clicks.id == shown.click)
+    parts = _ad(rows, rules)
+    described = rows.select(ad=_hash(dialect, *parts.values()), **parts)
     return (
         described.group_by("ad").agg(**{name: described[name].arbitrary() for name in parts}).select(*ADS.schema.names)
     )
@@ -97,6 +66,8 @@ def touches(dialect: Dialect, rules: Policies) -> ibis.Table:
     """A touch for each row of `clicks`; whose `bots` has the user agent is flagged."""
     clicks, bots = unbound(CLICKS.schema, "clicks"), unbound(BOTS, "bots").select(bot="user_agent")
     rows = clicks.left_join(bots, clicks.user_agent == bots.bot)
+    # By themselves, because an engine computes anew what stands in several places of one row.
+    rows = rows.mutate(**{f"{kind}_code": _code(rows, kind, rules) for kind in NAMESPACES})
     ad = _ad(rows, rules)
     # Of the two ids, the one that counts stands at its own place: equal texts of two kinds are two ids.
     click_id = ibis.ifelse(
@@ -104,7 +75,7 @@ def touches(dialect: Dialect, rules: Policies) -> ibis.Table:
         ibis.null(_NUMBER),
         _hash(dialect, rows.client_id, rows.gclid, ibis.ifelse(rows.gclid.isnull(), rows.uclid, ibis.null("string"))),
     )
-    codes = {kind: _code(rows, kind, rules) for kind in NAMESPACES}
+    codes = {kind: rows[f"{kind}_code"] for kind in NAMESPACES}
     return rows.select(
         id=rows.id,
         received_us=_function(dialect.epoch_us, "timestamp", returns=_NUMBER)(rows.received_at),
@@ -357,7 +328,10 @@ def _small(value: Any, otherwise: Any) -> Any:
 def _parameters(dialect: Dialect, clicks: Any) -> Any:
     """A number for all parameters but the time; the order of those without a column does not count."""
     entries = _function("map_entries", "map<string, string>", returns="array<struct<key: string, value: string>>")
-    return _hash(dialect, *(clicks[name] for name in CLICK_PARAMETERS), entries(clicks.other).sort())
+    others = entries(clicks.other)
+    # Nearly always there is no more than one, and even that one takes its time to be sorted.
+    others = ibis.ifelse(clicks.other.length() > 1, others.sort(), others)
+    return _hash(dialect, *(clicks[name] for name in CLICK_PARAMETERS), others)
 
 
 def _by_client(client_id: Any, rules: Policies, rule: Callable[[Policy], Any]) -> Any:

@@ -28,7 +28,7 @@ from ibis.backends.sql.datatypes import PySparkType
 from clickclock.attribution.engines import Kernel, Source
 from clickclock.attribution.engines.batches import SORTED_BY, as_agreed, walked
 from clickclock.attribution.engines.columns import arrow_schema, unbound, used
-from clickclock.attribution.engines.expressions import SPARK, as_sql
+from clickclock.attribution.engines.dialects import SPARK, as_sql
 from clickclock.attribution.engines.files import is_remote, partitions, remote
 from clickclock.attribution.engines.sql import SqlEngine
 from clickclock.attribution.errors import EngineFailing, EngineMissing

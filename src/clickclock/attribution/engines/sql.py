@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from clickclock.attribution.engines import FLOODS, USES, Intake, Kernel, Source, expressions
+from clickclock.attribution.engines import FLOODS, USES, Kernel, Source, expressions
 from clickclock.attribution.engines.batches import as_agreed, numbered
 from clickclock.attribution.engines.columns import arrow_schema
-from clickclock.attribution.engines.expressions import Dialect
+from clickclock.attribution.engines.dialects import Dialect
 from clickclock.attribution.lake import ADS, TOUCHES
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.traffic import is_bot
@@ -49,13 +49,16 @@ class SqlEngine(ABC):
     def fingerprint(self, rules: Policies) -> str:
         return f"{self.name} {self.version} {expressions.rules_hash(self.dialect, rules)}"
 
-    def intake(self, clicks: Sequence[str], rules: Policies) -> Intake:
+    def touches(self, clicks: Sequence[str], rules: Policies) -> Iterator[pa.RecordBatch]:
         agents = self.query(expressions.agents(), {"clicks": clicks})
         bots = [agent for batch in agents for agent in batch["user_agent"].to_pylist() if is_bot(agent)]
         tables = {"clicks": clicks, "bots": pa.table({"user_agent": bots}, expressions.BOTS)}
-        ads = self.rows(expressions.ads(self.dialect, rules), tables)
-        touches = self.rows(expressions.touches(self.dialect, rules), tables)
-        return Intake(pa.Table.from_batches(as_agreed(ads, ADS.schema), ADS.schema), as_agreed(touches, TOUCHES.schema))
+        return as_agreed(self.rows(expressions.touches(self.dialect, rules), tables), TOUCHES.schema)
+
+    def ads(self, clicks: Sequence[str], ids: pa.Array, rules: Policies) -> pa.Table:
+        tables = {"clicks": clicks, "shown": pa.table([ids], expressions.SHOWN)}
+        found = self.rows(expressions.ads(self.dialect, rules), tables)
+        return pa.Table.from_batches(as_agreed(found, ADS.schema), ADS.schema)
 
     def codes(self, texts: pa.Table, rules: Policies) -> pa.Table:
         batches = self.query(expressions.codes(rules), {"texts": numbered(texts)})

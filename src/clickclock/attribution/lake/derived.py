@@ -195,10 +195,9 @@ def credits_table(models: Sequence[str]) -> Table:
     ]
     made = [(f"{model}_{name}", kind) for model in models for name, kind in COLUMNS_OF_MODEL.items()]
     encodings = {
-        "order_id": RISING,
-        "click_id": RANDOM,
+        **dict.fromkeys(("order_id", "click_id"), PLAIN),
         **dict.fromkeys(("person", "placed_at", "amount_minor", "refunded_minor", "click_at"), NUMBERS),
-        **{name: NUMBERS for name, kind in made if kind == pa.int64()},
+        **{name: NUMBERS if kind == pa.int64() else PLAIN for name, kind in made},
     }
     statistics = ("client_id", "order_id", "order_day")
     key = ("client_id", "order_id")

@@ -130,10 +130,11 @@ class File:
 def parquet_options(table: Table) -> dict[str, Any]:
     """How this machine writes the table's files."""
     leaves = _leaves(table.schema)
-    plain = {path for path in leaves if table.encodings.get(path) == PLAIN}
+    plain = [path for path in leaves if table.encodings.get(path) == PLAIN]
+    codes = {path for path in plain if pa.types.is_integer(table.schema.field(path).type)}
     return {
-        "compression": {path: "none" if path in plain else "zstd" for path in leaves},
-        "compression_level": {path: 1 for path in leaves if path not in plain},
+        "compression": {path: "none" if path in codes else "zstd" for path in leaves},
+        "compression_level": {path: 1 for path in leaves if path not in codes},
         "use_dictionary": [path for path in leaves if path not in table.encodings],
         "column_encoding": dict(table.encodings),
         "dictionary_pagesize_limit": _DICTIONARY_BYTES,

@@ -44,7 +44,7 @@ RANDOM: Final = "DELTA_LENGTH_BYTE_ARRAY"
 RISING: Final = "DELTA_BYTE_ARRAY"
 NUMBERS: Final = "DELTA_BINARY_PACKED"
 PLAIN: Final = "PLAIN"
-"""Of codes, which are as good as random: a dictionary would make them longer, and no compression makes them shorter."""
+"""Of what compression alone makes shortest, and cheapest to write; but codes, which nothing makes shorter, get none."""
 
 
 RUN: Final = "run"
