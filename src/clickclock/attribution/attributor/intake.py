@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from clickclock.attribution.codes import among
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import ADS, CLICKS, DAY, TOUCHES, Lake, Stored
@@ -72,9 +73,10 @@ def take_in(lake: Lake, engine: Engine, policies: Policies, now_ms: int) -> Take
         for batch in engine.touches(lake.addresses(CLICKS.name, some), policies):
             rows = pa.Table.from_batches([batch]).append_column(DAY, _days(batch["received_us"]))
             touches.write(rows)
-            codes = np.setdiff1d(pc.unique(batch["ad"]).to_numpy(), known)
-            known = np.concatenate([known, codes])
+            codes = np.unique(batch["ad"].to_numpy())
+            codes = codes[~among(known, codes)]
             if len(codes):
+                known = np.sort(np.concatenate([known, codes]))
                 fresh.append(rows.take(pc.index_in(pa.array(codes), batch["ad"])).select(["id", DAY]))
         if fresh:
             ads.write(_ads_of(lake, engine, policies, some, pa.concat_tables(fresh)))
@@ -134,8 +136,9 @@ def _days(instants_us: pa.Array) -> pa.Array:
 
 
 def _known_ads(lake: Lake) -> NDArray[np.int64]:
+    """Their codes, sorted."""
     batches = [batch["ad"].to_numpy() for batch in lake.scan(ADS.name, columns=["ad"])]
-    return np.concatenate([np.empty(0, np.int64), *batches])
+    return np.sort(np.concatenate([np.empty(0, np.int64), *batches]))
 
 
 def _number(text: str) -> int:
