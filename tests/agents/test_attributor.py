@@ -117,12 +117,16 @@ def test_a_late_click_is_credited_and_no_other_order_changes(lake: Lake, tmp_pat
     assert differences(lake, late, result_of(lake, tmp_path, full=True)) == []
 
 
-def test_what_did_not_change_is_not_written_again(lake: Lake, tmp_path: Path) -> None:
-    months = [START_MS - 40 * DAY_MS, START_MS]
-    for number, at_ms in enumerate(months):
+def _two_months(lake: Lake, tmp_path: Path) -> Result:
+    """A click and an order of one person in one month, of another in another one, and the version that credits them."""
+    for number, at_ms in enumerate([START_MS - 40 * DAY_MS, START_MS]):
         load(lake, click(10 + number, at_ms, cli_ubid=f"u{number}"))
         load(lake, order(20 + number, f"{number}", at_ms + HOUR_MS, cli_ubid=f"u{number}"))
-    before = result_of(lake, tmp_path)
+    return result_of(lake, tmp_path)
+
+
+def test_what_did_not_change_is_not_written_again(lake: Lake, tmp_path: Path) -> None:
+    before = _two_months(lake, tmp_path)
     load(lake, order(30, "new", START_MS + 2 * HOUR_MS, cli_ubid="u1"))
     after = result_of(lake, tmp_path)
     then, now = (set(lake.uris(CREDITS, each.credits_version)) for each in (before, after))
@@ -183,11 +187,7 @@ def test_what_models_learn_from_is_counted_anew_where_an_older_version_did_not_k
 
 
 def test_a_path_that_is_the_same_as_before_teaches_nothing_anew(lake: Lake, tmp_path: Path) -> None:
-    months = [START_MS - 40 * DAY_MS, START_MS]
-    for number, at_ms in enumerate(months):
-        load(lake, click(10 + number, at_ms, cli_ubid=f"u{number}"))
-        load(lake, order(20 + number, f"{number}", at_ms + HOUR_MS, cli_ubid=f"u{number}"))
-    before = result_of(lake, tmp_path)
+    before = _two_months(lake, tmp_path)
     load(lake, order(30, "1", START_MS + 2 * HOUR_MS, cli_ubid="u1", amount="5.00"))
     amended = result_of(lake, tmp_path)
     assert (amended.changed, amended.counts_version, amended.fitted_version) == (

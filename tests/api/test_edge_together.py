@@ -137,15 +137,21 @@ def test_what_is_sent_behind_such_a_click_is_answered_behind_it(
         assert client.ask(get(query(cli_ubid="4"))).status == 204
 
 
+def _waiting(port: Port, gate: Gate) -> Client:
+    """A client that repeats itself, whose click waits for the disk until the gate is open."""
+    (client,) = _repeating(port, 1)
+    gate.close()
+    client.send(get(query(cli_ubid="1")))
+    port.until("clickclock_waiting", 1)
+    return client
+
+
 def test_what_came_while_such_a_click_waited_is_read_when_it_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate()
     with Port(tmp_path, limits=replace(LIMITS, pipelined_max=1)) as port, gate.before(monkeypatch):
-        (client,) = _repeating(port, 1)
-        gate.close()
-        client.send(get(query(cli_ubid="1")))
-        port.until("clickclock_waiting", 1)
+        client = _waiting(port, gate)
         client.send(get(query(cli_ubid="2")), get("/nothing"))
         assert port.ask(get("/nothing")).status == 404  # so the port has read what was sent before
         gate.open()
@@ -175,10 +181,7 @@ def test_who_repeats_itself_is_let_go_when_it_says_nothing_more_but_not_while_it
 ) -> None:
     gate = Gate()
     with Port(tmp_path, limits=replace(LIMITS, idle_s=0.3)) as port, gate.before(monkeypatch):
-        (client,) = _repeating(port, 1)
-        gate.close()
-        client.send(get(query(cli_ubid="1")))
-        port.until("clickclock_waiting", 1)
+        client = _waiting(port, gate)
         assert port.connect().is_ended()  # who came later has been let go meanwhile
         gate.open()
         assert client.answer().status == 204
