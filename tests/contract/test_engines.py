@@ -339,7 +339,7 @@ def test_a_fingerprint_changes_with_the_rules_that_make_touches(engine: Engine) 
 def test_no_click_makes_no_touch(engine: Engine) -> None:
     assert sum(batch.num_rows for batch in engine.touches([], Policies())) == 0
     assert engine.ads([], pa.array(["1"]), Policies()).num_rows == 0
-    assert engine.links([], _orders()).shape == (0, 2)
+    assert engine.links([]).shape == (0, 2)
     assert _walked(engine, []) == []
 
 
@@ -407,7 +407,7 @@ def _walked(
     return sorted(rows, key=lambda row: row["person"])
 
 
-def test_links_are_every_two_codes_of_a_click_or_an_order_once(engine: Engine, tmp_path: Path) -> None:
+def test_links_are_every_two_codes_of_a_click_once(engine: Engine, tmp_path: Path) -> None:
     touches = [
         _touch(1, cli_ubid=5, device_id=-3),
         _touch(2, cli_ubid=-3, device_id=5),
@@ -415,18 +415,17 @@ def test_links_are_every_two_codes_of_a_click_or_an_order_once(engine: Engine, t
         _touch(4, cli_ubid=7),
         _touch(5, cli_ubid=8, device_id=8),
     ]
-    orders = _orders({"placed_ms": 0, "cli_ubid": 9, "device_id": 4}, {"placed_ms": 0, "device_id": 6})
-    pairs = engine.links(_keep_touches(tmp_path, touches), orders)
-    assert sorted(pairs.tolist()) == [[-3, 5], [1, 2], [1, 3], [2, 3], [4, 9]]
+    pairs = engine.links(_keep_touches(tmp_path, touches))
+    assert sorted(pairs.tolist()) == [[-3, 5], [1, 2], [1, 3], [2, 3]]
 
 
 def test_each_of_several_threads_gets_the_rows_of_its_own_tables(engine: Engine) -> None:
     together = Barrier(3)
 
     def links(code: int) -> list[list[int]]:
-        orders = pa.table({"placed_ms": [0], "cli_ubid": [code], "device_id": [100]}, ORDERS)
+        touches = pa.Table.from_pylist([_touch(code, cli_ubid=code, device_id=100)], TOUCHES.schema)
         together.wait()
-        return [pair for _ in range(3) for pair in engine.links([], orders).tolist()]
+        return [pair for _ in range(3) for pair in engine.links(touches).tolist()]
 
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(links, [7, 8, 9])) == [[[code, 100]] * 3 for code in (7, 8, 9)]
@@ -746,7 +745,7 @@ def _nothing(schema: pa.Schema) -> pa.RecordBatch:
 
 def test_a_file_that_is_gone_is_said_in_one_line(engine: Engine, tmp_path: Path) -> None:
     with pytest.raises(EngineFailing, match=r"gone\.parquet") as failed:
-        engine.links([str(tmp_path / "gone.parquet")], _orders())
+        engine.links([str(tmp_path / "gone.parquet")])
     assert "\n" not in str(failed.value)
 
 

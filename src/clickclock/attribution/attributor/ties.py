@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from clickclock.attribution.attributor.people import KINDS
-from clickclock.attribution.engines import AHEAD_MS, FLOODS, ORDERS, USES, Engine, unbound
+from clickclock.attribution.engines import AHEAD_MS, FLOODS, USES, Engine, unbound
 from clickclock.attribution.lake import TIES, TOUCHES, Lake
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.result import Result
@@ -76,7 +76,7 @@ def linked(known: NDArray[np.int64], rows: pa.Table) -> NDArray[np.int64]:
 
 def ties_of_all(engine: Engine, touches: list[str], ads: pa.Table, policies: Policies) -> Ties:
     """The ties, found in all touches."""
-    links = engine.links(touches, ORDERS.empty_table())
+    links = engine.links(touches)
     return Ties(links, engine.uses(touches), engine.floods(touches, ads, policies))
 
 

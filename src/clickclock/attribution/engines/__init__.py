@@ -123,8 +123,8 @@ class Engine(Protocol):
         """The codes of the identifiers in rows of `IDENTIFIED`, row by row: the same columns, but for the client's."""
         ...
 
-    def links(self, touches: Source, orders: pa.Table) -> NDArray[np.int64]:
-        """Each two codes that were seen on one click or order, once: rows of two, the smaller one first."""
+    def links(self, touches: Source) -> NDArray[np.int64]:
+        """Each two codes that were seen on one click, once: rows of two, the smaller one first."""
         ...
 
     def uses(self, touches: Source) -> pa.Table:

@@ -100,11 +100,9 @@ def codes(rules: Policies) -> ibis.Table:
 
 
 def links() -> ibis.Table:
-    """Each two codes on one of `touches` or `orders`, once: `one` is the smaller of the two."""
+    """Each two codes on one of `touches`, once: `one` is the smaller of the two."""
     kinds = list(NAMESPACES)
-    clicks, orders = unbound(TOUCHES.schema, "touches"), unbound(ORDERS, "orders")
-    nothing = {kind: ibis.null(_NUMBER) for kind in kinds if kind not in orders.columns}
-    seen = clicks.select(*kinds).union(orders.mutate(**nothing).select(*kinds))
+    seen = unbound(TOUCHES.schema, "touches").select(*kinds)
     count = sum((seen[kind].notnull().cast(_NUMBER) for kind in kinds), start=ibis.literal(0, _NUMBER))
     together = seen.filter(count > 1).distinct()
     pairs = [

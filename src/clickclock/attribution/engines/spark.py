@@ -6,7 +6,7 @@ through `scratch`, a folder that the driver and all executors see, and of which 
 taken; a number that does not fit is an error.
 
 >>> engine = Spark("local[2]", scratch=Path("/tmp"))   # doctest: +SKIP
->>> engine.links(touches, orders).shape   # doctest: +SKIP
+>>> engine.links(touches).shape   # doctest: +SKIP
 (91178, 2)
 """
 

@@ -72,8 +72,8 @@ class SqlEngine(ABC):
         found = self.rows(expressions.floods(rules), {"touches": touches, "ads": ads})
         return pa.Table.from_batches(as_agreed(found, FLOODS), FLOODS)
 
-    def links(self, touches: Source, orders: pa.Table) -> NDArray[np.int64]:
-        batches = self.query(expressions.links(), {"touches": touches, "orders": orders})
+    def links(self, touches: Source) -> NDArray[np.int64]:
+        batches = self.query(expressions.links(), {"touches": touches})
         pairs = [np.column_stack([column.to_numpy() for column in batch.columns]) for batch in batches]
         return np.concatenate([np.empty((0, 2), np.int64), *pairs])
 
