@@ -296,6 +296,27 @@ async def test_faults_that_only_the_store_sees_are_told_together_at_their_places
     assert [each["jobName"] for each in (await told(http))["jobs"]] == ["there"]
 
 
+async def test_what_is_not_there_is_named_beside_what_cannot_be_read(http: httpx.AsyncClient) -> None:
+    wrong: dict[str, Any] = {
+        "application": "shop",
+        "groups": [{"groupName": "here", "maxConcurrentTriggers": 0}, {"groupName": ["x"]}],
+        "jobs": [
+            {"jobName": "a", "command": "true", "groupName": "here", "dependsOn": ["b", "c"]},
+            {"jobName": "b", "command": 1, "groupName": "none"},
+        ],
+        "schedules": [{"jobName": "b", "expression": "@daily"}, {"jobName": "none", "expression": "@daily"}],
+    }
+    answer = await put(http, wrong, 422)
+    assert sorted(each["field"] for each in answer["errors"]) == [
+        "groups[0].maxConcurrentTriggers",
+        "groups[1].groupName",
+        "jobs[0].dependsOn[1]",
+        "jobs[1].command",
+        "jobs[1].groupName",
+        "schedules[1].jobName",
+    ]
+
+
 async def test_an_applications_defaults_are_declared_with_its_jobs_and_told_with_them(http: httpx.AsyncClient) -> None:
     ours: dict[str, Any] = {"application": "shop", "notifications": {"targets": ["ops"], "on": ["failure"]}}
     file = {**FILE, "applications": [{"notifications": ours["notifications"]}]}

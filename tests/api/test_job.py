@@ -139,6 +139,25 @@ async def test_every_upstream_that_cannot_be_is_named_with_its_place(http: httpx
     assert (response.status_code, response.json()["errors"][0]["field"]) == (422, "dependsOn")
 
 
+async def test_what_is_not_there_is_named_beside_what_cannot_be_read(http: httpx.AsyncClient, job: None) -> None:
+    wrong = {**named("a", JOB["jobName"], "none", {"jobName": 7}, {"application": "x", "jobName": "y"}), "timeout": 1}
+    for send in (http.post, http.put):
+        response = await send("job", json={**wrong, "groupName": "none"})
+        assert (response.status_code, response.json()["code"]) == (422, "invalid")
+        assert {each["field"]: each["message"] for each in response.json()["errors"]} == {
+            "timeout": "There is no such field; did you mean timeoutSeconds?",
+            "groupName": "There is no group 'none'; create it with POST group.",
+            "dependsOn[1]": "There is no job shop/none; create it first, or together with this one.",
+            "dependsOn[2].jobName": "Give text, in quotes.",
+            "dependsOn[3]": "There is no job x/y; create it first, or together with this one.",
+        }
+    response = await http.post("job", json=[named("b", "c"), {**named("c", "d"), "command": ""}, 7, named("\0", "e")])
+    assert "NUL" in response.json()["errors"][0]["message"]
+    response = await http.post("job", json=[named("b", "c"), {**named("c", "d"), "command": ""}, 7, named("?", "e")])
+    faults = [each["field"] for each in response.json()["errors"]]
+    assert sorted(faults) == ["[1].command", "[1].dependsOn[0]", "[2]", "[3].dependsOn[0]", "[3].jobName"]
+
+
 async def test_a_job_that_others_depend_on_goes_only_by_force(http: httpx.AsyncClient) -> None:
     await http.post("job", json=[named("a"), named("b", "a")])
     target = {"application": "shop", "jobName": "a"}

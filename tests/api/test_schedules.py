@@ -79,6 +79,16 @@ async def test_a_schedule_without_its_job_is_422_and_a_taken_name_409(http: http
     assert (response.status_code, response.json()["code"]) == (409, "scheduleExists")
 
 
+async def test_a_job_that_is_not_there_is_named_beside_what_else_is_wrong(http: httpx.AsyncClient, job: None) -> None:
+    wrong = {"expression": "61 * * * *", "calendarName": "none"}
+    fine = {**SCHEDULE, "jobName": "none"}
+    response = await http.post("schedules", json=[{**SCHEDULE, **wrong}, {**fine, **wrong}, fine, {"jobName": "x"}])
+    faults = [each["field"] for each in response.json()["errors"]]
+    assert faults.count("[1].jobName") == faults.count("[2].jobName") == 1
+    assert {"[0].expression", "[1].expression", "[3].application", "[3].expression"} < set(faults)
+    assert not {"[0].jobName", "[3].jobName"} & set(faults)
+
+
 async def test_ten_thousand_schedules_go_in_at_once_or_not_at_all(http: httpx.AsyncClient, job: None) -> None:
     many = [{**SCHEDULE, "scheduleName": f"s-{number}"} for number in range(10_000)]
     response = await http.post("schedules", json=[*many[:-1], {**SCHEDULE, "timeZone": "Nowhere/Land"}])

@@ -75,7 +75,7 @@ def _compare(report: Report, folder: Path, turns: int, seconds: int) -> None:
             found[who] = []
         for _ in range(turns):
             for who, (pid, at) in servers.items():
-                os.sync()  # nginx leaves its log to the system, which would write it while the next one waits for the disk
+                os.sync()  # nginx leaves its log to the system, which would write it while the next waits for the disk
                 found[who].append(_turn(pid, at, CONNECTIONS, seconds))
     _check(report, found["clickclock"])
     others = {who: found[who] for who in (BUFFERED, UNBUFFERED)}

@@ -4,7 +4,11 @@ Never knows a status code: only `problem.py` does.
 Invariant: every error's text is one sentence or more that says what to do.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +89,12 @@ class ConfigurationError(Permanent):
     """The configuration is not usable; fix the named settings."""
 
     code = "configuration"
+
+
+def collect(faults: list[Fault], read: Callable[[], _T]) -> _T | None:
+    """What is read; or None, and its faults behind the others."""
+    try:
+        return read()
+    except Invalid as invalid:
+        faults.extend(invalid.faults)
+        return None

@@ -15,15 +15,15 @@ a timetable never changes.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
-from clickclock.foundation.errors import Fault, Invalid
+from clickclock.foundation.errors import Fault, Invalid, collect
 from clickclock.scheduler.business_days import Days
 from clickclock.scheduler.cron_times import cron_times
 from clickclock.scheduler.rrule_lines import has_start, recurrence
@@ -65,7 +65,6 @@ _DURATION = re.compile(
 _UNITS_S = {"weeks": 604_800, "days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,6})?", re.ASCII)
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?P<offset>[Zz]|[+-]\d\d:\d\d)?", re.ASCII)
-_T = TypeVar("_T")
 
 
 class ScheduleKind(StrEnum):
@@ -253,22 +252,14 @@ def timetable(  # noqa: PLR0913 - one keyword for each field of a schedule that 
 @lru_cache(maxsize=TIMETABLES_KEPT)
 def _timetable(words: _Words) -> Timetable:
     faults: list[Fault] = []
-    zone = _collect(faults, lambda: zone_named(words.time_zone))
+    zone = collect(faults, lambda: zone_named(words.time_zone))
     # UTC stands in for an unknown zone, so that a bad expression is reported all the same.
-    source = _collect(faults, lambda: _source(words, zone or ZoneInfo("UTC")))
+    source = collect(faults, lambda: _source(words, zone or ZoneInfo("UTC")))
     if words.start_at is not None and words.end_at is not None and words.end_at < words.start_at:
         faults.append(Fault("endAt", "endAt is before startAt; give a later endAt, or none."))
     if faults or zone is None or source is None:
         raise Invalid(faults=faults)
     return Timetable(source, zone, words.start_at, words.end_at, words.exclude_dates, words.days)
-
-
-def _collect(faults: list[Fault], read: Callable[[], _T]) -> _T | None:
-    try:
-        return read()
-    except Invalid as error:
-        faults.extend(error.faults)
-        return None
 
 
 def _source(words: _Words, zone: ZoneInfo) -> Source:

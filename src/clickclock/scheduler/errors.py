@@ -4,6 +4,7 @@ Never knows a status code (`foundation/problem.py` does, by the branch of the tr
 """
 
 from clickclock.foundation.errors import Conflict, NotFound, Transient
+from clickclock.scheduler.dependency import Key, shown
 
 
 class JobNotFound(NotFound):
@@ -190,3 +191,23 @@ class TriggerIsFinished(Conflict):
     """The trigger has finished; there is nothing to cancel."""
 
     code = "triggerIsFinished"
+
+
+def no_group(name: str) -> str:
+    """What to say of a group that is not there."""
+    return f"There is no group {name!r}; create it with POST group."
+
+
+def no_job(key: Key) -> str:
+    """What to say of a job that is not there."""
+    return f"There is no job {shown(key)}; create it first with POST job."
+
+
+def no_upstream(key: Key) -> str:
+    """The same, of one that another depends on."""
+    return f"There is no job {shown(key)}; create it first, or together with this one."
+
+
+def no_calendar(name: str) -> str:
+    """What to say of a calendar that is not there."""
+    return f"There is no calendar {name[:128]!r}; create it first with POST calendar."

@@ -16,7 +16,7 @@ from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, load_json, set_by_service
 from clickclock.scheduler.business_days import Calendar, CalendarRule, Days, StoredCalendar
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.errors import CalendarExists, CalendarInUse, CalendarNotFound, StaleVersion
+from clickclock.scheduler.errors import CalendarExists, CalendarInUse, CalendarNotFound, StaleVersion, no_calendar
 from clickclock.scheduler.store import Edited
 
 
@@ -68,8 +68,7 @@ class Calendars:
             return None
         found = self.by_name.get(named.calendar_name)
         if found is None:
-            sentence = f"There is no calendar {named.calendar_name[:128]!r}; create it first with POST calendar."
-            raise Invalid(faults=[Fault("calendarName", sentence)])
+            raise Invalid(faults=[Fault("calendarName", no_calendar(named.calendar_name))])
         return found.days(named.calendar_rule)
 
 

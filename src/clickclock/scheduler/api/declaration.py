@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid, Malformed
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.api import calendar, group, image_mapping, job, notification, schedules
+from clickclock.scheduler.api import calendar, group, image_mapping, job, notification, references, schedules
 from clickclock.scheduler.api.faults import unknown_name, wire_names
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.paging import key_in, page
@@ -289,6 +289,8 @@ async def _plan(given: _Given, terms: Terms, engine: Engine) -> Plan:
             wanted += [Wanted(kind, record, place) for record, place in zip(records, where, strict=True)]
     faults += given_twice({**named, **{each.place: each.key for each in wanted}})
     if faults:
+        jobs, timed = (dict(zip(given.places[kind], given.items[kind], strict=True)) for kind in ("job", "schedule"))
+        faults += await references.missing(engine, faults, jobs=jobs, schedules=timed, groups=given.items["group"])
         raise Invalid(faults=faults)
     # What is kept in another way of writing (a prefix with two spaces) was not found as it was written.
     if other := {each.key for each in wanted} - asked:

@@ -16,6 +16,7 @@ from clickclock.scheduler.api.notification import unknown_targets
 from clickclock.scheduler.api.operation import ANY_VERSION, Call, Operation, etag, success, success_with_many
 from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, numbered, set_by_service
+from clickclock.scheduler.api.references import named_too
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound, StaleVersion
 from clickclock.scheduler.image_mapping import ImageMapping
@@ -96,7 +97,8 @@ async def checks(engine: Engine, more: Sequence[ImageMapping] = ()) -> Callable[
 async def create(call: Call[Query]) -> Response:
     """POST: one job, or an array of them, all or none."""
     engine = call.engine
-    jobs, as_array = await BODY.read_several(call.body, await checks(engine))
+    async with named_too(engine, call.body, "jobs"):
+        jobs, as_array = await BODY.read_several(call.body, await checks(engine))
     with numbered(jobs, as_array):
         stored = await engine.store.jobs.create(jobs, engine.clock.now())
     if as_array:
@@ -114,7 +116,8 @@ async def find(call: Call[JobFilters]) -> Response:
 async def put(call: Call[Query]) -> Response:
     """PUT: the whole definition; what is left out has its default."""
     engine = call.engine
-    job: Job = BODY.read(call.body, await checks(engine), leave_out=_SET_BY_SERVICE)
+    async with named_too(engine, call.body, "jobs"):
+        job: Job = BODY.read(call.body, await checks(engine), leave_out=_SET_BY_SERVICE)
     if call.if_match == ANY_VERSION:
         await engine.store.jobs.get(*job.key)
     stored, created = await engine.store.jobs.put(job, engine.clock.now(), call.if_version)

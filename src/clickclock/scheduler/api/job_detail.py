@@ -128,12 +128,12 @@ async def _resolved(engine: Engine, job: StoredJob) -> ResolvedCommand:
 
 
 async def _neighbours(engine: Engine, jobs: Sequence[Upstream]) -> list[Neighbour]:
-    missing = await engine.store.jobs.missing(jobs) if jobs else []
+    there = await engine.store.jobs.existing([each.key for each in jobs])
     found = []
     for each in jobs:
         key = {"application": each.application, "job_name": each.job_name}
         newest = await engine.store.triggers.find(key, None, 1)
-        found.append(Neighbour(**key, exists=each not in missing, last_trigger=newest[0] if newest else None))
+        found.append(Neighbour(**key, exists=each.key in there, last_trigger=newest[0] if newest else None))
     return found
 
 

@@ -10,13 +10,14 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import Response
 
-from clickclock.foundation.errors import Fault, Invalid, Malformed
+from clickclock.foundation.errors import Fault, Invalid, Malformed, collect
 from clickclock.foundation.ids import EXAMPLE_ID, new_id
 from clickclock.scheduler.api.calendar import Calendars, calendars_of, named_in
 from clickclock.scheduler.api.faults import wire_names
 from clickclock.scheduler.api.operation import Call, Operation, etag, success, success_with_many
 from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, numbered, read_object, set_by_service
+from clickclock.scheduler.api.references import named_too
 from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleVersion
 from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, upcoming
 from clickclock.scheduler.store import Edited, NewSchedule
@@ -66,7 +67,8 @@ async def create(call: Call[Query]) -> Response:
         schedule_id = schedule.schedule_id or new_id()
         new.append(NewSchedule(schedule, schedule_id, first_time(schedule, schedule_id, now, now, calendars)))
 
-    _, as_array = await BODY.read_several(call.body, plan)
+    async with named_too(engine, call.body, "schedules"):
+        _, as_array = await BODY.read_several(call.body, plan)
     with numbered(new, as_array):
         stored = await engine.store.schedules.create(new, now)
     engine.change_schedules()
@@ -160,7 +162,11 @@ def has_other_times(new: Schedule, old: Schedule) -> bool:
 
 def first_time(schedule: Schedule, schedule_id: str, anchor: datetime, now: datetime, calendars: Calendars) -> Upcoming:
     """What it waits for first. Raises `Invalid` where nothing would ever be due."""
-    times = schedule.timetable(anchor, calendars.days(schedule))
+    faults: list[Fault] = []
+    days = collect(faults, lambda: calendars.days(schedule))
+    times = collect(faults, lambda: schedule.timetable(anchor, days))
+    if faults or times is None:
+        raise Invalid(faults=faults)
     first = upcoming(schedule, schedule_id, times, now)
     if first is None:
         sentence = "This is never due from now on; give a time that is still to come, or a later endAt."

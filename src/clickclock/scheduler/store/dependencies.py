@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault
 from clickclock.scheduler.dependency import Key, find_circles, shown
+from clickclock.scheduler.errors import no_upstream
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.store.schema import job, job_dependency, job_trigger
 
@@ -81,7 +82,7 @@ def upstream_faults(connection: sa.Connection, jobs: Sequence[Job], places: Sequ
     wanted = {key for keys in new.values() for key in keys}
     known = {each.key for each in jobs} | existing(connection, wanted)
     faults = [
-        Fault(f"{place}[{number}]", f"There is no job {shown(up.key)}; create it first, or together with this one.")
+        Fault(f"{place}[{number}]", no_upstream(up.key))
         for each, place in zip(jobs, places, strict=True)
         for number, up in enumerate(each.depends_on)
         if up.key not in known

@@ -3,7 +3,7 @@
 Never starts or stops anything. Invariant: a group that jobs name cannot go.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -77,6 +77,13 @@ class Groups:
         """Groups whose columns equal `filters` (group_name, paused), by name, with live counts."""
         query = page(sa.select(job_group).where(*equal(job_group, filters)), [job_group.c.group_name], after, limit)
         return await self._database.read(lambda c: _with_counts(c, c.execute(query).all()))
+
+    async def existing(self, names: Collection[str]) -> set[str]:
+        """Those of these groups that there are."""
+        if not names:
+            return set()
+        known = await self._database.read(lambda c: c.execute(sa.select(job_group.c.group_name)).scalars().all())
+        return set(names) & set(known)
 
     async def delete(self, group_name: str, now: datetime, if_version: int | None = None) -> None:
         """Raises `GroupNotFound`, `StaleVersion`, `GroupInUse`."""

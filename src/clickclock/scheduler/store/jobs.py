@@ -4,15 +4,15 @@ Never starts or plans anything. Invariants: (`application`, `jobName`) is unique
 nothing; a version that moved on is refused.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault, Invalid
-from clickclock.scheduler.dependency import shown
-from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound
+from clickclock.scheduler.dependency import Key, shown
+from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound, no_group
 from clickclock.scheduler.job import Job, StoredJob, Upstream
 from clickclock.scheduler.store.changes import note, note_schedules
 from clickclock.scheduler.store.database import Database
@@ -94,10 +94,9 @@ class Jobs:
         found = await self._database.read(lambda c: dependents_of(c, [key]).get(key, []))
         return [Upstream(application=each[0], job_name=each[1]) for each in found]
 
-    async def missing(self, jobs: Sequence[Upstream]) -> list[Upstream]:
-        """Those of these jobs that were deleted."""
-        there = await self._database.read(lambda c: existing(c, [each.key for each in jobs]))
-        return [each for each in jobs if each.key not in there]
+    async def existing(self, keys: Collection[Key]) -> set[Key]:
+        """Those of these jobs that there are."""
+        return await self._database.read(lambda c: existing(c, keys)) if keys else set()
 
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[StoredJob]:
         """Jobs whose columns equal `filters` (application, job_name, group_name, enabled), by name."""
@@ -218,7 +217,7 @@ def _unknown_groups(connection: sa.Connection, jobs: Sequence[Job]) -> list[Faul
         return []
     known = set(connection.execute(sa.select(job_group.c.group_name)).scalars())
     return [
-        Fault(_at(jobs, place, "groupName"), f"There is no group {each.group_name!r}; create it with POST group.")
+        Fault(_at(jobs, place, "groupName"), no_group(each.group_name))
         for place, each in enumerate(jobs)
         if each.group_name is not None and each.group_name not in known
     ]

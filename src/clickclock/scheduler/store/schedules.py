@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from clickclock.foundation.errors import Fault, Invalid
-from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound
+from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, no_calendar, no_job
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, amend
 from clickclock.scheduler.store.changes import note_schedules
@@ -174,11 +174,10 @@ def refuse_misfits(connection: sa.Connection, schedules: Sequence[Schedule], bes
     for place, each in enumerate(schedules):
         prefix = f"[{place}]." if len(schedules) > 1 else ""
         if each.calendar_name is not None and each.calendar_name not in calendars:
-            faults.append(no_calendar(each.calendar_name, prefix))
+            faults.append(Fault(f"{prefix}calendarName", no_calendar(each.calendar_name)))
         of_job = jobs.get((each.application, each.job_name))
         if of_job is None:
-            sentence = f"There is no job {each.application}/{each.job_name}; create it first with POST job."
-            faults.append(Fault(f"{prefix}jobName", sentence))
+            faults.append(Fault(f"{prefix}jobName", no_job((each.application, each.job_name))))
             continue
         if not of_job.parameters and not each.parameters:
             continue
@@ -188,12 +187,6 @@ def refuse_misfits(connection: sa.Connection, schedules: Sequence[Schedule], bes
             faults.extend(Fault(prefix + fault.field, fault.message) for fault in invalid.faults)
     if faults:
         raise Invalid("A schedule does not fit its job.", faults)
-
-
-def no_calendar(name: str, prefix: str = "") -> Fault:
-    """What is wrong with a schedule that names a calendar which is not there."""
-    sentence = f"There is no calendar {name!r}; create it first with POST calendar."
-    return Fault(f"{prefix}calendarName", sentence)
 
 
 def _existing(connection: sa.Connection, rows: Sequence[Mapping[str, Any]]) -> list[Fault]:

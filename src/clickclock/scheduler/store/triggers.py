@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.instant import ms_of
 from clickclock.scheduler.dependency import run_of
-from clickclock.scheduler.errors import JobIsDisabled, JobNotFound, TriggerIsFinished, TriggerNotFound
+from clickclock.scheduler.errors import JobIsDisabled, JobNotFound, TriggerIsFinished, TriggerNotFound, no_job
 from clickclock.scheduler.store.changes import note_cancelled, note_triggers
 from clickclock.scheduler.store.concluding import IS_AWAITED, NOT_STOPPING
 from clickclock.scheduler.store.database import Database
@@ -120,7 +120,7 @@ class Triggers:
             found = connection.execute(_ITS_JOB, key).one_or_none()
             if found is None:
                 raise JobNotFound(
-                    f"There is no job {new.application}/{new.job_name}; create it first with POST job.",
+                    no_job((new.application, new.job_name)),
                     [Fault("jobName", f"There is no job {new.job_name!r} in application {new.application!r}.")],
                 )
             its_job = effective_job(found.definition, found.grouped)

@@ -1,0 +1,98 @@
+"""Groups and jobs that a body names and nothing has, told together with what else is wrong with it.
+
+The store refuses such names in the transaction that writes, but it gets only what can be read. This is for a body of
+which a part cannot: who mends it should not have to come twice. Invariant: never says that something is missing which
+the same body gives, or whose name cannot be read.
+
+>>> [(each.field, each.name) for each in of_job("", {"application": "shop", "groupName": "night", "dependsOn": ["a"]})]
+[('groupName', 'night'), ('dependsOn[0]', ('shop', 'a'))]
+"""
+
+import contextlib
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from clickclock.foundation.errors import Fault, Invalid
+from clickclock.scheduler.api.reading import load_json
+from clickclock.scheduler.dependency import Key
+from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.errors import no_group, no_job, no_upstream
+from clickclock.scheduler.job import NAME_PATTERN
+
+Given = Mapping[str, Any]
+"""The value of a JSON object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A field that names a group, or a job by its application and name."""
+
+    field: str
+    name: str | Key
+    sentence: str
+    """What to say where there is no such thing."""
+
+
+def of_job(place: str, given: Given) -> Iterator[Reference]:
+    """A job's group and upstreams; `place` is where the job is in the body, "" if it is all of it."""
+    prefix = f"{place}." if place else ""
+    if group := _name(given.get("groupName")):
+        yield Reference(f"{prefix}groupName", group, no_group(group))
+    upstreams = given.get("dependsOn")
+    for number, each in enumerate(upstreams if isinstance(upstreams, list) else []):
+        upstream = {"application": given.get("application")} | (each if isinstance(each, dict) else {"jobName": each})
+        if key := _key(upstream):
+            yield Reference(f"{prefix}dependsOn[{number}]", key, no_upstream(key))
+
+
+def of_schedule(place: str, given: Given) -> Iterator[Reference]:
+    """A schedule's job; `place` as for jobs."""
+    if key := _key(given):
+        yield Reference(f"{place}.jobName" if place else "jobName", key, no_job(key))
+
+
+@contextlib.asynccontextmanager
+async def named_too(engine: Engine, body: bytes, kind: Literal["jobs", "schedules"]) -> AsyncIterator[None]:
+    """Within, `Invalid` raised of a body of things of this kind names also what they refer to and is not there."""
+    try:
+        yield
+    except Invalid as invalid:
+        given = load_json(body)
+        items = {f"[{number}]": each for number, each in enumerate(given)} if isinstance(given, list) else {"": given}
+        objects = {place: each for place, each in items.items() if isinstance(each, dict)}
+        jobs, schedules = (objects, {}) if kind == "jobs" else ({}, objects)
+        invalid.faults += await missing(engine, invalid.faults, jobs=jobs, schedules=schedules)
+        raise
+
+
+async def missing(
+    engine: Engine,
+    told: Iterable[Fault],
+    *,
+    jobs: Mapping[str, Given],
+    schedules: Mapping[str, Given],
+    groups: Iterable[Given] = (),
+) -> list[Fault]:
+    """A fault for each field that names what is neither there nor given beside it, if none of that field was `told`.
+
+    `jobs` and `schedules` are given by their places.
+    """
+    fields = {fault.field for fault in told}
+    beside = {_name(each.get("groupName")) for each in groups} | {_key(each) for each in jobs.values()}
+    named = [each for place, given in jobs.items() for each in of_job(place, given)]
+    named += [each for place, given in schedules.items() for each in of_schedule(place, given)]
+    wanted = [each for each in named if each.name not in beside and each.field not in fields]
+    there = await engine.store.groups.existing({each.name for each in wanted if isinstance(each.name, str)})
+    there_jobs = await engine.store.jobs.existing({each.name for each in wanted if not isinstance(each.name, str)})
+    return [Fault(each.field, each.sentence) for each in wanted if each.name not in there | there_jobs]
+
+
+def _key(given: Given) -> Key | None:
+    application, job_name = _name(given.get("application")), _name(given.get("jobName"))
+    return (application, job_name) if application and job_name else None
+
+
+def _name(given: Any) -> str | None:
+    return given if isinstance(given, str) and re.fullmatch(NAME_PATTERN, given) else None
