@@ -10,6 +10,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
@@ -31,6 +32,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(BENCHMARKS)} (default: all)")
     parser.add_argument("--quick", action="store_true", help="smaller and shorter: to have a look, not for the record")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all numbers to this file")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="also write the tables as a page of Markdown")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="folder for data (default: a temporary one)")
     asked = parser.parse_args()
     if unknown := sorted(set(asked.names) - set(BENCHMARKS)):
@@ -51,7 +53,16 @@ def main() -> int:
     if asked.json:
         content = {"machine": described, "quick": asked.quick, "reports": [each.as_json() for each in reports]}
         asked.json.write_text(json.dumps(content, indent=1) + "\n")
+    if asked.page:
+        asked.page.write_text(_page(described, reports, quick=asked.quick))
     return 1 if any(each.faults for each in reports) else 0
+
+
+def _page(described: list[str], reports: list[Report], *, quick: bool) -> str:
+    """All tables, and where they are from."""
+    run = "A quick run of the" if quick else "The"
+    where = f"{run} [benchmarks](performance.md), {datetime.now(UTC):%-d %B %Y}: {'; '.join(described)}."
+    return "\n\n".join(["# Performance: results", where, *(each.as_markdown() for each in reports)]) + "\n"
 
 
 def _run(name: str, folder: Path, *, quick: bool) -> Report:

@@ -20,12 +20,12 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def describe(folder: Path) -> list[str]:
-    """Sentences about this machine; `folder` is on the disk that is measured."""
+    """What this machine is, and how busy; `folder` is on the disk that is measured."""
     p50_ms, p99_ms = sync_ms(folder)
     load = ", ".join(f"{each:.2f}" for each in os.getloadavg())
     return [
         f"{os.cpu_count()} cores, {_cpu_model()}, Linux {platform.release()}, Python {platform.python_version()}",
-        f"disk under {folder}: 4 KiB append + fdatasync p50 {p50_ms:.3f} ms, p99 {p99_ms:.3f} ms",
+        f"disk: 4 KiB append + fdatasync p50 {p50_ms:.3f} ms, p99 {p99_ms:.3f} ms",
         f"load average before the run: {load}",
     ]
 

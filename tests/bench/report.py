@@ -126,6 +126,19 @@ class Report:
             console.print(f"  FAULT: {fault}", style="bold red", highlight=False)
         console.print()
 
+    def as_markdown(self) -> str:
+        """The same as a section of a page."""
+        peers = list(dict.fromkeys(name for each in self.measures for name in each.others))
+        columns = ["", self.who, *peers, "goal"]
+        rows = [columns, ["---", "--:", *("--:" for _ in peers), "---"]]
+        for each in self.measures:
+            ours = f"{number(each.ours)} {each.unit}".replace(" 1/", "/")
+            rows.append([each.name, ours, *(self._cell(each, peer) for peer in peers), _in_words(each)])
+        table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        said = "\n".join([*(f"- {note}" for note in self.notes), *(f"- **FAULT**: {fault}" for fault in self.faults)])
+        name, _, title = self.title.partition(": ")
+        return "\n\n".join(part for part in (f"## {name}", f"{title[:1].upper()}{title[1:]}.", table, said) if part)
+
     def _cell(self, measure: Measure, peer: str) -> str:
         other = measure.others.get(peer)
         if other is None:
@@ -159,6 +172,13 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def _is_empty(rounds: float | Sequence[float]) -> bool:
     return not isinstance(rounds, int | float) and not rounds
+
+
+def _in_words(measure: Measure) -> str:
+    if measure.goal is None:
+        return ""
+    met = measure.goal.met(measure)
+    return f"{measure.goal}{'' if met is None else ': met' if met else ': **missed**'}"
 
 
 def _goal(measure: Measure) -> str:
