@@ -134,7 +134,7 @@ class SegmentFile:
             return None
         payload = begun[HEADER_BYTES : HEADER_BYTES + header.length]
         if len(payload) < header.length:
-            payload += self._bytes(header.length - len(payload), place.offset + len(begun))
+            payload = self._bytes(header.length, place.offset + HEADER_BYTES)
         return Block(header, payload, place.offset) if frame.is_whole(header, payload, place) else None
 
     def _bytes(self, count: int, offset: int) -> bytes:

@@ -14,25 +14,27 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv
 
 from clickclock.attribution.entry import decode
 from clickclock.attribution.lake.queries import parse
 from clickclock.attribution.lake.rows import text_of
+from clickclock.attribution.lake.slices import pieces, where_either
 from clickclock.attribution.lake.tables import CLICKS, INSTANT
 
 _COLUMNS: Final = ("kind", "id", "received_ms", "address", "user_agent", "referer", "profile", "raw")
-_TYPES: Final = {name: pa.binary() for name in _COLUMNS} | {"received_ms": pa.int64()}
+_TAB, _LF = np.frombuffer(b"\t\n", np.uint8)
+_BEHIND: Final = np.frombuffer(b"\t\t\t\t\t\t\t\n", np.uint8)
+"""What stands behind each column."""
 
 
 def plain_clicks(lines: bytes, journal: str, segment: int) -> tuple[pa.RecordBatch, list[bytes]]:
     """The plain clicks among whole lines of the journal, in the form of `CLICKS`, and the lines of all others."""
-    table = _split(lines)
-    if table is None:
+    entries = _split(lines)
+    if entries is None:
         return CLICKS.batch([]), _each(lines)
-    is_plain = np.asarray(pc.equal(table["kind"], b"c"))
-    found = table if is_plain.all() else table.filter(pa.array(is_plain))
-    parsed = parse(found["raw"].combine_chunks())
+    is_plain = np.asarray(pc.equal(entries["kind"], b"c"))
+    found = entries if is_plain.all() else entries.filter(pa.array(is_plain))
+    parsed = parse(found["raw"])
     columns = _Columns(found, parsed.columns, journal, segment, has_escapes=b"\\" in lines)
     batch = pa.RecordBatch.from_arrays([columns.of(field) for field in CLICKS.schema], schema=CLICKS.schema)
     if parsed.is_good.all() and is_plain.all():
@@ -47,24 +49,24 @@ def _each(lines: bytes) -> list[bytes]:
     return lines.split(b"\n")[:-1]
 
 
-def _split(lines: bytes) -> pa.Table | None:
+def _split(lines: bytes) -> pa.RecordBatch | None:
     """The entries' columns as they stand, or None if a line has not all of them."""
-    try:
-        return csv.read_csv(
-            pa.BufferReader(lines),
-            csv.ReadOptions(use_threads=False, column_names=_COLUMNS, block_size=len(lines) + 1),
-            csv.ParseOptions(delimiter="\t", quote_char=False, double_quote=False),
-            csv.ConvertOptions(column_types=_TYPES, strings_can_be_null=False),
-        )
-    except pa.ArrowInvalid:
+    content = np.frombuffer(lines, np.uint8)
+    marks = where_either(content, _TAB, _LF)
+    if len(marks) % len(_COLUMNS) or (content[marks].reshape(-1, len(_COLUMNS)) != _BEHIND).any():
         return None
+    # A field, what stands behind it, the next field …
+    fields = pieces(pa.py_buffer(lines), np.append(0, np.column_stack((marks, marks + 1))), pa.binary())
+    starts = range(0, 2 * len(_COLUMNS), 2)
+    columns = [fields.take(pa.array(np.arange(at, len(fields), 2 * len(_COLUMNS)))) for at in starts]
+    return pa.RecordBatch.from_arrays(columns, names=_COLUMNS)
 
 
 class _Columns:
     """The columns of `CLICKS` for entries and their parsed queries."""
 
     def __init__(
-        self, entries: pa.Table, parsed: dict[str, pa.Array], journal: str, segment: int, *, has_escapes: bool
+        self, entries: pa.RecordBatch, parsed: dict[str, pa.Array], journal: str, segment: int, *, has_escapes: bool
     ) -> None:
         self._entries = entries
         self._parsed = parsed
@@ -77,11 +79,11 @@ class _Columns:
         rows = self._entries.num_rows
         match field.name:
             case "id" | "profile":
-                return self._raw(field.name).cast(pa.string())
+                return self._entries[field.name].cast(pa.string())
             case "received_at":
-                return pc.multiply(self._raw("received_ms"), 1000).cast(INSTANT)
+                return pc.multiply(self._entries["received_ms"].cast(pa.string()).cast(pa.int64()), 1000).cast(INSTANT)
             case "address" | "user_agent" | "referer":
-                return _header_texts(self._raw(field.name), has_escapes=self._has_escapes)
+                return _header_texts(self._entries[field.name], has_escapes=self._has_escapes)
             case "journal":
                 return pa.repeat(pa.scalar(self._journal), rows)
             case "segment":
@@ -90,9 +92,6 @@ class _Columns:
                 return pa.ListArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows + 1), _NO_FLAG, field.type)
             case _:
                 return self._parsed[field.name] if field.name in self._parsed else pa.nulls(rows, field.type)
-
-    def _raw(self, name: str) -> pa.Array:
-        return self._entries[name].combine_chunks()
 
 
 _NO_FLAG: Final = pa.array([], pa.string())

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickclock.attribution.lake.slices import WORD_BYTES, Integers, Runs, Truths, Words
+from clickclock.attribution.lake.slices import WORD_BYTES, Integers, Runs, Truths, Words, where_either
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS, INSTANT, PARAMETERS
 from clickclock.attribution.order_fields import EVENT_TIME_MS_MIN
 from clickclock.attribution.shape import AS_IS, EVENT_TIME, FORM, PERCENT
@@ -69,7 +69,7 @@ def parse(queries: pa.BinaryArray) -> Parsed:
 
 
 class Parts:
-    """All parts of all queries: a name, and a value between `starts` and `ends`, decoded if it was encoded."""
+    """All parts of all queries: a name, and a value that stands between `starts` and `ends`."""
 
     def __init__(self, runs: Runs, names: Integers, equals: Integers, ends: Integers, firsts: Integers) -> None:
         self.runs = runs
@@ -83,22 +83,21 @@ class Parts:
         self._lengths = equals - names
         self._spoil(np.flatnonzero(self._lengths > NAME_BYTES_MAX))
         self._words = [runs.word(names, self._lengths), runs.word(names + WORD_BYTES, self._lengths - WORD_BYTES)]
-        self._decode()
+        self._places = np.arange(0, 2 * len(names), 2)
+        """Of each part, where its value is among the pieces."""
+        offsets = np.column_stack((self.starts, ends)).ravel()
+        self._pieces = runs.pieces(np.append(offsets, self._decode()))
+        self._forms = self._lengths * (_NO_WAY + 1) + self._ways
 
     @classmethod
     def of(cls, runs: Runs, offsets: Integers) -> "Parts | None":
         """Cut the queries between these offsets; None if there is a part that has not exactly one `=`."""
         ands, equals = np.flatnonzero(runs.content == _AND), np.flatnonzero(runs.content == _EQUALS)
-        firsts = np.zeros(len(offsets), np.int64)
-        np.cumsum(np.diff(np.searchsorted(ands, offsets)) + 1, out=firsts[1:])
-        count = len(equals)
-        if firsts[-1] != count or runs.content.max() > _DELETE:
+        at = np.searchsorted(ands, offsets)
+        firsts = at + np.arange(len(offsets))
+        if firsts[-1] != len(equals) or runs.content.max() > _DELETE:
             return None
-        is_first, is_last = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-        is_first[firsts[:-1]] = is_last[firsts[1:] - 1] = True
-        names, ends = np.empty(count, np.int64), np.empty(count, np.int64)
-        names[is_first], names[~is_first] = offsets[:-1], ands + 1
-        ends[is_last], ends[~is_last] = offsets[1:], ands
+        names, ends = np.insert(ands + 1, at[:-1], offsets[:-1]), np.insert(ands, at[1:], offsets[1:])
         if (equals < names).any() or (equals >= ends).any():
             return None
         return cls(runs, names, equals, ends, firsts)
@@ -107,11 +106,16 @@ class Parts:
         """Rows with these parts are not good."""
         self.is_good[np.searchsorted(self.firsts, parts, side="right") - 1] = False
 
-    def _decode(self) -> None:
+    def values(self, parts: Integers) -> pa.StringArray:
+        """The values of these parts, decoded if they were encoded; null where there is -1 for a part."""
+        return self._pieces.take(pa.array(self._places[parts], mask=parts < 0))
+
+    def _decode(self) -> Integers:
+        """Decode what is encoded: the offsets of what came of it."""
         content = self.runs.content
-        escapes = np.flatnonzero((content == _PERCENT) | (content == _PLUS))
+        escapes = where_either(content, _PERCENT, _PLUS)
         if not len(escapes):
-            return
+            return escapes
         parts = np.searchsorted(self.ends, escapes, side="right")
         is_wrong = (escapes < self.starts[parts]) | ~self.runs.are_escapes(escapes, self.ends[parts])
         self._spoil(parts[is_wrong])
@@ -122,7 +126,8 @@ class Parts:
         starts, ends = self.starts[escaped], self.ends[escaped]
         is_percent, is_form = self.runs.ways(starts, ends)
         self._ways[escaped] = np.select([is_percent, is_form], [1, 2], _NO_WAY)
-        self.starts[escaped], self.ends[escaped] = self.runs.decoded(starts, ends)
+        self._places[escaped] = 2 * len(self._names) + np.arange(len(escaped))
+        return self.runs.decoded(starts, ends)
 
     def groups(self) -> Iterator[Group]:
         """The good rows in groups. Those of the smallest groups, if there are too many, become not good."""
@@ -143,7 +148,7 @@ class Parts:
         alike = rows[self._counts[rows] == self._counts[first]]
         parts = self.firsts[alike][:, None] + np.arange(self._counts[first])
         is_alike = np.ones(len(alike), np.bool_)
-        for facts in (self._lengths, self._ways, *self._words):
+        for facts in (self._forms, *self._words):
             found = facts[parts]
             is_alike &= (found == found[0]).all(axis=1)
         self.is_good[rows] = False
@@ -159,10 +164,9 @@ class Parts:
     def _hashes(self) -> Words:
         """Of each row, one number of its names and ways: different, if they are, nearly always."""
         lengths = self._lengths
-        facts = (*self._words, lengths.astype(np.uint64), self._ways.astype(np.uint64))
-        mixed = np.zeros(len(lengths), np.uint64)
-        for odd, fact in zip(_ODD, facts, strict=True):
-            mixed ^= fact * odd
+        mixed = self._forms.view(np.uint64) * _ODD[2]
+        for odd, word in zip(_ODD, self._words, strict=False):
+            mixed ^= word * odd
         long = np.flatnonzero(lengths > 2 * WORD_BYTES)
         if len(long):
             for odd, at in zip(_ODD, (2 * WORD_BYTES, 3 * WORD_BYTES), strict=False):
@@ -182,7 +186,7 @@ class _Columns:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._rows = len(parts.is_good)
-        self._values: dict[str, tuple[Integers, Integers]] = {}
+        self._values: dict[str, Integers] = {}
         self._others: list[tuple[str, Integers, Integers]] = []
         self._shapes: list[str | None] = []
         self._shape_of = np.zeros(self._rows, np.int32)
@@ -197,10 +201,7 @@ class _Columns:
                 lengths = self._parts.ends[parts] - self._parts.starts[parts]
                 self._parts.is_good[group.rows] &= (lengths == _EVENT_TIME_DIGITS) & (way == 0)
             if name in _OWN or name == EVENT_TIME:
-                starts, ends = self._values.setdefault(
-                    name, (np.zeros(self._rows, np.int64), -np.ones(self._rows, np.int64))
-                )
-                starts[group.rows], ends[group.rows] = self._parts.starts[parts], self._parts.ends[parts]
+                self._values.setdefault(name, np.full(self._rows, -1))[group.rows] = parts
             else:
                 self._others.append((name, group.rows, parts))
         self._shape_of[group.rows] = len(self._shapes)
@@ -213,9 +214,8 @@ class _Columns:
         is_good = self._parts.is_good
         if EVENT_TIME not in self._values:
             return Parsed({}, np.zeros(self._rows, np.bool_))
-        _, ends = self._values[EVENT_TIME]
-        ends[~is_good] = -1
-        columns = {name: self._parts.runs.texts(*span) for name, span in self._values.items()}
+        self._values[EVENT_TIME][~is_good] = -1
+        columns = {name: self._parts.values(parts) for name, parts in self._values.items()}
         try:
             event_time = columns[EVENT_TIME].cast(pa.int64())
         except pa.ArrowInvalid:
@@ -237,7 +237,7 @@ class _Columns:
         order = np.argsort(parts)
         rows, parts = rows[order], parts[order]
         keys = pa.array(names, pa.string()).take(pa.array(of_name[order]))
-        values = self._parts.runs.texts(self._parts.starts[parts], self._parts.ends[parts])
+        values = self._parts.values(parts)
         offsets = np.searchsorted(rows, np.arange(self._rows + 1)).astype(np.int32)
         is_empty = np.diff(offsets) == 0
         return pa.MapArray.from_arrays(pa.array(offsets), keys, values, type=PARAMETERS, mask=pa.array(is_empty))

@@ -1,10 +1,10 @@
 """Slices of one long run of bytes: read as numbers, decoded where they are percent-encoded, made into Arrow texts.
 
-Never copies a byte that it need not. Invariants: `starts[i]` and `ends[i]` bound the i-th slice, and a slice that ends
-before it starts is null; behind the bytes there are `PAD_BYTES` zeros, so that eight may be read anywhere.
+Never copies a byte that it need not. Invariants: `starts[i]` and `ends[i]` bound the i-th slice; behind the bytes there
+are `PAD_BYTES` zeros, so that eight may be read anywhere.
 
 >>> runs = Runs(b"a%20b")
->>> runs.texts(*runs.decoded(np.array([0]), np.array([5]))).to_pylist()
+>>> runs.pieces(runs.decoded(np.array([0]), np.array([5]))).to_pylist()
 ['a b']
 """
 
@@ -23,10 +23,7 @@ Truths = NDArray[np.bool_]
 
 PAD_BYTES: Final = 32
 WORD_BYTES: Final = 8
-_INLINE_BYTES: Final = 12
-"""Arrow keeps a shorter text in its view; of a longer one, the first four bytes and where it is."""
 _MASKS: Final = np.array([(1 << (8 * count)) - 1 for count in range(WORD_BYTES + 1)], np.uint64)
-_HALF: Final = np.uint64(32)
 
 _PERCENT, _PLUS, _SPACE, _TWO, _SEVEN = np.frombuffer(b"%+ 27", np.uint8)
 _NO_DIGIT: Final = 255
@@ -38,6 +35,18 @@ _IS_LOWER[np.frombuffer(b"abcdef", np.uint8)] = True
 _IS_UNESCAPED: Final = {
     way: np.isin(np.arange(256), np.frombuffer(bytes(sorted(plain)), np.uint8)) for way, plain in UNESCAPED.items()
 }
+
+
+def pieces(content: pa.Buffer, offsets: Integers, kind: pa.DataType) -> pa.Array:
+    """What is between each two of these offsets, without a copy; `kind` is `string` or `binary`."""
+    return pa.Array.from_buffers(kind, len(offsets) - 1, [None, pa.py_buffer(offsets.astype(np.int32)), content])
+
+
+def where_either(content: Bytes, one: np.uint8, other: np.uint8) -> Integers:
+    """Where one of two bytes stands."""
+    is_either = content == one
+    is_either |= content == other
+    return np.flatnonzero(is_either)
 
 
 class Runs:
@@ -55,8 +64,9 @@ class Runs:
 
     def word(self, starts: Integers, lengths: Integers) -> Words:
         """The first bytes of each slice, at most eight, as a number; bytes behind its length are zero."""
-        kept: Words = _MASKS[np.clip(lengths, 0, WORD_BYTES)]
-        return self._words[starts] & kept
+        kept: Words = _MASKS.take(lengths, mode="clip")
+        kept &= self._words[starts]
+        return kept
 
     def are_escapes(self, places: Integers, ends: Integers) -> Truths:
         """Whether at each place is a `+`, or a `%` that a plain query may have: with two digits, of a visible byte."""
@@ -66,23 +76,9 @@ class Runs:
         answer: Truths = is_digits | (self.content[places] == _PLUS)
         return answer
 
-    def texts(self, starts: Integers, ends: Integers) -> pa.StringArray:
-        """The slices as texts; they must be UTF-8."""
-        lengths = ends - starts
-        validity = None
-        if (is_null := lengths < 0).any():
-            validity = pa.py_buffer(np.packbits(~is_null, bitorder="little"))
-            lengths[is_null] = 0
-        views = np.empty((len(starts), 2), np.uint64)
-        first = self.word(starts, lengths)
-        views[:, 0] = lengths.astype(np.uint64) | (first << _HALF)
-        views[:, 1] = starts.astype(np.uint64) << _HALF
-        short = np.flatnonzero(lengths <= _INLINE_BYTES)
-        if len(short):
-            rest = self.word(starts[short] + WORD_BYTES, lengths[short] - WORD_BYTES)
-            views[short, 1] = (first[short] >> _HALF) | (rest << _HALF)
-        array = pa.Array.from_buffers(pa.string_view(), len(starts), [validity, pa.py_buffer(views), self._buffer])
-        return array.cast(pa.string())
+    def pieces(self, offsets: Integers) -> pa.StringArray:
+        """What is between each two of these offsets, as texts; those that are used must be UTF-8."""
+        return pieces(self._buffer, offsets, pa.string())
 
     def _gathered(self, starts: Integers, ends: Integers) -> tuple[Bytes, Integers]:
         """The slices one behind the other, and the offsets between them."""
@@ -92,8 +88,11 @@ class Runs:
         places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return self.content[places], offsets
 
-    def decoded(self, starts: Integers, ends: Integers) -> tuple[Integers, Integers]:
-        """The same slices percent-decoded, `+` being a space: where they are now. Every `%` must have its digits."""
+    def decoded(self, starts: Integers, ends: Integers) -> Integers:
+        """The same slices percent-decoded, `+` being a space, one behind the other: the offsets between them.
+
+        Every `%` must have its digits.
+        """
         content, offsets = self._gathered(starts, ends)
         escapes = np.flatnonzero(content == _PERCENT)
         fresh = np.where(content == _PLUS, _SPACE, content)
@@ -102,7 +101,7 @@ class Runs:
         is_kept[escapes + 1] = is_kept[escapes + 2] = False
         shorter = self.size + offsets - 2 * np.searchsorted(escapes, offsets)
         self._take(np.concatenate([self.content, fresh[is_kept]]))
-        return shorter[:-1], shorter[1:]
+        return shorter
 
     def ways(self, starts: Integers, ends: Integers) -> tuple[Truths, Truths]:
         """Of each slice, whether `PERCENT` would write its value so, and whether `FORM` would."""
