@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from clickclock.attribution.codes import places
 from clickclock.attribution.policy import Policies, SellerRule
 from clickclock.foundation.instant import DAY_MS
 
@@ -44,10 +45,10 @@ class Ads:
 
     def find(self, codes: Numbers) -> Places:
         """The place of each code. Raises `ValueError` for a code that no ad has."""
-        places = np.searchsorted(self.ad, codes)
-        if len(places) and (places.max() == len(self.ad) or np.any(self.ad[places] != codes)):
+        found = places(self.ad, codes)
+        if np.any(found < 0):
             raise ValueError("A click is on an ad that is not in the table of ads; derive clicks and ads anew.")
-        return places
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -39,8 +39,13 @@ def _in_any_case(words: str) -> str:
 BOT_PATTERN: Final = "|".join((_BOT, *map(_in_any_case, BOTS)))
 """A regular expression that finds something in the user agent of a known bot."""
 _FIND: Final = re.compile(BOT_PATTERN).search
+_SAID: Final = ("bot", *BOTS)
 
 
 def is_bot(user_agent: str | None) -> bool:
     """Whether a user agent is that of a known bot; without one, nothing is known."""
-    return user_agent is not None and _FIND(user_agent) is not None
+    if user_agent is None:
+        return False
+    # To look for each word costs a tenth of what the expression does, and few say any.
+    small = user_agent.lower()
+    return any(word in small for word in _SAID) and _FIND(user_agent) is not None

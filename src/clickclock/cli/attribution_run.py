@@ -7,6 +7,7 @@ output is the result version, or null, and nothing else.
 ('run', 'versions')
 """
 
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ VERSIONS = table(
     empty="No version yet; make one with: clickclock attribution run",
 )
 ENGINES = ("duckdb", "spark")
+GARBAGE_OBJECTS_MIN = 2**17
+"""Containers, a few hundred bytes each; tables have their memory back without any search."""
 
 
 @click.command()
@@ -43,6 +46,8 @@ ENGINES = ("duckdb", "spark")
 @click.option("--json", "as_json", is_flag=True, help="Print the result version as JSON.")
 def run(config: Path | None, full: bool, as_json: bool, **options: Any) -> None:
     """Credit every order to the clicks that earned it."""
+    # Most of what is made is kept until the end: to look for garbage in it again and again takes a third of a second.
+    gc.set_threshold(GARBAGE_OBJECTS_MIN)
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import attribution  # noqa: PLC0415 (see the line above)
     from clickclock.attribution.result import told  # noqa: PLC0415 (see the line above)

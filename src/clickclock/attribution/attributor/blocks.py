@@ -34,6 +34,7 @@ ORDERS_PER_BLOCK: Final = 2**14
 """With thirty touchpoints each and all models' columns, some hundred megabytes."""
 ROWS_AT_ONCE: Final = 2**16
 """Blocks of which few orders are there, as after an incremental run, are taken up together until they have so many."""
+_PLACE_BITS: Final = 31
 ROWS: Final = credits_table(()).whole
 """What is known of an order and a touchpoint before any model is asked."""
 
@@ -82,8 +83,9 @@ class Blocks:
         for number in sorted(self._files):
             with pa.memory_map(str(self._path(number))) as source:
                 found = pa.ipc.open_file(source).read_all()
-                by_place = np.lexsort((found["place"].to_numpy(), found["number"].to_numpy()))
-                some.append(found.take(pa.array(by_place)))
+                # Both in one number: much of it is in order already, which a sort by two would not see.
+                rank = found["number"].to_numpy() << _PLACE_BITS | found["place"].to_numpy()
+                some.append(found.take(pa.array(np.argsort(rank, kind="stable"))))
             if sum(each.num_rows for each in some) >= ROWS_AT_ONCE:
                 yield pa.concat_tables(some).combine_chunks()
                 some = []

@@ -155,14 +155,14 @@ class _Journeys:
         self._table = credits_table(list(weighing(world.models)))
         self.then, self.now = Learning(world.models), Learning(world.models)
         """What models learn from orders that changed: what they were, and what they are."""
-        self._numbers = blocks.numbers
-        self._orders = world.orders.table.select(KEY).take(pa.array(self._numbers))
+        numbers = blocks.numbers
+        orders = world.orders.table.select(KEY).take(pa.array(numbers))
         self._amended = affected.amended
         self._first_told = affected.first_told
-        there = self._orders.filter(pa.array(~among(affected.first_told, self._numbers)))
+        there = orders.filter(pa.array(~among(affected.first_told, numbers)))
         self._renewed = Keys(pa.concat_tables([affected.gone, there]))
         """Orders that had rows before, which may be others now."""
-        self._months = affected.months.union(map(months.name, np.unique(world.facts.month[self._numbers]).tolist()))
+        self._months = affected.months.union(map(months.name, np.unique(world.facts.month[numbers]).tolist()))
         """In which an order may have changed."""
         self.credited = self.touchpoints = 0
         """How many more there are than before."""
@@ -171,6 +171,10 @@ class _Journeys:
         self._standing: Counter[str] = Counter()
         """How many rows of each month stand, as they are in files."""
         self._compare()
+        self._numbers = numbers[self._is_changed(orders)]
+        """Those of them that are there."""
+        for rows in self._fresh(LEARNT_FROM):
+            self.now.show(rows)
 
     def _compare(self) -> None:
         """See which orders have changed."""
@@ -191,8 +195,6 @@ class _Journeys:
         self.changed = np.union1d(differing(then, now), self._amended)
         self._gone = whole.filter(pa.array(self._is_changed(whole)))
         self.then.show(self._gone)
-        for rows in self._fresh(LEARNT_FROM):
-            self.now.show(rows)
 
     def write(self, target: Target) -> int | None:
         """Write the rows of orders that changed, and retract those that they had. Returns the version."""
@@ -212,9 +214,8 @@ class _Journeys:
 
     def _fresh(self, names: Sequence[str]) -> Iterator[pa.Table]:
         """What orders are that changed."""
-        numbers = self._numbers[self._is_changed(self._orders)]
         for found in self._blocks:
-            is_changed = among(numbers, found["number"].to_numpy())
+            is_changed = among(self._numbers, found["number"].to_numpy())
             yield self._world.facts.rows(found.filter(pa.array(is_changed)), names)
 
     def _then(self, wanted: Iterable[str], columns: Sequence[str]) -> Iterator[pa.Table]:

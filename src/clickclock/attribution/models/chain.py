@@ -73,8 +73,12 @@ class Chain:
 
     members: Mapping[str, Places]
     """The places of the states that end in each channel."""
-    moves: "csr_array"
-    """How likely each state moves to each other one."""
+    froms: Places
+    """Of each move between two states, where it begins."""
+    tos: Places
+    """Where it leads."""
+    moves: Numbers
+    """How likely it is, of all that begin there."""
     yields: Numbers
     """What each state yields when it ends: conversions, value; shape (states, 2)."""
     best: Numbers
@@ -84,6 +88,21 @@ class Chain:
     def size(self) -> int:
         """How many states there are."""
         return len(self.yields)
+
+    @property
+    def dense(self) -> Numbers:
+        """The moves as a matrix, for chains that are small."""
+        cells = np.zeros((self.size, self.size))
+        np.add.at(cells, (self.froms, self.tos), self.moves)
+        return cells
+
+    @property
+    def sparse(self) -> "csr_array":
+        """The moves as a matrix, for the others."""
+        # Here and not at the top: nearly all chains are small, and to load it takes longer than to solve a hundred.
+        from scipy.sparse import csr_array  # noqa: PLC0415 (see the line above)
+
+        return csr_array((self.moves, (self.froms, self.tos)), shape=(self.size, self.size))
 
 
 def steps(paths: Paths, order: int) -> Paths:
@@ -125,9 +144,6 @@ def steps(paths: Paths, order: int) -> Paths:
 
 def build(counted: Paths, order: int) -> Chain:
     """The chain of `order` of steps that each have conversions or nulls. Raises `TooManyStates`."""
-    # Here and not at the top: whoever only reads the lake loads the models, too, and would wait for it.
-    from scipy.sparse import csr_array  # noqa: PLC0415 (see the line above)
-
     journeys = counted.journeys
     here, there, states = _states(journeys, order)
     here, there = here[journeys.ends], there[journeys.ends]
@@ -153,7 +169,9 @@ def build(counted: Paths, order: int) -> Chain:
         members={
             name: np.flatnonzero(channel == code) + 1 for code, name in enumerate(journeys.channels) if name != END
         },
-        moves=csr_array((moves / leaving[froms], (froms, tos)), shape=(count, count)),
+        froms=froms,
+        tos=tos,
+        moves=moves / leaving[froms],
         yields=yields / leaving[:, np.newaxis],
         best=(yields[left > 0] / left[left > 0, np.newaxis]).max(axis=0),
     )
@@ -188,7 +206,7 @@ def solve(chain: Chain) -> tuple[Yield, dict[str, Yield]]:
 
 def inverted(chain: Chain) -> tuple[Yield, dict[str, Yield]]:
     """`solve`, by the fundamental matrix."""
-    fundamental = np.linalg.inv(np.eye(chain.size) - chain.moves.toarray())
+    fundamental = np.linalg.inv(np.eye(chain.size) - chain.dense)
     to_come = fundamental @ chain.yields
     lost = {}
     for channel, places in chain.members.items():
@@ -199,16 +217,17 @@ def inverted(chain: Chain) -> tuple[Yield, dict[str, Yield]]:
 
 def iterated(chain: Chain, steps_max: int = STEPS_MAX) -> tuple[Yield, dict[str, Yield]]:
     """`solve`, by paths of more and more moves."""
+    moves = chain.sparse
     # Which states lead to a yield at all: whatever passes through no other is zero, and stays it.
     leads, known = chain.yields > 0, None
     while known is None or not np.array_equal(leads, known):
-        known, leads = leads, leads | (chain.moves @ leads > 0)
+        known, leads = leads, leads | (moves @ leads > 0)
     is_some = np.array([leads[places].any(axis=0) for places in chain.members.values()])
     # Columns: h; u of each channel; and, last, how much still moves.
     now = np.zeros((chain.size, 2 * len(chain.members) + 3))
     now[:, -1] = 1.0
     for _ in range(steps_max):
-        after = chain.moves @ now
+        after = moves @ now
         after[:, :2] += chain.yields
         for number, places in enumerate(chain.members.values(), 1):
             after[places, 2 * number : 2 * number + 2] = after[places, :2]

@@ -15,9 +15,7 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-import narwhals.stable.v2 as nw
 import numpy as np
-from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
 from clickclock.attribution.models.journeys import Journeys, Numbering, offsets_of
@@ -133,6 +131,10 @@ def _opened(table: Any) -> tuple[Sequence[str], Callable[[str], Column]]:
     """The names of the columns, and what gives one of them: an array where it is of numbers, NaN what is missing."""
     if isinstance(table, list) and all(isinstance(row, Mapping) for row in table):
         return list(dict.fromkeys(name for row in table for name in row)), lambda name: [row.get(name) for row in table]
+    # Here and not at the top: a run of attribution loads the models, too, and no table.
+    import narwhals.stable.v2 as nw  # noqa: PLC0415 (see the line above)
+    from narwhals.exceptions import DuplicateError  # noqa: PLC0415
+
     try:
         frame = nw.from_native(table, eager_only=True)
     except TypeError as error:
@@ -151,6 +153,8 @@ def _opened(table: Any) -> tuple[Sequence[str], Callable[[str], Column]]:
 
 def _like(table: Any, rows: Sequence[dict[str, Any]]) -> Any:
     """The rows as a table of the same library."""
+    import narwhals.stable.v2 as nw  # noqa: PLC0415 (as above)
+
     schema = nw.Schema({"channel": nw.String(), "conversions": nw.Float64(), "value": nw.Float64()})
     columns = {name: [row[name] for row in rows] for name in schema}
     backend = nw.from_native(table, eager_only=True).implementation
