@@ -1,6 +1,7 @@
 """Unconverted paths, held to dictionaries of lists."""
 
 from collections import defaultdict
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -23,10 +24,11 @@ def paths(
     found = paths_without_order(
         person, month, channel, *(np.array([each[part] for each in orders], np.int64) for part in (0, 1))
     )
-    assert len(set(found.paths)) == len(found.paths)
-    assert set(found.path.tolist()) == set(range(len(found.paths)))
+    told = [tuple(found.steps[start:end].tolist()) for start, end in pairwise(found.offsets.tolist())]
+    assert len(set(told)) == len(told)
+    assert set(found.path.tolist()) == set(range(len(told)))
     return [
-        (int(person[first]), int(month[first]), found.paths[path])
+        (int(person[first]), int(month[first]), told[path])
         for first, path in zip(found.first.tolist(), found.path.tolist(), strict=True)
     ]
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 import msgspec
@@ -152,10 +152,11 @@ def walked(people: Sequence[Person], policies: Policies) -> tuple[Journeys, Unco
     for row in rows_of(found.journeys, "number", "touches"):
         if row["touches"]:
             assert row["touches"] == len(journeys[order_ids[row["number"]]])
-    paths = found.unconverted.paths
+    told = found.unconverted
+    paths = [tuple(told.steps[start:end].tolist()) for start, end in pairwise(told.offsets.tolist())]
     assert len(set(paths)) == len(paths)
     unconverted: Unconverted = {}
-    for row in rows_of(found.unconverted, "client", "month", "person", "path"):
+    for row in rows_of(told, "client", "month", "person", "path"):
         person_and_month = row["person"] + 1, name(row["month"])
         assert person_and_month not in unconverted
         channels = tuple(terms.ads.channels[channel] for channel in paths[row["path"]])

@@ -32,7 +32,7 @@ class Ads:
     """What the codes of ads stand for."""
 
     ad: Numbers
-    """Sorted; a code may come several times, with the same meaning."""
+    """Sorted, and all different."""
     client: Indexes
     channel: Indexes
     seller: Indexes
@@ -90,11 +90,13 @@ def terms_of(ads: Ads, policies: Policies) -> Terms:
     """The terms of these ads and their clients."""
     by_client = [policies.find(client_id) for client_id in ads.clients]
     zones = sorted({policy.time_zone for policy in by_client})
-    known = np.stack([ads.client, ads.channel, ads.seller]).astype(np.int64)
-    distinct, place = np.unique(known, axis=1, return_inverse=True)
+    # Three small numbers are told apart much faster as one.
+    kind = (ads.client.astype(np.int64) * len(ads.channels) + ads.channel) * (len(ads.sellers) + 1) + ads.seller
+    _, first, place = np.unique(kind, return_index=True, return_inverse=True)
+    distinct = (column[first].tolist() for column in (ads.client, ads.channel, ads.seller))
     window_ms = [
         by_client[client].window_days(ads.channels[channel], None if seller < 0 else ads.sellers[seller]) * DAY_MS
-        for client, channel, seller in distinct.T.tolist()
+        for client, channel, seller in zip(*distinct, strict=True)
     ]
     return Terms(
         ads=ads,

@@ -5,11 +5,10 @@ number, and a number stands for one path.
 
 >>> person, month, channel = np.array([1, 1, 1, 2, 3]), np.array([5, 5, 6, 5, 5]), np.array([0, 1, 0, 0, 0])
 >>> found = paths_without_order(person, month, channel, np.array([2]), np.array([5]))
->>> found.first.tolist(), [found.paths[path] for path in found.path]
-([0, 2, 4], [(0, 1), (0,), (0,)])
+>>> found.first.tolist(), found.path.tolist(), found.offsets.tolist(), found.steps.tolist()
+([0, 2, 4], [1, 0, 0], [0, 1, 3], [0, 0, 1])
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final, TypeAlias
@@ -34,9 +33,11 @@ class Paths:
     first: Places
     """The path's first touchpoint."""
     path: Places
-    """The index in `paths`."""
-    paths: Sequence[tuple[int, ...]]
-    """All different."""
+    """Which one it is of those that are told apart."""
+    offsets: Places
+    """Where each of these begins in `steps`, and at last where they all end."""
+    steps: Numbers
+    """Their channels."""
 
 
 def paths_without_order(
@@ -50,9 +51,8 @@ def paths_without_order(
     left = ~np.isin(known, ordered)
     first, length = first[left], length[left]
     path, distinct = _numbered(channel[ranges(first, length)], length)
-    flat = channel.tolist()
-    spans = zip(first[distinct].tolist(), length[distinct].tolist(), strict=True)
-    return Paths(first, path, [tuple(flat[start : start + steps]) for start, steps in spans])
+    first_of_all, length = first[distinct], length[distinct]
+    return Paths(first, path, np.append(0, np.cumsum(length)), channel[ranges(first_of_all, length)])
 
 
 def _numbered(steps: Numbers, length: Numbers) -> tuple[Places, Places]:

@@ -88,9 +88,11 @@ class UnconvertedRows:
     month: Indexes
     person: Numbers
     path: Places
-    """The index in `paths`."""
-    paths: Sequence[tuple[int, ...]]
-    """Channels in time order, by their index in `Ads.channels`; all different."""
+    """Which one it is of those that are told apart."""
+    offsets: Places
+    """Where each of these begins in `steps`, and at last where they all end."""
+    steps: Indexes
+    """Their channels in time order, in `Ads.channels`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -253,4 +255,4 @@ def _unconverted(
     channel = terms.ads.channel[touchpoints.ad]
     found = paths_without_order(touchpoints.person, month, channel, placed.person, orders.month[placed.number])
     person = columns.person[touchpoints.row[found.first]]
-    return UnconvertedRows(client[found.first], month[found.first], person, found.path, found.paths)
+    return UnconvertedRows(client[found.first], month[found.first], person, found.path, found.offsets, found.steps)

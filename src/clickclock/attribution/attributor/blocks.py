@@ -26,6 +26,7 @@ from clickclock.attribution.attributor.walker import FOUND
 from clickclock.attribution.journey import Reason
 from clickclock.attribution.lake import credits_table
 from clickclock.attribution.policy import Policies
+from clickclock.attribution.rolling import changes
 from clickclock.attribution.terms import Ads
 from clickclock.attribution.terms import Orders as OrderTerms
 from clickclock.attribution.walk import REASONS
@@ -62,7 +63,7 @@ class Blocks:
     def add(self, found: pa.RecordBatch) -> None:
         """Put rows aside."""
         numbers = found["number"].to_numpy()
-        self._numbers.append(np.unique(numbers))
+        self._numbers.append(numbers[changes(numbers)])
         block = numbers // ORDERS_PER_BLOCK
         by_block = np.argsort(block, kind="stable")
         found, block = found.take(pa.array(by_block)), block[by_block]

@@ -13,6 +13,7 @@ If we die before the commit of the touches, some ads are there that no touch has
 import hashlib
 import uuid
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,23 +69,29 @@ def take_in(lake: Lake, engine: Engine, policies: Policies, now_ms: int) -> Take
     name = f"part-{uuid.uuid4().hex}"
     touches, ads = ledger.parts(name, now_ms), ads_ledger.parts(name, now_ms)
     known = _known_ads(lake) if is_same else np.empty(0, np.int64)
-    for some in _together(wanted.files):
-        fresh: list[pa.Table] = []
-        for batch in engine.touches(lake.addresses(CLICKS.name, some), policies):
-            rows = pa.Table.from_batches([batch]).append_column(DAY, _days(batch["received_us"]))
-            touches.write(rows)
-            codes = np.unique(batch["ad"].to_numpy())
-            codes = codes[~among(known, codes)]
-            if len(codes):
-                known = np.sort(np.concatenate([known, codes]))
-                fresh.append(rows.take(pc.index_in(pa.array(codes), batch["ad"])).select(["id", DAY]))
-        if fresh:
-            ads.write(_ads_of(lake, engine, policies, some, pa.concat_tables(fresh)))
+    with ThreadPoolExecutor(1, "ads") as beside:
+        described: list[Future[pa.Table]] = []
+        for some in _together(wanted.files):
+            fresh: list[pa.Table] = []
+            for batch in engine.touches(lake.addresses(CLICKS.name, some), policies):
+                rows = pa.Table.from_batches([batch]).append_column(DAY, _days(batch["received_us"]))
+                touches.write(rows)
+                codes = batch["ad"].unique().to_numpy()
+                codes = codes[~among(known, codes)]
+                if len(codes):
+                    known = np.sort(np.concatenate([known, codes]))
+                    fresh.append(rows.take(pc.index_in(pa.array(codes), batch["ad"])).select(["id", DAY]))
+            if fresh:
+                described.append(beside.submit(_ads_of, lake, engine, policies, some, pa.concat_tables(fresh)))
+        # What waits to be written takes one core, as long as ads are described.
+        files = touches.close()
+        for each in described:
+            ads.write(each.result())
     if not is_same or ads.rows:
         ads_ledger.commit(ads.close(), now_ms, instead_of=() if is_same else None, notes={})
     if not is_same or wanted.version != since:
         notes = {_NOTE_OF_RULES: rules} | ({} if wanted.version is None else {_NOTE_OF_CLICKS: wanted.version})
-        ledger.commit(touches.close(), now_ms, instead_of=wanted.instead_of, notes=notes)
+        ledger.commit(files, now_ms, instead_of=wanted.instead_of, notes=notes)
     return TakenIn(ledger.version, ads_ledger.version, wanted.version, made_by, touches.rows)
 
 

@@ -154,7 +154,11 @@ def _seen_in_part(columns: Columns, since: Since) -> tuple[NDArray[np.bool_], Nu
 
 def _columns(rows: pa.RecordBatch) -> Columns:
     def numbers(name: str) -> Numbers:
-        result: Numbers = pc.fill_null(rows[name], 0).to_numpy()
+        # Where there is none, there may be any: so nobody has to look which are there.
+        column = rows[name]
+        result: Numbers = pa.Array.from_buffers(
+            column.type, len(column), [None, column.buffers()[1]], offset=column.offset
+        ).to_numpy()
         return result
 
     def marks(name: str) -> NDArray[np.bool_]:
@@ -193,7 +197,8 @@ def _journeys(
 
 
 def _paths(paths: UnconvertedRows, channels: Sequence[str], is_wanted: NDArray[np.bool_]) -> pa.RecordBatch:
-    texts = pa.array([PATH_SEPARATOR.join(channels[channel] for channel in path) for path in paths.paths], pa.string())
+    steps = pa.array(channels, pa.string()).take(pa.array(paths.steps))
+    texts = pc.binary_join(pa.ListArray.from_arrays(pa.array(paths.offsets, pa.int32()), steps), PATH_SEPARATOR)
     count = int(np.count_nonzero(is_wanted))
     return _batch(
         count,

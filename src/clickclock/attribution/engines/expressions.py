@@ -16,6 +16,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Final
 
 import ibis
+import ibis.expr.operations as ops
 import pyarrow as pa
 
 from clickclock.attribution.account import DISPUTED, PLACEHOLDERS, ChannelRule, small_letters
@@ -355,7 +356,9 @@ def _hash(dialect: Dialect, *values: Any) -> Any:
     """
     if not dialect.hashes_null:
         values = tuple(value.coalesce("") if value.type().is_string() else value for value in values)
-    return _function(dialect.hash, *(str(value.type()) for value in values), returns=_NUMBER)(*values) >> 1
+    hashed = _function(dialect.hash, *(str(value.type()) for value in values), returns=_NUMBER)(*values) >> 1
+    # Ibis sees a signed number already. Where it is none, one that may also be null becomes a decimal of 128 bits.
+    return ops.Cast(hashed, _NUMBER).to_expr()
 
 
 @cache
