@@ -97,6 +97,7 @@ async def test_a_bad_command_hides_no_other_fault(http: httpx.AsyncClient) -> No
 
 
 async def test_text_of_a_wrong_form_is_told_of_in_words(http: httpx.AsyncClient) -> None:
+    await http.post("job", json=JOB)
     wrong = {"resources": {"memory": "lots"}, "workingDirectory": "shop"}
     told = (await http.post("job", json=JOB | wrong)).json()["errors"]
     told += (await http.get("jobTrigger", params={"state": "done"})).json()["errors"]

@@ -45,9 +45,11 @@ class _Load:
         self.refused: list[bytes] = []
         self.enough = asyncio.Event()
         self._wanted = 0
+        self._unheard = CLIENTS
+        """Of how many no answer was seen yet: they may still wait to be accepted, by whichever collector comes."""
 
     async def run(self, wanted: int) -> None:
-        """Until the collector is gone. `enough` is set once `wanted` were acknowledged."""
+        """Until the collector is gone. `enough` is set once `wanted` were acknowledged, and everybody had an answer."""
         self._wanted = wanted
         await asyncio.gather(*(self._register() for _ in range(CLIENTS)))
 
@@ -56,6 +58,7 @@ class _Load:
             reader, writer = await asyncio.open_connection(*self._address)
         except OSError:
             return
+        is_heard = False
         try:
             while True:
                 pair = [self._next(), self._next()]
@@ -66,7 +69,9 @@ class _Load:
                         self.refused.append(answer)
                         return
                     self.acknowledged.append(each)
-                    if len(self.acknowledged) >= self._wanted:
+                    self._unheard -= not is_heard
+                    is_heard = True
+                    if len(self.acknowledged) >= self._wanted and not self._unheard:
                         self.enough.set()
         except (asyncio.IncompleteReadError, OSError):
             return

@@ -3,8 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clickclock.attribution import identifier
@@ -63,7 +64,13 @@ def code(client_id: str, kind: str, value: str | None) -> int | None:
     return identifier.code(client_id, kind, value.lower() if value.lower() in {"any", "test"} else value)
 
 
+AHEAD = Amendment(
+    *("a", "1", NOW_MS + 10**9, 100, "EUR", Status.COMPLETED, 0, "u", None, None, ()), received_ms=NOW_MS, entry_id=""
+)
+
+
 @given(st.lists(AMENDMENT, max_size=12))
+@example([AHEAD, msgspec.structs.replace(AHEAD, received_ms=NOW_MS + 5)])
 def test_orders_are_folded_as_they_are_defined(given_amendments: list[Amendment]) -> None:
     told = [
         Amendment(**{name: getattr(each, name) for name in each.__struct_fields__} | {"entry_id": f"{number}"})

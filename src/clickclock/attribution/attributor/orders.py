@@ -104,8 +104,11 @@ def folded(amendments: pa.Table, policies: Policies) -> Orders:
     is_tied = np.zeros(len(starts), np.bool_)
     same = [column[by_rank[1:]] == column[by_rank[:-1]] for column in (order, *rank)]
     is_tied[order[by_rank[1:]][np.logical_and.reduce(same)]] = True
+    is_ahead = _are_there(known["event_time_sent"])[by_order]
+    is_tied[order[is_ahead]] = np.bincount(order)[order[is_ahead]] > 1
     codes, place = _Codes(policies), by_order[by_rank]
-    # Of amendments that say the same of time, stage and refund, only the definition knows which one counts.
+    # Only the definition knows which one counts of amendments that say the same of time, stage and refund; and which are
+    # copies of those whose clock was ahead, for these count from when they came.
     tied = known.take(pa.array(place[is_tied[order]]))
     folds = pa.Table.from_pylist([_row(each, codes) for each in _folds(tied, order[is_tied[order]])], SCHEMA)
     stacked = _stacked(known, place[~is_tied[order]], order[~is_tied[order]])
@@ -134,7 +137,7 @@ def _starts(rows: pa.Table) -> NDArray[np.int64]:
     is_new[0] = True
     for name in KEY:
         column = rows[name].combine_chunks()
-        is_new[1:] |= np.asarray(pc.not_equal(column[1:], column[:-1]).cast(pa.int8())).view(np.bool_)
+        is_new[1:] |= _truths(pc.not_equal(column[1:], column[:-1]))
     return np.flatnonzero(is_new)
 
 
@@ -168,7 +171,7 @@ def _last(
     is_said: pa.ChunkedArray | None = None,
 ) -> pa.ChunkedArray:
     """Of each order, which begins at one of `starts` in `at`, the last value that was said."""
-    said = np.asarray((pc.is_valid(column) if is_said is None else is_said).cast(pa.int8())).view(np.bool_)[at]
+    said = (_are_there(column) if is_said is None else _truths(is_said))[at]
     if not len(starts):
         return column.slice(0, 0)
     places = np.maximum.reduceat(np.where(said, np.arange(len(said)), -1), starts)
@@ -191,6 +194,14 @@ class _Codes:
         return identifier.code(client_id, kind, value, shared)
 
 
+def _are_there(column: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
+    return _truths(pc.is_valid(column))
+
+
+def _truths(column: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
+    return np.asarray(column.cast(pa.int8())).view(np.bool_)
+
+
 def _ms(instants: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.cast(instants, pa.timestamp("ms", "UTC")).cast(pa.int64())
 
@@ -200,8 +211,7 @@ def _sellers(seller_ids: pa.Array, items: pa.Array) -> pa.Array:
     of_items = pc.list_flatten(items).field("seller_id") if len(pc.list_flatten(items)) else pa.nulls(0, pa.string())
     order = np.concatenate([np.arange(len(items)), np.asarray(pc.list_parent_indices(items))])
     sellers = pa.concat_arrays([seller_ids, of_items])
-    is_there = np.asarray(pc.is_valid(sellers).cast(pa.int8())).view(np.bool_)
-    by_order = np.flatnonzero(is_there)
+    by_order = np.flatnonzero(_are_there(sellers))
     by_order = by_order[np.argsort(order[by_order], kind="stable")]
     offsets = np.concatenate([[0], np.cumsum(np.bincount(order[by_order], minlength=len(items)))])
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), sellers.take(pa.array(by_order)), SELLERS)

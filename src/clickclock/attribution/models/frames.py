@@ -133,7 +133,7 @@ def _opened(table: Any) -> tuple[Sequence[str], Callable[[str], Column]]:
         return list(dict.fromkeys(name for row in table for name in row)), lambda name: [row.get(name) for row in table]
     # Here and not at the top: a run of attribution loads the models, too, and no table.
     import narwhals.stable.v2 as nw  # noqa: PLC0415 (see the line above)
-    from narwhals.exceptions import DuplicateError  # noqa: PLC0415
+    from narwhals.exceptions import DuplicateError  # noqa: PLC0415 (see the line above)
 
     try:
         frame = nw.from_native(table, eager_only=True)
