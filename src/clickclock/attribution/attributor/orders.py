@@ -107,8 +107,8 @@ def folded(amendments: pa.Table, policies: Policies) -> Orders:
     is_ahead = _are_there(known["event_time_sent"])[by_order]
     is_tied[order[is_ahead]] = np.bincount(order)[order[is_ahead]] > 1
     codes, place = _Codes(policies), by_order[by_rank]
-    # Only the definition knows which one counts of amendments that say the same of time, stage and refund; and which are
-    # copies of those whose clock was ahead, for these count from when they came.
+    # Only the definition knows which one counts of amendments that say the same of time, stage and refund; and which
+    # are copies of those whose clock was ahead, for these count from when they came.
     tied = known.take(pa.array(place[is_tied[order]]))
     folds = pa.Table.from_pylist([_row(each, codes) for each in _folds(tied, order[is_tied[order]])], SCHEMA)
     stacked = _stacked(known, place[~is_tied[order]], order[~is_tied[order]])
