@@ -51,8 +51,9 @@ ALONE_BYTES_MAX: Final = 64 * 2**20
 """For less, further processes take longer to start than they save."""
 
 MAPPED_BYTES_MIN: Final = 32 * 2**20
-"""The most that the C library takes."""
+"""What is smaller is taken from memory that is kept; the most that the C library lets one say."""
 KEPT_BYTES_MAX: Final = 512 * 2**20
+"""What is kept of memory that was given back."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """As `malloc.h` of glibc numbers them."""
 
