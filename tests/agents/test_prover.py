@@ -154,6 +154,16 @@ async def test_a_click_id_that_another_person_spent_says_by_which_click(shop: Sh
     )
 
 
+async def test_of_a_click_whose_copy_names_an_earlier_time_the_copy_alone_is_left_out(shop: Shop) -> None:
+    shop.order()
+    await shop.run()
+    sent = shop.click(DAY_MS, cli_ubid="u1", gclid="g1")
+    again = shop.click(DAY_MS + 2000, later_ms=5000, cli_ubid="u1", gclid="g1")
+    await shop.run()
+    proof = shop.prove()
+    assert (proof["differs"], fates(proof)) == ([], {again: ("retry", sent), sent: ("in_journey", None)})
+
+
 async def test_a_flood_from_one_network_on_one_ad_is_found_with_the_clicks_of_others(tmp_path: Path) -> None:
     shop = Shop(tmp_path, Policies(Policy(clicks_per_network_and_ad_max=3)))
     for nth in range(3):

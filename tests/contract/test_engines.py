@@ -23,6 +23,7 @@ from clickclock.attribution.engines.spark import Spark
 from clickclock.attribution.errors import EngineFailing, EngineMissing
 from clickclock.attribution.lake import ADS, CLICKS, COSTS, TOUCHES, Lake
 from clickclock.attribution.policy import Policies, Policy
+from clickclock.attribution.touchpoint import RETRY_US
 from clickclock.attribution.traffic import FLOOD_MS
 from tests.bench.attribution_rows import World, clicks, fill
 from tests.house.tree import ROOT
@@ -531,6 +532,22 @@ def test_a_click_id_counts_for_the_earliest_click_alone(engine: Engine, tmp_path
     assert sorted(row["ad"] for row in rows if row["is_spent"]) == [1, 2, 5]
 
 
+def test_a_click_that_was_sent_again_uses_no_click_id_whatever_time_the_copy_names(
+    engine: Engine, tmp_path: Path
+) -> None:
+    touches = [
+        _touch(1, click_id=100, parameters=7, time_ms=9),
+        _touch(2, click_id=100, parameters=7, time_ms=8),
+        _touch(3, click_id=101, parameters=8, received_us=0, time_ms=9),
+        _touch(4, click_id=101, parameters=8, received_us=RETRY_US, time_ms=8),
+        _touch(5, click_id=101, parameters=8, received_us=2 * RETRY_US + 1, time_ms=7),
+        _touch(6, click_id=102, time_ms=9),
+        _touch(7, click_id=102, time_ms=8),
+    ]
+    rows = _walked(engine, _keep_touches(tmp_path, touches))
+    assert sorted(row["ad"] for row in rows if row["is_spent"]) == [2, 3, 4, 6]
+
+
 def test_a_click_of_nobody_spends_its_click_id_too(engine: Engine, tmp_path: Path) -> None:
     touches = [_touch(1, click_id=100, cli_ubid=9), _touch(2, click_id=100)]
     (row,) = _walked(engine, _keep_touches(tmp_path, touches), persons=_persons(shared=(9,)))
@@ -622,8 +639,19 @@ def _plainly(
     for touch in touches:
         if touch.get("click_id") is not None:
             uses[touch["click_id"]].append(touch)
+
+    def is_copy(touch: Row) -> bool:
+        mine = touch["received_us"], touch["id"]
+        return any(
+            each["parameters"] == touch["parameters"]
+            and each["received_us"] >= touch["received_us"] - RETRY_US
+            and (each["received_us"], each["id"]) < mine
+            for each in uses[touch["click_id"]]
+        )
+
     first = {
-        key: min(rows, key=lambda row: (row["time_ms"], row["received_us"], row["id"])) for key, rows in uses.items()
+        key: min(rows, key=lambda row: (is_copy(row), row["time_ms"], row["received_us"], row["id"]))
+        for key, rows in uses.items()
     }
 
     def whose(row: Row) -> tuple[int, int] | None:
@@ -684,6 +712,7 @@ def test_a_world_made_by_chance_is_walked_as_the_plainest_way_has_it(engine: Eng
             idfa=some(30, 0.2),
             ad=chance.randrange(4),
             click_id=some(200),
+            parameters=chance.randrange(3),
             network=some(3),
             is_bot=chance.random() < 0.1,
         )

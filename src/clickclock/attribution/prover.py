@@ -47,7 +47,7 @@ from clickclock.attribution.proof import Evidence, Identifier, Seen, differences
 from clickclock.attribution.proof_document import document
 from clickclock.attribution.report import find
 from clickclock.attribution.result import Result
-from clickclock.attribution.touchpoint import Touch
+from clickclock.attribution.touchpoint import RETRY_US, Touch
 from clickclock.attribution.traffic import FLOOD_MS
 from clickclock.attribution.unconverted import PATH_SEPARATOR
 from clickclock.foundation.errors import NotFound
@@ -231,13 +231,12 @@ class _Case:
             & (pc.field("time_ms") >= min(times_ms) - FLOOD_MS)
             & (pc.field("time_ms") <= max(times_ms))
         )
-        first: dict[int, tuple[int, int, str]] = {}
+        uses: dict[int, list[Row]] = defaultdict(list)
         clicked: dict[tuple[int, int], list[int]] = defaultdict(list)
-        columns = ["id", "time_ms", "received_us", "click_id", "network", "ad"]
+        columns = ["id", "time_ms", "received_us", "click_id", "parameters", "network", "ad"]
         for row in self._rows(TOUCHES.name, _in("click_id", touches) | near, columns):
-            place = row["time_ms"], row["received_us"], row["id"]
             if row["click_id"] is not None:
-                first[row["click_id"]] = min(first.get(row["click_id"], place), place)
+                uses[row["click_id"]].append(row)
             clicked[row["network"], row["ad"]].append(row["time_ms"])
         for those in clicked.values():
             those.sort()
@@ -248,7 +247,7 @@ class _Case:
                 count = bisect_right(those, at_ms) - bisect_left(those, at_ms - FLOOD_MS)
                 if count > self.policy.clicks_per_network_and_ad_max:
                     floods.add(touch["id"])
-        return {click_id: place[-1] for click_id, place in first.items()}, floods
+        return {click_id: _first(rows) for click_id, rows in uses.items()}, floods
 
     def _identifiers(self, values: Mapping[str, str | None]) -> tuple[Identifier, ...]:
         return identifiers(self._client_id, values, self.policy)
@@ -261,6 +260,18 @@ class _Case:
         """The rows that fit, of the version of the table that the result stands for."""
         version = self._result.reads(table)
         return iter(()) if version is None else self._lake.scan(table, where, columns, version)
+
+
+def _first(uses: list[Row]) -> str:
+    """The click that used its click id first. One that was sent again uses nothing, whatever time the copy names."""
+    received_us: dict[int, int] = {}
+    places: list[tuple[bool, int, int, str]] = []
+    for use in sorted(uses, key=itemgetter("received_us", "id")):
+        sent_us = received_us.get(use["parameters"])
+        is_copy = sent_us is not None and use["received_us"] - sent_us <= RETRY_US
+        received_us[use["parameters"]] = use["received_us"]
+        places.append((is_copy, use["time_ms"], use["received_us"], use["id"]))
+    return min(places)[-1]
 
 
 def _touch(touch: Row, ad: Row, codes: set[int], spent_by: str | None, is_flood: bool) -> Touch:

@@ -24,7 +24,7 @@ SEEN: Final = (*KINDS, "ad", "time_ms")
 """What is told of a neighbour."""
 
 _NUMBER: Final = pa.int64()
-_IDS: Final = pa.schema([("click_id", _NUMBER), ("first_ms", _NUMBER)])
+_IDS: Final = pa.schema([("used", _NUMBER)])
 _SENT: Final = pa.schema([("parameters", _NUMBER), ("received_us", _NUMBER)])
 
 
@@ -42,7 +42,7 @@ def neighbours(lake: Lake, engine: Engine, world: World, touched: pa.Table) -> p
         _concerned(earliest_us),
         {
             "touches": files_since(lake, world.taken.version, earliest_ms, but=world.news.files),
-            "ids": _ids(touched, _differing(world.ties_then.uses, world.ties.uses)),
+            "ids": _differing(world.ties_then.uses, world.ties.uses).group_by("used").aggregate([]),
             "sent": touched.select(_SENT.names),
             "floods": _differing(world.ties_then.floods, world.ties.floods),
         },
@@ -54,7 +54,7 @@ def _concerned(earliest_us: int) -> ibis.Table:
     """Touches that are concerned, if of those that came or went none was received before `earliest_us`."""
     touches = unbound(TOUCHES.schema, "touches")
     ids, sent, floods = unbound(_IDS, "ids"), unbound(_SENT, "sent"), unbound(FLOODS, "floods")
-    spent = touches.join(ids, touches.click_id == ids.click_id)
+    spent = touches.join(ids, touches.click_id == ids.used)
     sent = sent.group_by("parameters").agg(first_us=sent.received_us.min())
     late = touches.filter(touches.received_us >= earliest_us)
     repeated = late.join(sent, late.parameters == sent.parameters)
@@ -63,16 +63,10 @@ def _concerned(earliest_us: int) -> ibis.Table:
         (touches.network == floods.flooding) & (touches.ad == floods.flooded) & (touches.time_ms == floods.at_ms),
     )
     return ibis.union(
-        spent.filter(spent.time_ms >= spent.first_ms).select(*SEEN),
+        spent.select(*SEEN),
         repeated.filter(repeated.received_us >= repeated.first_us).select(*SEEN),
         flooded.select(*SEEN),
     )
-
-
-def _ids(touched: pa.Table, uses: pa.Table) -> pa.Table:
-    """Of the click ids of these uses, each once, the earliest time in `touched`."""
-    rows = touched.filter(pc.is_in(touched["click_id"], uses["used"].combine_chunks()))
-    return rows.group_by("click_id").aggregate([("time_ms", "min")]).rename_columns(_IDS.names)
 
 
 def _differing(then: pa.Table, now: pa.Table) -> pa.Table:

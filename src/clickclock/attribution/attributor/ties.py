@@ -26,6 +26,7 @@ from clickclock.attribution.lake import TIES, TOUCHES, Lake
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.result import Result
 from clickclock.attribution.rolling import changes
+from clickclock.attribution.touchpoint import RETRY_US
 from clickclock.attribution.traffic import FLOOD_MS
 
 _LINK, _USE, _FLOOD = "link", "use", "flood"
@@ -139,15 +140,23 @@ def _uses(lake: Lake, engine: Engine, touched: pa.Table, version: int) -> pa.Tab
     if not days:
         return USES.empty_table()
     # A second look, at a few days, finds which click each was: to read all ids would cost more than all else.
-    names = ["click_id", "time_ms", "received_us", "id"]
+    names = ["click_id", "parameters", "time_ms", "received_us", "id"]
     files = lake.addresses(TOUCHES.name, [file for file in stored if file.partition in days])
     used = pa.Table.from_batches(
         engine.query(_having(names), {"touches": files, "ids": pa.table([several], schema=_IDS)}),
         pa.schema([TOUCHES.schema.field(name) for name in names]),
     )
-    used = used.sort_by([(name, "ascending") for name in names])
+    used = _rising(used, "click_id", "parameters", "received_us", "id")
+    # A click that was sent again uses nothing: see `expressions.uses`.
+    is_copy = ~changes(used["click_id"].to_numpy(), used["parameters"].to_numpy())
+    is_copy[1:] &= np.diff(used["received_us"].to_numpy()) <= RETRY_US
+    used = _rising(used.append_column("is_copy", pa.array(is_copy)), "click_id", "is_copy", *names[2:])
     first = np.unique(used["click_id"].to_numpy(), return_index=True)[1]
     return used.take(pa.array(first)).select(["click_id", "id"]).rename_columns(USES.names)
+
+
+def _rising(rows: pa.Table, *names: str) -> pa.Table:
+    return rows.sort_by([(name, "ascending") for name in names])
 
 
 def _having(names: list[str]) -> ibis.Table:

@@ -27,6 +27,7 @@ from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, STR
 from clickclock.attribution.lake import ADS, CLICKS, TOUCHES
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 from clickclock.attribution.policy import FURTHER_CHANNEL_RULES, Policies, Policy
+from clickclock.attribution.touchpoint import RETRY_US
 from clickclock.attribution.traffic import BOT_PATTERN, FLOOD_MS
 
 BOTS: Final = pa.schema([("user_agent", pa.string())])
@@ -216,13 +217,18 @@ def _members() -> ibis.Table:
 def uses() -> ibis.Table:
     """Of each click id that was used twice or more in `touches`, the click that used it first.
 
-    Nearly all are used once. So they are counted, and only those of the rest are ranked.
+    A click that was sent again uses nothing, though the copy may name an earlier time: it is left out as a retry, and
+    the id would count for neither. Nearly all are used once. So they are counted, and only those of the rest ranked.
     """
     clicks = unbound(TOUCHES.schema, "touches")
     counted = clicks.group_by("click_id").agg(uses=clicks.count())
     several = counted.filter((counted.uses > 1) & counted.click_id.notnull()).select(used="click_id")
     again = clicks.join(several, clicks.click_id == several.used)
-    order = [again.time_ms, again.received_us, again.id]
+    sent_us = again.received_us.lag().over(
+        group_by=[again.used, again.parameters], order_by=[again.received_us, again.id]
+    )
+    again = again.mutate(is_copy=(again.received_us - sent_us <= RETRY_US).fill_null(False))
+    order = [again.is_copy, again.time_ms, again.received_us, again.id]
     ranked = again.select("used", first_id="id", rank=ibis.row_number().over(group_by=again.used, order_by=order))
     return ranked.filter(ranked.rank == 0).select(*USES.names)
 
