@@ -1,7 +1,7 @@
 """An absorbing Markov chain over paths, and what passes through each of its channels.
 
-Never simulates. Invariants: every state reaches an end; nothing is subtracted but in the inversion, so that small
-results are as exact as large ones; a chain follows from its steps, in whatever order these come.
+Never simulates. Invariants: every state reaches an end; nothing is subtracted but where a large chain is inverted, so
+that small results are as exact as large ones; a chain follows from its steps, in whatever order these come.
 
 A state is the last k channels. A move from a state to itself is left out: it does not change where a path ends. A step
 is what a chain is made of: the channels of a state and the one that comes next, or `END`. If these are no more than k
@@ -11,13 +11,14 @@ With Q the moves and R what each state yields when it ends, h = Q h + R is what 
 passes through the states C of a channel is u = h in C, and u = Q u elsewhere; u of the start is what the channel's
 removal costs.
 
-Chains that are small, or end slowly, are inverted: N = (I - Q)^-1, h = N R. The visits to C from the start are
-N_0C = f N_CC, where f is how likely C is entered first at each of its states; u_0 = f h_C. One inversion serves all
-channels. The others are sparse, and both equations are iterated from zero, which counts the paths of at most n moves.
-What is missing is no more than who still moves times the best yield; it goes on until that is nothing beside the
-smallest u_0.
+Of small chains, one state after the other is passed over: whoever moved to it moves on as it does. The others are
+sparse, and both equations are iterated from zero, which counts the paths of at most n moves. What is missing is no more
+than who still moves times the best yield; it goes on until that is nothing beside the smallest u_0. Those that end too
+slowly for that are inverted: N = (I - Q)^-1, h = N R. The visits to C from the start are N_0C = f N_CC, where f is how
+likely C is entered first at each of its states; u_0 = f h_C. One inversion serves all channels.
 
-Source: Kemeny and Snell, "Finite Markov Chains" (1960).
+Source: Kemeny and Snell, "Finite Markov Chains" (1960); Grassmann, Taksar and Heyman, "Regenerative Analysis and Steady
+State Distributions for Markov Chains" (1985), for states that are passed over.
 
 >>> from clickclock.attribution.models.table import PathRow
 >>> rows = [PathRow(("ga",), 2, 0, 1), PathRow(("mail",), 1), PathRow(("ga", "mail"), 1)]
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 END = ""
 """Stands in a step behind the last channel of a path, which no channel is called."""
 STATES_FEW = 50
-"""An inversion of these takes a millisecond."""
+"""To pass over these takes a few milliseconds."""
 STATES_INVERTED_MAX = 2000
 """An inversion of these takes a second, and a hundred megabytes."""
 STEPS_FEW = 2000
@@ -79,6 +80,8 @@ class Chain:
     """Where it leads."""
     moves: Numbers
     """How likely it is, of all that begin there."""
+    ends: Numbers
+    """How likely each state ends, rather than move."""
     yields: Numbers
     """What each state yields when it ends: conversions, value; shape (states, 2)."""
     best: Numbers
@@ -172,6 +175,7 @@ def build(counted: Paths, order: int) -> Chain:
         froms=froms,
         tos=tos,
         moves=moves / leaving[froms],
+        ends=left / leaving,
         yields=yields / leaving[:, np.newaxis],
         best=(yields[left > 0] / left[left > 0, np.newaxis]).max(axis=0),
     )
@@ -198,10 +202,44 @@ def solve(chain: Chain) -> tuple[Yield, dict[str, Yield]]:
     """What the whole chain yields, and what of it passes through each channel. Raises `TooManyStates`."""
     if chain.size > STATES_INVERTED_MAX:
         return iterated(chain)
-    if chain.size > STATES_FEW:
-        with suppress(TooManyStates):  # they end slowly, and an inversion takes as long for these as for any
-            return iterated(chain, STEPS_FEW)
+    if chain.size <= STATES_FEW:
+        return eliminated(chain)
+    with suppress(TooManyStates):  # they end slowly, and an inversion takes as long for these as for any
+        return iterated(chain, STEPS_FEW)
     return inverted(chain)
+
+
+def eliminated(chain: Chain) -> tuple[Yield, dict[str, Yield]]:
+    """`solve`, by passing over one state after the other."""
+    moves, to_come = chain.dense, chain.yields.copy()
+    leaving = _passed_over(moves, chain.ends.copy(), to_come)
+    for state in range(chain.size):
+        to_come[state] = (to_come[state] + moves[state, :state] @ to_come[:state]) / leaving[state]
+    # Of each channel a chain of its own, in which its states end at once and yield what is still to come from them.
+    many = len(chain.members)
+    moves = np.repeat(chain.dense[np.newaxis], many, axis=0)
+    ends = np.repeat(chain.ends[np.newaxis], many, axis=0)
+    passing = np.zeros((many, chain.size, 2))
+    for number, places in enumerate(chain.members.values()):
+        moves[number, places], ends[number, places], passing[number, places] = 0, 1, to_come[places]
+    lost = passing[:, 0] / _passed_over(moves, ends, passing)[:, :1]
+    return _yield(to_come[0]), dict(zip(chain.members, map(_yield, lost), strict=True))
+
+
+def _passed_over(moves: Numbers, ends: Numbers, yields: Numbers) -> Numbers:
+    """From the last state on, give those before it what it has; returns how likely each state is left for these.
+
+    What is given is changed: each state then has what it had when it was passed over.
+    """
+    leaving = ends.copy()
+    for state in range(ends.shape[-1] - 1, -1, -1):
+        before = slice(state)
+        leaving[..., state] = ends[..., state] + moves[..., state, before].sum(axis=-1)
+        part = moves[..., before, state] / leaving[..., state, np.newaxis]
+        moves[..., before, before] += part[..., np.newaxis] * moves[..., np.newaxis, state, before]
+        yields[..., before, :] += part[..., np.newaxis] * yields[..., np.newaxis, state, :]
+        ends[..., before] += part * ends[..., state, np.newaxis]
+    return leaving
 
 
 def inverted(chain: Chain) -> tuple[Yield, dict[str, Yield]]:
