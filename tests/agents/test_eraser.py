@@ -140,6 +140,12 @@ async def test_a_person_goes_with_all_that_was_derived_and_everybody_else_stays_
     ]
 
 
+async def test_the_log_says_nothing_more_of_an_order_that_was_the_least_of_its_file(ours: Shop) -> None:
+    assert [path for path in traces(ours.folder, shop.order(0).encode()) if "credits/_delta_log" in str(path)]
+    await ours.erase("cli_ubid", shop.browser(0))
+    assert traces(ours.folder, shop.order(0).encode()) == []
+
+
 async def test_one_identifier_goes_and_the_others_of_the_person_stay(ours: Shop) -> None:
     receipt = await ours.erase("cli_ubid", shop.browser(VICTIM))
     assert traces(ours.folder, *says(VICTIM)[:1], *says(VICTIM)[4:5]) == []

@@ -53,7 +53,7 @@ def parts(text: str, example: str = "12.30") -> tuple[str, str]:
     """The digits before the point and behind it, in whatever currency. Raises `NoAmount`."""
     shown = text[:TEXT_CHARS_MAX]
     if text.startswith("-"):
-        raise NoAmount(f"`{shown}` is negative; give what was paid, and a refund by status and refunded_amount.")
+        raise NoAmount(f"`{shown}` is negative; give what was paid. An order's refund goes into its refunded_amount.")
     if len(text) > TEXT_CHARS_MAX or not (match := _AMOUNT.fullmatch(text)):
         raise NoAmount(f"`{shown}` is no amount; give digits, with at most one point: `{example}`.")
     return match[1], match[2] or ""

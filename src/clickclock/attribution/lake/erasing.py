@@ -26,7 +26,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
 
-from clickclock.attribution.erasure import Marks, Sought
+from clickclock.attribution.erasure import ORDER_ID, Identifier, Marks, Sought
 from clickclock.attribution.errors import LakeUnreachable
 from clickclock.attribution.lake import history
 from clickclock.attribution.lake.changes import paths_of
@@ -89,9 +89,11 @@ class Erasing:
     def silence(self, marks: Marks) -> list[str]:
         """Take it out of the log; returns what still says it, which is nothing."""
         words = frozenset({*marks.clicks, *map(str, self._sought.codes | marks.persons)})
+        orders = [Identifier(kind=ORDER_ID, value=order_id) for order_id in sorted(marks.orders)]
+        sought = Sought(self._sought.client_id, [*self._sought.identifiers, *orders])
 
         def says(text: str) -> bool:
-            return self._sought.is_in(text) or not words.isdisjoint(_WORD.findall(text))
+            return sought.is_in(text) or not words.isdisjoint(_WORD.findall(text))
 
         with reaching(self._storage.url):
             self._delta.update_incremental()
