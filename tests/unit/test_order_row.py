@@ -25,6 +25,7 @@ ROW = {
     "amount": "12.30",
     "currency": "EUR",
 }
+TOO_EARLY = "This is before 9 September 2001 or after 2286; give milliseconds since 1970 (13 digits)."
 
 
 def row(**changes: object) -> OrderRow:
@@ -109,7 +110,8 @@ def test_columns_of_a_table_may_have_types() -> None:
         ),
         ({"currency": "EUX"}, ("currency", "`EUX` is no currency of ISO 4217; give its three letters.")),
         ({"cli_ubid": ""}, ("cli_ubid", "Neither cli_ubid nor device_id is there; give at least one.")),
-        ({"event_time": "0"}, ("event_time", "Give milliseconds since 1970 (13 digits).")),
+        ({"event_time": "0"}, ("event_time", TOO_EARLY)),
+        ({"event_time": "1970-01-01T00:00:00Z"}, ("event_time", TOO_EARLY)),
         ({"event_time": "1790000000"}, ("event_time", "These are seconds; give milliseconds since 1970 (13 digits).")),
         ({"amuont": "1"}, ("amuont", "There is no such field; did you mean `amount`?")),
         ({"items": "[1,"}, ("items", "This is not JSON: Expecting value at line 1, column 4.")),

@@ -166,9 +166,12 @@ class Fields:
             self.fault(name, f"This is required; give {wanted}.", Reason.MISSING)
         elif value is not None and EVENT_TIME_MS_MIN <= value * 1000 <= EVENT_TIME_MS_MAX:
             self.fault(name, f"These are seconds; give {wanted}.", Reason.BAD_EVENT_TIME)
+        elif value is not None:
+            sentence = f"This is before 9 September 2001 or after 2286; give {wanted}."
+            self.fault(name, sentence, Reason.BAD_EVENT_TIME)
         else:
-            of_tables = "; a table may also say 2026-11-20T10:00:00+01:00" if value is None else ""
-            self.fault(name, f"Give {wanted}{of_tables}.", Reason.BAD_EVENT_TIME)
+            sentence = f"Give {wanted}; a table may also say 2026-11-20T10:00:00+01:00."
+            self.fault(name, sentence, Reason.BAD_EVENT_TIME)
         return None
 
     def quantity(self, name: str) -> int | None:
