@@ -15,7 +15,7 @@ from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrad
 
 from clickclock.attribution.api.answers import CLOSED, CONTINUE, Answer
 from clickclock.attribution.api.arrivals import ARRIVED, QUIET
-from clickclock.attribution.api.head import HEADERS_TOO_LONG, Head, body_too_long, fault, read
+from clickclock.attribution.api.head import HEADERS_TOO_LONG, Head, body_too_long, fault, read, without_offer
 from clickclock.attribution.api.outgoing import Outgoing
 from clickclock.attribution.api.request import Later, Request
 from clickclock.attribution.api.routes import CLICKS
@@ -26,7 +26,6 @@ from clickclock.attribution.template import NOTHING
 PIECE_BYTES: Final = 16 * 1024
 """So much is parsed at a time, then it is looked at what came of it."""
 _PATH_BYTES_MAX: Final = 1024
-_DISCARDED_BYTES_MAX: Final = 2**20
 _CONNECTIONS: Final = cell("clickclock_refused_total", "connections")
 _BODIES: Final = cell("clickclock_refused_total", "bodies")
 _BLANK_LINE: Final = b"\r\n\r\n"
@@ -56,7 +55,6 @@ class Connection(Outgoing):
         "_rest_said",
         "_said",
         "_seen_s",
-        "_stuck_s",
         "_target",
         "_turn_is_over",
         "accepted",
@@ -86,8 +84,6 @@ class Connection(Outgoing):
         self._body: bytearray | None = None
         self._left_bytes = 0  # of a body whose length was said, what has not come
         self._seen_s = shared.now_s
-        self._stuck_s = 0.0
-        """Since when the client does not read its answers; 0: it does."""
 
     # What the transport calls.
 
@@ -159,15 +155,6 @@ class Connection(Outgoing):
         self.ending = self.ending or not self.unfed
         return bool(self.waiting or self.unfed) and not self._lingers
 
-    def pause_writing(self) -> None:
-        self._stuck_s = self._shared.now_s or 1.0
-        if self.transport is not None:
-            self.transport.pause_reading()
-
-    def resume_writing(self) -> None:
-        self._stuck_s = 0.0
-        self._go_on()
-
     # What the parser calls.
 
     def on_url(self, url: bytes) -> None:
@@ -212,10 +199,12 @@ class Connection(Outgoing):
             raise _Stop
 
     def on_message_complete(self) -> None:
-        target, self._target = self._target, b""
-        self._begun_s, self._partial_bytes = 0.0, 0
         shared, head, parser = self._shared, self.head, self._parser
         assert parser is not None
+        if head.has_body and parser.should_upgrade():
+            return  # it takes the body for the other protocol's: see `_feed`
+        target, self._target = self._target, b""
+        self._begun_s, self._partial_bytes = 0.0, 0
         if parser.should_keep_alive() and not shared.is_draining:
             persistence = head.persistence
         else:
@@ -258,10 +247,15 @@ class Connection(Outgoing):
         assert self._parser is not None
         try:
             self._parser.feed_data(data)
-        except HttpParserUpgrade:
-            # We speak nothing else. The request was answered, and what comes behind it may be in another tongue.
-            self._begun_s, self.ending = 0.0, True
-            self._rest()
+        except HttpParserUpgrade as offer:
+            # We speak nothing else and pass over the offer, as a server may: what comes behind it is HTTP as before.
+            if target := self._target:
+                self._target = b""
+                self._feed(without_offer(self._parser, target.translate(_ONLY_ASCII), self._said or []))
+                self._target = target if self._begun_s else b""
+            if (rest := data[offer.args[0] :]) and not self.ending:
+                self._feed(rest)
+            return
         except HttpParserCallbackError as error:
             if not isinstance(error.__context__, _Stop):
                 _log.exception("a request could not be answered", exc_info=error.__context__)
@@ -286,7 +280,7 @@ class Connection(Outgoing):
         """What is long, or unusual, or comes while the client waits: piece by piece."""
         if self.ending:
             self._partial_bytes += len(data)
-            if self._partial_bytes > _DISCARDED_BYTES_MAX:
+            if self._partial_bytes > self._shared.limits.discarded_bytes_max:
                 self.abort()
             return
         data, self.unfed = self.unfed + data, b""
@@ -350,10 +344,10 @@ class Connection(Outgoing):
         assert self._parser is not None
         most = self._shared.routes.body_bytes_max(self._target.partition(b"?")[0])
         version = self._parser.get_http_version()
-        found = fault(head, version, self._shared.limits, most, is_upgrade=self._parser.should_upgrade())
+        found = fault(head, version, self._shared.limits, most)
         if found is not None:
             self._refuse(*found)
-        if head.expects and head.has_body and version == "1.1":
+        if head.expects and head.has_body and version == "1.1" and not self._parser.should_upgrade():
             self._say(CONTINUE)
 
     def _refuse(self, status: int, code: str, sentence: str) -> None:
@@ -385,7 +379,8 @@ class Connection(Outgoing):
             if now_s - self._stuck_s > limits.unsent_s:
                 transport.abort()
         elif self._lingers:
-            if now_s - self._begun_s > limits.linger_s:
+            quiet_s = now_s - max(self._seen_s, self._begun_s)
+            if quiet_s > limits.linger_s or now_s - self._begun_s > limits.body_s:
                 transport.abort()
         elif self.waiting or (self.click and self.click is not QUIET):
             return

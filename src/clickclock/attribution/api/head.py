@@ -11,6 +11,8 @@ b'curl'
 from dataclasses import dataclass
 from typing import Final
 
+from httptools import HttpRequestParser
+
 from clickclock.attribution.api.answers import KEPT, OPEN
 from clickclock.attribution.api.limits import Limits
 
@@ -78,6 +80,13 @@ def read(headers: list[tuple[bytes, bytes]]) -> Head:
     )
 
 
+def without_offer(parser: HttpRequestParser, target: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
+    """The head that `parser` has read, without its offer of another protocol."""
+    line = b"%b %b HTTP/%b" % (parser.get_method(), target, parser.get_http_version().encode())
+    fields = [b"%b: %b" % field for field in headers if field[0].lower() != b"upgrade"]
+    return b"\r\n".join((line, *fields, b"", b""))
+
+
 HEADERS_TOO_LONG: Final = "The header fields are too long; send at most %d bytes of them."
 
 Refusal = tuple[int, str, str]
@@ -89,7 +98,7 @@ def body_too_long(most: int) -> Refusal:
     return 413, "tooLarge", f"The body is too long; send at most {most} bytes."
 
 
-def fault(head: Head, version: str, limits: Limits, body_bytes_max: int, *, is_upgrade: bool) -> Refusal | None:
+def fault(head: Head, version: str, limits: Limits, body_bytes_max: int) -> Refusal | None:
     """What is wrong with a head; None if nothing is. `version` is that of the request line, such as 1.1."""
     if version not in {"1.0", "1.1"}:
         return 400, "malformed", "Speak HTTP/1.1."
@@ -101,8 +110,6 @@ def fault(head: Head, version: str, limits: Limits, body_bytes_max: int, *, is_u
         return 400, "malformed", "Send the body with a Content-Length, or chunked in HTTP/1.1."
     if head.expects not in {b"", b"100-continue"}:
         return 417, "expectationFailed", "Only 100-continue may be expected."
-    if is_upgrade and head.has_body:
-        return 400, "malformed", "Send a body without Upgrade."
     if head.content_length > body_bytes_max:
         return body_too_long(body_bytes_max)
     return None

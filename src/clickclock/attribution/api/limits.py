@@ -45,7 +45,9 @@ class Limits:
     unsent_s: float = 30.0
     """How long a client may leave answers unread."""
     linger_s: float = 2.0
-    """After a refusal in the middle of a request, what still comes is read away for so long: closing at once would
-    reset the connection, and the client would never see why."""
+    """After a refusal in the middle of a request, what still comes is read away, until nothing has come for so long or
+    the time for a body is over: closing at once would reset the connection, and the client would never see why."""
+    discarded_bytes_max: int = 64 * 2**20
+    """So much is read away. Many clients send all of a body before they read: one that is some times too long may."""
     drain_s: float = 10.0
     """At the end, what is half sent may be finished for so long."""

@@ -25,6 +25,7 @@ class Outgoing(asyncio.Protocol):
         "_on_disk",
         "_partial_bytes",
         "_shared",
+        "_stuck_s",
         "click",
         "ending",
         "transport",
@@ -53,8 +54,19 @@ class Outgoing(asyncio.Protocol):
         """Whether the client has ended its side."""
         self._lingers = False
         """Whether all was said, and what still comes is read away."""
+        self._stuck_s = 0.0
+        """Since when the client does not read its answers; 0: it does."""
         # Bound once, not for every request; `connection_lost` undoes the circle.
         self._on_disk = self.committed
+
+    def pause_writing(self) -> None:
+        self._stuck_s = self._shared.now_s or 1.0
+        if self.transport is not None:
+            self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._stuck_s = 0.0
+        self._go_on()
 
     def _go_on(self) -> None:
         """Read on, first what came already."""

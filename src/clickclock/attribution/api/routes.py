@@ -113,6 +113,9 @@ class Routes:
         if request.method not in methods:
             sentence = "This path does not take that method; the Allow header lists those that it takes."
             return self._problem(request, 405, "methodNotAllowed", sentence, b"Allow: %b\r\n" % allowed)
+        if len(request.query) > self.limits.query_bytes_max:
+            sentence = f"The query is too long; send at most {self.limits.query_bytes_max} bytes. Nothing was kept."
+            return self._problem(request, 414, "queryTooLong", sentence)
         return respond(request, changed)
 
     def not_kept(self, error: Exception, instead_of: Answer) -> Answer:
@@ -122,9 +125,6 @@ class Routes:
 
     def _register(self, request: Request, changed: Callable[[], None]) -> Answer:
         query, head = request.query, request.head
-        if len(query) > self.limits.query_bytes_max:
-            sentence = f"The query is too long; send at most {self.limits.query_bytes_max} bytes. Nothing was kept."
-            return self._problem(request, 414, "queryTooLong", sentence)
         if request.body:
             if head.content_type not in FORM_TYPES or head.encoding:
                 sentence = "The body is of a type that is not read here; send it as application/x-www-form-urlencoded."
