@@ -2,25 +2,28 @@
 
 import asyncio
 import json
+import os
+import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars
 import pyarrow as pa
 import pytest
-from click import Command
-from click.testing import CliRunner
+from click import ClickException, Command
+from click.testing import CliRunner, Result
 
 from clickclock.attribution.compactor import Compactor
 from clickclock.attribution.errors import LakeUnreachable
 from clickclock.attribution.extractor import Format, Wanted, clicks, extract
 from clickclock.attribution.journal import segments
 from clickclock.attribution.lake import Lake, Overtaken
-from clickclock.cli.clicks_export import export
+from clickclock.cli.clicks_export import export, sink
 from clickclock.cli.compact import compact
 from clickclock.foundation.clock import SystemClock
 from tests.kept import DAY_MS, RECEIVED_MS, ids, ids_in, keep, lines
@@ -199,3 +202,34 @@ async def test_the_command_line_compacts_and_exports(tmp_path: Path) -> None:
     parquet = tmp_path / "clicks.parquet"
     await asyncio.to_thread(run, export, "--format", "parquet", "--output", str(parquet))
     assert polars.read_parquet(parquet).height == 14
+
+
+async def test_an_export_goes_through_a_pipe_or_a_link_and_replaces_neither(tmp_path: Path) -> None:
+    await keep(tmp_path / "journal" / "0", lines(20))
+    await asyncio.to_thread(CliRunner().invoke, compact, ["--all", "--data-dir", str(tmp_path)])
+
+    async def to(output: Path) -> Result:
+        return await asyncio.to_thread(
+            CliRunner().invoke, export, ["--data-dir", str(tmp_path), "--output", str(output)]
+        )
+
+    pipe, link, file = tmp_path / "pipe", tmp_path / "link", tmp_path / "clicks.ndjson"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDWR)  # a pipe holds all of it
+    assert (await to(pipe)).exit_code == 0
+    assert len(os.read(reading, 2**16).splitlines()) == 14
+    os.close(reading)
+    assert pipe.is_fifo()
+    link.symlink_to(file)
+    assert (await to(link)).exit_code == 0
+    assert (link.is_symlink(), len(file.read_bytes().splitlines())) == (True, 14)
+
+
+def test_an_output_that_is_full_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=full))
+        with (
+            pytest.raises(ClickException, match="Standard output cannot be written: No space left"),
+            sink(None) as file,
+        ):
+            file.write(b"a line\n")

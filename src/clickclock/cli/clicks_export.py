@@ -7,6 +7,7 @@ output has the clicks and nothing else.
 'export'
 """
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -64,20 +65,36 @@ def _moment(text: str | None) -> datetime | None:
 
 @contextmanager
 def sink(output: Path | None) -> Iterator[IO[bytes]]:
-    """Where to write: a file, which is there in full or not at all, or standard output. Refused where it cannot be."""
-    if output is None:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    fresh = output.with_name(f".{output.name}.new")
+    """Where to write: a file, which is there in full or not at all, a pipe or a device; or standard output.
+
+    Refused where it cannot be written.
+    """
+    try:
+        if output is None:
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+        elif output.exists() and not output.is_file():  # to rename a file onto a device would be the end of it
+            with output.open("wb") as file:
+                yield file
+        else:
+            with _replacing(output.resolve()) as file:
+                yield file
+    except OSError as error:
+        if error.errno == errno.EPIPE:  # nobody reads on, and nobody is to be told
+            raise
+        name = output or "Standard output"
+        raise click.ClickException(f"{name} cannot be written: {error.strerror or error}.") from error
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    fresh = path.with_name(f".{path.name}.new")
     try:
         with fresh.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        fresh.rename(output)
-    except OSError as error:
-        raise click.ClickException(f"{output} cannot be written: {error.strerror or error}.") from error
+        fresh.rename(path)
     finally:
         with suppress(OSError):
             fresh.unlink(missing_ok=True)
