@@ -156,8 +156,10 @@ def test_a_row_that_cannot_be_read_stops_everything_unless_it_may_be_left_out(fo
     assert "there is no /aclick?… in it" in output
     assert "1 row cannot be read, and nothing was kept" in errors
     assert not (folder.data_dir / "journal").exists()
-    code, output, _ = folder.run("replay", log, "--dry-run")
-    assert (code, "this is a dry run" in output) == (0, True)
+    code, output, errors = folder.run("replay", log, "--dry-run")
+    assert (code, "this is a dry run" in output) == (1, True)
+    assert "1 row cannot be read, and nothing was kept" in errors
+    assert folder.run("replay", log, "--dry-run", "--skip-unreadable")[0] == 0
     assert folder.json("replay", log, "--skip-unreadable")["kept"]["clicks"] == 1
 
 

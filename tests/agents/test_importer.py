@@ -205,6 +205,14 @@ async def test_a_dry_run_counts_and_keeps_nothing(world: World) -> None:
     assert not world.journals.exists()
 
 
+async def test_a_refused_row_is_told_with_the_names_of_its_parameters(world: World) -> None:
+    report = await world.load(world.csv("a.csv", row(1, atag="", asvt="a\0b")))
+    (refused,) = report.refused_rows
+    assert refused.message == (
+        "asvt: There is a NUL character; leave it out. atag is required; send it as it was received."
+    )
+
+
 async def test_what_is_refused_is_kept_with_every_fault_and_becomes_a_click_once_it_is_accepted(world: World) -> None:
     archive = world.csv("a.csv", row(1, atag="", asvt=""))
     report = await world.load(archive)

@@ -90,8 +90,11 @@ class Report:
     def note_row(self, archive: Archive, number: int, judged: Judged) -> None:
         self.note(judged)
         if isinstance(judged, click.Rejection | amendment.Rejection) and len(self.refused_rows) < SHOWN_MAX:
-            # A click's faults name their field themselves.
-            by_message = [fault.message for fault in judged.faults]
+            # A click's faults name their field themselves, unless it cannot be read.
+            by_message = [
+                fault.message if fault.message.startswith(fault.field) else f"{fault.field}: {fault.message}"
+                for fault in judged.faults
+            ]
             lines = judged.lines if isinstance(judged, amendment.Rejection) else by_message
             self.refused_rows.append(FaultyRow(str(archive.path), number, " ".join(lines)))
 

@@ -48,7 +48,8 @@ def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
     if as_json:
         print_json({"settings": rows})
     else:
-        table("settings", ("setting", "name"), ("value", "value"), ("from", "source"))({"settings": rows})
+        # The value comes last: one that is long makes no other line longer.
+        table("settings", ("setting", "name"), ("from", "source"), ("value", "value"))({"settings": rows})
 
 
 def _without_passwords(value: Any) -> Any:

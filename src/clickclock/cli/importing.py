@@ -1,7 +1,8 @@
 """What commands that bring clicks, orders and costs in have in common: options, how it is done, how it is told.
 
 Never judges by itself, and needs no service: what is kept waits in the journal of imports for the next compaction.
-Invariants: the exit code is 0 unless nothing was done; with `--json`, standard output is the report and nothing else.
+Invariants: the exit code is 0 unless it is refused, in a dry run as well; with `--json`, standard output is the report
+and nothing else.
 
 >>> archives_of([("clicks.csv", None)])[0].path.name
 'clicks.csv'
@@ -77,14 +78,14 @@ def run(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Do it with the configuration that the options say, and tell what was done; exit code 1 if nothing was."""
+    """Do it with the configuration that the options say, and tell what was done; exit code 1 if it is refused."""
     report = working(ctx, options, work)
     answer = told(report, dry_run=dry_run)
     if as_json:
         print_json(answer)
     else:
         show(answer)
-    if report.is_refused and not dry_run:
+    if report.is_refused:
         sentence = "nothing was kept; fix these rows, or leave them out with --skip-unreadable."
         raise click.ClickException(f"{counted(report.unreadable, 'row')} cannot be read, and {sentence}")
 
