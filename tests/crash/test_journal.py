@@ -250,5 +250,12 @@ async def test_a_disk_that_takes_nothing_is_told_at_once_and_to_probes(
         await asyncio.wait_for(journal.probe(), DEADLINE_S)
         disk.fails = lambda _: True
         await asyncio.wait_for(journal.close(), DEADLINE_S)
-        with pytest.raises(JournalFailing):
-            await Journal.open(disk.folder)
+        journal = await asyncio.wait_for(Journal.open(disk.folder), DEADLINE_S)
+        await keep(journal, disk, b"refused\n")
+        with pytest.raises(JournalFailing, match="refuses to write"):
+            await asyncio.wait_for(journal.probe(), DEADLINE_S)
+        disk.fails = lambda _: False
+        await keep(journal, disk, b"kept\n")
+        await asyncio.wait_for(journal.close(), DEADLINE_S)
+    assert (disk.acknowledged, disk.refused) == ({b"kept\n"}, {b"refused\n"})
+    assert lines_of(disk.folder) == {b"kept\n": 1}

@@ -141,9 +141,9 @@ class Journal:
     ) -> "Journal":
         """Take the folder (made if missing), cut and seal what a crash left (`recovery`), and be ready to write.
 
-        A segment is sealed at `segment_bytes` (full blocks of 4096), or `segment_age_s` after its first line;
-        `on_sealed` is then called on the loop. Raises `JournalTaken` when another process has the folder for
-        `taken_wait_s` longer (one that drains lets go), `JournalFailing` when the disk refuses.
+        A segment is sealed at `segment_bytes` (full blocks of 4096), or `segment_age_s` after its first line, and
+        `on_sealed` called on the loop. Raises `JournalTaken` when another process has the folder for `taken_wait_s`
+        longer (one that drains lets go), `JournalFailing` when the disk refuses, but not for want of room for lines.
         """
         clock = clock or SystemClock()
         loop = asyncio.get_running_loop()
@@ -266,10 +266,12 @@ class Journal:
     def _begin(self) -> None:
         try:
             self._segment = self._keeper.take(BLOCK_BYTES)
+            self._replace_empty(self._segment)
+        except OSError as error:
+            self._has_failed(error)  # as later on: whoever comes is told, until the disk takes something again
         except BaseException:
             self._keeper.close()
             raise
-        self._replace_empty(self._segment)
         self._thread.start()
 
     def _run(self) -> None:
