@@ -86,9 +86,8 @@ def test_both_ways_make_the_same_rows_of_mutated_queries(
 
 VALUES = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E, exclude_characters='&=+%"\\'), min_size=1)
 ESCAPED = st.sampled_from(["%20", "+", "%7C", "%7c", "%41", "%2B", "%26", "%3D", "a", "|", "~", "*", "'", "%27"])
-NAMES = st.sampled_from(
-    ["gclid", "uclid", "utm_source", "utm_creative_format", "gad_source", "x", "a_name_of_more_than_thirty_two_bytes_"]
-)
+LONG_NAMES = ("utm_creative_format", "utm_source_platform", "utm_source_platforn", "of_more_than_thirty_two_bytes_____")
+NAMES = st.sampled_from(["gclid", "uclid", "utm_source", "gad_source", "x", *LONG_NAMES])
 
 
 @given(st.lists(st.dictionaries(NAMES, st.one_of(VALUES, st.lists(ESCAPED, min_size=1).map("".join))), min_size=1))

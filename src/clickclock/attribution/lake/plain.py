@@ -9,6 +9,8 @@ Invariants: a click becomes the same row here as in `rows.py`; every line is in 
 (['client_id=&event_time='], [])
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -16,85 +18,87 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickclock.attribution.entry import decode
-from clickclock.attribution.lake.queries import parse
+from clickclock.attribution.lake.queries import instants, parse
 from clickclock.attribution.lake.rows import text_of
-from clickclock.attribution.lake.slices import pieces, where_either
-from clickclock.attribution.lake.tables import CLICKS, INSTANT
+from clickclock.attribution.lake.slices import Integers, columns_of, pieces, where_any
+from clickclock.attribution.lake.tables import CLICKS
 
-_COLUMNS: Final = ("kind", "id", "received_ms", "address", "user_agent", "referer", "profile", "raw")
-_TAB, _LF = np.frombuffer(b"\t\n", np.uint8)
+_FIELDS: Final = ("kind", "id", "received_ms", "address", "user_agent", "referer", "profile", "raw")
+_TEXTS: Final = ("id", "profile", "received_ms")
+_HEADERS: Final = ("address", "user_agent", "referer")
+_PLAIN, _TAB, _LF = np.frombuffer(b"c\t\n", np.uint8)
 _BEHIND: Final = np.frombuffer(b"\t\t\t\t\t\t\t\n", np.uint8)
-"""What stands behind each column."""
+"""What stands behind each field."""
+_NO_FLAG: Final = pa.array([], pa.string())
 
 
 def plain_clicks(lines: bytes, journal: str, segment: int) -> tuple[pa.RecordBatch, list[bytes]]:
     """The plain clicks among whole lines of the journal, in the form of `CLICKS`, and the lines of all others."""
     entries = _split(lines)
     if entries is None:
-        return CLICKS.batch([]), _each(lines)
-    is_plain = np.asarray(pc.equal(entries["kind"], b"c"))
-    found = entries if is_plain.all() else entries.filter(pa.array(is_plain))
-    parsed = parse(found["raw"])
-    columns = _Columns(found, parsed.columns, journal, segment, has_escapes=b"\\" in lines)
-    batch = pa.RecordBatch.from_arrays([columns.of(field) for field in CLICKS.schema], schema=CLICKS.schema)
-    if parsed.is_good.all() and is_plain.all():
+        return CLICKS.batch([]), lines.split(b"\n")[:-1]
+    parsed = parse(entries.fields("raw"))
+    columns = parsed.columns | _head(entries, has_escapes=b"\\" in lines) | _tail(len(entries.rows), journal, segment)
+    batch = pa.RecordBatch.from_arrays(list(_whole(columns, len(entries.rows))), schema=CLICKS.schema)
+    if parsed.is_good.all() and len(entries.rows) == entries.count:
         return batch, []
-    is_taken = is_plain.copy()
-    is_taken[is_plain] = parsed.is_good
-    every = _each(lines)
-    return batch.filter(pa.array(parsed.is_good)), [every[place] for place in np.flatnonzero(~is_taken)]
+    is_left = np.ones(entries.count, np.bool_)
+    is_left[entries.rows[parsed.is_good]] = False
+    every = lines.split(b"\n")
+    return batch.filter(pa.array(parsed.is_good)), [every[place] for place in np.flatnonzero(is_left)]
 
 
-def _each(lines: bytes) -> list[bytes]:
-    return lines.split(b"\n")[:-1]
+@dataclass(frozen=True)
+class _Entries:
+    """All lines, cut into pieces: a field, what stands behind it, the next field, and so on."""
+
+    pieces: pa.BinaryArray
+    count: int
+    rows: Integers
+    """Those of the lines that may be plain clicks."""
+
+    def fields(self, *names: str) -> pa.BinaryArray:
+        """These fields of the rows as they stand, all of the first name, then all of the next; `raw` ends in LF."""
+        places = np.add.outer([2 * _FIELDS.index(name) for name in names], 2 * len(_FIELDS) * self.rows)
+        return self.pieces.take(pa.array(places.ravel()))
 
 
-def _split(lines: bytes) -> pa.RecordBatch | None:
-    """The entries' columns as they stand, or None if a line has not all of them."""
+def _split(lines: bytes) -> _Entries | None:
+    """The entries, or None if one has not all fields."""
     content = np.frombuffer(lines, np.uint8)
-    marks = where_either(content, _TAB, _LF)
-    if len(marks) % len(_COLUMNS) or (content[marks].reshape(-1, len(_COLUMNS)) != _BEHIND).any():
+    marks = where_any(content, _TAB, _LF)
+    if len(marks) % len(_FIELDS) or (content[marks].reshape(-1, len(_FIELDS)) != _BEHIND).any():
         return None
-    # A field, what stands behind it, the next field …
-    fields = pieces(pa.py_buffer(lines), np.append(0, np.column_stack((marks, marks + 1))), pa.binary())
-    starts = range(0, 2 * len(_COLUMNS), 2)
-    columns = [fields.take(pa.array(np.arange(at, len(fields), 2 * len(_COLUMNS)))) for at in starts]
-    return pa.RecordBatch.from_arrays(columns, names=_COLUMNS)
+    offsets = np.append(0, np.column_stack((marks, marks + 1)))
+    starts, ends = offsets[: -1 : 2 * len(_FIELDS)], offsets[1 :: 2 * len(_FIELDS)]
+    rows = np.flatnonzero((content[starts] == _PLAIN) & (ends - starts == 1))
+    offsets[2 * len(_FIELDS) - 1 :: 2 * len(_FIELDS)] += 1
+    return _Entries(pieces(pa.py_buffer(lines), offsets, pa.binary()), len(starts), rows)
 
 
-class _Columns:
-    """The columns of `CLICKS` for entries and their parsed queries."""
-
-    def __init__(
-        self, entries: pa.RecordBatch, parsed: dict[str, pa.Array], journal: str, segment: int, *, has_escapes: bool
-    ) -> None:
-        self._entries = entries
-        self._parsed = parsed
-        self._journal = journal
-        self._segment = segment
-        self._has_escapes = has_escapes
-
-    def of(self, field: pa.Field) -> pa.Array:
-        """One column."""
-        rows = self._entries.num_rows
-        match field.name:
-            case "id" | "profile":
-                return self._entries[field.name].cast(pa.string())
-            case "received_at":
-                return pc.multiply(self._entries["received_ms"].cast(pa.string()).cast(pa.int64()), 1000).cast(INSTANT)
-            case "address" | "user_agent" | "referer":
-                return _header_texts(self._entries[field.name], has_escapes=self._has_escapes)
-            case "journal":
-                return pa.repeat(pa.scalar(self._journal), rows)
-            case "segment":
-                return pa.repeat(pa.scalar(self._segment, pa.int64()), rows)
-            case "flags":
-                return pa.ListArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows + 1), _NO_FLAG, field.type)
-            case _:
-                return self._parsed[field.name] if field.name in self._parsed else pa.nulls(rows, field.type)
+def _head(entries: _Entries, *, has_escapes: bool) -> dict[str, pa.Array]:
+    """The columns that follow from the fields before the query."""
+    found = entries.fields(*_TEXTS, *_HEADERS)
+    headers = len(_TEXTS) * len(entries.rows)
+    texts = found[:headers].cast(pa.string())
+    columns = columns_of(_TEXTS, texts) | columns_of(_HEADERS, _header_texts(found[headers:], has_escapes=has_escapes))
+    return columns | {"received_at": instants(columns.pop("received_ms").cast(pa.int64()))}
 
 
-_NO_FLAG: Final = pa.array([], pa.string())
+def _tail(rows: int, journal: str, segment: int) -> dict[str, pa.Array]:
+    """The columns that are the same in every row."""
+    no_flags = pa.repeat(pa.scalar(0, pa.int32()), rows + 1)
+    return {
+        "journal": pa.repeat(pa.scalar(journal), rows),
+        "segment": pa.repeat(pa.scalar(segment, pa.int64()), rows),
+        "flags": pa.ListArray.from_arrays(no_flags, _NO_FLAG, CLICKS.schema.field("flags").type),
+    }
+
+
+def _whole(columns: dict[str, pa.Array], rows: int) -> Iterator[pa.Array]:
+    """All columns of the table."""
+    for field in CLICKS.schema:
+        yield columns[field.name] if field.name in columns else pa.nulls(rows, field.type)
 
 
 def _header_texts(raw: pa.BinaryArray, *, has_escapes: bool) -> pa.StringArray:

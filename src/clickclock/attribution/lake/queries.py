@@ -1,10 +1,10 @@
-"""Many plain queries at once: cut at `&` and `=`, grouped by their names, their values as columns.
+r"""Many plain queries at once: cut at `&` and `=`, grouped by their names, their values as columns.
 
 Never guesses: a row that is unusual in any way is not `is_good`, and nothing in its columns counts. Queries with the
 same names in the same order, written the same ways, are one group and have one shape.
 Invariant: of a good row, shape and columns are what `shape.cut` and `query.split` give.
 
->>> parsed = parse(pa.array([b"client_id=c&event_time=1800000000000&x=1"], pa.binary()))
+>>> parsed = parse(pa.array([b"client_id=c&event_time=1800000000000&x=1\n"], pa.binary()))
 >>> parsed.columns["client_id"].to_pylist(), parsed.columns["other"].to_pylist()
 (['c'], [[('x', '1')]])
 """
@@ -17,21 +17,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickclock.attribution.lake.slices import WORD_BYTES, Integers, Runs, Truths, Words, where_either
+from clickclock.attribution.lake.slices import BEGINNING_BYTES, Integers, Runs, Truths, columns_of, where_any
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS, INSTANT, PARAMETERS
 from clickclock.attribution.order_fields import EVENT_TIME_MS_MIN
 from clickclock.attribution.shape import AS_IS, EVENT_TIME, FORM, PERCENT
 
 GROUPS_MAX: Final = 256
 """A group costs as much as some rows do; what a client that shuffles its parameters sends goes row by row."""
-NAME_BYTES_MAX: Final = 4 * WORD_BYTES
+NAME_BYTES_MAX: Final = 2 * BEGINNING_BYTES
 _EVENT_TIME_DIGITS: Final = 13
 """What has a zero in front would not be written again in the same way."""
 _WAYS: Final = (AS_IS, PERCENT, FORM)
 _NO_WAY: Final = len(_WAYS)
-_AND, _EQUALS, _PERCENT, _PLUS, _DELETE = np.frombuffer(b"&=%+\x7f", np.uint8)
-_ODD: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5], np.uint64)
+_AND, _EQUALS, _LF, _PERCENT, _PLUS, _DELETE = np.frombuffer(b"&=\n%+\x7f", np.uint8)
 _OWN: Final = frozenset(CLICK_PARAMETERS)
+_SUM_BITS: Final = 20
+"""Two sums become one number; where they run into each other, rows are told apart a little later."""
+_US_PER_MS: Final = pa.scalar(1000, pa.int64())
 
 
 @dataclass(frozen=True)
@@ -53,13 +55,12 @@ class Group:
 
 
 def parse(queries: pa.BinaryArray) -> Parsed:
-    """The columns of plain queries."""
+    """The columns of plain queries, each with the line feed behind it."""
     rows = len(queries)
     if not rows:
         return Parsed({}, np.ones(0, np.bool_))
-    offsets = np.frombuffer(queries.buffers()[1], np.int32)[queries.offset : queries.offset + rows + 1].astype(np.int64)
-    runs = Runs(np.frombuffer(queries.buffers()[2], np.uint8)[offsets[0] : offsets[-1]])
-    parts = Parts.of(runs, offsets - offsets[0])
+    offsets = np.frombuffer(queries.buffers()[1], np.int32)[queries.offset : queries.offset + rows + 1]
+    parts = Parts.of(Runs(np.frombuffer(queries.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]))
     if parts is None:
         return Parsed({}, np.zeros(rows, np.bool_))
     columns = _Columns(parts)
@@ -68,39 +69,44 @@ def parse(queries: pa.BinaryArray) -> Parsed:
     return columns.parsed(queries)
 
 
+def instants(epoch_ms: pa.Int64Array) -> pa.TimestampArray:
+    """Times as the table has them."""
+    return pc.multiply(epoch_ms, _US_PER_MS).cast(INSTANT)
+
+
 class Parts:
     """All parts of all queries: a name, and a value that stands between `starts` and `ends`."""
 
-    def __init__(self, runs: Runs, names: Integers, equals: Integers, ends: Integers, firsts: Integers) -> None:
+    def __init__(self, runs: Runs, marks: Integers, firsts: Integers) -> None:
+        """`marks` is where the `=` of each part stands, and where the part ends."""
         self.runs = runs
-        self.starts, self.ends = equals + 1, ends
         self.firsts = firsts
         """Of each row, its first part; and behind them the number of all."""
+        equals, self.ends = marks[0::2], marks[1::2]
+        self.starts = equals + 1
         self.is_good: Truths = np.ones(len(firsts) - 1, np.bool_)
         self._counts = np.diff(firsts)
-        self._ways = np.zeros(len(names), np.int8)
-        self._names = names
-        self._lengths = equals - names
+        self._names = np.append(0, self.ends[:-1] + 1)
+        self._lengths = equals - self._names
         self._spoil(np.flatnonzero(self._lengths > NAME_BYTES_MAX))
-        self._words = [runs.word(names, self._lengths), runs.word(names + WORD_BYTES, self._lengths - WORD_BYTES)]
-        self._places = np.arange(0, 2 * len(names), 2)
+        self._ways = np.zeros(len(equals), np.int8)
+        self._places = np.arange(0, len(marks), 2)
         """Of each part, where its value is among the pieces."""
-        offsets = np.column_stack((self.starts, ends)).ravel()
+        offsets = marks.astype(np.int32)
+        offsets[0::2] += 1
         self._pieces = runs.pieces(np.append(offsets, self._decode()))
         self._forms = self._lengths * (_NO_WAY + 1) + self._ways
 
     @classmethod
-    def of(cls, runs: Runs, offsets: Integers) -> "Parts | None":
-        """Cut the queries between these offsets; None if there is a part that has not exactly one `=`."""
-        ands, equals = np.flatnonzero(runs.content == _AND), np.flatnonzero(runs.content == _EQUALS)
-        at = np.searchsorted(ands, offsets)
-        firsts = at + np.arange(len(offsets))
-        if firsts[-1] != len(equals) or runs.content.max() > _DELETE:
+    def of(cls, runs: Runs) -> "Parts | None":
+        """Cut the queries; None if there is a part that has not exactly one `=`."""
+        marks = where_any(runs.content, _AND, _EQUALS, _LF)
+        kinds = runs.content[marks]
+        if len(marks) % 2 or (kinds[0::2] != _EQUALS).any() or (kinds[1::2] == _EQUALS).any():
             return None
-        names, ends = np.insert(ands + 1, at[:-1], offsets[:-1]), np.insert(ands, at[1:], offsets[1:])
-        if (equals < names).any() or (equals >= ends).any():
+        if runs.content.max() > _DELETE:
             return None
-        return cls(runs, names, equals, ends, firsts)
+        return cls(runs, marks, np.append(0, np.flatnonzero(kinds[1::2] == _LF) + 1))
 
     def _spoil(self, parts: Integers) -> None:
         """Rows with these parts are not good."""
@@ -108,12 +114,13 @@ class Parts:
 
     def values(self, parts: Integers) -> pa.StringArray:
         """The values of these parts, decoded if they were encoded; null where there is -1 for a part."""
-        return self._pieces.take(pa.array(self._places[parts], mask=parts < 0))
+        is_absent = parts < 0
+        return self._pieces.take(pa.array(self._places[parts], mask=is_absent if is_absent.any() else None))
 
     def _decode(self) -> Integers:
         """Decode what is encoded: the offsets of what came of it."""
         content = self.runs.content
-        escapes = where_either(content, _PERCENT, _PLUS)
+        escapes = where_any(content, _PERCENT, _PLUS)
         if not len(escapes):
             return escapes
         parts = np.searchsorted(self.ends, escapes, side="right")
@@ -131,53 +138,50 @@ class Parts:
 
     def groups(self) -> Iterator[Group]:
         """The good rows in groups. Those of the smallest groups, if there are too many, become not good."""
-        by_hash = pa.array(self._hashes()).dictionary_encode().indices.to_numpy()
-        order = np.argsort(by_hash, kind="stable")
+        waiting = self._likely_groups()
+        for _ in range(GROUPS_MAX):
+            if not waiting:
+                return
+            rows = waiting.pop()
+            group = self._like_first(rows)
+            if len(group.rows) < len(rows):
+                waiting.append(np.setdiff1d(rows, group.rows, assume_unique=True))
+            if len(set(group.names)) == len(group.names):
+                yield group
+            else:
+                self.is_good[group.rows] = False
+        for rows in waiting:
+            self.is_good[rows] = False
+
+    def _likely_groups(self) -> list[Integers]:
+        """The good rows by what a few sums tell of them, the most last."""
+        firsts = self.firsts[:-1]
+        sums = np.add.reduceat(self._forms, firsts)
+        weighted = np.add.reduceat(self._forms * np.arange(len(self._forms)), firsts) - firsts * sums
+        by_sums = pa.array(weighted << _SUM_BITS | sums).dictionary_encode().indices.to_numpy()
+        order = np.argsort(by_sums, kind="stable")
         order = order[self.is_good[order]]
-        sizes = np.bincount(by_hash[order])
-        members = np.split(order, np.cumsum(sizes)[:-1])
-        members.sort(key=len, reverse=True)
-        for rows in members[GROUPS_MAX:]:
-            self.is_good[rows] = False
-        for rows in members[:GROUPS_MAX]:
-            if len(rows):
-                yield from self._group(rows)
+        sizes = np.bincount(by_sums[order])
+        return sorted(filter(len, np.split(order, np.cumsum(sizes)[:-1])), key=len)
 
-    def _group(self, rows: Integers) -> Iterator[Group]:
-        first = rows[0]
-        alike = rows[self._counts[rows] == self._counts[first]]
-        parts = self.firsts[alike][:, None] + np.arange(self._counts[first])
-        is_alike = np.ones(len(alike), np.bool_)
-        for facts in (self._forms, *self._words):
-            found = facts[parts]
-            is_alike &= (found == found[0]).all(axis=1)
-        self.is_good[rows] = False
-        self.is_good[alike[is_alike]] = True
-        content, places = self.runs.content, parts[0]
-        spans = zip(self._names[places].tolist(), self._lengths[places].tolist(), strict=True)
-        names = [content[start : start + length].tobytes().decode() for start, length in spans]
-        if len(set(names)) == len(names):
-            yield Group(alike[is_alike], parts[is_alike], names, self._ways[places].tolist())
-        else:
-            self.is_good[rows] = False
-
-    def _hashes(self) -> Words:
-        """Of each row, one number of its names and ways: different, if they are, nearly always."""
-        lengths = self._lengths
-        mixed = self._forms.view(np.uint64) * _ODD[2]
-        for odd, word in zip(_ODD, self._words, strict=False):
-            mixed ^= word * odd
-        long = np.flatnonzero(lengths > 2 * WORD_BYTES)
+    def _like_first(self, rows: Integers) -> Group:
+        """Those rows that have the same names as the first of them, written the same ways."""
+        begin, end = self.firsts[rows[0]], self.firsts[rows[0] + 1]
+        rows = rows[self._counts[rows] == end - begin]
+        parts = self.firsts[rows, None] + np.arange(end - begin)
+        is_alike = (self._forms[parts] == self._forms[begin:end]).all(axis=1)
+        rows, parts = rows[is_alike], parts[is_alike]
+        # Row by row and not name by name, so that what is compared is read in the order in which it lies in memory.
+        starts, lengths = self._names[parts], self._lengths[begin:end]
+        is_alike = self.runs.are_like_first(starts, lengths)
+        long = np.flatnonzero(lengths > BEGINNING_BYTES)
         if len(long):
-            for odd, at in zip(_ODD, (2 * WORD_BYTES, 3 * WORD_BYTES), strict=False):
-                word = np.zeros(len(lengths), np.uint64)
-                word[long] = self.runs.word(self._names[long] + at, lengths[long] - at)
-                self._words.append(word)
-                mixed ^= (word + odd) * odd
-        places = np.arange(len(lengths)) - np.repeat(self.firsts[:-1], self._counts)
-        mixed *= (places.astype(np.uint64) * np.uint64(2) + np.uint64(1)) * _ODD[-1]
-        hashes: Words = np.add.reduceat(mixed, self.firsts[:-1])
-        return hashes
+            rests = starts.take(long, axis=1) + BEGINNING_BYTES
+            is_alike &= self.runs.are_like_first(rests, lengths[long] - BEGINNING_BYTES)
+        content = self.runs.content
+        spans = zip(starts[0].tolist(), lengths.tolist(), strict=True)
+        names = [content[start : start + length].tobytes().decode() for start, length in spans]
+        return Group(rows[is_alike], parts[is_alike], names, self._ways[begin:end].tolist())
 
 
 class _Columns:
@@ -215,16 +219,17 @@ class _Columns:
         if EVENT_TIME not in self._values:
             return Parsed({}, np.zeros(self._rows, np.bool_))
         self._values[EVENT_TIME][~is_good] = -1
-        columns = {name: self._parts.values(parts) for name, parts in self._values.items()}
+        columns = columns_of(self._values, self._parts.values(np.concatenate(list(self._values.values()))))
         try:
             event_time = columns[EVENT_TIME].cast(pa.int64())
         except pa.ArrowInvalid:
             return Parsed({}, np.zeros(self._rows, np.bool_))
         is_good &= np.asarray(pc.fill_null(pc.greater_equal(event_time, EVENT_TIME_MS_MIN), False))
-        columns[EVENT_TIME] = pc.multiply(event_time, 1000).cast(INSTANT)
+        columns[EVENT_TIME] = instants(event_time)
         columns["shape"] = pa.array(self._shapes, pa.string()).take(pa.array(self._shape_of))
         if None in self._shapes:
-            columns["query"] = pc.if_else(columns["shape"].is_null(), queries, pa.scalar(None, pa.binary()))
+            whole = pc.binary_slice(queries, 0, -1)
+            columns["query"] = pc.if_else(columns["shape"].is_null(), whole, pa.scalar(None, pa.binary()))
         if self._others:
             columns["other"] = self._other()
         return Parsed(columns, is_good)

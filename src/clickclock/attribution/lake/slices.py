@@ -1,13 +1,14 @@
 """Slices of one long run of bytes: read as numbers, decoded where they are percent-encoded, made into Arrow texts.
 
-Never copies a byte that it need not. Invariants: `starts[i]` and `ends[i]` bound the i-th slice; behind the bytes there
-are `PAD_BYTES` zeros, so that eight may be read anywhere.
+Never copies a byte that it need not. Invariants: `starts[i]` and `ends[i]` bound the i-th slice; there is room behind
+the bytes, so that `BEGINNING_BYTES` may be read anywhere.
 
 >>> runs = Runs(b"a%20b")
 >>> runs.pieces(runs.decoded(np.array([0]), np.array([5]))).to_pylist()
 ['a b']
 """
 
+from collections.abc import Collection
 from typing import Final
 
 import numpy as np
@@ -21,9 +22,10 @@ Words = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
 Truths = NDArray[np.bool_]
 
-PAD_BYTES: Final = 32
-WORD_BYTES: Final = 8
-_MASKS: Final = np.array([(1 << (8 * count)) - 1 for count in range(WORD_BYTES + 1)], np.uint64)
+BEGINNING_BYTES: Final = 16
+"""What is compared at once."""
+_MASKS: Final = np.tri(BEGINNING_BYTES + 1, BEGINNING_BYTES, -1, np.uint8) * np.uint8(255)
+"""For each length, the bytes within it."""
 
 _PERCENT, _PLUS, _SPACE, _TWO, _SEVEN = np.frombuffer(b"%+ 27", np.uint8)
 _NO_DIGIT: Final = 255
@@ -42,31 +44,38 @@ def pieces(content: pa.Buffer, offsets: Integers, kind: pa.DataType) -> pa.Array
     return pa.Array.from_buffers(kind, len(offsets) - 1, [None, pa.py_buffer(offsets.astype(np.int32)), content])
 
 
-def where_either(content: Bytes, one: np.uint8, other: np.uint8) -> Integers:
-    """Where one of two bytes stands."""
-    is_either = content == one
-    is_either |= content == other
-    return np.flatnonzero(is_either)
+def columns_of(names: Collection[str], values: pa.Array) -> dict[str, pa.Array]:
+    """One array as columns of one length, which stand in it one behind the other."""
+    rows = len(values) // len(names)
+    return {name: values.slice(at * rows, rows) for at, name in enumerate(names)}
+
+
+def where_any(content: Bytes, one: np.uint8, *others: np.uint8) -> Integers:
+    """Where one of several bytes stands."""
+    is_any = content == one
+    for other in others:
+        is_any |= content == other
+    return np.flatnonzero(is_any)
 
 
 class Runs:
     """Bytes, and further ones that were decoded from them, behind each other."""
 
-    def __init__(self, content: bytes | pa.Buffer | Bytes) -> None:
-        self._take(np.frombuffer(content, np.uint8) if not isinstance(content, np.ndarray) else content)
-
-    def _take(self, content: Bytes) -> None:
+    def __init__(self, content: bytes | Bytes) -> None:
         self.size = len(content)
-        padded = np.concatenate([content, np.zeros(PAD_BYTES, np.uint8)])
-        self.content = padded[: self.size]
-        self._words: Words = np.ndarray((len(padded) - WORD_BYTES + 1,), "<u8", padded, strides=(1,))
-        self._buffer = pa.py_buffer(padded)
+        # What is decoded has room behind them, for it is never longer.
+        self._bytes = np.empty(2 * self.size + BEGINNING_BYTES, np.uint8)
+        self._bytes[: self.size] = np.frombuffer(content, np.uint8)
+        self.content = self._bytes[: self.size]
+        self._beginnings = np.ndarray((self.size + 1,), f"V{BEGINNING_BYTES}", self._bytes, strides=(1,))
 
-    def word(self, starts: Integers, lengths: Integers) -> Words:
-        """The first bytes of each slice, at most eight, as a number; bytes behind its length are zero."""
-        kept: Words = _MASKS.take(lengths, mode="clip")
-        kept &= self._words[starts]
-        return kept
+    def are_like_first(self, starts: Integers, lengths: Integers) -> Truths:
+        """Of each row of slices, whether they begin as those of the first row; the lengths are for each column."""
+        found = self._beginnings[starts].view(np.uint64)
+        found ^= found[0].copy()
+        found &= _MASKS.take(lengths, axis=0, mode="clip").view(np.uint64).ravel()
+        answer: Truths = np.bitwise_or.reduce(found, axis=1) == 0
+        return answer
 
     def are_escapes(self, places: Integers, ends: Integers) -> Truths:
         """Whether at each place is a `+`, or a `%` that a plain query may have: with two digits, of a visible byte."""
@@ -78,7 +87,7 @@ class Runs:
 
     def pieces(self, offsets: Integers) -> pa.StringArray:
         """What is between each two of these offsets, as texts; those that are used must be UTF-8."""
-        return pieces(self._buffer, offsets, pa.string())
+        return pieces(pa.py_buffer(self._bytes), offsets, pa.string())
 
     def _gathered(self, starts: Integers, ends: Integers) -> tuple[Bytes, Integers]:
         """The slices one behind the other, and the offsets between them."""
@@ -99,8 +108,8 @@ class Runs:
         fresh[escapes] = _DIGIT_OF[content[escapes + 1]] * 16 + _DIGIT_OF[content[escapes + 2]]
         is_kept = np.ones(len(content), np.bool_)
         is_kept[escapes + 1] = is_kept[escapes + 2] = False
-        shorter = self.size + offsets - 2 * np.searchsorted(escapes, offsets)
-        self._take(np.concatenate([self.content, fresh[is_kept]]))
+        shorter: Integers = self.size + offsets - 2 * np.searchsorted(escapes, offsets)
+        self._bytes[self.size : shorter[-1]] = fresh[is_kept]
         return shorter
 
     def ways(self, starts: Integers, ends: Integers) -> tuple[Truths, Truths]:
