@@ -17,12 +17,13 @@ import multiprocessing
 import os
 import platform
 import uuid
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import islice, repeat
+from itertools import accumulate, repeat
 from pathlib import Path
 from typing import Final
 
@@ -47,8 +48,8 @@ BATCH_BYTES_MAX: Final = 4 * 2**30
 """What is committed at once: more would only have to be done again after a crash."""
 SHARE_BYTES_MAX: Final = 2**30
 """What becomes one file, of a size that engines like."""
-ALONE_BYTES_MAX: Final = 64 * 2**20
-"""For less, further processes take longer to start than they save."""
+HEAD_START_BYTES: Final = 64 * 2**20
+"""What one process writes while others start; for less, none is started."""
 
 MAPPED_BYTES_MIN: Final = 32 * 2**20
 """What is smaller is taken from memory that is kept; the most that the C library lets one say."""
@@ -194,17 +195,23 @@ class Compactor:
     def _write(self, sources: list[Source]) -> list[Share]:
         """Have the files written, by as many processes as are worth it, of which this is one."""
         total = sum(source.bytes for source in sources)
+        each = max(total - HEAD_START_BYTES, 0) // self._processes
         # As many shares for each process, so that none waits at the end for another's last one.
-        rounds = -(-total // (SHARE_BYTES_MAX * self._processes))
-        shares = _cut(sources, 1 if total <= ALONE_BYTES_MAX else rounds * self._processes)
+        rounds = -(-total // (SHARE_BYTES_MAX * self._processes)) or 1
+        own = total - each * (self._processes - 1)
+        shares = _cut(sources, [own / rounds] * rounds + [each / rounds] * rounds * (self._processes - 1))
+        ours, theirs = shares[:rounds], list(filter(None, shares[rounds:]))
         now_ms = self._clock.epoch_ms()
-        if len(shares) <= 1 or self._processes == 1:
-            return [_write_share(self._lake, share, now_ms) for share in shares]
+        if not theirs:
+            return [_write_share(self._lake, share, now_ms) for share in ours]
         spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(self._processes - 1, spawn, initializer=_prepare) as pool:
-            others = pool.map(_write_share, repeat(self._lake), shares[rounds:], repeat(now_ms))
+        pool = ProcessPoolExecutor(self._processes - 1, spawn, initializer=_prepare)
+        try:
+            others = pool.map(_write_share, repeat(self._lake), theirs, repeat(now_ms))
             _prepare()
-            return [*(_write_share(self._lake, share, now_ms) for share in shares[:rounds]), *others]
+            return [*(_write_share(self._lake, share, now_ms) for share in ours), *others]
+        finally:
+            pool.shutdown(wait=False)  # their ends take a third of a second, for which no commit need wait
 
 
 def _prepare() -> None:
@@ -281,17 +288,14 @@ def _batches(folders: Iterable[tuple[Path, str]]) -> Iterator[list[tuple[Path, s
         yield batch
 
 
-def _cut(sources: Sequence[Source], count: int) -> list[list[Source]]:
-    """At most `count` runs of about the same size."""
-    aim = sum(source.bytes for source in sources) / count
-    rest = iter(sources)
-    shares: list[list[Source]] = []
-    while first := list(islice(rest, 1)):
-        size = first[0].bytes
-        while size < aim and (more := list(islice(rest, 1))):
-            first += more
-            size += more[0].bytes
-        shares.append(first)
+def _cut(sources: Sequence[Source], sizes: Sequence[float]) -> list[list[Source]]:
+    """Runs of about these sizes: each source is where its middle falls."""
+    ends = list(accumulate(sizes))[:-1]
+    shares: list[list[Source]] = [[] for _ in sizes]
+    start = 0
+    for source in sources:
+        shares[bisect_left(ends, start + source.bytes / 2)].append(source)
+        start += source.bytes
     return shares
 
 
