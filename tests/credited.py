@@ -23,6 +23,7 @@ from clickclock.attribution.lake import (
     CREDITS,
     DERIVED,
     FITTED,
+    FOLDED,
     IDENTITIES,
     TIES,
     UNCONVERTED,
@@ -44,6 +45,7 @@ KEYS = {
     TIES.name: ("kind", "code", "other", "at_ms"),
     FITTED.name: ("client_id", "order_month", "model", "channel"),
     COUNTS.name: ("client_id", "order_month", "model", "path"),
+    FOLDED.name: ("client_id", "order_id"),
 }
 """What tells the rows of each table apart."""
 MODELS = ("last", "linear", "markov", "shapley_rate")

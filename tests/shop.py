@@ -19,7 +19,17 @@ import pyarrow as pa
 from clickclock.attribution.entry import EntryKind, connection, encode
 from clickclock.attribution.erasure import Erasure, Identifier
 from clickclock.attribution.identifier import code
-from clickclock.attribution.lake import ADS, IDENTITIES, TOUCHES, UNCONVERTED, UPLOADS, Lake, Table, credits_table
+from clickclock.attribution.lake import (
+    ADS,
+    FOLDED,
+    IDENTITIES,
+    TOUCHES,
+    UNCONVERTED,
+    UPLOADS,
+    Lake,
+    Table,
+    credits_table,
+)
 from clickclock.attribution.meta_upload import hashed
 from clickclock.attribution.result import Result
 from tests.kept import DAY_MS, RECEIVED_MS
@@ -137,6 +147,15 @@ def derive(lake: Lake, people: int) -> None:
         for person in each
         for place in (1, 2)
     ]
+    of_folded = [
+        {
+            "client_id": CLIENT,
+            "order_id": order(person),
+            "cli_ubid": code(CLIENT, "cli_ubid", browser(person)),
+            "device_id": code(CLIENT, "device_id", device(person)),
+        }
+        for person in each
+    ]
     of_uploads = [
         {
             "network": "google",
@@ -153,6 +172,7 @@ def derive(lake: Lake, people: int) -> None:
         (IDENTITIES, of_identities),
         (UNCONVERTED, of_unconverted),
         (CREDITS, of_credits),
+        (FOLDED, of_folded),
         (UPLOADS, of_uploads),
         (ADS, [{"ad": 1, "client_id": CLIENT, "channel": "google"}]),
     ]
@@ -167,6 +187,7 @@ def derive(lake: Lake, people: int) -> None:
         unconverted_version=versions["unconverted"],
         touches_version=versions["touches"],
         ads_version=versions["ads"],
+        folded_version=versions["folded"],
     )
     lake.publish(result, NOW_MS)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from clickclock.attribution.attributor import Settings
 from clickclock.attribution.errors import VersionGone
-from clickclock.attribution.lake import COUNTS, CREDITS, FITTED, IDENTITIES, TIES, UNCONVERTED, Lake
+from clickclock.attribution.lake import COUNTS, CREDITS, FITTED, FOLDED, IDENTITIES, TIES, UNCONVERTED, Lake
 from clickclock.attribution.models import BUILT_IN
 from clickclock.attribution.policy import InvalidTraffic, Policies, Policy, SellerRule, Window
 from clickclock.attribution.result import Kind, Result
@@ -34,7 +34,7 @@ from tests.credited import (
 )
 from tests.elsewhere import Steady
 
-TABLES = (CREDITS, IDENTITIES.name, UNCONVERTED.name, TIES.name, COUNTS.name, FITTED.name)
+TABLES = (CREDITS, IDENTITIES.name, UNCONVERTED.name, TIES.name, COUNTS.name, FITTED.name, FOLDED.name)
 
 
 @pytest.fixture
@@ -171,19 +171,41 @@ def test_ties_that_an_older_version_did_not_keep_are_found_once_and_kept(lake: L
     assert differences(lake, partial, full) == []
 
 
-def test_what_models_learn_from_is_counted_anew_where_an_older_version_did_not_keep_it(
-    lake: Lake, tmp_path: Path
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [("counts", "What models learn from was not kept."), ("folded", "What orders said was not kept.")],
+)
+def test_all_is_made_anew_where_an_older_version_did_not_keep_what_runs_add_to(
+    lake: Lake, tmp_path: Path, table: str, why: str
 ) -> None:
     load(lake, click(1, START_MS, cli_ubid="a"), order(2, "bought", START_MS + HOUR_MS, cli_ubid="a"))
     first = result_of(lake, tmp_path)
-    lake.publish(msgspec.structs.replace(first, version=2, counts_version=None), START_MS)
+    lake.publish(msgspec.structs.replace(first, version=2, **{f"{table}_version": None}), START_MS)
     load(lake, order(3, "more", START_MS + 2 * HOUR_MS, cli_ubid="a"))
     anew = result_of(lake, tmp_path)
-    assert (anew.kind, anew.why) == (Kind.FULL, "What models learn from was not kept.")
+    assert (anew.kind, anew.why) == (Kind.FULL, why)
     load(lake, order(4, "most", START_MS + 3 * HOUR_MS, cli_ubid="a"))
     partial = result_of(lake, tmp_path)
     assert partial.kind is Kind.INCREMENTAL
     assert differences(lake, partial, result_of(lake, tmp_path, full=True)) == []
+
+
+def test_an_order_is_what_all_of_its_amendments_say_and_others_are_not_read_again(lake: Lake, tmp_path: Path) -> None:
+    placed_ms = START_MS + HOUR_MS
+    load(lake, click(1, START_MS, cli_ubid="a"))
+    load(lake, *(order(1 + each, f"{each}", placed_ms, cli_ubid="a", seller_id="s1") for each in (1, 2, 3)))
+    before = result_of(lake, tmp_path)
+    load(lake, order(9, "2", placed_ms + HOUR_MS, cli_ubid="a", status="refunded", refunded_amount="10.00"))
+    erase(lake, "orders", [f"{4:032x}"])
+    amended = result_of(lake, tmp_path)
+    assert (amended.kind, amended.orders, amended.changed) == (Kind.INCREMENTAL, 2, 2)
+    assert set(lake.uris(FOLDED.name, before.folded_version)) < set(lake.uris(FOLDED.name, amended.folded_version))
+    told = rows(lake, amended, FOLDED.name).select(["order_id", "status", "seller_id", "placed_ms"]).to_pylist()
+    assert [tuple(each.values()) for each in told] == [
+        ("1", "completed", "s1", placed_ms),
+        ("2", "refunded", "s1", placed_ms),
+    ]
+    assert differences(lake, amended, result_of(lake, tmp_path, full=True)) == []
 
 
 def test_a_path_that_is_the_same_as_before_teaches_nothing_anew(lake: Lake, tmp_path: Path) -> None:

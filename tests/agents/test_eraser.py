@@ -71,6 +71,7 @@ class Shop:
             "identities",
             "unconverted",
             "credits",
+            "folded",
             "uploads",
         )
         return {name: sorted(map(repr, self.rows(name))) for name in names}
@@ -196,7 +197,7 @@ async def test_what_is_left_can_be_reported_and_proven_at_once(tmp_path: Path, w
     clicks = sum(row["cli_ubid"] != shop.browser(VICTIM) for row in ours.rows("clicks"))
     for name in ("clicks", "touches"):
         assert sum(batch.num_rows for batch in ours.lake.scan(name, version=last.reads(name))) == clicks, name
-    for name in ("orders", "credits", "identities", "unconverted", "ads", "fitted"):
+    for name in ("orders", "credits", "identities", "unconverted", "ads", "fitted", "folded"):
         assert [*ours.lake.scan(name, version=last.reads(name))], name
 
 
@@ -311,7 +312,7 @@ async def test_the_next_run_credits_as_if_it_had_never_been_there(tmp_path: Path
     assert versions[0] is not None
     assert versions[1] is not None
     assert (versions[0].version, versions[0].kind) == (3, "full"), versions[0].why
-    for table in ("credits", "identities", "unconverted"):
+    for table in ("credits", "identities", "unconverted", "folded"):
         assert rows_of(ours.lake, versions[0], table).equals(rows_of(theirs.lake, versions[1], table)), table
     assert traces(tmp_path / "ours", *says(VICTIM)[: None if with_person else 1]) == []
 

@@ -33,6 +33,7 @@ from clickclock.attribution.lake import (
     COUNTS,
     CREDITS,
     FITTED,
+    FOLDED,
     IDENTITIES,
     ORDERS,
     TABLES,
@@ -54,7 +55,10 @@ from clickclock.foundation.record import rfc3339
 
 ROUNDS_MAX: Final = 3
 """Others may change the same files meanwhile; who loses so often has met more than bad luck."""
-_PUBLISHED: Final = (CREDITS, IDENTITIES.name, UNCONVERTED.name, ADS.name, FITTED.name, COUNTS.name, TIES.name)
+_PUBLISHED: Final = (
+    CREDITS,
+    *(each.name for each in (IDENTITIES, UNCONVERTED, ADS, FITTED, COUNTS, TIES, FOLDED)),
+)
 _READ: Final = (CLICKS.name, ORDERS.name, TOUCHES.name)
 """What else a version needs to be reported and proven."""
 _RAW: Final = tuple(table.name for table in TABLES)

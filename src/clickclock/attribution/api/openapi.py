@@ -333,7 +333,10 @@ def _standing_schema() -> Schema:
 
 
 def _version_schema() -> Schema:
-    tables = ("clicks", "orders", "touches", "credits", "identities", "unconverted", "ads", "fitted", "counts", "ties")
+    tables = (
+        *("clicks", "orders", "touches", "credits", "identities", "unconverted", "ads", "fitted", "counts", "ties"),
+        "folded",
+    )
     return _object(
         "What one run made.",
         version=_field("integer", "Counts from 1."),

@@ -119,6 +119,8 @@ class Attributor:
                     why = "The table of credits has other columns now."
                 elif before.counts_version is None:
                     why = "What models learn from was not kept."
+                elif before.folded_version is None:
+                    why = "What orders said was not kept."
                 elif not self._is_changed(before):
                     return Ran(before, is_new=False)
                 else:
@@ -171,7 +173,7 @@ def _finished(draft: Result, world: World, outcome: Outcome, why: str, seconds: 
         kind=Kind.FULL if why else Kind.INCREMENTAL,
         why=why,
         clicks_version=world.taken.clicks_version,
-        orders_version=world.orders_version,
+        orders_version=world.orders.version,
         touches_version=world.taken.version,
         ads_version=world.taken.ads_version,
         credits_version=outcome.credits_version,
@@ -180,6 +182,7 @@ def _finished(draft: Result, world: World, outcome: Outcome, why: str, seconds: 
         fitted_version=outcome.fitted_version,
         ties_version=outcome.ties_version,
         counts_version=outcome.counts_version,
+        folded_version=outcome.folded_version,
         orders=outcome.orders,
         credited=outcome.credited,
         touchpoints=outcome.touchpoints,

@@ -4,7 +4,7 @@ Never looks at a credit but to see who had no click. Invariant: whoever is not n
 click changes lies after it: it can spend a click id, make a repeat or a flood, and be credited, all of it later on.
 Only who is someone else now, who lost a click, or who had none, is looked at in full.
 
->>> find_affected(lake, engine, world, result).numbers   # doctest: +SKIP
+>>> find_affected(lake, engine, world).nobodys   # doctest: +SKIP
 array([], dtype=int64)
 """
 
@@ -15,7 +15,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from clickclock.attribution import months
@@ -23,8 +22,6 @@ from clickclock.attribution.attributor import people
 from clickclock.attribution.attributor.keys import KEY, Keys
 from clickclock.attribution.attributor.moments import Moments, moments_of, since_of, together
 from clickclock.attribution.attributor.neighbours import neighbours
-from clickclock.attribution.attributor.news import net
-from clickclock.attribution.attributor.orders import READ, Orders, coded, folded
 from clickclock.attribution.attributor.people import KINDS, Who
 from clickclock.attribution.attributor.walker import Since
 from clickclock.attribution.attributor.world import World
@@ -32,14 +29,12 @@ from clickclock.attribution.codes import among
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.identity import Persons
 from clickclock.attribution.lake import (
-    ORDERS,
     Lake,
     Sums,
     Words,
     differing,
 )
 from clickclock.attribution.policy import Policies
-from clickclock.attribution.result import Result
 
 Numbers = NDArray[np.int64]
 BUSY_CLICKS: Final = 48
@@ -65,12 +60,12 @@ class Affected:
     """In which orders that are new, amended or gone are placed, or were."""
 
 
-def find_affected(lake: Lake, engine: Engine, world: World, before: Result) -> Affected:
-    """Who could have changed since `before`. Raises `VersionGone` if the lake does not know any more what changed."""
+def find_affected(lake: Lake, engine: Engine, world: World) -> Affected:
+    """Who could have changed since the version before. Raises `VersionGone`."""
     then, new, gone = world.then.persons, world.news.touches, world.news.gone
     with ThreadPoolExecutor(1, "neighbours") as beside:
         looking = beside.submit(neighbours, lake, engine, world, pa.concat_tables([new, gone]))
-        amended = _amended(lake, engine, world, before)
+        amended = _amended(world)
         whole = [people.moved(then, world.persons)]
         for known in (then, world.persons):
             who = people.who_is([gone[kind] for kind in KINDS], known)
@@ -78,14 +73,14 @@ def find_affected(lake: Lake, engine: Engine, world: World, before: Result) -> A
         clicked = [_of_clicks(world, touches) for touches in (new, looking.result())]
     whole += [moments.person[among(world.then.clickless, moments.person)] for moments in clicked]
     whole.append(_busy(clicked[0]))
-    moments = together([*clicked, *_of_orders(world, amended, then)])
+    moments = together([*clicked, *_of_orders(world, then)])
     return Affected(
         since=since_of(
             moments, np.unique(np.concatenate(whole)), world.who, world.orders.table["placed_ms"].to_numpy()
         ),
         amended=amended.keys,
         first_told=amended.first_told,
-        nobodys=_nobodys(world, amended, then),
+        nobodys=_nobodys(world, then),
         gone=amended.gone,
         months=amended.months,
     )
@@ -113,12 +108,8 @@ def _busy(moments: Moments) -> Numbers:
 
 @dataclass(frozen=True, eq=False)
 class _Amended:
-    now: Numbers
-    """The numbers of orders that are new or amended."""
     first_told: Numbers
-    """Of those that are new."""
-    then: Orders
-    """What those were before that were there, and those that are gone."""
+    """The numbers of orders that are new; sorted."""
     gone: pa.Table
     months: frozenset[str]
     """Those of both."""
@@ -126,33 +117,22 @@ class _Amended:
     """Of those of both that do not say the same then and now."""
 
 
-def _amended(lake: Lake, engine: Engine, world: World, before: Result) -> _Amended:
-    changes = lake.changes(ORDERS.name, before.orders_version)
-    came, went = net(lake, ORDERS, changes, READ)
-    went = coded(engine, went, world.policies)
-    keys = Keys(pa.concat_tables([came.select(KEY), went.select(KEY)]))
-    orders = world.orders.table
-    now = np.flatnonzero(keys.among(orders))
-    told = orders.take(pa.array(now))
-    said = world.amendments.filter(pa.array(keys.among(world.amendments)))
-    said = said.filter(pc.invert(pc.is_in(said["id"], came["id"].combine_chunks())))
-    then = folded(pa.concat_tables([said, went.select(said.column_names).cast(said.schema)]), world.policies)
-    gone = then.table.filter(pa.array(~Keys(told).among(then.table)))
-    first_told = now[~Keys(then.table).among(told)]
-    month = np.append(
-        _placed(then.table, then.table["placed_ms"].to_numpy(), world.policies).month, world.facts.month[now]
-    )
+def _amended(world: World) -> _Amended:
+    now, told, then = world.orders.anew, world.orders.fresh, world.orders.then
+    gone = then.filter(pa.array(~Keys(told).among(then)))
+    first_told = now[~Keys(then).among(told)]
+    month = np.append(_placed(then, then["placed_ms"].to_numpy(), world.policies).month, world.facts.month[now])
     names = frozenset(months.name(each) for each in np.unique(month).tolist())
     sums = Sums(), Sums()
-    for each, rows in zip(sums, (then.table, told), strict=True):
+    for each, rows in zip(sums, (then, told), strict=True):
         each.add(rows.select(_SAID))
-    return _Amended(now, first_told, then, gone.select(KEY), names, differing(*sums))
+    return _Amended(first_told, gone.select(KEY), names, differing(*sums))
 
 
-def _of_orders(world: World, amended: _Amended, then: Persons) -> Iterator[Moments]:
+def _of_orders(world: World, then: Persons) -> Iterator[Moments]:
     """When orders that changed were placed, before and now: they themselves are wanted, too."""
-    now = world.orders.table.take(pa.array(amended.now))
-    for orders, known in ((now, world.persons), (amended.then.table, then), (amended.then.table, world.persons)):
+    now, before = world.orders.fresh, world.orders.then
+    for orders, known in ((now, world.persons), (before, then), (before, world.persons)):
         who = persons_of_orders(orders, known)
         mine = orders.filter(pa.array(who.is_known))
         found = _placed(mine, who.person[who.is_known], world.policies)
@@ -171,8 +151,8 @@ def persons_of_orders(orders: pa.Table, known: Persons) -> Who:
     return people.who_is([orders[kind] if kind in orders.column_names else nothing for kind in KINDS], known)
 
 
-def _nobodys(world: World, amended: _Amended, then: Persons) -> Numbers:
+def _nobodys(world: World, then: Persons) -> Numbers:
     was = persons_of_orders(world.orders.table, then)
     is_wanted = was.is_known.copy()
-    is_wanted[amended.now] = True
+    is_wanted[world.orders.anew] = True
     return np.flatnonzero(is_wanted & ~world.who.is_known)

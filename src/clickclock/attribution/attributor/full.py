@@ -26,6 +26,7 @@ from clickclock.attribution.lake import (
     COUNTS,
     CREDITS,
     FITTED,
+    FOLDED,
     IDENTITIES,
     TIES,
     UNCONVERTED,
@@ -51,6 +52,7 @@ class Outcome:
     fitted_version: int | None
     ties_version: int | None
     counts_version: int | None
+    folded_version: int | None
     orders: int
     credited: int
     touchpoints: int
@@ -62,10 +64,10 @@ def run_fully(
 ) -> Outcome:
     """Write the credits of all orders, for the result version `number`. Raises `RunOvertaken`, `LakeUnreachable`."""
     name, notes = f"part-{uuid.uuid4().hex}", {NOTE: number}
-    tables = (credits_table(list(weighing(world.models))), IDENTITIES, UNCONVERTED, FITTED, TIES, COUNTS)
+    tables = (credits_table(list(weighing(world.models))), IDENTITIES, UNCONVERTED, FITTED, TIES, COUNTS, FOLDED)
     ledgers = [lake.ledger(table) for table in tables]
     every = [ledger.parts(name, now_ms, number) for ledger in ledgers]
-    parts, identities, unconverted, fitted, ties, counts = every
+    parts, identities, unconverted, fitted, ties, counts, folded = every
     learning = Learning(world.models)
     credited_orders = touchpoints = 0
     sums = Sums()
@@ -93,9 +95,10 @@ def run_fully(
                 sums.add(rows)
     identities.write(people.table_of(world.persons))
     ties.write(world.ties.as_table)
+    folded.write(world.orders.table)
     with ThreadPoolExecutor(1, "closing") as beside:
         # What waits to be written takes one core as long as the models take the other.
-        closed = {each: beside.submit(each.close) for each in (parts, identities, unconverted, ties)}
+        closed = {each: beside.submit(each.close) for each in (parts, identities, unconverted, ties, folded)}
         counted = learning.counted()
         counts.write(counted)
         fitted.write(learnt(learning.models, counted))

@@ -1,15 +1,15 @@
 """Orders as columns: what all amendments of each say, for all orders at once.
 
 Never adds up money, and never invents: an amendment that the rules of today cannot read is counted and left out.
-Invariants: an order is what `order.fold` makes of its amendments; orders are sorted by client and order id, so that an
-order's row number says where it stands.
+Invariants: an order is what `order.fold` makes of its amendments; its row number says where it stands. If all are read,
+they are sorted by client and order id; if only what is new, the orders that this is about come last.
 
->>> folded(coded(engine, amendments, policies), policies).table.num_rows   # doctest: +SKIP
+>>> read_orders(lake, engine, policies).table.num_rows   # doctest: +SKIP
 0
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 
 from clickclock.attribution import identifier
 from clickclock.attribution.amendment import Amendment, Item, Status
-from clickclock.attribution.attributor.keys import KEY
+from clickclock.attribution.attributor.keys import KEY, Keys
+from clickclock.attribution.attributor.news import net
 from clickclock.attribution.engines import IDENTIFIED, Engine
-from clickclock.attribution.lake import ORDERS, Lake
+from clickclock.attribution.lake import FOLDED, ORDERS, TEXTS, Lake
 from clickclock.attribution.order import Order, fold
 from clickclock.attribution.policy import Policies
+from clickclock.attribution.result import Result
 
 READ: Final = (
     *("id", "received_at", "event_time", "event_time_sent", "client_id", "order_id", "cli_ubid", "device_id"),
@@ -34,23 +36,7 @@ READ: Final = (
 """The columns of the lake that an order is folded from."""
 CODED: Final = {"cli_ubid": "browser_code", "device_id": "device_code"}
 """The columns of the codes of identifiers."""
-SELLERS: Final = pa.list_(pa.string())
-SCHEMA: Final = pa.schema(
-    [
-        ("client_id", pa.string()),
-        ("order_id", pa.string()),
-        ("placed_ms", pa.int64()),
-        ("amended_ms", pa.int64()),
-        ("amount_minor", pa.int64()),
-        ("refunded_minor", pa.int64()),
-        ("currency", pa.string()),
-        ("status", pa.string()),
-        ("seller_id", pa.string()),
-        ("sellers", SELLERS),
-        ("cli_ubid", pa.int64()),
-        ("device_id", pa.int64()),
-    ]
-)
+SCHEMA: Final = FOLDED.whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,36 +45,69 @@ class Orders:
 
     table: pa.Table
     unjudgeable: int
+    version: int | None = None
+    """Of the lake's amendments; None if there are none."""
+    standing: int = 0
+    """So many, the first ones, are what they were in a version before. All others are new, or were amended since."""
+    then: pa.Table = field(default_factory=SCHEMA.empty_table)
+    """What those were in that version that were there, and those that are gone."""
+
+    @property
+    def fresh(self) -> pa.Table:
+        """Those that are new, or were amended."""
+        return self.table.slice(self.standing)
+
+    @property
+    def anew(self) -> NDArray[np.int64]:
+        """Their numbers."""
+        return np.arange(self.standing, self.table.num_rows)
 
 
-@dataclass(frozen=True, eq=False)
-class Told:
-    """What the lake tells of orders."""
-
-    version: int | None
-    """Of the table; None if there is none."""
-    amendments: pa.Table
-    """With the columns `READ` and those of `CODED`."""
-    orders: Orders
-
-
-def read_orders(lake: Lake, engine: Engine, policies: Policies) -> Told:
+def read_orders(lake: Lake, engine: Engine, policies: Policies) -> Orders:
     """All orders as they are now. Raises `LakeUnreachable`, `EngineFailing`."""
     delta = lake.table(ORDERS.name)
     version = None if delta is None else delta.version()
+    return replace(_folded_of(_amendments(lake, version), engine, policies), version=version)
+
+
+def orders_since(lake: Lake, engine: Engine, policies: Policies, before: Result) -> Orders:
+    """The same, if `before` kept its orders: only those are folded that are new or were amended since.
+
+    Raises `VersionGone` if the lake does not know any more what changed, `LakeUnreachable`, `EngineFailing`.
+    """
+    changes = lake.changes(ORDERS.name, before.orders_version)
+    came, went = net(lake, ORDERS, changes, READ)
+    unjudgeable = before.unjudgeable + came["event_time"].null_count - went["event_time"].null_count
+    batches = lake.scan(FOLDED.name, version=before.folded_version)
+    known = pa.Table.from_batches((batch.cast(SCHEMA) for batch in batches), SCHEMA)
+    keys = Keys(pa.concat_tables([came.select(KEY), went.select(KEY)]))
+    is_amended = keys.among(known)
+    then = known.filter(pa.array(is_amended))
+    if then.num_rows:
+        known = known.filter(pa.array(~is_amended))
+        came = _amendments(lake, changes.version)
+        came = came.filter(pa.array(keys.among(came)))
+    fresh = _folded_of(came, engine, policies).table
+    return Orders(
+        pa.concat_tables([known, fresh]).combine_chunks(),
+        unjudgeable,
+        version=None if before.orders_version is None and not changes else changes.version,
+        standing=known.num_rows,
+        then=then,
+    )
+
+
+def _amendments(lake: Lake, version: int | None) -> pa.Table:
     schema = pa.schema([ORDERS.schema.field(name) for name in READ])
     batches = lake.scan(ORDERS.name, columns=list(READ), version=version)
-    amendments = pa.Table.from_batches((batch.cast(schema) for batch in batches), schema)
-    amendments = coded(engine, amendments, policies)
-    return Told(version, amendments, folded(amendments, policies))
+    return pa.Table.from_batches((batch.cast(schema) for batch in batches), schema)
 
 
-def coded(engine: Engine, amendments: pa.Table, policies: Policies) -> pa.Table:
-    """Amendments with the codes of their identifiers beside them, as `CODED` names them."""
+def _folded_of(amendments: pa.Table, engine: Engine, policies: Policies) -> Orders:
     codes = engine.codes(amendments.select(IDENTIFIED.names), policies)
     for kind, name in CODED.items():
         amendments = amendments.append_column(name, codes[kind])
-    return amendments
+    return folded(amendments, policies)
 
 
 def folded(amendments: pa.Table, policies: Policies) -> Orders:
@@ -214,7 +233,7 @@ def _sellers(seller_ids: pa.Array, items: pa.Array) -> pa.Array:
     by_order = np.flatnonzero(_are_there(sellers))
     by_order = by_order[np.argsort(order[by_order], kind="stable")]
     offsets = np.concatenate([[0], np.cumsum(np.bincount(order[by_order], minlength=len(items)))])
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), sellers.take(pa.array(by_order)), SELLERS)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), sellers.take(pa.array(by_order)), TEXTS)
 
 
 def _folds(rows: pa.Table, order: NDArray[np.int64]) -> Iterator[Order]:

@@ -27,6 +27,7 @@ from clickclock.attribution.attributor.drafting import split_found, weighed, wei
 from clickclock.attribution.attributor.full import Outcome
 from clickclock.attribution.attributor.keys import KEY, Keys
 from clickclock.attribution.attributor.learning import LEARNT_FROM, Learning, added_up, learnt, less
+from clickclock.attribution.attributor.orders import Orders
 from clickclock.attribution.attributor.paths import Paths
 from clickclock.attribution.attributor.target import Target, but, crowded
 from clickclock.attribution.attributor.walker import UNCERTAIN
@@ -37,6 +38,7 @@ from clickclock.attribution.lake import (
     COUNTS,
     CREDITS,
     FITTED,
+    FOLDED,
     IDENTITIES,
     ORDER_MONTH,
     TIES,
@@ -62,7 +64,7 @@ def run_partially(
 
     Raises `VersionGone` if that is not known any more, `RunOvertaken`, `LakeUnreachable`.
     """
-    affected = find_affected(lake, engine, world, before)
+    affected = find_affected(lake, engine, world)
     target = Target(lake, now_ms, number)
     identities_version, unconverted_version = before.identities_version, before.unconverted_version
     ties_version = before.ties_version
@@ -78,6 +80,7 @@ def run_partially(
             ties_version = target.replace(TIES, world.ties.as_table)
         if not people.is_same(world.then.persons, world.persons):
             identities_version = target.replace(IDENTITIES, people.table_of(world.persons))
+        folded_version = _fold(target, before, world.orders)
         if paths.changed:
             unconverted_version = paths.write(target)
         credits_version = writing.result()
@@ -88,6 +91,7 @@ def run_partially(
         fitted_version,
         ties_version,
         counts_version,
+        folded_version,
         orders=world.orders.table.num_rows,
         credited=before.credited + journeys.credited,
         touchpoints=before.touchpoints + journeys.touchpoints,
@@ -118,6 +122,16 @@ def _walk(engine: Engine, world: World, affected: Affected, blocks: Blocks) -> p
         since = since.only(np.isin(since.person, np.concatenate(uncertain))).in_full
     blocks.add(nobodys(affected.nobodys))
     return pa.concat_tables(paths)
+
+
+def _fold(target: Target, before: Result, orders: Orders) -> int | None:
+    """Write the orders that are new or were amended. Returns the version."""
+    version, gone = before.folded_version, orders.then.num_rows
+    if not orders.fresh.num_rows and not gone:
+        return version
+    if crowded(target.lake.stored(FOLDED.name, version or 0), {"": orders.standing + gone}, {"": gone}):
+        return target.replace(FOLDED, orders.table)
+    return target.revise(FOLDED, version, [orders.fresh], [orders.then.select(KEY)])
 
 
 def _learn(target: Target, before: Result, journeys: "_Journeys", paths: Paths) -> tuple[int | None, int | None]:

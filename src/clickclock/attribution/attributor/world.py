@@ -18,7 +18,7 @@ from clickclock.attribution.attributor import people
 from clickclock.attribution.attributor.blocks import Facts, facts_of
 from clickclock.attribution.attributor.intake import TakenIn, take_in
 from clickclock.attribution.attributor.news import News, news_since
-from clickclock.attribution.attributor.orders import Orders, read_orders
+from clickclock.attribution.attributor.orders import Orders, orders_since, read_orders
 from clickclock.attribution.attributor.people import Who
 from clickclock.attribution.attributor.then import Then, then_of
 from clickclock.attribution.attributor.ties import NO_TIES, Ties, linked, ties_of, ties_of_all, ties_with
@@ -39,9 +39,6 @@ class World:
     taken: TakenIn
     touches: list[str]
     """The files."""
-    orders_version: int | None
-    amendments: pa.Table
-    """What orders were folded from; none where everybody is looked at, and nobody asks."""
     orders: Orders
     ads: pa.Table
     news: News
@@ -82,7 +79,11 @@ def behold(
     Raises `VersionGone` if what came is not known any more, `RunOvertaken`, `LakeUnreachable`, `EngineFailing`.
     """
     with ThreadPoolExecutor(1, "orders") as beside:
-        reading = beside.submit(read_orders, lake, engine, policies)
+        reading = (
+            beside.submit(read_orders, lake, engine, policies)
+            if before is None
+            else beside.submit(orders_since, lake, engine, policies, before)
+        )
         recalling = beside.submit(then_of, lake, before)
         taken = take_in(lake, engine, policies, now_ms)
         ads = pa.Table.from_batches(
@@ -95,9 +96,8 @@ def behold(
             ties = ties_of_all(engine, touches, ads, policies)
         else:
             ties = ties_with(lake, engine, ties_then, news.touches, taken.version, ads, policies)
-        told = reading.result()
+        orders = reading.result()
         then = recalling.result()
-    orders = told.orders
     facts = facts_of(orders, ads, policies)
     persons = identity.persons(linked(ties.links, orders.table), people.sentinels(policies, facts.ads.clients))
     nothing = pa.nulls(orders.table.num_rows, pa.int64())
@@ -105,8 +105,6 @@ def behold(
     return World(
         taken=taken,
         touches=touches,
-        orders_version=told.version,
-        amendments=told.amendments.schema.empty_table() if before is None else told.amendments,
         orders=orders,
         ads=ads,
         news=news,

@@ -110,6 +110,25 @@ TIES: Final = _table(
 is two codes of identifiers on one touch; a `use` is a click id that several have, and the `id` of the first; a `flood`
 is a network (`code`) and an ad (`other`), with too many clicks up to `at_ms`."""
 
+FOLDED: Final = _table(
+    "folded",
+    [
+        *((name, _TEXT) for name in ("client_id", "order_id")),
+        *((name, _NUMBER) for name in ("placed_ms", "amended_ms", "amount_minor", "refunded_minor")),
+        *((name, _TEXT) for name in ("currency", "status", "seller_id")),
+        ("sellers", TEXTS),
+        *((name, _NUMBER) for name in ("cli_ubid", "device_id")),
+    ],
+    {
+        **dict.fromkeys(("order_id", "cli_ubid", "device_id"), PLAIN),
+        **dict.fromkeys(("placed_ms", "amended_ms", "amount_minor", "refunded_minor"), NUMBERS),
+    },
+    ("client_id",),
+    key=("client_id", "order_id"),
+)
+"""Orders, one row each, as all amendments of each say them, with codes instead of identifiers: kept so that a run reads
+only the amendments of orders that were amended since. `sellers` are the order's own seller and those of its items."""
+
 RESULTS: Final = _table(
     "results",
     [
@@ -123,6 +142,7 @@ RESULTS: Final = _table(
         ("fitted_version", _NUMBER),
         ("ties_version", _NUMBER),
         ("counts_version", _NUMBER),
+        ("folded_version", _NUMBER),
     ],
     {},
     ("version",),
@@ -204,7 +224,10 @@ def credits_table(models: Sequence[str]) -> Table:
     return _table(CREDITS, [*order, *touchpoint, *made], encodings, statistics, pa.field(ORDER_MONTH, _TEXT), key)
 
 
-KEYS: Final = MappingProxyType({each.name: each.key for each in (UNCONVERTED, credits_table(()))})
+KEYS: Final = MappingProxyType({each.name: each.key for each in (UNCONVERTED, FOLDED, credits_table(()))})
 """What the rows of tables that runs revise are retracted by."""
-DERIVED: Final = (TOUCHES, ADS, IDENTITIES, UNCONVERTED, FITTED, COUNTS, TIES, RESULTS, COSTS, UPLOADS, RECEIPTS)
+DERIVED: Final = (
+    *(TOUCHES, ADS, IDENTITIES, UNCONVERTED, FITTED, COUNTS, TIES, FOLDED),
+    *(RESULTS, COSTS, UPLOADS, RECEIPTS),
+)
 """All but credits, whose columns depend on the models."""

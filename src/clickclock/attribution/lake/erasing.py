@@ -35,6 +35,7 @@ from clickclock.attribution.lake.derived import (
     COUNTS,
     CREDITS,
     FITTED,
+    FOLDED,
     IDENTITIES,
     TIES,
     TOUCHES,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 COMMITTED_WITHIN_MS: Final = 3_600_000
 """A file in an object store that is younger may be one that a compactor elsewhere is about to commit."""
-DERIVED_OF_PEOPLE: Final = (IDENTITIES, TOUCHES, TIES, UNCONVERTED, ADS, FITTED, COUNTS, UPLOADS)
+DERIVED_OF_PEOPLE: Final = (IDENTITIES, TOUCHES, TIES, UNCONVERTED, ADS, FITTED, COUNTS, FOLDED, UPLOADS)
 _WORD: Final = re.compile(r"[\w~-]+")
 
 
