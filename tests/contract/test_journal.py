@@ -747,3 +747,19 @@ async def test_verify_names_the_file_and_the_offset_and_ends_with_1(
     as_json = await run("verify", "--json")
     assert as_json.exit_code == 1
     assert json.loads(as_json.output)["damages"][0]["offset"] == BLOCK_BYTES
+
+
+async def test_the_names_of_new_folders_are_durable_before_there_is_a_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "data" / "journal" / "0"
+    synced: dict[int, bool] = {}
+    sync = os.fsync
+
+    def note(fd: int) -> None:
+        sync(fd)
+        synced.setdefault(os.fstat(fd).st_ino, (folder / "id").exists())
+
+    monkeypatch.setattr(os, "fsync", note)
+    await (await Journal.open(folder)).close()
+    assert [synced.get(above.stat().st_ino) for above in folder.parents[:3]] == [False, False, False]

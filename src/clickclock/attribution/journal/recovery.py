@@ -22,6 +22,8 @@ from clickclock.attribution.journal.reader import Damage, SegmentFile, Unreadabl
 from clickclock.attribution.journal.segment import LiveSegment, Segment, State, path_of, segments, sync_folder
 from clickclock.foundation.ids import new_id
 
+FOLDERS_ABOVE = 3
+"""`journal/`, the data folder, and the folder that it is in: all but the last may be new with the journal."""
 TAKEN_POLL_S = 0.05
 TAKEN_MIN_S = 0.2
 """Who only looks (`journal inspect`) holds the lock for a moment."""
@@ -111,9 +113,12 @@ def _identity(folder: Path) -> bytes:
             file.write(f"{new_id()}\n")
             file.flush()
             os.fsync(file.fileno())
+        # A folder is as lost as a file if nobody synced its name. Before the rename: where the id is, they are durable.
+        for above in folder.parents[:FOLDERS_ABOVE]:
+            with contextlib.suppress(PermissionError):  # then somebody else made it, long ago
+                sync_folder(above)
         fresh.rename(path)
         sync_folder(folder)
-        sync_folder(folder.parent)
     return id_in(folder)
 
 
