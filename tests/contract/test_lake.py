@@ -233,3 +233,20 @@ def test_an_output_that_is_full_is_told_in_a_sentence(monkeypatch: pytest.Monkey
             sink(None) as file,
         ):
             file.write(b"a line\n")
+
+
+async def test_the_names_of_a_new_lake_and_of_its_tables_are_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await keep(tmp_path / "journal" / "0", lines(20))
+    lake = Lake(str(tmp_path / "lake"))
+    synced: set[Path] = set()
+    sync = os.fsync
+
+    def note(fd: int) -> None:
+        sync(fd)
+        synced.add(Path(f"/proc/self/fd/{fd}").readlink())
+
+    monkeypatch.setattr(os, "fsync", note)
+    await Compactor(tmp_path / "journal", lake, SystemClock(), processes=1).step()
+    assert {tmp_path, tmp_path / "lake"} <= synced

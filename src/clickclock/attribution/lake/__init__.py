@@ -314,12 +314,11 @@ class Lake:
         found = self.table(table.name)
         if found is not None:
             return found
-        url = self._storage(table).url
-        if "://" not in url:
-            Path(url).mkdir(parents=True, exist_ok=True)
+        storage = self._storage(table)
+        storage.make()
         try:
             return DeltaTable.create(
-                url,
+                storage.url,
                 table.stored,
                 mode="error",
                 partition_by=table.partition_by,

@@ -7,6 +7,7 @@ levels make it longer), and none for codes; a file that nobody commits is litter
 PosixPath('/data/lake/clicks')
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
@@ -49,6 +50,15 @@ class Storage:
         """The files, by their paths in the table."""
         return PyFileSystem(DeltaStorageHandler(self.url, dict(self.options)))
 
+    def make(self) -> None:
+        """Make the folder, if it is on this machine; its name and the lake's are then durable."""
+        if self.folder is None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for above in self.folder.parents[:2]:
+            with contextlib.suppress(PermissionError):  # then somebody else made the lake, long ago
+                _sync(above)
+
     def sync(self, paths: list[str]) -> None:
         """Make local files and their names durable; an object store has done so before it answers."""
         if self.folder is None:
@@ -56,11 +66,15 @@ class Storage:
         files = {self.folder / path for path in paths}
         folders = {folder for file in files for folder in (file.parent, file.parent.parent)}
         for place in sorted(files | folders):
-            fd = os.open(place, os.O_RDONLY)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+            _sync(place)
+
+
+def _sync(place: Path) -> None:
+    fd = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 class DayFiles:
