@@ -269,6 +269,6 @@ def test_a_good_configuration_is_shown_with_its_sources(tmp_path: Path) -> None:
     config = str(tmp_path / "clickclock.toml")
     code, output, _ = Terminal("http://127.0.0.1:9").run("check-config", "--config", config, "--port", "9000")
     assert code == 0
-    assert re.search(r"^port +9000 +the command line$", output, re.MULTILINE)
-    assert re.search(rf"^process_slots +7 +{re.escape(config)}$", output, re.MULTILINE)
-    assert re.search(r"^host +127\.0\.0\.1 +the default$", output, re.MULTILINE)
+    assert re.search(r"^port +the command line +9000$", output, re.MULTILINE)
+    assert re.search(rf"^process_slots +{re.escape(config)} +7$", output, re.MULTILINE)
+    assert re.search(r"^host +the default +127\.0\.0\.1$", output, re.MULTILINE)
