@@ -202,13 +202,14 @@ class Compactor:
         shares = _cut(sources, [own / rounds] * rounds + [each / rounds] * rounds * (self._processes - 1))
         ours, theirs = shares[:rounds], list(filter(None, shares[rounds:]))
         now_ms = self._clock.epoch_ms()
+        if total > HEAD_START_BYTES:
+            _prepare()
         if not theirs:
             return [_write_share(self._lake, share, now_ms) for share in ours]
         spawn = multiprocessing.get_context("spawn")
         pool = ProcessPoolExecutor(self._processes - 1, spawn, initializer=_prepare)
         try:
             others = pool.map(_write_share, repeat(self._lake), theirs, repeat(now_ms))
-            _prepare()
             return [*(_write_share(self._lake, share, now_ms) for share in ours), *others]
         finally:
             pool.shutdown(wait=False)  # their ends take a third of a second, for which no commit need wait
@@ -216,7 +217,7 @@ class Compactor:
 
 def _prepare() -> None:
     # Each block needs as much memory as the one before it, and what was given back comes again page by page. So in a
-    # process that only writes, Arrow asks the C library, which is told to keep what it has: a tenth faster, each.
+    # process that writes much, Arrow asks the C library, which is told to keep what it has: a tenth faster, each.
     pa.set_memory_pool(pa.system_memory_pool())
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
