@@ -24,6 +24,7 @@ class Absent(MetaPathFinder):
         return None
 
 
-if __name__ == "__main__":
+if __name__ in {"__main__", "__mp_main__"}:  # and in the processes that a command starts
     sys.meta_path.insert(0, Absent())
+if __name__ == "__main__":
     main(prog_name="clickclock")

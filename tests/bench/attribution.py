@@ -61,9 +61,11 @@ def run(folder: Path, *, quick: bool) -> Report:
     fill(lake, day)
     more = command("attribution", "run", "--data-dir", str(folder / "all"))
     report.add("one more day: wall", "s", more.wall_s, Goal(most=12))
-    report.add("one more day: CPU ÷ that of all", "ratio", more.cpu_s / full.cpu_s, Goal(most=0.15))
     report.add("one more day: peak memory", "GB", more.peak_gb)
     again = command("attribution", "run", "--full", "--data-dir", str(folder / "all"))
+    # That run of the same rows, and not the first one, which was minutes ago: a machine's speed changes meanwhile.
+    report.add("one more day: CPU ÷ that of all again", "ratio", more.cpu_s / again.cpu_s, Goal(most=0.15))
+    report.add("one more day: CPU", "s", more.cpu_s, None, {"all again": again.cpu_s})
     kinds = more.said["result"]["kind"], again.said["result"]["kind"]
     if kinds != ("incremental", "full"):
         report.faults.append(f"the runs were {' and '.join(kinds)}")

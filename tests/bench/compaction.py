@@ -78,11 +78,11 @@ async def keep(folder: Path, count: int, seed: int) -> int:
 
 
 def run(folder: Path, *, quick: bool) -> Report:
-    """Four million clicks (--quick: 500,000), compacted once by the real command, its start included."""
+    """Four million clicks (--quick: 500,000), compacted once by the real command as installed, its start included."""
     count = 500_000 if quick else 4_000_000
     report = Report(f"compaction: {count:,} clicks of 12 parameters, in the journals of {SLOTS} collectors")
     size = sum(asyncio.run(keep(folder / "journal" / str(slot), count // SLOTS, slot)) for slot in range(SLOTS))
-    command = [sys.executable, "-m", "clickclock.cli", "compact", "--all", "--data-dir", str(folder)]
+    command = [sys.executable, "-m", "tests.bench.as_installed", "compact", "--all", "--data-dir", str(folder)]
     begun_s = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
