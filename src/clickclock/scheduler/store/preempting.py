@@ -27,18 +27,19 @@ RUNNING_MAX = 1000
 SETTLED_AFTER = timedelta(seconds=5)
 """So long the room that a victim left is kept in mind: it is for the one that evicted it, whoever looks meanwhile."""
 _t = job_trigger.c
-_LOWEST = sa.select(sa.func.min(_t.priority)).where(PREEMPTIBLE_ROWS, _t.stop_reason.is_(None)).scalar_subquery()
-_IS_WANTED = Prepared(
-    sa.select(
-        sa.exists().where(
-            QUEUED_ROWS,
-            _t.waits.is_(None),
-            _t.ready_at <= sa.bindparam("now"),
-            _t.cluster.in_([sa.bindparam("cluster"), sa.bindparam("or_cluster")]),
-            _t.priority > _LOWEST,
-        )
+_LOWEST = Prepared(sa.select(sa.func.min(_t.priority)).where(PREEMPTIBLE_ROWS, _t.stop_reason.is_(None)))
+_HIGHEST = Prepared(
+    sa.select(_t.priority)
+    .where(
+        QUEUED_ROWS,
+        _t.waits.is_(None),
+        _t.ready_at <= sa.bindparam("now"),
+        _t.cluster.in_([sa.bindparam("cluster"), sa.bindparam("or_cluster")]),
     )
+    .order_by(_t.priority.desc())
+    .limit(1)
 )
+"""In the order of the queue's index: where thousands wait, the first row is looked at, and not each."""
 _WAITING = READY.where(*NOT_BEHIND_A_FULL_JOB).add_columns(_t.priority)
 """Locked, and passing over what others have locked: who is being claimed or served elsewhere needs nothing from us."""
 _VICTIMS = (
@@ -63,7 +64,11 @@ _PREEMPT = (
 
 def is_wanted(connection: sa.Connection, now: datetime, named: Sequence[str]) -> bool:
     """Whether anybody waits here whose priority is higher than that of an attempt that may be preempted."""
-    return bool(_IS_WANTED.scalar(connection, now=now, cluster=named[0], or_cluster=named[-1]))
+    lowest = _LOWEST.scalar(connection)
+    if lowest is None:
+        return False
+    first = _HIGHEST.rows(connection, now=now, cluster=named[0], or_cluster=named[-1])
+    return bool(first) and first[0].priority > lowest
 
 
 def preempt(
