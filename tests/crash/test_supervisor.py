@@ -30,6 +30,7 @@ from clickclock.scheduler.supervisor.waiting import HOLD_S_MAX
 from clickclock.scheduler.trigger import Exit, ExitKind
 
 DEADLINE_S = 90.0
+FILES = 128
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 SERVICE = """
@@ -264,6 +265,22 @@ async def test_what_an_attempt_left_behind_ends_when_it_ended_unwatched(tmp_path
             await gone.wait()
         loop.remove_reader(watch)
         os.close(watch)
+
+
+async def test_more_attempts_are_adopted_than_files_may_be_open_by_default(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    names = [f"{new_id()}-1" for _ in range(FILES + 10)]
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, hard))
+        async with serving(tmp_path) as service:
+            await service.executor.start([Launch(name, ("/bin/sleep", "60")) for name in names])
+            for name in names:
+                await service.running(name)
+            await service.kill_supervisor()
+            known = await service.executor.inventory()
+            assert [name for name in names if known[name].exit is not None] == []
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 async def test_a_supervisor_killed_again_and_again_starts_each_attempt_once(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from clickclock.scheduler.supervisor.spawn import (
     NotStarted,
     Spawner,
     age_s,
+    allow_descriptors,
     cut_log,
     find_attempts,
     is_leader,
@@ -333,6 +334,7 @@ class Supervisor:
         held = {attempt["name"] for attempt in living if attempt.get("held")}
         unrecorded = {attempt["name"] for attempt in living if "pid" not in attempt} - held
         found = find_attempts(unrecorded) if not self._journal.rebooted else {}
+        allow_descriptors(len(living))  # to watch one that is adopted takes one, to watch our own none
         for attempt in living:
             name = attempt["name"]
             if self._journal.rebooted:
@@ -355,7 +357,7 @@ class Supervisor:
         name, pid = attempt["name"], attempt["pid"]
         try:
             watch = os.pidfd_open(pid)
-        except OSError:
+        except ProcessLookupError:
             watch = -1
         if watch < 0 or not _is_alive(attempt):
             self._adopted_ended(name)

@@ -21,6 +21,8 @@ from typing import TypedDict
 ATTEMPT_VARIABLE = "CLICKCLOCK_ATTEMPT_NAME"
 """Set for every job: by it, a process is found whose start was not recorded."""
 NAME_BYTES_MAX = 200
+OTHER_DESCRIPTORS = 64
+"""What a supervisor opens for itself, with room to spare."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _FOLDER_LETTERS = 7
 """Names begin with a UUID version 7, so seven hexadecimal digits make one log folder per 17 minutes or so."""
@@ -81,6 +83,12 @@ def _ends_with(path: str, note: bytes) -> bool:
     with open(path, "rb") as file:
         file.seek(-len(note), os.SEEK_END)
         return file.read() == note
+
+
+def allow_descriptors(count: int) -> None:
+    """Let this process open `count` descriptors and a few more, as far as it may; what it starts later may, too."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, count + OTHER_DESCRIPTORS)), hard))
 
 
 class Spawner:
