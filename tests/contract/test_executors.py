@@ -363,6 +363,20 @@ async def test_a_job_that_goes_on_writing_is_held_to_the_limit_while_it_runs(pla
     assert len(await place.output(name)) < LOG_BYTES_MAX + 100
 
 
+async def test_what_will_be_cut_is_never_told(place: Place) -> None:
+    name = await place.shell("while :; do echo more than enough; done")
+    note = f"\n[clickclock: output cut here at {LOG_BYTES_MAX} bytes]\n".encode()
+    seen = b""
+    async with asyncio.timeout(DEADLINE_S):
+        while not seen.endswith(note):
+            chunk = await place.executor.read_log(name, len(seen), 10 * LOG_BYTES_MAX)
+            seen += b"" if chunk is None else chunk.data
+            assert len(seen) <= LOG_BYTES_MAX + len(note)
+    await place.executor.stop([name], 0.0)
+    await place.end(name)
+    assert await place.output(name) == seen
+
+
 async def test_an_attempt_has_no_input(place: Place) -> None:
     assert (await place.end(await place.shell("cat"))).code == 0
 

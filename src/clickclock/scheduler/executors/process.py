@@ -57,6 +57,7 @@ class ProcessExecutor:
         self._slots = slots
         self._folder = data_dir.absolute() / "supervisor"
         self._logs = data_dir.absolute() / "logs"
+        self._log_bytes_max = log_bytes_max
         self._greeting = {"do": "hello", "environment": dict(base_environment), "log_bytes_max": log_bytes_max}
         self._clock = clock
         self._on_change: Callable[[], None] = lambda: None
@@ -141,7 +142,10 @@ class ProcessExecutor:
         """Output from the attempt's file; works without the supervisor, which then cannot tell that it is complete."""
         sighting = self._known.get(name)
         ended = self._line is not None if sighting is None else sighting.exit is not None
-        return await asyncio.to_thread(log_file.read, str(self._logs), name, offset, limit, ended=ended)
+        bytes_max = None if ended else self._log_bytes_max
+        return await asyncio.to_thread(
+            log_file.read, str(self._logs), name, offset, limit, ended=ended, bytes_max=bytes_max
+        )
 
     async def remove_logs(self, names: Sequence[str]) -> None:
         """Delete output files, and folders that this leaves empty."""

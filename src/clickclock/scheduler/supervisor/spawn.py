@@ -67,10 +67,15 @@ def open_log(path: str) -> int:
         return os.open(path, flags, 0o600)
 
 
+def cut_note(bytes_max: int) -> bytes:
+    """The line at the end of a log that was cut."""
+    return b"\n[clickclock: output cut here at %d bytes]\n" % bytes_max
+
+
 def cut_log(path: str, bytes_max: int) -> int:
     """Cut a log that outgrew its limit, with a line that says so; returns its size before."""
     size = os.stat(path).st_size
-    note = b"\n[clickclock: output cut here at %d bytes]\n" % bytes_max
+    note = cut_note(bytes_max)
     if size > bytes_max + len(note) or (size > bytes_max and not _ends_with(path, note)):
         os.truncate(path, bytes_max)
         descriptor = open_log(path)

@@ -8,7 +8,7 @@ Never asks the engine. Invariants: what an engine tells again from the beginning
 
 import os
 
-from clickclock.scheduler.supervisor.spawn import log_path, open_log
+from clickclock.scheduler.supervisor.spawn import cut_note, log_path, open_log
 
 
 class Output:
@@ -39,7 +39,7 @@ class Output:
             return
         room = self._bytes_max - self._known
         if len(fresh) > room:
-            fresh = fresh[:room] + f"\n[clickclock: output cut here at {self._bytes_max} bytes]\n".encode()
+            fresh = fresh[:room] + cut_note(self._bytes_max)
         descriptor = open_log(self._path)
         try:
             while fresh:

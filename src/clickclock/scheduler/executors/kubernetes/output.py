@@ -19,6 +19,7 @@ import httpx
 
 from clickclock.scheduler.executors.kubernetes.api import Api, Refused, Unreachable
 from clickclock.scheduler.executors.kubernetes.options import ATTEMPT_CONTAINER
+from clickclock.scheduler.supervisor.spawn import cut_note
 
 HEAD_BYTES = 512
 """By its beginning a log is known again: after a rotation it begins with something else."""
@@ -153,7 +154,7 @@ class Output:
     def _append(self, data: bytes) -> None:
         room = self._bytes_max - self._size()
         if len(data) > room:
-            data = data[:room] + f"\n[clickclock: output cut here at {self._bytes_max} bytes]\n".encode()
+            data = data[:room] + cut_note(self._bytes_max)
         with self._path.open("ab") as file:
             file.write(data)
 
