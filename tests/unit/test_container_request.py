@@ -59,6 +59,8 @@ TINI = b"[FATAL tini (7)] exec run failed: No such file or directory\n"
         (ended(128 + 15), ExitKind.SIGNAL, None, 15),
         (ended(255), ExitKind.CODE, 255, None),
         (ended(137, OOMKilled=True), ExitKind.SIGNAL, None, 9),
+        (ended(0, OOMKilled=True), ExitKind.CODE, 0, None),
+        (ended(3, OOMKilled=True), ExitKind.CODE, 3, None),
         (ended(137, OOMKilled=True, asked=ExitKind.STOPPED), ExitKind.STOPPED, None, 9),
         (ended(0, asked=ExitKind.TIMEOUT), ExitKind.TIMEOUT, 0, None),
         (ended(1, CATATONIT), ExitKind.NOT_STARTED, None, None),

@@ -197,7 +197,8 @@ def terminated(**state: Any) -> dict[str, Any]:
     [
         (terminated(exitCode=1, reason="Error"), ExitKind.CODE, None),
         (terminated(exitCode=143, reason="Error"), ExitKind.SIGNAL, None),
-        (terminated(exitCode=137, reason="OOMKilled"), ExitKind.SIGNAL, "OOMKilled"),
+        (terminated(exitCode=137, reason="OOMKilled"), ExitKind.SIGNAL, "The command used more memory than its limit"),
+        (terminated(exitCode=3, reason="OOMKilled"), ExitKind.CODE, "A process of the command used more memory"),
         (
             terminated(exitCode=128, reason="StartError", startedAt="1970-01-01T00:00:00Z"),
             ExitKind.NOT_STARTED,

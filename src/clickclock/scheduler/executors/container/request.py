@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from signal import SIGKILL
 from typing import Any
 
 from clickclock.scheduler.executors.container.options import ContainerOptions
@@ -116,9 +117,10 @@ def exit_of(state: Mapping[str, Any], now: datetime, around: Circumstances) -> E
         asked = ExitKind.TIMEOUT  # by another replica, which is gone
     if asked is not None:
         return Exit(asked, finished_at, started_at, code=plain, signal=signal)
-    if state.get("OOMKilled"):
+    # An engine says so, too, if it was another of the container's processes, and the command went on.
+    if state.get("OOMKilled") and signal == SIGKILL:
         message = "It needed more memory than resources.memory allows, and the kernel ended it."
-        return Exit(ExitKind.SIGNAL, finished_at, started_at, signal=9, message=message)
+        return Exit(ExitKind.SIGNAL, finished_at, started_at, signal=SIGKILL, message=message)
     if code in _INIT_CODES and (failed := _INIT_FAILED.match(around.first_output.rstrip())):
         message = why_not_started(around.command, failed[1].decode(errors="replace"))
         return Exit(ExitKind.NOT_STARTED, finished_at, started_at, message=message)

@@ -258,9 +258,6 @@ def _ended(job: Object, pod: Object, finished: Mapping[str, Any], started_at: da
         return Exit(ExitKind.LOST, at, started_at, message=f"The pod was deleted by somebody else{how}.")
     if code is None:
         return _ended_without_code(status, finished, node, at, started_at)
-    if finished.get("reason") == "OOMKilled":
-        message = "The command used more memory than its limit and was killed (OOMKilled)."
-        return Exit(ExitKind.SIGNAL, at, started_at, signal=signal.SIGKILL, message=message)
     return _by_itself(finished, at, started_at)
 
 
@@ -291,10 +288,14 @@ def _failure(job: Object) -> Mapping[str, Any]:
 
 
 def _by_itself(finished: Mapping[str, Any], at: datetime, started_at: datetime | None) -> Exit:
-    number = _signal_in(finished)
+    number, message = _signal_in(finished), None
+    if finished.get("reason") == "OOMKilled":
+        # Of any of its processes, at any time: whether it was the command itself that was killed, its code tells.
+        whose = "The command" if number == signal.SIGKILL else "A process of the command"
+        message = f"{whose} used more memory than its limit and was killed (OOMKilled)."
     if number is not None:
-        return Exit(ExitKind.SIGNAL, at, started_at, signal=number)
-    return Exit(ExitKind.CODE, at, started_at, code=finished["exitCode"])
+        return Exit(ExitKind.SIGNAL, at, started_at, signal=number, message=message)
+    return Exit(ExitKind.CODE, at, started_at, code=finished["exitCode"], message=message)
 
 
 def _ended_by_us(
