@@ -140,8 +140,27 @@ def test_all_faults_of_a_table_are_told_together() -> None:
     assert "restartPolicy, containers.main.command cannot be overridden" in faults["pod_template"]
 
 
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+def test_no_container_of_a_template_may_have_the_command_run_again(kind: str) -> None:
+    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [3]}}
+    again = [{"name": "proxy", "restartPolicyRules": [rule]}, {"name": "main", "restartPolicy": "OnFailure"}]
+    with pytest.raises(ValidationError, match=r"containers\.proxy\.restartPolicyRules cannot be overridden"):
+        KubernetesOptions(pod_template={"spec": {kind: again[:1]}})
+    with pytest.raises(ValidationError, match=r"containers\.main\.restartPolicy cannot be overridden"):
+        KubernetesOptions(pod_template={"spec": {"containers": again[1:]}})
+    own = {"name": "proxy", "restartPolicyRules": [{**rule, "action": "Restart"}]}
+    assert KubernetesOptions(pod_template={"spec": {kind: [own]}}).pod_template
+
+
 @pytest.mark.parametrize(
-    "template", [{"specs": {}}, {"spec": []}, {"spec": {"containers": {}}}, {"spec": {"containers": [{"image": "x"}]}}]
+    "template",
+    [
+        {"specs": {}},
+        {"spec": []},
+        {"spec": {"containers": {}}},
+        {"spec": {"containers": ["main"]}},
+        {"spec": {"containers": [{"image": "x"}]}},
+    ],
 )
 def test_a_template_that_is_none_is_refused(template: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):

@@ -8,7 +8,7 @@ told together, each by its place; what the executor relies on cannot be overridd
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import Field, StringConstraints, field_validator
 
@@ -20,7 +20,7 @@ ATTEMPT_CONTAINER = "main"
 """The container that runs the command."""
 RELIED_ON = {
     "spec": ("restartPolicy", "activeDeadlineSeconds", "terminationGracePeriodSeconds"),
-    ATTEMPT_CONTAINER: ("command", "args"),
+    ATTEMPT_CONTAINER: ("command", "args", "restartPolicy", "restartPolicyRules"),
 }
 """What a template may not say: by these an attempt runs once, and ends when it should."""
 
@@ -91,16 +91,33 @@ class KubernetesOptions(Settings):
             raise ValueError(f"a pod template has metadata and spec, not {', '.join(unknown)}")
         spec = template.get("spec", {})
         containers = spec.get("containers", []) if isinstance(spec, dict) else None
-        if not isinstance(containers, list) or not isinstance(template.get("metadata", {}), dict):
-            raise ValueError("metadata and spec are tables, and spec.containers is an array of tables")
+        initial = spec.get("initContainers", []) if isinstance(spec, dict) else None
+        is_metadata_table = isinstance(template.get("metadata", {}), dict)
+        if not (is_metadata_table and _are_tables(containers) and _are_tables(initial)):
+            raise ValueError("metadata and spec are tables, and spec.containers and initContainers arrays of tables")
         main: dict[str, Any] = next((c for c in containers if c.get("name") == ATTEMPT_CONTAINER), {})
         said = [name for name in RELIED_ON["spec"] if name in spec]
         said += [f"containers.{ATTEMPT_CONTAINER}.{name}" for name in RELIED_ON[ATTEMPT_CONTAINER] if name in main]
+        said += [
+            f"containers.{each.get('name')}.restartPolicyRules"
+            for each in [*containers, *initial]
+            if _restarts_all(each)
+        ]
         if said:
             raise ValueError(f"{', '.join(said)} cannot be overridden: the job decides it")
         if nameless := sum("name" not in container for container in containers):
             raise ValueError(f"{nameless} of its containers have no name; `{ATTEMPT_CONTAINER}` is the job's own")
         return {name: whole(each) for name, each in template.items()}
+
+
+def _are_tables(value: Any) -> TypeGuard[list[dict[str, Any]]]:
+    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
+
+
+def _restarts_all(container: dict[str, Any]) -> bool:
+    """Whether the end of that container may run all of them again, the job's own among them."""
+    rules = container.get("restartPolicyRules", [])
+    return _are_tables(rules) and any(rule.get("action") == "RestartAllContainers" for rule in rules)
 
 
 def whole(value: Any) -> Any:
