@@ -21,6 +21,7 @@ import pytest
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.ids import new_id
+from clickclock.scheduler import supervisor
 from clickclock.scheduler.executors import Launch, Sighting
 from clickclock.scheduler.executors.process import ProcessExecutor
 from clickclock.scheduler.supervisor.journal import REWRITE_BYTES, Attempt, Ending, Journal
@@ -212,6 +213,19 @@ async def test_a_time_out_is_kept_without_the_service(tmp_path: Path) -> None:
     await supervisor_gone(tmp_path)
     async with serving(tmp_path) as service:
         assert (await service.end(name)).kind is ExitKind.TIMEOUT
+
+
+async def test_a_lock_that_the_service_was_started_with_ends_with_it(tmp_path: Path) -> None:
+    folder, program = tmp_path / "supervisor", Path(supervisor.__file__).with_name("__main__.py")
+    folder.mkdir(mode=0o700)
+    with (tmp_path / "lock").open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        command = (sys.executable, "-I", "-S", str(program), str(folder))
+        starter = await asyncio.create_subprocess_exec(*command, pass_fds=[held.fileno()])
+        assert await starter.wait() == 0
+    async with serving(tmp_path):
+        with (tmp_path / "lock").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 # The supervisor dies.
