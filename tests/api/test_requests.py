@@ -153,6 +153,34 @@ async def test_a_body_is_json_whatever_its_content_type_says(http: httpx.AsyncCl
     assert response.status_code == 201
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field"),
+    [
+        ("PUT", "job", {**JOB, "environment": {"A": "\ud800"}}, "environment.A"),
+        ("PUT", "job", {**JOB, "\udfff": "x"}, ""),
+        ("POST", "job", [JOB, {**JOB, "description": "a\ud83d"}], "[1].description"),
+        ("POST", "job", {**JOB, "dependsOn": [{"jobName": "\ud800"}], "groupName": "\udfff"}, "dependsOn[0].jobName"),
+        ("POST", "schedules", {"application": "\ud800", "jobName": "\ud800"}, "application"),
+        ("PUT", "declaration", {"calendars": [{"calendarName": "\ud800"}]}, "calendars[0].calendarName"),
+        ("POST", "schedules", {"calendarName": "\ud800"}, "calendarName"),
+        ("PUT", "schedules", {"scheduleId": "\ud800"}, "scheduleId"),
+        ("DELETE", "schedules", {"scheduleId": "\ud800"}, "scheduleId"),
+    ],
+)
+async def test_half_of_a_surrogate_pair_is_422_wherever_it_stands(
+    http: httpx.AsyncClient, method: str, path: str, body: object, field: str
+) -> None:
+    response = await http.request(method, path, content=json.dumps(body))
+    assert response.status_code == 422, response.text
+    (fault,) = response.json()["errors"]
+    assert (fault["field"], "surrogate" in fault["message"]) == (field, True)
+
+
+async def test_whole_surrogate_pairs_are_text(http: httpx.AsyncClient) -> None:
+    response = await http.post("job", content=json.dumps({**JOB, "environment": {"A": "\U0001f600"}}))
+    assert (response.status_code, response.json()["job"]["environment"]) == (201, {"A": "\U0001f600"})
+
+
 @pytest.mark.parametrize("announced", [True, False])
 async def test_a_body_over_the_limit_is_413_announced_or_not(engine: Engine, announced: bool) -> None:
     pulled = 0

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.api.operation import ANY_VERSION, Call, Operation, etag, success
 from clickclock.scheduler.api.paging import listed
-from clickclock.scheduler.api.reading import Body, Page, Query, Word, load_json, set_by_service
+from clickclock.scheduler.api.reading import Body, Page, Query, Word, read_value, set_by_service
 from clickclock.scheduler.business_days import Calendar, CalendarRule, Days, StoredCalendar
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import CalendarExists, CalendarInUse, CalendarNotFound, StaleVersion, no_calendar
@@ -78,10 +78,10 @@ async def calendars_of(engine: Engine, names: Iterable[Any]) -> Calendars:
 
 
 def named_in(body: bytes) -> list[Any]:
-    """The calendars that the schedules in a body name. Raises `Malformed`."""
+    """The calendars that the schedules in a body name. Raises `Malformed`, `Invalid`."""
     if b"alendarName" not in body:
         return []
-    given = load_json(body)
+    given = read_value(body)
     return [each.get("calendarName") for each in (given if isinstance(given, list) else [given])
             if isinstance(each, dict)]  # fmt: skip
 

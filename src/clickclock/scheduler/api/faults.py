@@ -41,10 +41,11 @@ _OF_PATTERNS = {
     TARGET_PATTERN: "Use up to 63 letters, digits and _-, beginning with a letter or digit",
     WORD_PATTERN: "This has a NUL character, which nothing has in its name; remove it",
 }
+NOT_UNICODE = "This is not valid Unicode text (it has half of a surrogate pair)."
 _SENTENCES: Mapping[str, Callable[[dict[str, Any]], str]] = {
     "missing": lambda _: "This is required; give it.",
     "string_type": lambda _: "Give text, in quotes.",
-    "string_unicode": lambda _: "This is not valid Unicode text (it has half of a surrogate pair).",
+    "string_unicode": lambda _: NOT_UNICODE,
     "string_too_long": lambda c: f"This is too long; give at most {c['max_length']} characters.",
     "string_too_short": lambda c: f"This is too short; give at least {c['min_length']} characters.",
     "string_pattern_mismatch": lambda c: _OF_PATTERNS.get(c["pattern"]) or f"Give text of the form {c['pattern']}",

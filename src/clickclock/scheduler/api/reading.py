@@ -10,6 +10,7 @@ RFC 8259 with names used once, so no NaN and nothing said twice; a body's size i
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl
@@ -22,7 +23,15 @@ from clickclock.foundation.errors import ClickclockError, Fault, Invalid, Malfor
 from clickclock.foundation.problem import FAULTS_MAX, TooLarge, UnsupportedMediaType
 from clickclock.foundation.record import Record, as_text, read_by
 from clickclock.foundation.strict_json import StrictJson
-from clickclock.scheduler.api.faults import WORD_PATTERN, failing_in, faults_of, hidden_faults, unknown_name, wire_names
+from clickclock.scheduler.api.faults import (
+    NOT_UNICODE,
+    WORD_PATTERN,
+    failing_in,
+    faults_of,
+    hidden_faults,
+    unknown_name,
+    wire_names,
+)
 
 ITEMS_MAX = 10_000
 """Jobs or schedules in one array: they are one transaction, and others wait for it."""
@@ -30,6 +39,9 @@ CHUNK = 500
 """Items checked in one go; then the loop runs whatever else waits (about 5 ms)."""
 PARAMETERS_MAX = 100
 JSON_QUERY = "jsonQuery"
+_ESCAPED = re.compile(rb"\\u(0000|[dD][89a-fA-F])")
+"""What JSON can say and nobody takes: NUL, and halves of a surrogate pair (whole pairs are found, too)."""
+_HALF = re.compile("[\ud800-\udfff]")
 
 Word = Annotated[str, StringConstraints(max_length=4096, pattern=WORD_PATTERN)]
 """A filter's text. It need not be a possible name: what cannot exist is not found, and that is no error."""
@@ -79,9 +91,7 @@ def read_target(model: type[M], raw: bytes, body: bytes) -> M:
     """Filters that may stand in the query string, in the body, or in both. Raises `Malformed`, `Invalid`."""
     if not body:
         return read_filters(model, raw)
-    given = load_json(body)
-    if not isinstance(given, dict):
-        raise Invalid(faults=[Fault("", "Give a JSON object.")])
+    given = read_object(body)
     named = _given(model, raw) if raw else {}
     _refuse_contradictions(named, given, "the body")
     try:
@@ -287,23 +297,25 @@ def read_value(raw: bytes) -> Any:
     if not raw.strip():
         raise Malformed("There is no body; send a JSON object.")
     given = load_json(raw)
-    if b"\\u0000" in raw and (place := _nul_in(given)) is not None:
-        raise Invalid(faults=[Fault(place, "This has a NUL character, which no program can be given; remove it.")])
+    if _ESCAPED.search(raw) and (fault := _fault_of_text(given)) is not None:
+        raise Invalid(faults=[fault])
     return given
 
 
-def _nul_in(given: Any, path: str = "") -> str | None:
-    """Where text has a NUL, which neither a process nor PostgreSQL takes."""
+def _fault_of_text(given: Any, path: str = "") -> Fault | None:
+    """The first text, or name of a field, that neither a process nor a database takes."""
     if isinstance(given, str):
-        return path if "\0" in given else None
+        if "\0" in given:
+            return Fault(path, "This has a NUL character, which no program can be given; remove it.")
+        return Fault(path, NOT_UNICODE) if _HALF.search(given) else None
     inner: list[tuple[str, Any]] = []
     if isinstance(given, dict):
         inner = [(f"{path}.{name}" if path else name, value) for name, value in given.items()]
     elif isinstance(given, list):
         inner = [(f"{path}[{place}]", value) for place, value in enumerate(given)]
     for place, value in inner:
-        if "\0" in place:
-            return place.replace("\0", "")
-        if (found := _nul_in(value, place)) is not None:
+        if (of_name := _fault_of_text(place)) is not None:
+            return Fault(_HALF.sub("", place.replace("\0", "")), of_name.message)
+        if (found := _fault_of_text(value, place)) is not None:
             return found
     return None
