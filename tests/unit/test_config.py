@@ -1,5 +1,6 @@
 """The configuration: every fault at once, precedence, and no address that others can reach by accident."""
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,11 @@ def test_accounts_come_from_the_file_with_their_rules(tmp_path: Path) -> None:
         ('[[accounts]]\nclient_id = ""', "accounts.0.client_id", "at least 1"),
         ('[[accounts]]\nclient_id = "a"\nprofile = "lax"', "accounts.0.profile", "'strict' or 'observed'"),
         ('[[accounts]]\nclient_id = "a"\norders_token_sha256 = "t0p"', "accounts.0.orders_token_sha256", "pattern"),
+        (
+            f'[[accounts]]\nclient_id = "a"\norders_token_sha256 = "{sha256(b"").hexdigest()}"',
+            "accounts.0.orders_token_sha256",
+            "digest of nothing",
+        ),
         ('[[accounts]]\nclient_id = "a"\norders_token = "t0p"', "accounts.0.orders_token", "no such setting"),
         (
             '[[accounts]]\nclient_id = "a"\n[[accounts.channel_rules]]\nchannel = "google"',
@@ -167,6 +173,11 @@ def test_accounts_come_from_the_file_with_their_rules(tmp_path: Path) -> None:
             "accounts.0.channel_rules.0.channel",
             "leave it out",
         ),
+        # What the collector and the runs would choke on later.
+        (f'[[accounts]]\nclient_id = "{"x" * 257}"', "accounts.0.client_id", "at most 256"),
+        ('[attribution]\ntime_zone = "Europe"', "attribution.time_zone", "no time zone Europe"),
+        (f'[attribution]\ntime_zone = "{"x" * 300}"', "attribution.time_zone", "no time zone"),
+        (f"[attribution]\nclicks_per_person_max = {10**30}", "attribution.clicks_per_person_max", "less than or equal"),
         ('trusted_proxies = ["10.0.0.1/8"]', "trusted_proxies", "neither an address nor a network"),
         ('trusted_proxies = ["proxy.example"]', "trusted_proxies", "neither an address nor a network"),
         ("click_port = 65536", "click_port", "65535"),

@@ -6,6 +6,7 @@ Never reads anything. Invariant: what is not given is None or empty, and then th
 True
 """
 
+import hashlib
 from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -13,12 +14,15 @@ from pydantic import Field, field_validator
 
 from clickclock.foundation.record import Settings
 
+COUNT_MAX = 2**53
+"""As good as no limit, and every engine can count so far."""
+
 
 class ChannelRuleConfig(Settings):
     """A rule that says of which channel a click is, an `[[accounts.channel_rules]]` table of the file."""
 
-    channel: str = Field(min_length=1, description="The channel; of `google` a `gclid` is required.")
-    parameter: str = Field(min_length=1, description="The parameter that a click must have.")
+    channel: str = Field(min_length=1, max_length=64, description="The channel; of `google` a `gclid` is required.")
+    parameter: str = Field(min_length=1, max_length=256, description="The parameter that a click must have.")
     values: tuple[str, ...] = Field((), description="Its values, in any case; any value if not given.")
 
     @field_validator("channel")
@@ -48,9 +52,15 @@ class PolicyConfig(Settings):
         description="Whether clicks of bots and floods, and clicks that the order followed too soon, are left out.",
     )
     shared_identifiers: tuple[str, ...] | None = Field(None, description="Values that identify nobody, in any case.")
-    clicks_per_person_max: int | None = Field(None, ge=1, description="Within ten minutes; more are a flood.")
-    clicks_per_network_and_ad_max: int | None = Field(None, ge=1, description="Within ten minutes; more are a flood.")
-    order_after_click_ms_min: int | None = Field(None, ge=0, description="Nobody orders sooner after a click.")
+    clicks_per_person_max: int | None = Field(
+        None, ge=1, le=COUNT_MAX, description="Within ten minutes; more are a flood."
+    )
+    clicks_per_network_and_ad_max: int | None = Field(
+        None, ge=1, le=COUNT_MAX, description="Within ten minutes; more are a flood."
+    )
+    order_after_click_ms_min: int | None = Field(
+        None, ge=0, le=COUNT_MAX, description="Nobody orders sooner after a click."
+    )
 
     @field_validator("time_zone")
     @classmethod
@@ -58,7 +68,7 @@ class PolicyConfig(Settings):
         try:
             if name is not None:
                 ZoneInfo(name)
-        except (ZoneInfoNotFoundError, ValueError) as error:
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # a folder of zones is one, too
             raise ValueError(f"there is no time zone {name}; give a name such as Europe/Berlin") from error
         return name
 
@@ -66,7 +76,9 @@ class PolicyConfig(Settings):
 class AccountConfig(Settings):
     """One client account whose clicks are taken, a `[[accounts]]` table of the file."""
 
-    client_id: str = Field(min_length=1, description="The account's `client_id`, as every call carries it.")
+    client_id: str = Field(
+        min_length=1, max_length=256, description="The account's `client_id`, as every call carries it."
+    )
     profile: Literal["strict", "observed"] | None = Field(
         None, description="Its profile; `click_profile` if not given."
     )
@@ -81,3 +93,10 @@ class AccountConfig(Settings):
     attribution: PolicyConfig = Field(
         PolicyConfig(), description="How its orders are credited, where that is not as `attribution` says."
     )
+
+    @field_validator("orders_token_sha256")
+    @classmethod
+    def _refuse_no_token(cls, digest: str | None) -> str | None:
+        if digest == hashlib.sha256().hexdigest():
+            raise ValueError("this is the digest of nothing, which anybody can send; take that of the token")
+        return digest
