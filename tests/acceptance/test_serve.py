@@ -64,6 +64,15 @@ def test_it_serves_a_reachable_address_when_told_that_this_is_safe(tmp_path: Pat
         assert httpx.get(f"http://127.0.0.1:{port}/schedulerService/jobTrigger").json()["status"] == "success"
 
 
+def test_behind_a_proxy_it_still_knows_its_names_if_it_is_told_them(tmp_path: Path) -> None:
+    file = tmp_path / "clickclock.toml"
+    file.write_text('insecure_no_authentication = true\nallowed_hosts = ["clickclock.example"]\n')
+    with running(tmp_path / "data", "--config", str(file)) as service:
+        hosts = ("clickclock.example", "rebound.example")
+        answers = [httpx.get(f"{service.url}/schedulerService/job", headers={"host": host}) for host in hosts]
+    assert [answer.status_code for answer in answers] == [200, 403]
+
+
 def test_check_config_names_every_fault_at_once(tmp_path: Path) -> None:
     file = tmp_path / "clickclock.toml"
     file.write_text('prot = 8080\nport = 99999\nlog_format = "xml"\n')

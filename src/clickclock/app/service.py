@@ -172,7 +172,8 @@ async def _keep_own_jobs(stopping: asyncio.Event, url: str, config: Config, file
 def _server(config: Config, engine: Engine) -> "_Server":
     """The service's own port: the scheduler, and what people ask of attribution."""
     own_names = [config.host, *filter(None, [urlsplit(engine.url or "").hostname])]
-    allowed_hosts = None if config.insecure_no_authentication else [*own_names, *config.allowed_hosts]
+    lets_every_name_in = config.insecure_no_authentication and not config.allowed_hosts
+    allowed_hosts = None if lets_every_name_in else [*own_names, *config.allowed_hosts]
     scheduler = scheduler_api.create_app(
         engine, allowed_hosts=allowed_hosts, body_bytes_max=config.request_body_bytes_max
     )
