@@ -1,5 +1,6 @@
 """The vault: what a job may be given, what it may not, and that a value shows in nothing that is said."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,8 @@ async def test_everything_that_is_missing_is_told_together_and_no_value_is(folde
     (folder / "shop" / "nul").write_bytes(b"secret\0part")
     (folder / "shop" / "latin").write_bytes(b"gr\xfc\xdfe")
     (folder / "shop" / "folder").mkdir()
-    names = ["none", "long", "nul", "latin", "folder"]
+    os.mkfifo(folder / "shop" / "pipe")  # which nobody writes to: it is not waited for
+    names = ["none", "long", "nul", "latin", "folder", "pipe"]
     told = await given(Vault(folder, {}), launch(*(file(name, f"V{n}") for n, name in enumerate(names))))
     assert all(f"secret file {name} " in str(told) for name in names)
     assert "part" not in str(told)

@@ -115,9 +115,9 @@ def _all_in(folder: Path) -> set[bytes]:
 
 def _read(file: Path) -> str:
     """A secret without the line's end that editors add. Raises `OSError`; `ValueError` if no variable can hold it."""
+    if not stat.S_ISREG(file.stat().st_mode):  # first: whoever opens a pipe waits for a writer
+        raise ValueError(f"The secret file {file.name} is no plain file.")
     with file.open("rb") as opened:
-        if not stat.S_ISREG(file.stat().st_mode):
-            raise ValueError(f"The secret file {file.name} is no plain file.")
         value = opened.read(SECRET_BYTES_MAX + 1)
     value = value.removesuffix(b"\n").removesuffix(b"\r")
     if len(value) > SECRET_BYTES_MAX or b"\0" in value:
