@@ -236,7 +236,11 @@ def test_check_config_does_not_show_the_options_of_the_lake(tmp_path: Path, form
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_check_config_does_not_show_the_password_of_the_database(form: list[str]) -> None:
-    for url in ("postgresql://me:hu/s@h@db:5432/jobs", "postgresql://me@db/jobs?sslmode=require&password=hu/s@h"):
+    for url in (
+        "postgresql://me:hu/s@h@db:5432/jobs",
+        "postgresql://me@db/jobs?sslmode=require&password=hu/s@h",
+        "postgresql://me@db/jobs?sslpassword=hu/s@h",
+    ):
         done = CliRunner().invoke(check_config, form, env={"CLICKCLOCK_DATABASE_URL": url})
         assert done.exit_code == 0
         assert "me" in done.output
@@ -291,6 +295,37 @@ def test_the_lake_is_in_the_data_folder_unless_it_is_elsewhere(tmp_path: Path) -
     assert load(None, {}, {"lake_url": "gs://clicks"}).lake == "gs://clicks"
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "one:8080",
+        "ftp://one",
+        "http://one/path",
+        "http://u:hush@one",
+        "http://[::1",
+        "http://one:0",
+        "http://one:99999",
+    ],
+)
+def test_what_replicas_tell_of_themselves_is_an_address_without_a_password(url: str) -> None:
+    assert "HOST:PORT" in faults_of(advertise_url=url)["advertise_url"]
+
+
+def test_the_address_of_the_lake_which_command_lines_show_has_no_password() -> None:
+    found = faults_of(lake_url="s3://me:hush@bucket/lake")
+    assert "lake_options" in found["lake_url"]
+    assert "hush" not in str(found)
+    for fine in ("abfss://container@account.dfs.core.windows.net/lake", "/srv/a:b@c", "s3://bucket/a:b@c"):
+        assert load(None, {}, {"lake_url": fine}).lake == fine
+
+
+def test_check_config_refuses_one_port_for_both() -> None:
+    done = CliRunner().invoke(check_config, ["--port", "9000", "--click-port", "9000"])
+    assert (done.exit_code, "click_port: 9000" in done.output) == (1, True)
+    assert CliRunner().invoke(check_config, ["--port", "9000", "--click-port", "9000", "--no-clicks"]).exit_code == 0
+    assert CliRunner().invoke(check_config, ["--port", "0", "--click-port", "0"]).exit_code == 0
+
+
 def test_what_is_wrong_with_any_cluster_is_told_together(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text(
@@ -317,7 +352,7 @@ def test_only_marked_variables_are_for_jobs_and_our_own_settings_cannot_be_marke
     assert load(None, variables, {}).secret_variables(variables) == {}
     marked = load(None, variables, {"secret_environment_prefix": "JOB_SECRET_"})
     assert marked.secret_variables(variables) == {"A": "1"}
-    for prefix in ("CLICKCLOCK_", "", "_", "P", "PATH"):
+    for prefix in ("CLICKCLOCK_", "CLICKCLOCK_DATABASE_", "", "_", "P", "PATH"):
         assert faults_of(secret_environment_prefix=prefix).keys() == {"secret_environment_prefix"}
 
 

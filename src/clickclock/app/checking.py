@@ -23,6 +23,7 @@ def check(config: Config) -> None:
         lambda: read_examples(config.examples),
         lambda: _look_at_models(config),
         lambda: _look_at_database(config),
+        lambda: _look_at_ports(config),
     ):
         try:
             look()
@@ -42,6 +43,13 @@ def _look_at_models(config: Config) -> None:
 def _look_at_database(config: Config) -> None:
     if fault := database_fault(config.database_url):
         raise ConfigurationError("The database cannot be found.", [Fault("database_url", fault)])
+
+
+def _look_at_ports(config: Config) -> None:
+    if config.clicks and config.port == config.click_port != 0 and config.host == config.click_host:
+        raise ConfigurationError(
+            faults=[Fault("click_port", f"{config.port} is the service's own port; give another.")]
+        )
 
 
 def database_fault(url: str | None) -> str | None:

@@ -18,7 +18,7 @@ from clickclock.cli.rendering import table
 from clickclock.cli.settings import OF_SERVE, given, settings
 from clickclock.foundation.errors import ConfigurationError
 
-_PASSWORD = re.compile(r"(?<=://)([^:/@]*):.*(?=@)|([?&]password=)[^&]*")
+_PASSWORD = re.compile(r"(?<=://)([^:/@]*):.*(?=@)|([?&](?:ssl)?password=)[^&]*")
 
 
 @click.command()

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
@@ -39,9 +40,7 @@ class Config(Settings):
     )
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    advertise_url: str | None = Field(
-        None, pattern=r"^https?://[^/?#\s]+/?$", description="Where other replicas reach this one; its host and port."
-    )
+    advertise_url: str | None = Field(None, description="Where other replicas reach this one; its host and port.")
     database_url: str | None = Field(
         None, description="`sqlite:///FILE` or `postgresql://USER@HOST/NAME`; SQLite in the data folder if not given."
     )
@@ -152,6 +151,25 @@ class Config(Settings):
             )
         return host
 
+    @field_validator("advertise_url")
+    @classmethod
+    def _refuse_more_than_an_address(cls, url: str | None) -> str | None:
+        try:
+            parts = urlsplit(url or "http://one")
+            is_address = parts.scheme in {"http", "https"} and parts.port != 0 and "@" not in parts.netloc
+        except ValueError:  # a port that is none, or half an IPv6 address
+            is_address = False
+        if not is_address or not re.fullmatch(r"\w+://[^/?#\s]+/?", url or "http://one"):
+            raise ValueError("give http://HOST:PORT and nothing more: all replicas, and their database, know it")
+        return url
+
+    @field_validator("lake_url")
+    @classmethod
+    def _refuse_passwords_that_all_would_see(cls, url: str | None) -> str | None:
+        if url is not None and re.match(r"\w+://[^/]*:[^/]*@", url):
+            raise ValueError("it has a password, which jobs' command lines would show; give it in lake_options")
+        return url
+
     @field_validator("click_host")
     @classmethod
     def _refuse_clicks_of_nobody(cls, host: str, info: ValidationInfo) -> str:
@@ -190,8 +208,8 @@ class Config(Settings):
     @field_validator("secret_environment_prefix")
     @classmethod
     def _refuse_our_own_settings(cls, prefix: str | None) -> str | None:
-        if prefix == PREFIX:
-            raise ValueError(f"variables that begin with {PREFIX} are settings of the service; give another prefix")
+        if prefix is not None and any(f"{PREFIX}{name.upper()}".startswith(prefix) for name in cls.model_fields):
+            raise ValueError(f"variables that begin with {prefix} are settings of the service; give another prefix")
         return prefix
 
     @field_validator("attribution_models")
