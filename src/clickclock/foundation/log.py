@@ -1,7 +1,8 @@
 """The service's own log: one line an event on stderr, as text for people or as JSON for machines.
 
 Never carries a request body, an environment or a database address: those can hold secrets.
-Invariant: one event is one line.
+Invariants: as JSON one event is one line; as text only the first line of an event begins at the margin, so that
+nothing that is told of somebody's words looks like an event of its own.
 """
 
 import json
@@ -10,6 +11,13 @@ import sys
 import time
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message", "taskName"}
+
+
+class _Text(logging.Formatter):
+    """A line for people, and what belongs to it indented below."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n    ".join(super().format(record).splitlines())
 
 
 class _Json(logging.Formatter):
@@ -31,7 +39,7 @@ class _Json(logging.Formatter):
 def set_up(form: str, level: str) -> None:
     """Log to stderr from now on. `form` is `text` or `json`; times are UTC."""
     handler = logging.StreamHandler(sys.stderr)
-    formatter = _Json() if form == "json" else logging.Formatter("%(asctime)sZ %(levelname)-7s %(name)s: %(message)s")
+    formatter = _Json() if form == "json" else _Text("%(asctime)sZ %(levelname)-7s %(name)s: %(message)s")
     formatter.converter = time.gmtime
     formatter.default_time_format = "%Y-%m-%dT%H:%M:%S"
     formatter.default_msec_format = "%s.%03d"
