@@ -320,3 +320,4 @@ def test_a_rule_that_cannot_be_read_says_what_to_do(expression: str, sentence: s
 def test_all_faults_of_a_rule_are_told_together() -> None:
     told = faults("FREQ=DAILY;BYHOUR=25;BYMINUTE=61;COUNT=2;UNTIL=20270101\nEXDATE:x")
     assert len(told) == 5
+    assert len(faults("FREQ=FORTNIGHTLY;BYDAY=XX;INTERVAL=0;UNTIL=x")) == 4

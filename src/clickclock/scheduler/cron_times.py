@@ -222,8 +222,14 @@ def _values(field: Field, text: str) -> frozenset[Value]:
     terms = text.split(",")
     nearest = {term for term in terms if field is Field.DAY and re.fullmatch(r"[0-9]{1,2}W", term)}
     values: set[Value] = {(field.int(term[:-1]), NEAREST) for term in nearest}
-    others = [term for term in terms if term not in nearest]
-    return frozenset(values | field.parse(",".join(others)) if others else values)
+    return frozenset(values.union(*(_term(field, term) for term in terms if term not in nearest)))
+
+
+def _term(field: Field, text: str) -> set[Value]:
+    """What one term names. From a range of one value, such as `10-10/7`, `cronsim` would step on to the end."""
+    values: set[Value] = field.parse(text)
+    bounds, slash, _ = text.partition("/")
+    return values & field.parse(bounds) if slash and "-" in bounds else values
 
 
 def _assemble(texts: list[str], values: list[frozenset[Value]]) -> CronTimes:

@@ -116,10 +116,11 @@ class _Reading:
             elif not value:
                 self.faults.append(f"{name} has no value; give one, or leave it out.")
             parts[name] = value
-        if parts.get("FREQ") not in Frequency.__members__:
+        frequency = Frequency.__members__.get(parts.get("FREQ", ""))
+        if frequency is None:
             self.faults.append(f"A rule begins with FREQ; give FREQ={', '.join(Frequency.__members__)}.")
-            return None
-        fields: dict[str, Any] = {"frequency": Frequency[parts["FREQ"]]}
+        # YEARLY, which goes with most of the parts, stands in for what cannot be read.
+        fields: dict[str, Any] = {"frequency": frequency or Frequency.YEARLY}
         for name, most in (("INTERVAL", INTERVAL_MAX), ("COUNT", COUNT_MAX)):
             if name in parts:
                 fields[name.lower()] = self._integer(name, parts[name], 1, most)
