@@ -207,30 +207,46 @@ def test_a_long_downtime_fires_once_however_many_decisions_it_takes(policy: str)
     assert (fires, high_water) == (1, at(5000))
 
 
+def due(made: Schedule, nominal: datetime, schedule_id: str = "s") -> datetime:
+    return due_at(made, schedule_id, made.timetable(TEN), nominal)
+
+
 def test_jitter_is_deterministic_never_early_and_spread() -> None:
-    dues = [due_at("s", at(60 * n), 30) for n in range(500)]
-    assert dues == [due_at("s", at(60 * n), 30) for n in range(500)]
-    delays = [(due - at(60 * n)).total_seconds() for n, due in enumerate(dues)]
+    made = schedule(jitter_seconds=30)
+    dues = [due(made, at(60 * n)) for n in range(500)]
+    assert dues == [due(made, at(60 * n)) for n in range(500)]
+    delays = [(each - at(60 * n)).total_seconds() for n, each in enumerate(dues)]
     assert min(delays) >= 0
     assert max(delays) <= 30
     assert min(delays) < 3
     assert max(delays) > 27
-    assert due_at("s", TEN, 30) != due_at("t", TEN, 30)
-    assert due_at("s", TEN, 0) == TEN
+    assert due(made, TEN) != due(made, TEN, "t")
+    assert due(schedule(), TEN) == TEN
 
 
 def test_jitter_moves_the_due_time_and_not_the_nominal_one() -> None:
     made = schedule(jitter_seconds=30)
-    due = due_at("s", at(60), 30)
-    early = decided(made, due - timedelta(milliseconds=1))
-    assert (early.fires, early.upcoming) == ((), Upcoming(at(60), due))
-    (fire,) = decided(made, due).fires
-    assert (fire.nominal, fire.due) == (at(60), due)
+    later = due(made, at(60))
+    early = decided(made, later - timedelta(milliseconds=1))
+    assert (early.fires, early.upcoming) == ((), Upcoming(at(60), later))
+    (fire,) = decided(made, later).fires
+    assert (fire.nominal, fire.due) == (at(60), later)
+
+
+@pytest.mark.parametrize("policy", ["latest", "none"])
+def test_jitter_beyond_the_next_time_makes_no_time_look_missed(policy: str) -> None:
+    made = schedule(expression="10", jitter_seconds=60, overlap_policy="allow", catch_up={"policy": policy})
+    high_water, when = TEN, due(made, at(10))
+    for number in range(1, 100):
+        decision = decided(made, when, high_water=high_water)
+        assert (fired(decision), decision.skips) == ([10 * number], ())
+        assert decision.upcoming is not None
+        high_water, when = decision.high_water, decision.upcoming.due
 
 
 def test_what_a_schedule_waits_for_includes_what_will_be_skipped() -> None:
     made = schedule(exclude_dates=[date(2026, 11, 20)], jitter_seconds=30)
-    assert upcoming(made, "s", made.timetable(TEN), TEN) == Upcoming(at(60), due_at("s", at(60), 30))
+    assert upcoming(made, "s", made.timetable(TEN), TEN) == Upcoming(at(60), due(made, at(60)))
     past = schedule(end_at=TEN)
     assert upcoming(past, "s", past.timetable(TEN), TEN) is None
 

@@ -5,9 +5,8 @@ Invariants: the high-water mark only moves forward, but for a change that brings
 every nominal time that it passes became a fire or a skip; one decision is bounded, so that a long downtime cannot hold
 up the planner.
 
->>> from datetime import UTC
->>> due_at("s", datetime(2026, 11, 20, tzinfo=UTC), jitter_seconds=0).isoformat()
-'2026-11-20T00:00:00+00:00'
+>>> Schedule(application="shop", job_name="export", expression="30 2 * * *").overlap_policy.value
+'skip'
 """
 
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from itertools import groupby
 from pydantic import Field
 
 from clickclock.foundation.ids import EXAMPLE_ID
+from clickclock.foundation.instant import MILLISECOND
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.business_days import CalendarRule, Days
 from clickclock.scheduler.calendar import FoldPolicy, GapPolicy, Occurrence, ScheduleKind, Timetable, timetable
@@ -102,7 +102,7 @@ class Schedule(Record):
         CalendarRule.BUSINESS_DAYS, description="Run on the calendar's business days alone, or on its other days alone."
     )
     jitter_seconds: float = Field(
-        0, ge=0, le=86400, description="Spreads the start over this many seconds, always the same way for one time."
+        0, ge=0, le=86400, description="Spreads the start over so many seconds, up to the next time, always alike."
     )
     dst_gap_policy: GapPolicy = Field(
         GapPolicy.FIRE_AFTER_GAP, description="A fixed local time that the clock jumps over."
@@ -211,12 +211,14 @@ class Amendment:
     skips: tuple[Skip, ...]
 
 
-def due_at(schedule_id: str, nominal: datetime, jitter_seconds: float) -> datetime:
-    """`nominal` plus the schedule's jitter, which depends on nothing but the schedule and the nominal time."""
-    if not jitter_seconds:
+def due_at(schedule: Schedule, schedule_id: str, times: Timetable, nominal: datetime) -> datetime:
+    """`nominal` plus its jitter: always the same, and before the next time, or those overtaken would look missed."""
+    if not schedule.jitter_seconds:
         return nominal
-    digest = blake2b(f"{schedule_id} {nominal.timestamp():.3f}".encode(), digest_size=8).digest()
-    return nominal + timedelta(seconds=round(jitter_seconds * int.from_bytes(digest) / 2**64, 3))
+    following = times.after(nominal)
+    room_s = (following.at - nominal - MILLISECOND).total_seconds() if following else schedule.jitter_seconds
+    share = int.from_bytes(blake2b(f"{schedule_id} {nominal.timestamp():.3f}".encode(), digest_size=8).digest()) / 2**64
+    return nominal + timedelta(seconds=round(min(schedule.jitter_seconds, room_s) * share, 3))
 
 
 def upcoming(schedule: Schedule, schedule_id: str, times: Timetable, after: datetime) -> Upcoming | None:
@@ -224,7 +226,7 @@ def upcoming(schedule: Schedule, schedule_id: str, times: Timetable, after: date
     occurrence = times.after(after)
     if occurrence is None:
         return None
-    return Upcoming(occurrence.at, due_at(schedule_id, occurrence.at, schedule.jitter_seconds))
+    return Upcoming(occurrence.at, due_at(schedule, schedule_id, times, occurrence.at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +281,7 @@ def _due(
         occurrence = times.after(instant)
         if occurrence is None:
             return due, None
-        each = _Due(occurrence, due_at(schedule_id, occurrence.at, schedule.jitter_seconds))
+        each = _Due(occurrence, due_at(schedule, schedule_id, times, occurrence.at))
         if each.due > now:
             return due, Upcoming(each.nominal, each.due)
         due.append(each)
@@ -316,7 +318,7 @@ def amend(
     water = max(high_water, now)
     if following is not None and following.nominal <= now:
         if not differ(TIMES):
-            return Amendment(max(high_water, following.nominal - timedelta(milliseconds=1)), following, _merge(skips))
+            return Amendment(max(high_water, following.nominal - MILLISECOND), following, _merge(skips))
         message = "The schedule's times were changed while this one waited out its jitter."
         waits: datetime | None = following.nominal
         while waits is not None and waits <= now and len(skips) < DECIDED_MAX + CATCH_UP_MAX:
