@@ -68,6 +68,16 @@ async def test_a_later_run_waits_for_its_time(http: httpx.AsyncClient, job: None
     assert (await _run(http, runAt="2026-11-20T12:00:00+01:00"))["dueTime"] == "2026-11-20T11:00:00.000Z"
 
 
+async def test_parameters_that_do_not_fit_and_a_job_that_is_not_there_are_named_beside_what_else_is_wrong(
+    http: httpx.AsyncClient, job: None
+) -> None:
+    wrong = {**CALL, "priority": 101}
+    for more, field in (({"parameters": {"day": "today"}}, "parameters.day"), ({"jobName": "none"}, "jobName")):
+        response = await http.post("jobTrigger", json=wrong | more)
+        assert response.status_code == 422
+        assert {each["field"] for each in response.json()["errors"]} == {"priority", field}
+
+
 async def test_parameters_that_do_not_fit_are_422(http: httpx.AsyncClient, job: None) -> None:
     response = await http.post("jobTrigger", json={**CALL, "parameters": {"day": "today"}})
     assert response.status_code == 422

@@ -102,9 +102,8 @@ async def test_text_of_a_wrong_form_is_told_of_in_words(http: httpx.AsyncClient)
     told = (await http.post("job", json=JOB | wrong)).json()["errors"]
     told += (await http.get("jobTrigger", params={"state": "done"})).json()["errors"]
     told += (await http.post("schedules", json=SCHEDULE | {"scheduleId": "a/b"})).json()["errors"]
-    told += (await http.post("jobTrigger", json={"application": "a", "jobName": "j", "idempotencyKey": "ü"})).json()[
-        "errors"
-    ]
+    call = {"application": JOB["application"], "jobName": JOB["jobName"], "idempotencyKey": "ü"}
+    told += (await http.post("jobTrigger", json=call)).json()["errors"]
     told += (await http.post("job", json=JOB | {"timeoutSeconds": 1e9})).json()["errors"]
     assert {each["field"]: each["message"] for each in told} == {
         "resources.memory": "Give bytes as Kubernetes writes them, such as 256Mi or 1G.",

@@ -50,10 +50,19 @@ async def test_a_schedule_that_would_never_fire_is_422(
 
 async def test_all_faults_of_an_update_are_told_together(http: httpx.AsyncClient, job: None) -> None:
     schedule = await _create(http)
-    wrong = {"application": "other", "expression": "61 * * * *", "bogus": None, "paused": "soon"}
+    wrong = {
+        "application": "other",
+        "expression": "61 * * * *",
+        "bogus": None,
+        "paused": "soon",
+        "calendarName": "none",
+    }
     response = await http.put("schedules", json={"scheduleId": schedule["scheduleId"], **wrong})
     assert response.status_code == 422
     assert {fault["field"] for fault in response.json()["errors"]} == set(wrong)
+    misfit = {"scheduleId": schedule["scheduleId"], "parameters": {"day": "1"}, "jitterSeconds": -1}
+    response = await http.put("schedules", json=misfit)
+    assert {fault["field"] for fault in response.json()["errors"]} == {"parameters.day", "jitterSeconds"}
 
 
 @pytest.mark.parametrize("expression", ["1.0005", "PT0.0003H"])
@@ -87,6 +96,17 @@ async def test_a_job_that_is_not_there_is_named_beside_what_else_is_wrong(http: 
     assert faults.count("[1].jobName") == faults.count("[2].jobName") == 1
     assert {"[0].expression", "[1].expression", "[3].application", "[3].expression"} < set(faults)
     assert not {"[0].jobName", "[3].jobName"} & set(faults)
+
+
+async def test_parameters_that_do_not_fit_are_named_beside_what_else_is_wrong(
+    http: httpx.AsyncClient, job: None
+) -> None:
+    misfit = {**SCHEDULE, "parameters": {"day": "1"}}
+    response = await http.post("schedules", json=[misfit, {**misfit, "calendarName": "none"}, SCHEDULE])
+    faults = [each["field"] for each in response.json()["errors"]]
+    assert sorted(faults) == ["[0].parameters.day", "[1].calendarName", "[1].parameters.day"]
+    response = await http.post("schedules", json={**misfit, "parameters": {"day": 1, "night": "1"}})
+    assert sorted(each["field"] for each in response.json()["errors"]) == ["parameters.day", "parameters.night"]
 
 
 async def test_ten_thousand_schedules_go_in_at_once_or_not_at_all(http: httpx.AsyncClient, job: None) -> None:

@@ -16,6 +16,7 @@ from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.api.operation import BASE, Call, Operation, success
 from clickclock.scheduler.api.paging import columns, key_in, page
 from clickclock.scheduler.api.reading import Body, Page, Query, Word
+from clickclock.scheduler.api.references import named_too
 from clickclock.scheduler.errors import (
     JobIsDisabled,
     JobNotFound,
@@ -113,7 +114,8 @@ async def find(call: Call[TriggerFilters]) -> Response:
 async def create(call: Call[Query]) -> Response:
     """POST: run now."""
     engine = call.engine
-    request: TriggerRequest = BODY.read(call.body)
+    async with named_too(engine, call.body, "triggers"):
+        request: TriggerRequest = BODY.read(call.body)
     engine.expect_trigger()
     trigger, created = await engine.store.triggers.create(
         NewTrigger(

@@ -1,4 +1,4 @@
-"""Groups and jobs that a body names and nothing has, told together with what else is wrong with it.
+"""Groups, jobs and parameters that a body names and nothing has, told together with what else is wrong with it.
 
 The store refuses such names in the transaction that writes, but it gets only what can be read. This is for a body of
 which a part cannot: who mends it should not have to come twice. Invariant: never says that something is missing which
@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.api.reading import load_json
+from clickclock.scheduler.command import parameter_faults
 from clickclock.scheduler.dependency import Key
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import no_group, no_job, no_upstream
@@ -48,13 +49,13 @@ def of_job(place: str, given: Given) -> Iterator[Reference]:
 
 
 def of_schedule(place: str, given: Given) -> Iterator[Reference]:
-    """A schedule's job; `place` as for jobs."""
+    """The job of a schedule, or of a trigger; `place` as for jobs."""
     if key := _key(given):
         yield Reference(f"{place}.jobName" if place else "jobName", key, no_job(key))
 
 
 @contextlib.asynccontextmanager
-async def named_too(engine: Engine, body: bytes, kind: Literal["jobs", "schedules"]) -> AsyncIterator[None]:
+async def named_too(engine: Engine, body: bytes, kind: Literal["jobs", "schedules", "triggers"]) -> AsyncIterator[None]:
     """Within, `Invalid` raised of a body of things of this kind names also what they refer to and is not there."""
     try:
         yield
@@ -77,7 +78,7 @@ async def missing(
 ) -> list[Fault]:
     """A fault for each field that names what is neither there nor given beside it, if none of that field was `told`.
 
-    `jobs` and `schedules` are given by their places.
+    `jobs`, and `schedules` or triggers, are given by their places.
     """
     fields = {fault.field for fault in told}
     beside = {_name(each.get("groupName")) for each in groups} | {_key(each) for each in jobs.values()}
@@ -85,13 +86,25 @@ async def missing(
     named += [each for place, given in schedules.items() for each in of_schedule(place, given)]
     wanted = [each for each in named if each.name not in beside and each.field not in fields]
     there = await engine.store.groups.existing({each.name for each in wanted if isinstance(each.name, str)})
-    there_jobs = await engine.store.jobs.existing({each.name for each in wanted if not isinstance(each.name, str)})
-    return [Fault(each.field, each.sentence) for each in wanted if each.name not in there | there_jobs]
+    declared = await engine.store.jobs.parameters({each.name for each in wanted if not isinstance(each.name, str)})
+    faults = [Fault(each.field, each.sentence) for each in wanted if each.name not in there | declared.keys()]
+    for place, given in schedules.items():
+        key = _key(given)
+        if key in declared:
+            misfits = parameter_faults(declared[key], _texts(given.get("parameters", {})))
+            faults += [Fault(f"{place}.{each.field}" if place else each.field, each.message) for each in misfits]
+    return [each for each in faults if each.field not in fields]
 
 
 def _key(given: Given) -> Key | None:
     application, job_name = _name(given.get("application")), _name(given.get("jobName"))
     return (application, job_name) if application and job_name else None
+
+
+def _texts(given: Any) -> dict[str, str]:
+    """Parameters, as far as they can be read: of a value that is no text it is known all the same that it is given."""
+    named = given if isinstance(given, dict) else {}
+    return {name: value if isinstance(value, str) else "" for name, value in named.items()}
 
 
 def _name(given: Any) -> str | None:

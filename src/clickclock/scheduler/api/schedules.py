@@ -17,7 +17,7 @@ from clickclock.scheduler.api.faults import wire_names
 from clickclock.scheduler.api.operation import Call, Operation, etag, success, success_with_many
 from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, numbered, read_object, set_by_service
-from clickclock.scheduler.api.references import named_too
+from clickclock.scheduler.api.references import missing, named_too
 from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleVersion
 from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, upcoming
 from clickclock.scheduler.store import Edited, NewSchedule
@@ -96,7 +96,13 @@ async def update(call: Call[ScheduleNamed]) -> Response:
         if if_version not in {None, old.version}:
             raise StaleVersion
         calendars = await calendars_of(call.engine, [given.get("calendarName"), old.calendar_name])
-        new = _merged(old, given, call.engine.clock.now(), calendars)
+        try:
+            new = _merged(old, given, call.engine.clock.now(), calendars)
+        except Invalid as invalid:
+            with_job = {"application": old.application, "jobName": old.job_name, "parameters": old.parameters}
+            schedules = {"": with_job | {name: value for name, value in given.items() if name == "parameters"}}
+            invalid.faults += await missing(call.engine, invalid.faults, jobs={}, schedules=schedules)
+            raise
         try:
             stored = await call.engine.store.schedules.put(new, call.engine.clock.now(), old.version)
         except StaleVersion:
@@ -140,7 +146,6 @@ def _merged(old: StoredSchedule, given: dict[str, Any], now: datetime, calendars
     ]
 
     def check(schedule: Schedule) -> None:
-        schedule.timetable(old.created_at)
         if has_other_times(schedule, old):
             first_time(schedule, old.schedule_id, old.created_at, now, calendars)
 

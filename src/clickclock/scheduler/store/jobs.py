@@ -24,7 +24,15 @@ from clickclock.scheduler.store.dependencies import (
     upstream_faults,
     write_edges,
 )
-from clickclock.scheduler.store.rows import definition_of, equal, page, put_row, refuse_stale, stored_job
+from clickclock.scheduler.store.rows import (
+    definition_of,
+    effective_job,
+    equal,
+    page,
+    put_row,
+    refuse_stale,
+    stored_job,
+)
 from clickclock.scheduler.store.schema import UNFINISHED_ROWS, job, job_group, job_trigger, schedule
 from clickclock.scheduler.store.triggers import cancel_rows
 from clickclock.scheduler.trigger import State
@@ -97,6 +105,16 @@ class Jobs:
     async def existing(self, keys: Collection[Key]) -> set[Key]:
         """Those of these jobs that there are."""
         return await self._database.read(lambda c: existing(c, keys)) if keys else set()
+
+    async def parameters(self, keys: Collection[Key]) -> dict[Key, Mapping[str, str | None]]:
+        """What those of these jobs that there are declare."""
+
+        def work(connection: sa.Connection) -> dict[Key, Mapping[str, str | None]]:
+            columns = sa.select(job.c.application, job.c.job_name, job.c.definition)
+            rows = [row for each in keyed(sorted(keys)) for row in connection.execute(columns.where(each))]
+            return {(row.application, row.job_name): effective_job(row.definition, None).parameters for row in rows}
+
+        return await self._database.read(work) if keys else {}
 
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[StoredJob]:
         """Jobs whose columns equal `filters` (application, job_name, group_name, enabled), by name."""
