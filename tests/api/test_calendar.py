@@ -85,6 +85,12 @@ async def test_a_preview_says_which_times_a_calendar_leaves_out(http: httpx.Asyn
     assert times[0]["note"] == "2026-11-21 is not a business day of the calendar shop."
 
 
+async def test_a_preview_names_a_calendar_that_is_not_there_beside_what_else_is_wrong(http: httpx.AsyncClient) -> None:
+    query = {"expression": "61 9 * * *", "timeZone": "Mars", "calendarName": "none"}
+    response = await http.get("schedulePreview", params=query)
+    assert {each["field"] for each in response.json()["errors"]} == set(query)
+
+
 async def test_the_days_of_a_calendar_with_a_zone_of_its_own_begin_there(http: httpx.AsyncClient) -> None:
     await http.post(
         "calendar", json={"calendarName": "tokyo", "timeZone": "Asia/Tokyo", "excludeDates": ["2026-11-21"]}

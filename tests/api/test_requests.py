@@ -116,6 +116,13 @@ async def test_text_of_a_wrong_form_is_told_of_in_words(http: httpx.AsyncClient)
     }
 
 
+async def test_names_of_upstreams_are_told_as_they_are_and_read_whatever_else_is_wrong(http: httpx.AsyncClient) -> None:
+    twice = await http.post("job", json=JOB | {"dependsOn": ["extract", "extract"]})
+    assert twice.json()["errors"][0]["message"] == "Give each job once; given twice: shop/extract."
+    wrong = await http.post("job", json=JOB | {"application": "", "dependsOn": ["extract"]})
+    assert [each["field"] for each in wrong.json()["errors"]] == ["application"]
+
+
 async def test_a_fault_within_a_list_is_told_of_its_place_there(http: httpx.AsyncClient) -> None:
     response = await http.post("job", json={**JOB, "secretRefs": [{"name": "A"}]})
     assert [fault["field"] for fault in response.json()["errors"]] == ["secretRefs[0]"]
@@ -261,6 +268,11 @@ async def test_a_list_is_read_page_by_page_and_a_cursor_knows_its_list(http: htt
         response = await http.get(wrong)
         assert response.status_code == 400
         assert response.json()["code"] == "badCursor"
+
+
+async def test_a_filter_where_there_are_none_is_to_be_left_out(http: httpx.AsyncClient) -> None:
+    (fault,) = (await http.get("cluster", params={"x": "1"})).json()["errors"]
+    assert fault == {"field": "x", "message": "There is no such filter; leave it out."}
 
 
 async def test_an_unknown_path_is_404_and_an_unknown_method_405_with_allow(http: httpx.AsyncClient) -> None:

@@ -193,9 +193,10 @@ class Job(Record):
     @classmethod
     def _whole_names(cls, value: Any, info: ValidationInfo) -> Any:
         """Where the application is left out, it is the job's own."""
-        if not isinstance(value, list) or "application" not in info.data:
+        if not isinstance(value, list):
             return value
-        own = {"application": info.data["application"]}
+        # Of one that cannot be read it is told already; any other stands in for it.
+        own = {"application": info.data.get("application", "unreadable")}
         named = [{"jobName": each} if isinstance(each, str) else each for each in value]
         return [own | each if isinstance(each, dict) else each for each in named]
 
@@ -206,7 +207,7 @@ class Job(Record):
         if (info.data.get("application"), info.data.get("job_name")) in keys:
             raise ValueError("a job cannot depend on itself; take it out")
         if twice := sorted({"/".join(each) for each in keys if keys.count(each) > 1}):
-            raise ValueError(f"{', '.join(twice)} is given twice; give it once")
+            raise ValueError(f"give each job once; given twice: {', '.join(twice)}")
         return value
 
     @field_validator("parameters")

@@ -134,7 +134,7 @@ def unknown_name(name: str, known: Sequence[str], noun: str) -> str:
     """What to say of a name that nobody knows."""
     nearest = get_close_matches(name[:_NAME_SHOWN_CHARS_MAX], known, n=1)
     return f"There is no such {noun}; " + (
-        f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(known)}."
+        f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(known)}." if known else "leave it out."
     )
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
-from clickclock.foundation.errors import Invalid
+from clickclock.foundation.errors import Fault, Invalid, collect
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.api.calendar import calendars_of
 from clickclock.scheduler.api.operation import Call, Operation, success
@@ -108,21 +108,26 @@ async def preview(call: Call[PreviewFilters]) -> Response:
     wanted = call.filters
     since = wanted.since or call.engine.clock.now()
     calendars = await calendars_of(call.engine, [wanted.calendar_name])
-    times = times_after(
-        timetable(
+    faults: list[Fault] = []
+    days = collect(faults, lambda: calendars.days(wanted))
+    planned = collect(
+        faults,
+        lambda: timetable(
             kind=wanted.kind,
             expression=wanted.expression,
             time_zone=wanted.time_zone,
             start_at=wanted.start_at,
             end_at=wanted.end_at,
             exclude_dates=wanted.exclude_dates,
-            days=calendars.days(wanted),
+            days=days,
             gap_policy=wanted.dst_gap_policy,
             fold_policy=wanted.dst_fold_policy,
             anchor=since,
         ),
-        since,
     )
+    if faults or planned is None:
+        raise Invalid(faults=faults)
+    times = times_after(planned, since)
     found: list[Any] = []
     while len(found) < wanted.count:
         chunk = list(islice(times, min(CHUNK, wanted.count - len(found))))
