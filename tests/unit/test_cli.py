@@ -171,3 +171,30 @@ def test_what_is_no_json_is_text_where_it_may_be_and_refused_where_it_may_not(tm
 def test_a_list_of_triggers_says_why_a_time_was_skipped(capsys: pytest.CaptureFixture[str]) -> None:
     table("triggers", *TRIGGERS)({"triggers": [{"triggerId": "t", "state": "skipped", "skipReason": "paused"}]})
     assert "paused" in capsys.readouterr().out.splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "compact --all",
+        "journal inspect",
+        "journal verify",
+        "journal tail --no-follow",
+        "clicks export",
+        "replay rejections",
+        "attribution run",
+        "attribution versions",
+        "attribution report",
+        "attribution order o-1 --client-id shop-1",
+        "attribution diff 1 2",
+        "attribution export",
+        "attribution erase --client-id shop-1 --order-id o-1",
+        "attribution retain",
+    ],
+)
+def test_a_data_folder_that_is_not_there_is_not_taken_for_an_empty_one(line: str, tmp_path: Path) -> None:
+    mistyped = tmp_path / "dta"
+    ran = CliRunner().invoke(main, [*line.split(), "--data-dir", str(mistyped)])
+    assert ran.exit_code == 1
+    assert f"data_dir: {mistyped}: No such file or directory; give the data folder" in ran.stderr
+    assert not mistyped.exists()

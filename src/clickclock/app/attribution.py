@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from clickclock.app.accounts import policies_of
 from clickclock.app.holding import make_data_dir, sole
-from clickclock.app.lake import lake_of
+from clickclock.app.lake import found_lake, lake_of
 from clickclock.app.models import chosen_models
 from clickclock.app.turns import among_others
 from clickclock.attribution.attributor import Attributor, Ran, Settings
@@ -37,13 +37,14 @@ _SCRATCH = "run"
 
 def run(config: Config, *, full: bool) -> Ran:
     """Credit what is new, or everything; see `Attributor.step`. Raises `ConfigurationError` for a model or engine."""
+    lake = found_lake(config)
     make_data_dir(config.data_dir)
     # Arrow's own allocator gives memory back and gets it again, which costs a run some seconds of the system's time.
     pa.set_memory_pool(pa.system_memory_pool())
     one_run = sole(config.data_dir, "run-lock", "credits orders", waits=True)
     with one_run, among_others(config.data_dir), _scratch(config) as folder:
         attributor = Attributor(
-            lake_of(config),
+            lake,
             _engine(config, folder),
             settings_of(config),
             SystemClock(),
@@ -56,7 +57,7 @@ def run(config: Config, *, full: bool) -> Ran:
 
 def versions(config: Config) -> list[Result]:
     """The result versions, oldest first."""
-    return lake_of(config).results()
+    return found_lake(config).results()
 
 
 def settings_of(config: Config) -> Settings:

@@ -16,7 +16,7 @@ from clickclock.app.accounts import policies_of
 from clickclock.app.exporting import folder_of
 from clickclock.app.holding import kept_secret, make_data_dir
 from clickclock.app.importing import SLOT
-from clickclock.app.lake import compactor_of, lake_of
+from clickclock.app.lake import compactor_of, found_lake
 from clickclock.app.turns import alone
 from clickclock.attribution.docket import Docket
 from clickclock.attribution.eraser import Eraser, Waiting
@@ -40,12 +40,13 @@ def erase(
     config: Config, asked: Identifier | None, client_id: str = "", *, with_person: bool = False, reason: str = ""
 ) -> list[Receipt]:
     """Do what is on the docket, then what is asked; a receipt for each. See `Eraser.step` for what it raises."""
+    lake = found_lake(config)
     make_data_dir(config.data_dir)
     docket, clock = Docket(config.data_dir / "erasure.json"), SystemClock()
     with alone(config.data_dir), _no_imports(config):
         eraser = Eraser(
             config.journal_dir,
-            lake_of(config),
+            lake,
             ExportFiles(folder_of(config)),
             docket,
             clock,
@@ -95,7 +96,8 @@ def _no_imports(config: Config) -> Iterator[None]:
 
 def retain(config: Config) -> Receipt | None:
     """Delete what is older than the configuration lets it be; see `Retainer.step`."""
+    lake = found_lake(config)
     make_data_dir(config.data_dir)
     retention = Retention(config.click_retention_days, config.order_retention_days)
     with alone(config.data_dir):
-        return Retainer(lake_of(config), SystemClock(), retention).step()
+        return Retainer(lake, SystemClock(), retention).step()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from clickclock.app.accounts import policies_of
 from clickclock.app.holding import make_data_dir
-from clickclock.app.lake import lake_of
+from clickclock.app.lake import found_lake
 from clickclock.app.turns import among_others
 from clickclock.attribution.exporter import Exported, Exporter, Wanted
 from clickclock.attribution.outbox import Outbox
@@ -31,12 +31,13 @@ def export(
     output: Path | None = None,
 ) -> Exported:
     """Write what networks do not know yet; see `Exporter.step`. What is not given is as configured, or everything."""
+    lake = found_lake(config)
     make_data_dir(config.data_dir)
     chosen = tuple(map(Network, networks)) or tuple(Network)
     wanted = Wanted(model or config.upload_model, chosen, client_id, conversion_name or config.google_conversion_name)
     outbox = Outbox(output or folder_of(config))
     with among_others(config.data_dir):
-        return Exporter(lake_of(config), policies_of(config), SystemClock(), outbox).step(wanted)
+        return Exporter(lake, policies_of(config), SystemClock(), outbox).step(wanted)
 
 
 def folder_of(config: Config) -> Path:

@@ -7,6 +7,7 @@ Never starts anything. Invariants: a lock goes with the process, however it ends
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import secrets
@@ -23,6 +24,15 @@ def make_data_dir(data_dir: Path) -> None:
     """The data folder, for its owner alone."""
     with writing(data_dir):
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def expect_data_dir(data_dir: Path) -> None:
+    """Refuse a data folder that is not there, or not readable: who mistypes it is not to hear that there is no data."""
+    try:
+        next(data_dir.iterdir(), None)
+    except OSError as error:
+        sentence = f"{data_dir.absolute()}: {error.strerror}; give the data folder of the service."
+        raise ConfigurationError(faults=[Fault("data_dir", sentence)]) from error
 
 
 @contextlib.contextmanager
@@ -83,11 +93,12 @@ def listening(host: str, port: int, setting: str, count: int = 1) -> Iterator[li
                     each = socket.create_server((host, port), family=family, backlog=BACKLOG, reuse_port=True)
                     sockets.append(opened.enter_context(each))
         except OSError as error:
-            # Python adds the address to the system's words; a name that is not found has no number above 0.
-            why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-            option = f"--{setting.replace('_', '-')}"
-            sentence = f"{host}:{port} cannot be listened on: {why}; give another {option}."
-            raise ConfigurationError(faults=[Fault(setting, sentence)]) from error
+            # Python adds the address to the system's words. A name that is not found has no number above 0.
+            why = str(error.strerror).partition(" (while attempting")[0]
+            is_found = error.errno is not None and error.errno > 0 and error.errno != errno.EADDRNOTAVAIL
+            wrong = setting if is_found else setting.replace("port", "host")
+            sentence = f"{host}:{port} cannot be listened on: {why}; give another --{wrong.replace('_', '-')}."
+            raise ConfigurationError(faults=[Fault(wrong, sentence)]) from error
         yield sockets
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from clickclock.app.accounts import accounts_of
 from clickclock.app.holding import make_data_dir
-from clickclock.app.lake import lake_of
+from clickclock.app.lake import found_lake, lake_of
 from clickclock.app.turns import among_others
 from clickclock.attribution.archive import Archive
 from clickclock.attribution.cost_importer import CostImporter, CostsReport
@@ -51,6 +51,7 @@ def import_costs(config: Config, archives: Sequence[Archive], *, dry_run: bool) 
 
 def replay_rejections(config: Config, which: Which, *, dry_run: bool) -> Report:
     """Judge rejections of the lake again; see `Importer.replay`."""
+    found_lake(config)
     if not dry_run:
         make_data_dir(config.data_dir)
     return asyncio.run(importer_of(config).replay(which, dry_run=dry_run))

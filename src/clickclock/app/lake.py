@@ -8,7 +8,7 @@ what the object store's own library reads.
 
 import asyncio
 
-from clickclock.app.holding import make_data_dir
+from clickclock.app.holding import expect_data_dir
 from clickclock.app.turns import among_others
 from clickclock.attribution.compactor import Compacted, Compactor
 from clickclock.attribution.lake import Lake
@@ -18,7 +18,7 @@ from clickclock.foundation.config import Config
 
 def compact(config: Config, processes: int) -> Compacted:
     """Load every sealed segment of every journal; see `Compactor.step`."""
-    make_data_dir(config.data_dir)
+    expect_data_dir(config.data_dir)
     with among_others(config.data_dir):
         return asyncio.run(compactor_of(config, processes).step())
 
@@ -32,6 +32,13 @@ def compactor_of(config: Config, processes: int) -> Compactor:
         processes=processes,
         history_days=config.lake_history_days,
     )
+
+
+def found_lake(config: Config) -> Lake:
+    """The lake of a configuration, for commands that need what is in it. Raises `ConfigurationError`."""
+    if config.lake_url is None:
+        expect_data_dir(config.data_dir)
+    return lake_of(config)
 
 
 def lake_of(config: Config) -> Lake:

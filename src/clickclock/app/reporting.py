@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from clickclock.app.lake import lake_of
+from clickclock.app.lake import found_lake, lake_of
 from clickclock.app.models import known_models
 from clickclock.attribution.api.desk import Desk
 from clickclock.attribution.engines.duckdb import DuckDB
@@ -22,7 +22,7 @@ from clickclock.foundation.config import Config
 def report(config: Config, asked: Asked) -> Report:
     """A report; see `Reporter.report`."""
     with TemporaryDirectory(prefix="clickclock-") as folder:
-        return Reporter(lake_of(config), _engine(config, Path(folder))).report(asked)
+        return Reporter(found_lake(config), _engine(config, Path(folder))).report(asked)
 
 
 def desk_of(config: Config) -> Desk:

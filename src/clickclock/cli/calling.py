@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 COMPLETION_TIMEOUT_S = 1.0
 """Who presses Tab does not wait for long."""
+OPTIONS = {"Last-Event-ID": "--after"}
+"""Headers that are options here."""
 
 Render = Callable[["Payload"], None]
 
@@ -53,7 +55,8 @@ def service(url: str) -> Iterator["Client"]:
 
 def refusal(error: ClickclockError, *further: str) -> click.ClickException:
     """What is wrong, and every fault, for standard error; exit code 1."""
-    faults = (f"  {fault.field}: {fault.message}" if fault.field else f"  {fault.message}" for fault in error.faults)
+    named = ((OPTIONS.get(fault.field, fault.field), fault.message) for fault in error.faults)
+    faults = (f"  {field}: {message}" if field else f"  {message}" for field, message in named)
     return click.ClickException("\n".join([str(error), *faults, *further]))
 
 

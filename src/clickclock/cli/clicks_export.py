@@ -49,12 +49,12 @@ def export(
 ) -> None:
     """Write clicks of the lake, with their queries, as NDJSON, CSV or Parquet."""
     # Here and not at the top, so that the help of all other commands does not wait for it.
-    from clickclock.app.lake import lake_of  # noqa: PLC0415 (see the line above)
+    from clickclock.app.lake import found_lake  # noqa: PLC0415 (see the line above)
     from clickclock.attribution.extractor import Format, Wanted, extract  # noqa: PLC0415 (see the line above)
 
     wanted = Wanted(client_id, _moment(since), _moment(until))
     with configuration(config, options) as loaded, sink(output) as file:
-        count = extract(lake_of(loaded), wanted, Format(as_format), file)
+        count = extract(found_lake(loaded), wanted, Format(as_format), file)
     if output is not None:
         click.echo(f"{counted(count, 'click')} written to {output}.", err=True)
 

@@ -169,9 +169,11 @@ def _lines(config: Path | None, data_dir: Path | None, *, from_end: bool, follow
 
 
 def _slots(config: Path | None, data_dir: Path | None) -> list[Path]:
+    from clickclock.app.holding import expect_data_dir  # noqa: PLC0415 (loaded when it is used)
     from clickclock.attribution.journal import slots  # noqa: PLC0415 (loaded when it is used)
 
     with configuration(config, {"data_dir": data_dir}) as loaded:
+        expect_data_dir(loaded.data_dir)
         return slots(loaded.journal_dir)
 
 
