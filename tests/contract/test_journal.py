@@ -585,14 +585,35 @@ def test_a_tail_tells_of_damage_once_and_goes_on_behind(damaged: Path) -> None:
     tail.close()
 
 
-@pytest.mark.parametrize("blocks", [0, 1, 2, 3])
-def test_a_sealed_segment_that_lost_its_end_is_damaged(damaged: Path, blocks: int) -> None:
-    damaged.write_bytes(damaged.read_bytes()[: blocks * BLOCK_BYTES])
+@pytest.mark.parametrize("blocks", [0, 0.5, 1, 2, 3])
+def test_a_sealed_segment_that_lost_its_end_is_damaged(damaged: Path, blocks: float) -> None:
+    damaged.write_bytes(damaged.read_bytes()[: int(blocks * BLOCK_BYTES)])
     (segment,) = segments(damaged.parent)
     assert len(verify(segment)) == 1
     assert inspect(segment).state == "damaged"
     with pytest.raises(JournalDamaged):
         list(read(segment))
+    tail = Tail(damaged.parent)
+    if blocks > 1:
+        assert [frame.payload for frame in tail.read_more()] == [b"1\n"]
+    with pytest.raises(JournalDamaged):
+        tail.read_more()
+    assert tail.read_more() == []
+
+
+def test_a_disk_that_fails_behind_a_damage_is_told_once(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    give, tail = os.pread, Tail(damaged.parent)
+
+    def fail(fd: int, count: int, offset: int) -> bytes:
+        if offset == 3 * BLOCK_BYTES:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return give(fd, count, offset)
+
+    monkeypatch.setattr(os, "pread", fail)
+    assert [frame.payload for frame in tail.read_more()] == [b"1\n"]
+    with pytest.raises(JournalDamaged, match="damaged at offset 12288: it cannot be read"):
+        tail.read_more()
+    assert tail.read_more() == []
 
 
 @pytest.mark.parametrize("offset", [0, BLOCK_BYTES])

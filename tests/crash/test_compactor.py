@@ -172,7 +172,8 @@ async def test_a_damaged_segment_is_left_the_others_go_on_and_once_mended_it_com
     assert ids_in(lake) == ids(2 * ENTRIES)
 
 
-async def test_what_cannot_be_read_is_told_and_left_and_the_others_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_gone", [False, True])
+async def test_what_cannot_be_read_is_told_and_left_and_the_others_go_on(tmp_path: Path, is_gone: bool) -> None:
     journals, lake = tmp_path / "journal", Lake(tmp_path / "lake")
     for slot in "012":
         await keep(journals / slot, lines(ENTRIES, int(slot) * ENTRIES))
@@ -181,7 +182,10 @@ async def test_what_cannot_be_read_is_told_and_left_and_the_others_go_on(tmp_pat
     unreadable.mkdir()
     (journals / "0/000000000999.live").symlink_to("nowhere")
     name = (journals / "1/id").read_bytes()
-    (journals / "1/id").write_bytes(b"")
+    if is_gone:
+        (journals / "1/id").unlink()
+    else:
+        (journals / "1/id").write_bytes(b"")
     done = await _compact(journals, lake)
     assert sorted(sentence.split(" ")[0] for sentence in done.damages) == [str(unreadable), f"{journals}/1/id"]
     found = ids_in(lake)

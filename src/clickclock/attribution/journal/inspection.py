@@ -12,7 +12,7 @@ from pathlib import Path
 from clickclock.attribution.journal import frame
 from clickclock.attribution.journal.frame import BLOCK_BYTES, Kind
 from clickclock.attribution.journal.reader import Damage, SegmentFile, Unreadable, id_in, walk
-from clickclock.attribution.journal.segment import Segment, State
+from clickclock.attribution.journal.segment import Segment, State, segments
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ class Summary:
 
 
 def slots(folder: Path) -> list[Path]:
-    """The journals in the folder that holds them all."""
+    """The journals in the folder that holds them all, those included that lost their id."""
     if not folder.is_dir():
         return []
-    return sorted(path for path in folder.iterdir() if (path / "id").exists())
+    return sorted(path for path in folder.iterdir() if (path / "id").exists() or (path.is_dir() and segments(path)))
 
 
 def identity(slot: Path) -> str:
-    """The journal's id, 32 hex digits. Raises `JournalDamaged`, `FileNotFoundError`."""
+    """The journal's id, 32 hex digits. Raises `JournalDamaged`."""
     return id_in(slot).hex()
 
 

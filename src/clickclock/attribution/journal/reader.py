@@ -102,7 +102,7 @@ class SegmentFile:
     def ends_before(self, offset: int) -> bool:
         """Whether its end mark stands before `offset`."""
         last = self.size - BLOCK_BYTES
-        return last < offset and (block := self.at(last)) is not None and block.header.kind is Kind.END
+        return 0 <= last < offset and (block := self.at(last)) is not None and block.header.kind is Kind.END
 
     def at(self, offset: int) -> Block | None:
         """What is whole at `offset`."""
@@ -209,16 +209,16 @@ def walk(file: SegmentFile, limit: int | None = None) -> Iterator[Block | Damage
         if block.header.kind is Kind.FRAME:
             frames, lines = frames + 1, lines + block.header.count
         yield block
-    if was_sealed and file.size >= BLOCK_BYTES:
+    if was_sealed and (file.size >= BLOCK_BYTES or file.journal_id is not None):
         yield Damage(file.path, offset, "it is sealed and has no end mark, so something is missing")
 
 
 def id_in(folder: Path) -> bytes:
-    """The id of the journal in a folder, 16 bytes. Raises `JournalDamaged`, `FileNotFoundError`."""
+    """The id of the journal in a folder, 16 bytes. Raises `JournalDamaged`."""
     path = folder / "id"
     try:
         return uuid.UUID(path.read_text(encoding="utf-8").strip()).bytes
-    except ValueError:
+    except (ValueError, FileNotFoundError):
         raise JournalDamaged(f"{path} holds no id; restore it from a copy, or move the folder away.") from None
 
 
@@ -266,24 +266,24 @@ class Tail:
                 if (file := self._file or self._open_next()) is None:
                     break
                 block = file.at(self._offset)
+                if block is not None and block.header.kind is Kind.END:
+                    self.close()
+                elif block is not None and block.header.kind is not Kind.PROBE:
+                    self._offset = block.end
+                    if block.header.kind is Kind.FRAME:
+                        size += block.header.size
+                        found.append(block.as_frame(file.number))
+                elif not self._is_left(file):
+                    break
+                elif not _is_there(file.at(self._offset)):  # it could have been written while we looked
+                    if found:
+                        break  # these first
+                    self._go_on_behind(file)
             except Unreadable:
                 if found:
                     break  # these first
                 self._pass_over()
                 raise
-            if block is not None and block.header.kind is Kind.END:
-                self.close()
-            elif block is not None and block.header.kind is not Kind.PROBE:
-                self._offset = block.end
-                if block.header.kind is Kind.FRAME:
-                    size += block.header.size
-                    found.append(block.as_frame(file.number))
-            elif not self._is_left(file):
-                break
-            elif not _is_there(file.at(self._offset)):  # it could have been written while we looked
-                if found:
-                    break  # these first
-                self._go_on_behind(file)
         return found
 
     def close(self) -> None:
