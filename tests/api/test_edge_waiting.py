@@ -1,6 +1,8 @@
 """Requests that wait for the disk: who waits, who is sent away, what a failing disk means, and how it all ends."""
 
+import errno
 import json
+import os
 import re
 import socket
 import struct
@@ -261,6 +263,18 @@ def test_the_buckets_are_those_of_the_journal_that_measures() -> None:
 
 def test_numbers_of_another_version_are_not_misread(tmp_path: Path) -> None:
     (tmp_path / "counters").write_bytes(b"\x01" * 100)
+    counters = Counters(tmp_path, 5)
+    assert not any(counters.cells[3:])
+    counters.close()
+
+
+def test_a_disk_without_room_for_the_numbers_costs_the_numbers_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
     counters = Counters(tmp_path, 5)
     assert not any(counters.cells[3:])
     counters.close()

@@ -43,7 +43,9 @@ _log = logging.getLogger(__name__)
 def main(arguments: Sequence[str]) -> int:
     """Collect until standard input ends; returns the exit code."""
     slot, descriptor = int(arguments[0]), int(arguments[1])
-    told = json.loads(sys.stdin.readline())
+    if not (line := sys.stdin.readline()):
+        return 0  # who started it died before it could say what to do
+    told = json.loads(line)
     config = Config.model_validate(told["config"])
     log.set_up(config.log_format, config.log_level)
     # It drains when it is told to; a signal meant for the service must not come before that.

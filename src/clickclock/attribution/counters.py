@@ -8,6 +8,7 @@ process before in the same folder ended, however it ended; gauges begin at nothi
 'clickclock_responses_total{status="204"}'
 """
 
+import logging
 import mmap
 import os
 from collections.abc import Iterator
@@ -29,6 +30,8 @@ STATUSES: Final = (
     *("500", "503"),
 )
 REFUSALS: Final = ("waiting", "disk", "connections", "bodies")
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +100,12 @@ class Counters:
     """The numbers of this process. `cells[cell(…)] += 1` counts one."""
 
     def __init__(self, folder: Path, started_ms: int) -> None:
-        """Map the file in `folder`, which is there; a file of another layout begins anew. Raises `OSError`."""
-        descriptor = os.open(folder / FILE_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+        """Map the file in `folder`; one of another layout begins anew. What the disk refuses is counted unseen."""
         try:
-            os.ftruncate(descriptor, _BYTES)
-            self._map = mmap.mmap(descriptor, _BYTES)
-        finally:
-            os.close(descriptor)
+            self._map = _mapped(folder / FILE_NAME)
+        except OSError as error:
+            _log.warning("%s: this process is not in the metrics until it starts again: %s", folder, error)
+            self._map = mmap.mmap(-1, _BYTES)
         self.cells = memoryview(self._map).cast("Q")
         if self.cells[_MAGIC] != _LAYOUT:
             self.cells[:] = memoryview(bytes(_BYTES)).cast("Q")
@@ -118,6 +120,16 @@ class Counters:
         self.cells[_PID] = 0
         self.cells.release()
         self._map.close()
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        os.ftruncate(descriptor, _BYTES)
+        os.posix_fallocate(descriptor, 0, _BYTES)  # what the disk has no block for kills the process that counts there
+        return mmap.mmap(descriptor, _BYTES)
+    finally:
+        os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)
