@@ -272,3 +272,27 @@ def test_a_good_configuration_is_shown_with_its_sources(tmp_path: Path) -> None:
     assert re.search(r"^port +the command line +9000$", output, re.MULTILINE)
     assert re.search(rf"^process_slots +{re.escape(config)} +7$", output, re.MULTILINE)
     assert re.search(r"^host +the default +127\.0\.0\.1$", output, re.MULTILINE)
+
+
+def test_a_full_disk_and_a_refused_folder_end_a_command_with_a_sentence(terminal: Terminal, tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "clickclock.cli", "schema"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "Error: No space left on device.\n")
+    taken = tmp_path / "exported"
+    taken.touch()
+    assert terminal.run("export", "--output-dir", f"{taken}/jobs") == (
+        1,
+        "",
+        f"Error: {taken}/jobs: Not a directory.\n",
+    )
+
+
+def test_ctrl_c_ends_any_command_with_130(tmp_path: Path) -> None:
+    awaited = tmp_path / "fields.json"
+    os.mkfifo(awaited)
+    reading = Terminal("http://127.0.0.1:9").start("job", "create", "t", "late", "--file", str(awaited))
+    with awaited.open("w"):  # opens when the command reads
+        reading.send_signal(signal.SIGINT)
+        output, errors = reading.communicate(timeout=60)
+    assert (reading.returncode, output, errors) == (130, "", "Interrupted.\n")

@@ -185,6 +185,22 @@ def test_accounts_come_from_the_file_with_their_rules(tmp_path: Path) -> None:
         ("segment_bytes = 4096", "segment_bytes", "1048576"),
         ("segment_age_s = 0", "segment_age_s", "greater than 0"),
         ("lake_history_days = -1", "lake_history_days", "0"),
+        ("lake_history_days = inf", "lake_history_days", "36500"),
+        ("click_retention_days = 999999999", "click_retention_days", "36500"),
+        ("order_retention_days = 999999999", "order_retention_days", "36500"),
+        ("attribution_memory_mb = 99999999999999999999", "attribution_memory_mb", "100000000"),
+        (
+            "[attribution]\nclicks_per_person_max = 99999999999999999999",
+            "attribution.clicks_per_person_max",
+            "1000000000",
+        ),
+        (
+            "[attribution]\norder_after_click_ms_min = 99999999999999999999",
+            "attribution.order_after_click_ms_min",
+            "31536000000",
+        ),
+        ('lake_url = "ftp://clicks"', "lake_url", "begins with s3://"),
+        ('lake_url = "s3:/clicks"', "lake_url", "begins with s3://"),
     ],
 )
 def test_a_fault_in_what_clicks_need_names_its_place(tmp_path: Path, content: str, setting: str, sentence: str) -> None:

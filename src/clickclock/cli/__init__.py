@@ -13,7 +13,7 @@ import os
 
 import click
 
-from clickclock.cli.lazy import LazyGroup
+from clickclock.cli.program import Program
 
 COMMANDS = {
     "serve": "clickclock.cli.serve:serve",
@@ -65,7 +65,7 @@ def _address(ctx: click.Context, param: click.Parameter, value: str) -> str:
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=Program,
     commands_at=COMMANDS,
     titles=TITLES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -14,9 +14,6 @@ from pydantic import Field, field_validator
 
 from clickclock.foundation.record import Settings
 
-COUNT_MAX = 2**53
-"""As good as no limit, and every engine can count so far."""
-
 
 class ChannelRuleConfig(Settings):
     """A rule that says of which channel a click is, an `[[accounts.channel_rules]]` table of the file."""
@@ -52,14 +49,12 @@ class PolicyConfig(Settings):
         description="Whether clicks of bots and floods, and clicks that the order followed too soon, are left out.",
     )
     shared_identifiers: tuple[str, ...] | None = Field(None, description="Values that identify nobody, in any case.")
-    clicks_per_person_max: int | None = Field(
-        None, ge=1, le=COUNT_MAX, description="Within ten minutes; more are a flood."
-    )
+    clicks_per_person_max: int | None = Field(None, ge=1, le=10**9, description="Within ten minutes; more are a flood.")
     clicks_per_network_and_ad_max: int | None = Field(
-        None, ge=1, le=COUNT_MAX, description="Within ten minutes; more are a flood."
+        None, ge=1, le=10**9, description="Within ten minutes; more are a flood."
     )
     order_after_click_ms_min: int | None = Field(
-        None, ge=0, le=COUNT_MAX, description="Nobody orders sooner after a click."
+        None, ge=0, le=365 * 86_400_000, description="Nobody orders sooner after a click."
     )
 
     @field_validator("time_zone")

@@ -29,6 +29,10 @@ PREFIX = "CLICKCLOCK_"
 NOT_SETTINGS = frozenset({"CLICKCLOCK_URL", "CLICKCLOCK_CLICK_URL", "CLICKCLOCK_CONFIG"})
 """What the command line reads itself."""
 DATABASE_SCHEMES = ("sqlite", "postgresql")
+LAKE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "file")
+"""What delta-rs knows by these names."""
+DAYS_MAX = 36_500
+"""A hundred years: a date so long ago can be computed."""
 
 
 class Config(Settings):
@@ -115,7 +119,10 @@ class Config(Settings):
         {}, description="Options of the object store, as delta-rs names them, such as `AWS_ENDPOINT_URL`."
     )
     lake_history_days: float = Field(
-        7.0, ge=0, description="Days for which replaced files of the lake are kept, for readers of older versions."
+        7.0,
+        ge=0,
+        le=DAYS_MAX,
+        description="Days for which replaced files of the lake are kept, for readers of older versions.",
     )
     attribution: PolicyConfig = Field(PolicyConfig(), description="How orders are credited, of all accounts.")
     attribution_models: dict[str, dict[str, Any]] = Field(
@@ -123,7 +130,10 @@ class Config(Settings):
     )
     attribution_engine: Literal["duckdb", "spark"] = Field("duckdb", description="What runs do their work on.")
     attribution_memory_mb: int = Field(
-        2000, ge=256, description="Memory that a run's engine may take before it spills to disk, in megabytes."
+        2000,
+        ge=256,
+        le=100_000_000,
+        description="Memory that a run's engine may take before it spills to disk, in megabytes.",
     )
     attribution_threads: int = Field(2, ge=1, le=1024, description="Threads of a run's engine.")
     spark_master: str = Field("local[*]", description="Where Spark runs: `local[*]`, `spark://HOST:7077`, ….")
@@ -133,10 +143,13 @@ class Config(Settings):
     upload_model: str = Field("last", description="The model whose credit is uploaded to ad networks.")
     google_conversion_name: str = Field("Order", description="What the conversion action is called in Google Ads.")
     click_retention_days: int | None = Field(
-        None, ge=1, description="Days after which clicks and rejections are deleted; never if not given."
+        None, ge=1, le=DAYS_MAX, description="Days after which clicks and rejections are deleted; never if not given."
     )
     order_retention_days: int | None = Field(
-        None, ge=1, description="Days after which orders and their credits are deleted; never if not given."
+        None,
+        ge=1,
+        le=DAYS_MAX,
+        description="Days after which orders and their credits are deleted; never if not given.",
     )
 
     # Of single fields, not of the whole: those run only when every field is fine, and faults are reported together.
@@ -235,6 +248,14 @@ class Config(Settings):
     def _refuse_unknown_databases(cls, url: str | None) -> str | None:
         if url is not None and url.partition(":")[0].partition("+")[0] not in DATABASE_SCHEMES:
             raise ValueError("give a URL that begins with sqlite:/// or postgresql://")
+        return url
+
+    @field_validator("lake_url")
+    @classmethod
+    def _refuse_unknown_object_stores(cls, url: str | None) -> str | None:
+        scheme = re.match("([A-Za-z][A-Za-z0-9+.-]+):/(/?)", url or "")
+        if scheme and not (scheme[1] in LAKE_SCHEMES and scheme[2]):
+            raise ValueError("give a folder, or a URL that begins with s3://, gs:// or az://")
         return url
 
     @property

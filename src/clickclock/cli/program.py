@@ -1,0 +1,39 @@
+"""The whole command line: what the system refuses, or Ctrl-C cuts short, ends any command with a sentence.
+
+Never hides a mistake of ours: only errors that the system itself reports are told without a traceback.
+Invariant: whoever reads our output through a pipe may stop reading, and is told nothing.
+
+>>> Program("tools", commands_at={}).name
+'tools'
+"""
+
+import errno
+import os
+import sys
+from typing import Any
+
+import click
+
+from clickclock.cli.following import INTERRUPTED
+from clickclock.cli.lazy import LazyGroup
+
+
+class Program(LazyGroup):
+    """The group of all commands."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            done = super().invoke(ctx)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            ctx.exit(INTERRUPTED)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise
+            if error.filename is None:
+                # What could not be printed is not to be tried again at the end.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            place = "" if error.filename is None else f"{error.filename}: "
+            raise click.ClickException(f"{place}{error.strerror or error}.") from error
+        return done
