@@ -279,12 +279,13 @@ def test_a_full_disk_and_a_refused_folder_end_a_command_with_a_sentence(terminal
         command = [sys.executable, "-m", "clickclock.cli", "schema"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "Error: No space left on device.\n")
+    terminal.job("exported", "true")
     taken = tmp_path / "exported"
     taken.touch()
     assert terminal.run("export", "--output-dir", f"{taken}/jobs") == (
         1,
         "",
-        f"Error: {taken}/jobs: Not a directory.\n",
+        f"Error: {taken}/jobs/t: Not a directory.\n",
     )
 
 

@@ -227,7 +227,8 @@ def _of_json(line: bytes) -> Historical:
     try:
         return of_row(_object(line))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Unusable(f"it is no JSON object: {error}") from error
+        why = "it has half of a surrogate pair" if "surrogate" in str(error) else str(error)
+        raise Unusable(f"it is no JSON object: {why}") from error
 
 
 def _tried(read: Any, given: object) -> Historical | Unusable | None:
