@@ -15,7 +15,8 @@ from clickclock.scheduler.supervisor.loop import Supervisor
 def main(folder: str) -> None:
     """Become the supervisor of `folder`, in the background; or return at once if there is one."""
     # What the service was started with, such as a lock of `flock`, is not to be kept when it ends, by us or by jobs.
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    # Those that are open: where a process may open a billion, to try all numbers takes minutes.
+    os.closerange(3, max(map(int, os.listdir("/proc/self/fd"))) + 1)
     lock = os.open(f"{folder}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
