@@ -207,6 +207,23 @@ def test_a_long_downtime_fires_once_however_many_decisions_it_takes(policy: str)
     assert (fires, high_water) == (1, at(5000))
 
 
+@pytest.mark.parametrize(("policy", "most"), [("latest", 1), ("all", 1), ("all", 1000)])
+def test_days_left_out_after_the_last_times_and_before_them_change_no_catch_up(policy: str, most: int) -> None:
+    a_day_s = 86_400
+    made = schedule(
+        expression="20",
+        overlap_policy="allow",
+        exclude_dates=[date(2026, 11, 21), date(2026, 11, 23)],
+        catch_up={"policy": policy, "maxTriggers": most, "windowSeconds": 10 * a_day_s},
+    )
+    high_water, fires = TEN, list[float]()
+    while high_water < at(3.5 * a_day_s):
+        decision = decided(made, at(3.5 * a_day_s), high_water=high_water)
+        high_water, fires = decision.high_water, fires + fired(decision)
+    midnight_s = 2.5 * a_day_s + 2 * 3600
+    assert fires == [midnight_s - 20 * number for number in range(most, 0, -1)]
+
+
 def due(made: Schedule, nominal: datetime, schedule_id: str = "s") -> datetime:
     return due_at(made, schedule_id, made.timetable(TEN), nominal)
 

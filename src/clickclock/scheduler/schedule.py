@@ -230,29 +230,23 @@ def upcoming(schedule: Schedule, schedule_id: str, times: Timetable, after: date
 
 
 @dataclass(frozen=True, slots=True)
-class _Due:
+class _Due(Upcoming):
     occurrence: Occurrence
-    due: datetime
-
-    @property
-    def nominal(self) -> datetime:
-        return self.occurrence.at
 
 
 def decide(
     schedule_id: str, schedule: Schedule, times: Timetable, high_water: datetime, facts: Circumstances
 ) -> Decision:
     """Settle the times that are due at `facts.now`, oldest first, at most `DECIDED_MAX` of them."""
-    seen, following = _due(schedule_id, schedule, times, high_water, facts.now)
-    settled = seen[:DECIDED_MAX]
-    if len(seen) > len(settled):
-        following = Upcoming(seen[DECIDED_MAX].nominal, seen[DECIDED_MAX].due)
-    standing = [_standing_reason(schedule, each.occurrence, facts) for each in seen]
-    # Where not all due times were looked at, there may be later ones than the last of these.
-    from_end = standing.count(None) + (len(seen) == DECIDED_MAX + CATCH_UP_MAX)
+    settled, following = _due(schedule_id, schedule, times, high_water, facts.now, DECIDED_MAX)
+    standing = [_standing_reason(schedule, each.occurrence, facts) for each in settled]
+    from_end = standing.count(None)
+    if len(settled) == DECIDED_MAX:
+        following = upcoming(schedule, schedule_id, times, settled[-1].nominal)
+        from_end += _later(schedule_id, schedule, times, settled[-1].nominal, facts.now)
     skips: list[Skip] = []
     firing: list[_Due] = []
-    for each, reason in zip(settled, standing, strict=False):
+    for each, reason in zip(settled, standing, strict=True):
         if reason is None:
             if _within_catch_up(schedule.catch_up, (facts.now - each.due).total_seconds(), from_end):
                 firing.append(each)
@@ -272,21 +266,27 @@ def decide(
 
 
 def _due(
-    schedule_id: str, schedule: Schedule, times: Timetable, high_water: datetime, now: datetime
+    schedule_id: str, schedule: Schedule, times: Timetable, after: datetime, now: datetime, most: int
 ) -> tuple[list[_Due], Upcoming | None]:
-    """The due times (enough of them to settle DECIDED_MAX), and the first that is not yet due."""
-    due: list[_Due] = []
-    instant = high_water
-    while len(due) < DECIDED_MAX + CATCH_UP_MAX:
-        occurrence = times.after(instant)
-        if occurrence is None:
-            return due, None
-        each = _Due(occurrence, due_at(schedule, schedule_id, times, occurrence.at))
-        if each.due > now:
-            return due, Upcoming(each.nominal, each.due)
-        due.append(each)
-        instant = occurrence.at
-    return due, None
+    """The due times, at most so many, and the first that is not yet due."""
+    found: list[_Due] = []
+    while len(found) < most and (occurrence := times.after(after)) is not None:
+        due = due_at(schedule, schedule_id, times, occurrence.at)
+        if due > now:
+            return found, Upcoming(occurrence.at, due)
+        found.append(_Due(occurrence.at, due, occurrence))
+        after = occurrence.at
+    return found, None
+
+
+def _later(schedule_id: str, schedule: Schedule, times: Timetable, after: datetime, now: datetime) -> int:
+    """How many times that are not left out are due after `after`; CATCH_UP_MAX is as good as more."""
+    count = 0
+    while count < CATCH_UP_MAX and (found := times.fires_after(after)) is not None:
+        if due_at(schedule, schedule_id, times, found.at) > now:
+            break
+        after, count = found.at, count + 1
+    return count
 
 
 TIMES = (
@@ -312,7 +312,7 @@ def amend(
     times = old.timetable(anchor)
     is_about_time = differ((*TIMES, *_FATE))
     past_at = now if is_about_time else now - timedelta(seconds=ON_TIME_S)
-    past, following = _due(schedule_id, old, times, high_water, past_at)
+    past, following = _due(schedule_id, old, times, high_water, past_at, DECIDED_MAX + CATCH_UP_MAX)
     reason = SkipReason.PAUSED if old.paused else SkipReason.EXCLUDED
     skips = [Skip(each.nominal, reason, "The schedule was changed before this time was planned.") for each in past]
     water = max(high_water, now)
