@@ -264,6 +264,28 @@ async def test_what_fits_nothing_that_is_there_is_refused_at_its_place(
     assert await told(http) == {}
 
 
+async def test_calendars_and_parameters_that_are_not_there_are_told_beside_what_else_is_wrong(
+    http: httpx.AsyncClient,
+) -> None:
+    await put(http, {"application": "shop", "jobs": [{"jobName": "there", "command": "true"}]})
+    noon = {"jobName": "there", "expression": "@daily"}
+    wrong: dict[str, Any] = {
+        "application": "shop",
+        "calendars": [{"calendarName": "ours"}],
+        "jobs": [{"jobName": "new", "command": 1, "schedules": [{"expression": "@daily", "calendarName": "none"}]}],
+        "schedules": [
+            {**noon, "scheduleName": "a", "calendarName": "none", "parameters": {"day": "1"}},
+            {**noon, "scheduleName": "b", "calendarName": "ours"},
+        ],
+    }
+    assert sorted(each["field"] for each in (await put(http, wrong, 422))["errors"]) == [
+        "jobs[0].command",
+        "jobs[0].schedules[0].calendarName",
+        "schedules[0].calendarName",
+        "schedules[0].parameters.day",
+    ]
+
+
 async def test_faults_that_only_the_store_sees_are_told_together_at_their_places(http: httpx.AsyncClient) -> None:
     await put(http, {"application": "shop", "jobs": [{"jobName": "there", "command": "true"}]})
     once = {"kind": "once", "expression": "2020-01-01T00:00:00Z", "calendarName": "none"}

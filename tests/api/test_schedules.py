@@ -164,10 +164,12 @@ async def test_a_stale_update_is_409_and_racing_ones_lose_nothing(http: httpx.As
     assert (one.status_code, other.status_code) == (200, 200)
     (schedule,) = (await http.get("schedules", params=named)).json()["schedules"]
     assert (schedule["description"], schedule["jitterSeconds"], schedule["version"]) == ("one", 7, 3)
+    many = [http.put("schedules", json={**named, "description": str(n)}) for n in range(30)]
+    assert {each.status_code for each in await asyncio.gather(*many)} == {200}
     response = await http.put("schedules", json={**named, "paused": True}, headers={"if-match": '"1"'})
     assert (response.status_code, response.json()["code"]) == (409, "staleVersion")
-    assert (await http.put("schedules", json=named, headers={"if-match": '"3"'})).status_code == 200
-    assert (await http.delete("schedules", params=named, headers={"if-match": '"3"'})).status_code == 409
+    assert (await http.put("schedules", json=named, headers={"if-match": '"33"'})).status_code == 200
+    assert (await http.delete("schedules", params=named, headers={"if-match": '"33"'})).status_code == 409
 
 
 async def test_an_update_needs_one_schedule_that_is_there_and_keeps_its_job(http: httpx.AsyncClient, job: None) -> None:

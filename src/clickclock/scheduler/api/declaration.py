@@ -290,7 +290,8 @@ async def _plan(given: _Given, terms: Terms, engine: Engine) -> Plan:
     faults += given_twice({**named, **{each.place: each.key for each in wanted}})
     if faults:
         jobs, timed = (dict(zip(given.places[kind], given.items[kind], strict=True)) for kind in ("job", "schedule"))
-        faults += await references.missing(engine, faults, jobs=jobs, schedules=timed, groups=given.items["group"])
+        beside = {"groups": given.items["group"], "calendars": given.items["calendar"]}
+        faults += await references.missing(engine, faults, jobs=jobs, schedules=timed, **beside)
         raise Invalid(faults=faults)
     # What is kept in another way of writing (a prefix with two spaces) was not found as it was written.
     if other := {each.key for each in wanted} - asked:

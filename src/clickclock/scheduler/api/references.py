@@ -1,4 +1,4 @@
-"""Groups, jobs and parameters that a body names and nothing has, told together with what else is wrong with it.
+"""Groups, jobs, calendars, parameters that a body names and nothing has, told together with what else is wrong with it.
 
 The store refuses such names in the transaction that writes, but it gets only what can be read. This is for a body of
 which a part cannot: who mends it should not have to come twice. Invariant: never says that something is missing which
@@ -19,7 +19,7 @@ from clickclock.scheduler.api.reading import load_json
 from clickclock.scheduler.command import parameter_faults
 from clickclock.scheduler.dependency import Key
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.errors import no_group, no_job, no_upstream
+from clickclock.scheduler.errors import no_calendar, no_group, no_job, no_upstream
 from clickclock.scheduler.job import NAME_PATTERN
 
 Given = Mapping[str, Any]
@@ -75,6 +75,7 @@ async def missing(
     jobs: Mapping[str, Given],
     schedules: Mapping[str, Given],
     groups: Iterable[Given] = (),
+    calendars: Iterable[Given] = (),
 ) -> list[Fault]:
     """A fault for each field that names what is neither there nor given beside it, if none of that field was `told`.
 
@@ -88,12 +89,23 @@ async def missing(
     there = await engine.store.groups.existing({each.name for each in wanted if isinstance(each.name, str)})
     declared = await engine.store.jobs.parameters({each.name for each in wanted if not isinstance(each.name, str)})
     faults = [Fault(each.field, each.sentence) for each in wanted if each.name not in there | declared.keys()]
+    faults += await _missing_calendars(engine, schedules, {_name(each.get("calendarName")) for each in calendars})
     for place, given in schedules.items():
         key = _key(given)
         if key in declared:
             misfits = parameter_faults(declared[key], _texts(given.get("parameters", {})))
             faults += [Fault(f"{place}.{each.field}" if place else each.field, each.message) for each in misfits]
     return [each for each in faults if each.field not in fields]
+
+
+async def _missing_calendars(engine: Engine, schedules: Mapping[str, Given], beside: set[str | None]) -> list[Fault]:
+    wanted = {place: name for place, given in schedules.items() if (name := _name(given.get("calendarName")))}
+    there = await engine.store.calendars.named(wanted.values())
+    return [
+        Fault(f"{place}.calendarName" if place else "calendarName", no_calendar(name))
+        for place, name in wanted.items()
+        if name not in there and name not in beside
+    ]
 
 
 def _key(given: Given) -> Key | None:

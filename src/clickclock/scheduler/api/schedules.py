@@ -22,7 +22,7 @@ from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleV
 from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, upcoming
 from clickclock.scheduler.store import Edited, NewSchedule
 
-RACES_MAX = 10
+RACES_MAX = 100
 """Tries of an update without If-Match: more means that something writes without end."""
 _TIMES = (
     "kind", "expression", "time_zone", "start_at", "end_at", "exclude_dates", "dst_gap_policy", "dst_fold_policy",
