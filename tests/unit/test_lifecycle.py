@@ -265,3 +265,10 @@ async def test_a_loop_that_dies_brings_all_down_loudly() -> None:
 
     with pytest.raises(Death):
         await run_all([Loop("one", live), Loop("other", die)], asyncio.Event())
+
+
+@pytest.mark.parametrize(
+    ("error", "end"), [(None, "12 s: it hangs."), ("The store is away.", "12 s: The store is away.")]
+)
+def test_a_stalled_loop_is_told_of_in_one_sentence(error: str | None, end: str) -> None:
+    assert LoopHealth("l", 12.0, error).sentence == f"The l loop has not finished a step for {end}"

@@ -44,7 +44,8 @@ class LoopHealth:
     @property
     def sentence(self) -> str:
         """What is wrong with one that is stalled."""
-        return f"The {self.name} loop has not finished a step for {self.overdue_s:.0f} s: {self.error or 'it hangs'}."
+        why = (self.error or "it hangs").rstrip(".")
+        return f"The {self.name} loop has not finished a step for {self.overdue_s:.0f} s: {why}."
 
 
 @dataclass(slots=True)
