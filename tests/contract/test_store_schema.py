@@ -123,6 +123,25 @@ async def test_a_locked_sqlite_is_unreachable_for_a_while_and_then_works_again(
     await store.close()
 
 
+async def test_who_waits_for_a_locked_sqlite_is_told_with_the_first(
+    store_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "SQLITE_BUSY_MS", 500)
+    url = store_url("sqlite")
+    store = await Store.open(url)
+    other = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    with other.connect() as connection:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        adding = [asyncio.create_task(add_job(store, f"export-{number}")) for number in range(5)]
+        await asyncio.wait(adding, return_when=asyncio.FIRST_EXCEPTION)
+        connection.exec_driver_sql("ROLLBACK")
+    other.dispose()
+    told = await asyncio.gather(*adding, return_exceptions=True)
+    assert [type(each) for each in told] == 5 * [StoreUnreachable]
+    await add_job(store)
+    await store.close()
+
+
 async def test_a_dropped_connection_is_unreachable_once(
     store: Store, kind: str, store_url: Callable[[str], str]
 ) -> None:

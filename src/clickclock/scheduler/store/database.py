@@ -220,10 +220,11 @@ class Database:
     def _commit(self, session: Session, group: list[_Waiting]) -> None:
         retries_left = RACES_RETRIED
         while True:
-            was_fresh, committing = session.is_fresh, False
+            was_fresh, begun, committing = session.is_fresh, False, False
             try:
                 with session.working() as connection:
                     session.begin()
+                    begun = True
                     self._run_all(connection, group)
                     committing = True
                     session.commit()
@@ -235,6 +236,9 @@ class Database:
                 retries_left -= 1
                 if retries_left >= 0 and getattr(error.orig, "sqlstate", None) in _LOST_RACES:
                     continue
+                while self.is_sqlite and not begun and (following := self._following()) is not None:
+                    # Somebody else held the lock for too long, and who came meanwhile has waited as well.
+                    group.append(following)
                 self._fail(group, StoreUnreachable(_sentence(error)) if says_unreachable(error) else error)
             except BaseException as error:  # noqa: BLE001 - whatever it is belongs to those who wait, not to this thread
                 session.let_go()
@@ -249,14 +253,20 @@ class Database:
             return
         for number in range(GROUP_MAX):
             if number == len(group):
-                if self._queue.empty():
-                    return
-                following = self._queue.get_nowait()
+                following = self._following()
                 if following is None:
-                    self._queue.put(None)
                     return
                 group.append(following)
             self._run(group[number], connection, is_first=number == 0)
+
+    def _following(self) -> _Waiting | None:
+        """Who waits next, if anybody does."""
+        if self._queue.empty():
+            return None
+        following = self._queue.get_nowait()
+        if following is None:
+            self._queue.put(None)  # that it is to end
+        return following
 
     @staticmethod
     def _run(waiting: _Waiting, connection: sa.Connection, *, is_first: bool) -> None:
