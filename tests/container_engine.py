@@ -76,6 +76,18 @@ class ContainerEngine:
         self._service.wait()
         self.socket.unlink(missing_ok=True)
 
+    def die_removing(self, container: str) -> bool:
+        """Die when half of it is gone; whether it is half there."""
+        kept = self._folder / "root" / "vfs-containers" / "containers.json"
+        full_id = self.run("inspect", "--format", "{{.Id}}", container).strip()
+        removing = subprocess.Popen([*self.podman, "rm", container], env=self.environment, cwd=self._folder)
+        while removing.poll() is None and full_id in kept.read_text():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                removing.wait(0.001)
+        removing.kill()
+        removing.wait()
+        return f"{container} Removing" in self.run("ps", "--all", "--format", "{{.Names}} {{.Status}}")
+
     def run(self, *arguments: str) -> str:
         """What `podman` prints."""
         words = [*self.podman, *arguments]

@@ -209,6 +209,24 @@ async def test_containers_outlive_their_engine_and_no_end_is_missed(mortal: Cont
     await place.leave()
 
 
+async def test_a_container_that_the_engine_died_over_removing_hides_no_other(
+    mortal: ContainerEngine, tmp_path: Path
+) -> None:
+    place = await _open(mortal, tmp_path / "data")
+    ended = [await place.shell("true") for _ in range(5)]
+    for name in ended:
+        await place.end(name)
+    runs = await place.shell("sleep 60")
+    await place.running(runs)
+    await place.executor.close()
+    assert any([await asyncio.to_thread(mortal.die_removing, f"clickclock-{name}") for name in ended])
+    place.executor = place.member.build()
+    await place.open()
+    assert runs in await place.executor.inventory()
+    assert "Removing" not in mortal.run("ps", "--all", "--format", "{{.Status}}")
+    await place.leave()
+
+
 async def test_an_engine_that_is_not_there_at_the_start_is_waited_for(mortal: ContainerEngine, tmp_path: Path) -> None:
     place = await _open(mortal, tmp_path / "data")
     name = await place.shell("sleep 0.5; exit 4")

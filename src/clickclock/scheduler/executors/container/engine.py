@@ -11,7 +11,7 @@ import json
 import socket
 import struct
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import httpx
@@ -88,9 +88,16 @@ class Engine:
     async def list(self, labels: Mapping[str, str]) -> Any:
         """All containers with these labels, whether they run or not."""
         filters = {"label": [f"{name}={value}" for name, value in labels.items()]}
-        return json.loads(
-            await self._done("GET", "/containers/json", params={"all": "true", "filters": json.dumps(filters)})
-        )
+        params = {"all": "true", "filters": json.dumps(filters)}
+        try:
+            return json.loads(await self._done("GET", "/containers/json", params=params))
+        except Refused as refused:
+            if refused.status != httpx.codes.INTERNAL_SERVER_ERROR:
+                raise
+            # A Podman that died while it removed one tells of none any more, but in its own API.
+            with suppress(Refused):
+                return json.loads(await self._done("GET", "/libpod/containers/json", params=params))
+            raise
 
     async def wait(self, container: str) -> None:
         """Until it has ended."""

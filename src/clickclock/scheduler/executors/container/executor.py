@@ -10,6 +10,7 @@ known what is there; of an engine that is shared, only what was started or adopt
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +22,14 @@ from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting,
 from clickclock.scheduler.executors.container.attempt import ContainerAttempt, Surroundings
 from clickclock.scheduler.executors.container.engine import Engine, EngineUnreachable, Refused
 from clickclock.scheduler.executors.container.options import ContainerOptions
-from clickclock.scheduler.executors.container.request import ATTEMPT, CLUSTER, CREATED, OWNER, container_name
+from clickclock.scheduler.executors.container.request import (
+    ATTEMPT,
+    CLUSTER,
+    CREATED,
+    OWNER,
+    REMOVING,
+    container_name,
+)
 
 PING_EVERY_S = 5.0
 LIST_EVERY_S = 15.0
@@ -218,6 +226,11 @@ class ContainerExecutor:
     async def _find_again(self) -> None:
         listed = await self._engine.list({OWNER: self._around.owner, CLUSTER: self.name})
         found = {there["Labels"][ATTEMPT]: there["State"] for there in listed}
+        for name in [name for name, state in found.items() if state == REMOVING]:
+            # Somebody is at it, or the engine died meanwhile: then it has to be told again.
+            del found[name]
+            with contextlib.suppress(Refused):
+                await self._engine.remove(container_name(name))
         if not self._is_alone:
             self._others = frozenset(name for name, state in found.items() if state != CREATED)
             found = {}

@@ -20,7 +20,7 @@ from clickclock.scheduler.trigger import STOP_SIGNALS, Exit, ExitKind
 
 ATTEMPT, CLUSTER, OWNER = "clickclock.attempt", "clickclock.cluster", "clickclock.owner"
 TIMEOUT, GRACE, COMMAND = "clickclock.timeout-s", "clickclock.grace-s", "clickclock.command"
-CREATED = "created"
+CREATED, REMOVING = "created", "removing"
 ENDED = frozenset({"exited", "dead", "stopped"})
 _SIGNALS = range(129, 129 + 64)
 """An engine tells a signal as a shell does: 128 and its number."""
