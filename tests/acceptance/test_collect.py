@@ -200,6 +200,15 @@ def test_a_data_folder_that_cannot_be_used_is_refused_with_its_name(tmp_path: Pa
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("kept", ["", "ab", "no salt"])
+def test_a_salt_that_hides_nothing_is_refused(tmp_path: Path, kept: str) -> None:
+    (tmp_path / "address-salt").write_text(kept)
+    done = run_to_its_end("--data-dir", str(tmp_path), "--click-port", "0")
+    assert done.returncode == 1
+    assert "address-salt is not the 64 hex digits that were made" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_reachable_address_needs_accounts_with_tokens(tmp_path: Path, accounts_file: str) -> None:
     reachable = ("--click-host", "0.0.0.0")  # noqa: S104 - what this test is about
     done = run_to_its_end("--data-dir", str(tmp_path / "data"), "--click-port", "0", *reachable)

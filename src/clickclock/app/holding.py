@@ -10,6 +10,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import secrets
 import socket
 from collections.abc import Iterator
@@ -46,7 +47,10 @@ def writing(data_dir: Path) -> Iterator[None]:
 
 
 def kept_secret(data_dir: Path, name: str) -> str:
-    """A random text of 64 hex digits in the file `name` of the data folder: made once, for its owner alone."""
+    """A random text of 64 hex digits in the file `name` of the data folder: made once, for its owner alone.
+
+    Raises `ConfigurationError` if the file has something else: a digest with a known key hides nothing.
+    """
     file = data_dir / name
     with writing(data_dir):
         if not file.exists():
@@ -57,7 +61,11 @@ def kept_secret(data_dir: Path, name: str) -> str:
                 made.flush()
                 os.fsync(made.fileno())
             fresh.rename(file)
-        return file.read_text().strip()
+        kept = file.read_bytes().strip()
+    if not re.fullmatch(rb"[0-9a-f]{64}", kept):
+        sentence = f"{file} is not the 64 hex digits that were made; bring it back, or remove it and another is made."
+        raise ConfigurationError(faults=[Fault("data_dir", sentence)])
+    return kept.decode()
 
 
 @contextlib.contextmanager
