@@ -13,7 +13,9 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ import yaml
 from clickclock.app.doctor import Check, Result, doctor
 from clickclock.app.doctor.check import CHECKS
 from clickclock.app.doctor.clicks import WAITS_S_WARN, clicks
+from clickclock.app.holding import sole
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config, load
 from clickclock.scheduler.store import Store
@@ -281,6 +284,18 @@ def test_a_port_of_clicks_that_somebody_else_has_is_told(tmp_path: Path) -> None
         checks = look(tmp_path, clicks=True, click_port=port)
     seen(checks, "clickPort", Result.FAIL, f"process {os.getpid()} ")
     seen(look(tmp_path, clicks=True, click_port=port), "clickPort", Result.OK)
+
+
+def test_collectors_that_take_nothing_are_told_though_their_starter_has_lock_and_port(tmp_path: Path) -> None:
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server, sole(tmp_path, "collectors-lock", "collects"):
+        answering = threading.Thread(target=server.serve_forever)
+        answering.start()
+        try:
+            checks = look(tmp_path, clicks=True, click_port=server.server_port)
+        finally:
+            server.shutdown()
+            answering.join()
+    seen(checks, "clickPort", Result.FAIL, "No clicks are taken", "/healthz answers 501")
 
 
 async def test_journals_that_are_damaged_or_wait_for_too_long_are_told(tmp_path: Path) -> None:

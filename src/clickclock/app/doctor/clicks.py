@@ -5,6 +5,8 @@ Never cuts, seals or deletes anything. Invariant: a journal can be looked at whi
 
 from collections.abc import Iterator
 
+import httpx
+
 from clickclock.app.doctor.check import Check, fail, ok, warn
 from clickclock.app.doctor.holders import holder_of, listener_on
 from clickclock.app.lake import lake_of
@@ -15,6 +17,8 @@ from clickclock.foundation.config import Config
 
 WAITS_S_WARN = 15 * 60
 """Compaction runs each minute: what has waited for longer will wait for ever."""
+HEALTH_S = 10.0
+"""A collector that starts again waits for its journal."""
 _MIB = 2**20
 
 
@@ -32,7 +36,14 @@ def _port(config: Config) -> Iterator[Check]:
         return
     collectors, listener = holder_of(config.data_dir / "collectors-lock"), listener_on(config.click_port)
     if collectors is not None and listener is not None:
-        yield ok("clickPort", f"Clicks are taken on port {config.click_port}.")
+        # Whoever starts collectors has the lock and the port, and keeps them when the collectors die.
+        if (wrong := _unhealthy(config)) is None:
+            yield ok("clickPort", f"Clicks are taken on port {config.click_port}.")
+        else:
+            remedy = (
+                "See the log of the service, or of `clickclock collect`: it says what ends or stops the collectors."
+            )
+            yield fail("clickPort", f"No clicks are taken on port {config.click_port}: {wrong}.", remedy)
     elif listener is not None:
         found = f"Nobody collects into {config.data_dir}, and port {config.click_port} is taken by {listener}."
         yield fail("clickPort", found, "End that process, or give another --click-port.")
@@ -41,6 +52,17 @@ def _port(config: Config) -> Iterator[Check]:
         yield fail("clickPort", found, "See their log; if they were given another --click-port, give it here as well.")
     else:
         yield ok("clickPort", f"Port {config.click_port} is free, and no collector runs.")
+
+
+def _unhealthy(config: Config) -> str | None:
+    """What is wrong with the collector that answers on the port; None if it is well."""
+    host = f"[{config.click_host}]" if ":" in config.click_host else config.click_host
+    url = f"http://{host}:{config.click_port}/healthz"
+    try:
+        answer = httpx.get(url, timeout=HEALTH_S, trust_env=False)
+    except httpx.HTTPError as error:
+        return f"{url} does not answer ({type(error).__name__})"
+    return None if answer.is_success else f"{url} answers {answer.status_code}"
 
 
 def _journals(config: Config, now_ms: int) -> Iterator[Check]:
