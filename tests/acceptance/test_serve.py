@@ -13,6 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
+from clickclock.app.membership import node_name
+from clickclock.foundation.errors import ConfigurationError
 from tests.acceptance.service import Service, running
 
 CLICKCLOCK = [sys.executable, "-m", "clickclock.cli"]
@@ -109,6 +111,18 @@ def test_two_services_cannot_share_a_data_folder(tmp_path: Path) -> None:
         done = clickclock("serve", "--data-dir", str(tmp_path / "data"), "--port", "0")
         assert done.returncode == 1
         assert "Another clickclock serves" in done.stderr
+
+
+def test_a_data_folders_name_is_kept_made_anew_if_it_is_empty_and_told_if_it_cannot_be_read(tmp_path: Path) -> None:
+    name = node_name(tmp_path)
+    assert (name != "", node_name(tmp_path)) == (True, name)
+    (tmp_path / "node").write_text("")
+    assert node_name(tmp_path) not in {"", name}
+    (tmp_path / "node").unlink()
+    (tmp_path / "node").mkdir()
+    with pytest.raises(ConfigurationError) as refused:
+        node_name(tmp_path)
+    assert f"{tmp_path / 'node'}: Is a directory" in refused.value.faults[0].message
 
 
 def test_a_taken_port_is_said_before_anything_else_happens(tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ a database is remembered before anything is done with it; no two replicas on one
 """
 
 import asyncio
+import os
 import socket
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from clickclock.app.holding import url_of
+from clickclock.app.holding import url_of, writing
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ConfigurationError, Fault
@@ -26,11 +27,14 @@ LOOK_EVERY_S: Final = 0.5
 
 
 def node_name(data_dir: Path) -> str:
-    """This data folder's name among others, made once: attempts are found again by it."""
+    """This data folder's name among others, made once: attempts are found again by it. Raises `ConfigurationError`."""
     file = data_dir / "node"
-    if not file.exists():
-        _write(file, f"{socket.gethostname()}-{new_id()[-12:]}")
-    return file.read_text().strip()
+    with writing(data_dir):
+        # An empty one is what a power cut may have left of it.
+        if not (name := file.read_text().strip() if file.exists() else ""):
+            name = f"{socket.gethostname()}-{new_id()[-12:]}"
+            _write(file, name)
+    return name
 
 
 async def open_store(config: Config, default_cluster: str) -> Store:
@@ -79,7 +83,10 @@ async def _others(store: Store, node: str) -> list[Heartbeat]:
 
 def _write(file: Path, line: str) -> None:
     fresh = file.with_suffix(".new")
-    fresh.write_text(f"{line}\n")
+    with fresh.open("w") as made:
+        made.write(f"{line}\n")
+        made.flush()
+        os.fsync(made.fileno())
     fresh.rename(file)
 
 
