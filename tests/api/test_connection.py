@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import uvicorn
 from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from clickclock.app.connection import HEAD_BYTES_MAX, Connection
@@ -22,13 +23,20 @@ Port = tuple[str, int]
 class Hasty(Connection):
     """One that does not wait."""
 
-    head_s_max = 0.05
+    silence_s_max = 0.05
+
+
+async def heard(scope: Scope, receive: Receive, send: Send) -> None:
+    """An answer to whoever has said all."""
+    while (await receive()).get("more_body"):
+        pass
+    await PlainTextResponse("heard")(scope, receive, send)
 
 
 @pytest.fixture
 async def port(request: pytest.FixtureRequest) -> AsyncIterator[Port]:
     kind: type[Connection] = getattr(request, "param", Connection)
-    config = uvicorn.Config(PlainTextResponse("heard"), http=kind, lifespan="off", log_config=None)
+    config = uvicorn.Config(heard, http=kind, lifespan="off", log_config=None)
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
@@ -95,7 +103,7 @@ async def test_long_filters_and_requests_one_after_the_other_pass(port: Port) ->
 
 
 @pytest.mark.parametrize("port", [Hasty], indirect=True)
-@pytest.mark.parametrize("begun", [(), (HEAD,)])
+@pytest.mark.parametrize("begun", [(), (HEAD,), (CHUNKED,), (HEAD + b"Content-Length: 200000\r\n\r\n", b"a" * 100_000)])
 async def test_who_begins_no_request_or_falls_silent_in_one_is_not_waited_for(
     port: Port, begun: tuple[bytes, ...]
 ) -> None:

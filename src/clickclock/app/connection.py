@@ -26,8 +26,8 @@ TOO_LONG = f"The address and the header fields are longer than {HEAD_BYTES_MAX:,
 class Connection(HttpToolsProtocol):
     """Reads requests, and answers those that cannot be read."""
 
-    head_s_max = 30.0
-    """Seconds until the first piece of what comes before a body, and between two of them."""
+    silence_s_max = 30.0
+    """Seconds until the first piece of a request, and between two of them."""
     cycle: RequestResponseCycle | None  # type: ignore[assignment] # None before the first request, whatever uvicorn says
     _is_in_head = False
     _bodiless_bytes = 0
@@ -44,12 +44,17 @@ class Connection(HttpToolsProtocol):
             return
         if self._bodiless_bytes > HEAD_BYTES_MAX:
             self.send_400_response(TOO_LONG)
-        elif self._is_in_head and (self.cycle is None or self.cycle.response_complete):
+        elif self._is_the_clients_turn():
             self._wait_for_more()
+
+    def _is_the_clients_turn(self) -> bool:
+        if self.cycle is None or self.cycle.response_complete:
+            return self._is_in_head
+        return self.cycle.more_body and not self.pipeline  # nor a request that waits for the answer to the one before
 
     def _wait_for_more(self) -> None:
         # uvicorn's own timer, with which it waits for the next request: it is taken back by whatever comes.
-        self.timeout_keep_alive_task = self.loop.call_later(self.head_s_max, self.timeout_keep_alive_handler)
+        self.timeout_keep_alive_task = self.loop.call_later(self.silence_s_max, self.timeout_keep_alive_handler)
 
     def on_message_begin(self) -> None:
         self._is_in_head, self._bodiless_bytes = True, 0
