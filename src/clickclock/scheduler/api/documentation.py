@@ -55,7 +55,7 @@ def documentation_routes(table: Mapping[str, Sequence[Operation[Any]]], engine: 
 
     return [
         _get("/", root),
-        _get("/schedulerService/", root),  # the address that the service prints when it is ready
+        _get("/schedulerService", root),  # the address that the service prints when it is ready
         _get("/openapi.json", openapi),
         _get("/metrics", metrics),
         *(_get(path, page(*of)) for path, of in _PAGES.items()),
