@@ -51,7 +51,10 @@ FILES = table(
 )
 @click.option("--client-id", help="Only orders of this client.")
 @click.option("--model", help="Model whose credit is uploaded; the setting upload_model if not given.")
-@click.option("--conversion-name", help="Name of the conversion action in Google Ads.  [default: Order]")
+@click.option(
+    "--conversion-name",
+    help="Name of the conversion action in Google Ads; the setting google_conversion_name if not given.",
+)
 @click.option("--output", type=FOLDER, help="Folder to write into; `exports` in the data folder if not given.")
 @settings(OF_LAKE)
 @AS_JSON
