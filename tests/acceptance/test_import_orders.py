@@ -108,6 +108,7 @@ def test_costs_are_imported_as_a_whole_or_not_at_all(folder: Folder) -> None:
 
 
 async def test_conversions_are_exported_once(folder: Folder) -> None:
+    (folder.path / "data").mkdir()
     code, output, _ = folder.run("attribution", "export")
     assert (code, "There is no result yet" in output) == (0, True)
     days = (datetime(2026, 11, 20, 12, tzinfo=UTC) - datetime.now(UTC)) / timedelta(days=1) + 2
