@@ -6,18 +6,22 @@ import os
 import shutil
 import signal
 from pathlib import Path
+from resource import RLIMIT_NOFILE, getrlimit, setrlimit
 from typing import Any
 
 import pytest
 
+from clickclock.attribution.account import Profile
 from clickclock.attribution.compactor import Compactor
+from clickclock.attribution.entry import connection, encode_plain
 from clickclock.attribution.errors import LakeUnreachable
 from clickclock.attribution.journal import State, segments
 from clickclock.attribution.lake import Lake
+from clickclock.attribution.lake.files import DAYS_OPEN_MAX
 from clickclock.foundation.clock import SystemClock
 from tests.crash.mortal import Death
 from tests.crash.nursery import lived
-from tests.kept import ids, ids_in, keep, lines
+from tests.kept import DAY_MS, RECEIVED_MS, ids, ids_in, keep, lines
 from tests.object_store import BUCKET
 from tests.throttling import throttled
 
@@ -170,6 +174,25 @@ async def test_a_damaged_segment_is_left_the_others_go_on_and_once_mended_it_com
     damaged.path.write_bytes(whole)  # restored once more, by mistake
     assert (await _compact(journals, lake)).rows == 0
     assert ids_in(lake) == ids(2 * ENTRIES)
+
+
+async def test_clicks_of_more_days_than_files_may_be_open_come_in(tmp_path: Path) -> None:
+    journals, lake = tmp_path / "journal", Lake(tmp_path / "lake")
+    days = 300
+    at = [RECEIVED_MS - number * DAY_MS for number in range(days)]
+    query = b"client_id=c&cli_ubid=u&seller_id=s&asvt=v&atag=t&event_time=%d"
+    entries = [
+        encode_plain(f"{number:032x}", ms, connection("", b"", b""), Profile.STRICT, query % ms)
+        for number, ms in enumerate(at)
+    ]
+    await keep(journals / "0", [*entries, *lines(20, days)])
+    soft, hard = getrlimit(RLIMIT_NOFILE)
+    setrlimit(RLIMIT_NOFILE, (2 * DAYS_OPEN_MAX, hard))
+    try:
+        assert (await _compact(journals, lake)).is_clean
+    finally:
+        setrlimit(RLIMIT_NOFILE, (soft, hard))
+    assert ids_in(lake) == ids(days + 20)
 
 
 @pytest.mark.parametrize("is_gone", [False, True])

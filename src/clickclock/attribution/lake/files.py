@@ -29,6 +29,8 @@ from clickclock.attribution.lake.tables import DAY, PLAIN, Table
 ROW_GROUP_ROWS: Final = 2**19
 """Dictionaries pay off over many rows; twice as many would be a gigabyte in memory."""
 FILE_BYTES_MAX: Final = 256 * 2**20
+DAYS_OPEN_MAX: Final = 100
+"""Files that one load writes of one table at once: years of imported clicks are more days than a process may open."""
 _DICTIONARY_BYTES: Final = 4 * 2**20
 _TEXT_MAX: Final = 128
 """A longer least or greatest value is not told."""
@@ -104,14 +106,19 @@ class DayFiles:
             self._write(day.date(), whole.filter(pc.equal(days, pa.scalar(day, days.type))))
 
     def _write(self, day: date, rows: pa.Table) -> None:
-        if day not in self._open:
-            self._files = self._files or self.storage.filesystem()
-            path = f"{DAY}={day}/{self._name}-{len(self._done) + len(self._open)}.zstd.parquet"
-            self._open[day] = File(self.table, self._files, path, {DAY: str(day)})
-        file = self._open[day]
+        file = self._open.pop(day, None) or self._opened(day)
         file.writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
         if file.sink.tell() >= FILE_BYTES_MAX:
-            self._done.append(self._open.pop(day).close(self._now_ms))
+            self._done.append(file.close(self._now_ms))
+            return
+        self._open[day] = file
+        if len(self._open) > DAYS_OPEN_MAX:  # the first is the one that was not written for longest
+            self._done.append(self._open.pop(next(iter(self._open))).close(self._now_ms))
+
+    def _opened(self, day: date) -> "File":
+        self._files = self._files or self.storage.filesystem()
+        path = f"{DAY}={day}/{self._name}-{len(self._done) + len(self._open)}.zstd.parquet"
+        return File(self.table, self._files, path, {DAY: str(day)})
 
     def close(self) -> list[AddAction]:
         """End all files, make them durable, and say what is to be committed."""
