@@ -176,6 +176,24 @@ async def test_a_damaged_segment_is_left_the_others_go_on_and_once_mended_it_com
     assert ids_in(lake) == ids(2 * ENTRIES)
 
 
+async def test_a_long_journal_is_not_listed_for_each_of_its_segments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journals, lake = tmp_path / "journal", Lake(tmp_path / "lake")
+    await keep(journals / "0", lines(ENTRIES), at_a_time=5, segment_bytes=2**14)
+    count = len(segments(journals / "0"))
+    listed: list[object] = []
+    look = os.listdir
+
+    def counted(path: Any) -> list[str]:
+        listed.append(path)
+        return look(path)
+
+    monkeypatch.setattr(os, "listdir", counted)
+    assert (await _compact(journals, lake)).segments == count
+    assert len(listed) < count
+
+
 async def test_clicks_of_more_days_than_files_may_be_open_come_in(tmp_path: Path) -> None:
     journals, lake = tmp_path / "journal", Lake(tmp_path / "lake")
     days = 300

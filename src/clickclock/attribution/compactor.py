@@ -185,10 +185,10 @@ class Compactor:
         for share in shares:
             for source in share.sources:
                 loaded[source.journal].append(source.segment.number)
-        there = {journal: segments(folder) for folder, journal, _ in batch}
+        folders = {journal: folder for folder, journal, _ in batch}
         left_out = {
-            journal: [each.number for each in found if each.number not in loaded[journal]]
-            for journal, found in there.items()
+            journal: {each.number for each in segments(folder)}.difference(loaded[journal])
+            for journal, folder in folders.items()
         }
         load.commit([share.written for share in shares], loaded, left_out)
 

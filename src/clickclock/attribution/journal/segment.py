@@ -184,7 +184,9 @@ def delete(segment: Segment) -> None:
     """Delete a sealed segment whose rows are elsewhere for good. Its number is never used again."""
     assert segment.state is State.SEALED
     folder = segment.path.parent
-    if all(other.number <= segment.number for other in segments(folder)):
+    # Mostly the next one is there, and a long folder need not be listed for each of its segments.
+    is_followed = any(path_of(folder, segment.number + 1, state).exists() for state in State)
+    if not is_followed and all(other.number <= segment.number for other in segments(folder)):
         # The highest number in the folder is where the next start goes on.
         with contextlib.suppress(FileExistsError):
             path_of(folder, segment.number + 1, State.LIVE).touch(mode=0o640, exist_ok=False)
