@@ -3,14 +3,17 @@
 import asyncio
 import json
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from clickclock.attribution.attributor.intake import take_in
 from clickclock.attribution.compactor import Compactor
 from clickclock.attribution.docket import Docket
+from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.eraser import Eraser, Waiting
 from clickclock.attribution.erasure import Identifier
 from clickclock.attribution.errors import JournalDamaged
@@ -22,7 +25,7 @@ from clickclock.attribution.policy import Policies
 from clickclock.attribution.receipt import Receipt
 from clickclock.foundation.clock import ManualClock
 from tests import shop
-from tests.credited import attributor
+from tests.credited import attributor, click
 from tests.credited import rows as rows_of
 from tests.kept import keep
 from tests.traces import traces
@@ -315,6 +318,21 @@ async def test_the_next_run_credits_as_if_it_had_never_been_there(tmp_path: Path
     for table in ("credits", "identities", "unconverted", "folded"):
         assert rows_of(ours.lake, versions[0], table).equals(rows_of(theirs.lake, versions[1], table)), table
     assert traces(tmp_path / "ours", *says(VICTIM)[: None if with_person else 1]) == []
+
+
+async def test_a_run_that_died_after_it_had_taken_clicks_in_keeps_no_later_one_from_their_ads(tmp_path: Path) -> None:
+    ours = Shop(tmp_path)
+    await ours.keep([line for person in range(9) for line in shop.entries(person)])
+    await attributor(ours.lake, tmp_path).step()
+    await ours.keep([click(900, shop.NOW_MS, client_id=shop.CLIENT, atag="new", cli_ubid="visitor-of-a-new-ad")])
+    with closing(DuckDB(memory_mb=256, threads=1, temp_dir=tmp_path)) as engine:
+        take_in(ours.lake, engine, Policies(), shop.NOW_MS)
+    await ours.erase("cli_ubid", shop.browser(VICTIM))
+    result = (await attributor(ours.lake, tmp_path).step()).result
+    assert result is not None
+    assert "new" in {
+        row["atag"] for batch in ours.lake.scan("ads", version=result.ads_version) for row in batch.to_pylist()
+    }
 
 
 async def test_a_file_of_another_client_or_of_somebody_else_is_left_alone(ours: Shop) -> None:
