@@ -5,18 +5,19 @@ It never serves: `loop.py` does. Invariant: when the starter ends, one superviso
 >>> main("/var/lib/clickclock/supervisor")   # doctest: +SKIP
 """
 
+import contextlib
 import fcntl
 import os
 
 from clickclock.scheduler.supervisor.link import listen, reach
 from clickclock.scheduler.supervisor.loop import Supervisor
 
+_ERRORS = 2
+
 
 def main(folder: str) -> None:
     """Become the supervisor of `folder`, in the background; or return at once if there is one."""
-    # What the service was started with, such as a lock of `flock`, is not to be kept when it ends, by us or by jobs.
-    # Those that are open: where a process may open a billion, to try all numbers takes minutes.
-    os.closerange(3, max(map(int, os.listdir("/proc/self/fd"))) + 1)
+    _close_all()
     lock = os.open(f"{folder}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -31,3 +32,14 @@ def main(folder: str) -> None:
     os.chdir("/")
     Supervisor(folder, listener).run()
     os.unlink(reach(here))  # before the lock goes with us
+
+
+def _close_all() -> None:
+    """What the service was started with, such as a lock of `flock`, is not to be kept when it ends, by us or by jobs.
+
+    Of what there is, since a container may allow a thousand million descriptors.
+    """
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
+        if descriptor > _ERRORS:
+            with contextlib.suppress(OSError):  # that by which the folder was read is closed by now
+                os.close(descriptor)
