@@ -83,6 +83,9 @@ def test_names_become_those_of_the_api() -> None:
 
 def test_what_a_job_wrote_cannot_move_the_cursor() -> None:
     assert plain("a\x1b[2Jb\nc") == "a [2Jb c"
+    # JSON does not escape the control characters beyond ASCII, of which one begins what ESC [ begins.
+    assert plain({"a": "\x9b2J\u202e"}) == '{"a": " 2J "}'
+    assert plain(["\x9b2J"]) == '[" 2J"]'
 
 
 def test_measures_have_the_unit_that_fits() -> None:

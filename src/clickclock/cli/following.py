@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from clickclock.cli.rendering import duration
+from clickclock.cli.rendering import duration, plain
 
 if TYPE_CHECKING:
     from clickclock.client import AttemptEnd, Client, LogText, Payload
@@ -95,5 +95,5 @@ def _cancel(client: "Client", trigger_id: str) -> None:
 
 def _ending(trigger: "Payload") -> str:
     took = f" after {duration(trigger['durationMs'])}" if trigger["durationMs"] is not None else ""
-    message = f": {trigger['message']}" if trigger["message"] else "."
+    message = f": {plain(trigger['message'])}" if trigger["message"] else "."
     return f"Trigger {trigger['triggerId']} {trigger['state']}{took}{message}"

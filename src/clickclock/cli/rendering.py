@@ -41,7 +41,7 @@ S_PER_HOUR = 3600
 
 
 def plain(value: Any) -> str:
-    """Any value on one line."""
+    """Any value on one line, without what would move the cursor."""
     match value:
         case None:
             return ""
@@ -49,11 +49,12 @@ def plain(value: Any) -> str:
             return "yes" if value else "no"
         case dict():
             told = {name: each for name, each in value.items() if each is not None}
-            return json.dumps(told, ensure_ascii=False) if told else ""
+            text = json.dumps(told, ensure_ascii=False) if told else ""
         case list():
-            return json.dumps(value, ensure_ascii=False) if value else ""
+            text = json.dumps(value, ensure_ascii=False) if value else ""
         case _:
-            return "".join(char if char.isprintable() else " " for char in str(value))
+            text = str(value)
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def when(value: str | None) -> str:
