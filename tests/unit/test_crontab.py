@@ -97,6 +97,8 @@ def test_day_of_month_or_day_of_week_as_in_debians_cron(line: str) -> None:
         "*-5 * * * *",
         "-1 * * * *",
         "@fortnightly",
+        f"{'1' * 5000} * * * *",
+        f"*/{'1' * 5000} * * * *",
     ],
 )
 def test_what_cron_refuses_is_refused_with_a_sentence(expression: str) -> None:

@@ -78,6 +78,10 @@ def test_aliases_cannot_make_a_small_file_large() -> None:
     assert "stand for too much" in message
 
 
+def test_a_number_has_an_end() -> None:
+    assert faults(f"a: 1\nb: {'9' * 5000}\n") == [("f.yaml:2:4", "This number is too long; give fewer digits.")]
+
+
 def test_nesting_has_an_end() -> None:
     ((_, message),) = faults("[" * 60 + "]" * 60)
     assert "nested too deeply" in message

@@ -21,7 +21,7 @@ _FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
     ("day of week", 0, 7, {name: number for number, name in enumerate(_WEEKDAYS)}),
 )
 _NICKNAMES = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
-_PART = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>\w+))?", re.ASCII)
+_PART = re.compile(r"(?P<first>\*|\w{1,64})(?:-(?P<last>\w{1,64}))?(?:/(?P<step>\w{1,64}))?", re.ASCII)
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./ \t=-]+")
 _BUILT_INS = re.compile(

@@ -155,7 +155,11 @@ class _Reader:
         self._nodes += 1
         if kind is ScalarEvent:
             if event.tag is None and event.implicit[0]:
-                value = _plain(event.value)
+                try:
+                    value = _plain(event.value)
+                except ValueError:  # a number of thousands of digits
+                    value = None
+                    self._fault(event, "This number is too long; give fewer digits.")
             else:
                 value = event.value
                 if event.tag not in {None, "!", _STRING_TAG}:
