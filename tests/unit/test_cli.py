@@ -147,6 +147,7 @@ def test_every_command_has_help(name: str) -> None:
         ["trigger", "a", "j", "--at", "tomorrow"],
         ["--url", "service.test", "cluster"],
         ["completion", "tcsh"],
+        ["attribution", "erase", "--client-id", "shop-1"],
     ],
 )
 def test_a_wrong_call_is_told_before_anyone_is_asked(arguments: list[str]) -> None:
@@ -201,3 +202,9 @@ def test_a_data_folder_that_is_not_there_is_not_taken_for_an_empty_one(line: str
     assert ran.exit_code == 1
     assert f"data_dir: {mistyped}: No such file or directory; give the data folder" in ran.stderr
     assert not mistyped.exists()
+
+
+def test_a_demo_that_nobody_takes_ends_as_other_commands_do() -> None:
+    result = CliRunner().invoke(main, ["demo", "--click-url", UNUSED])
+    assert result.exit_code == 3
+    assert "is `clickclock serve` running?" in result.stderr

@@ -83,6 +83,8 @@ def _asked(values: dict[str, str | None], client_id: str | None, reason: str) ->
     from clickclock.attribution.erasure import Identifier, Sought  # noqa: PLC0415 (loaded when it is used)
 
     identifiers = [Identifier(kind, value) for kind, value in values.items() if value is not None]
+    if not identifiers and client_id is not None:
+        raise click.UsageError("Give an identifier as well; without any option, an interrupted erasure is continued.")
     if not identifiers:
         return None
     if len(identifiers) > 1:

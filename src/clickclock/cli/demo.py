@@ -8,7 +8,7 @@ Never touches anything but a client id of its own, `demo-shop`. Invariant: it do
 
 import click
 
-from clickclock.cli.calling import service
+from clickclock.cli.calling import NoService, service
 from clickclock.cli.rendering import table
 
 REPORT = table(
@@ -49,10 +49,13 @@ def demo(ctx: click.Context, /, click_url: str) -> None:
     shop = small_shop(clock.now())
     try:
         send(shop, click_url)
+    except httpx.HTTPStatusError as error:
+        sentence = (
+            f"{click_url} does not take clicks (it answers {error.response.status_code}); give another --click-url."
+        )
+        raise click.ClickException(sentence) from error
     except httpx.HTTPError as error:
-        raise click.ClickException(
-            f"{click_url} does not take clicks ({error}); is `clickclock serve` running?"
-        ) from error
+        raise NoService(f"{click_url} does not take clicks ({error}); is `clickclock serve` running?") from error
     order = shop.orders[-1]["order_id"]
     click.echo(f"{len(shop.clicks)} clicks and {len(shop.orders)} messages about orders were sent and are on disk.")
     click.echo("Segments are sealed, compacted and credited now, by jobs of the application attribution …")
