@@ -66,13 +66,14 @@ def migrate(database: Database, known_id: str | None = None) -> str:
     except DatabaseError as error:
         if type(error) not in {OperationalError, DatabaseError}:
             raise
-        raise StoreUnreachable(f"The store cannot be opened: {_words(error)}.{_what_to_do(error)}") from error
+        raise StoreUnreachable(f"The store cannot be opened: {_words(error)}{_what_to_do(error)}") from error
     except InterfaceError as error:
-        raise StoreUnreachable(f"The store cannot be opened: {_words(error)}.") from error
+        raise StoreUnreachable(f"The store cannot be opened: {_words(error)}") from error
 
 
 def _words(error: DBAPIError) -> str:
-    return " ".join(str(error.orig).split())
+    words = " ".join(str(error.orig).split())
+    return words if words.endswith(("?", ".")) else f"{words}."
 
 
 def _what_to_do(error: DatabaseError) -> str:
