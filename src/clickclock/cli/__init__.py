@@ -1,7 +1,8 @@
 """The command line: one small file per group of commands; what they do is done by the service.
 
 Never decides anything, and never loads what a command does not use: `clickclock --help` reads no HTTP library.
-Invariants: exit codes are 0 done, 1 refused, 2 wrongly called, 3 service unreachable (and a followed job's own);
+Invariants: exit codes are 0 done, 1 refused, 2 wrongly called, 3 service unreachable, 130 interrupted (and a followed
+job's own);
 with `--json`, standard output is the answer of the service and nothing else.
 
 >>> from click.testing import CliRunner
