@@ -213,8 +213,8 @@ async def test_clicks_of_more_days_than_files_may_be_open_come_in(tmp_path: Path
     assert ids_in(lake) == ids(days + 20)
 
 
-@pytest.mark.parametrize("is_gone", [False, True])
-async def test_what_cannot_be_read_is_told_and_left_and_the_others_go_on(tmp_path: Path, is_gone: bool) -> None:
+@pytest.mark.parametrize("lost", ["empty", "gone", "no file"])
+async def test_what_cannot_be_read_is_told_and_left_and_the_others_go_on(tmp_path: Path, lost: str) -> None:
     journals, lake = tmp_path / "journal", Lake(tmp_path / "lake")
     for slot in "012":
         await keep(journals / slot, lines(ENTRIES, int(slot) * ENTRIES))
@@ -223,10 +223,11 @@ async def test_what_cannot_be_read_is_told_and_left_and_the_others_go_on(tmp_pat
     unreadable.mkdir()
     (journals / "0/000000000999.live").symlink_to("nowhere")
     name = (journals / "1/id").read_bytes()
-    if is_gone:
-        (journals / "1/id").unlink()
-    else:
-        (journals / "1/id").write_bytes(b"")
+    (journals / "1/id").unlink()
+    if lost == "empty":
+        (journals / "1/id").touch()
+    elif lost == "no file":
+        (journals / "1/id").mkdir()
     done = await _compact(journals, lake)
     assert sorted(sentence.split(" ")[0] for sentence in done.damages) == [str(unreadable), f"{journals}/1/id"]
     found = ids_in(lake)
@@ -234,6 +235,8 @@ async def test_what_cannot_be_read_is_told_and_left_and_the_others_go_on(tmp_pat
     assert ENTRIES < found.total() < 2 * ENTRIES  # and what else the first journal holds
     unreadable.rmdir()
     whole.rename(unreadable)
+    if lost == "no file":
+        (journals / "1/id").rmdir()
     (journals / "1/id").write_bytes(name)
     assert (await _compact(journals, lake)).is_clean
     assert ids_in(lake) == ids(3 * ENTRIES)

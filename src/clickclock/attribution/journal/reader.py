@@ -220,6 +220,8 @@ def id_in(folder: Path) -> bytes:
         return uuid.UUID(path.read_text(encoding="utf-8").strip()).bytes
     except (ValueError, FileNotFoundError):
         raise JournalDamaged(f"{path} holds no id; restore it from a copy, or move the folder away.") from None
+    except OSError as error:
+        raise JournalDamaged(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _identity(folder: Path) -> bytes:
