@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from deltalake import write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clickclock.attribution.account import ChannelRule
 from clickclock.attribution.attributor import Settings
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import COUNTS, CREDITS, FITTED, FOLDED, IDENTITIES, TIES, UNCONVERTED, Lake
@@ -299,6 +301,20 @@ def test_other_settings_make_a_full_run_that_says_why(lake: Lake, tmp_path: Path
     assert "first_credit" in rows(lake, result, CREDITS).column_names
     told = json.loads(result.settings)
     assert (list(told["models"]), told["policies"]["default"]["windows"][0]["days"]) == (["first"], 2)
+
+
+def test_settings_of_a_run_that_died_between_the_ads_and_the_clicks_can_be_taken_back(
+    lake: Lake, tmp_path: Path
+) -> None:
+    load(lake, click(1, START_MS, cli_ubid="a"), order(2, "of a", START_MS + HOUR_MS, cli_ubid="a"))
+    result_of(lake, tmp_path)
+    other = Lake(shutil.copytree(tmp_path / "lake", tmp_path / "other"))
+    rule = ChannelRule(channel="tv", parameter="source")
+    result_of(other, tmp_path, Settings(Policies(Policy(channel_rules=(rule,))), {"last": {}}))
+    shutil.copytree(tmp_path / "other" / "ads", tmp_path / "lake" / "ads", dirs_exist_ok=True)
+    load(lake, order(3, "of a, again", START_MS + HOUR_MS, cli_ubid="a"))
+    assert result_of(lake, tmp_path).orders == 2
+    assert journeys(lake, lake.results()[-1]) == {"of a": ["1"], "of a, again": ["1"]}
 
 
 def test_another_program_makes_a_full_run(lake: Lake, tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ Never sees a click twice, and never misses one: the commit that brings touches n
 are of. Invariants: the touches of a day are those of the clicks of that day in the noted version; all were made by one
 engine under one set of rules, or are made anew.
 
-If we die before the commit of the touches, some ads are there that no touch has: they are harmless, and come again.
+If we die before the commit of the touches, some ads are there that no touch has: they are harmless, and come again. If
+they are of other rules, they stand instead of those that the touches have; their note says so, and all is made anew.
 
 >>> take_in(lake, engine, policies, now_ms).version   # doctest: +SKIP
 12
@@ -63,7 +64,8 @@ def take_in(lake: Lake, engine: Engine, policies: Policies, now_ms: int) -> Take
     made_by = engine.fingerprint(policies)
     rules = _number(made_by)
     ledger, ads_ledger = lake.ledger(TOUCHES), lake.ledger(ADS)
-    is_same = ledger.noted(_NOTE_OF_RULES) == rules
+    # Ads that an older version committed have no note, and are those of its touches.
+    is_same = ledger.noted(_NOTE_OF_RULES) == rules and ads_ledger.noted(_NOTE_OF_RULES) in (rules, None)
     since = ledger.noted(_NOTE_OF_CLICKS) if is_same else None
     wanted = _wanted(lake, since)
     name = f"part-{uuid.uuid4().hex}"
@@ -88,7 +90,7 @@ def take_in(lake: Lake, engine: Engine, policies: Policies, now_ms: int) -> Take
         for each in described:
             ads.write(each.result())
     if not is_same or ads.rows:
-        ads_ledger.commit(ads.close(), now_ms, instead_of=() if is_same else None, notes={})
+        ads_ledger.commit(ads.close(), now_ms, instead_of=() if is_same else None, notes={_NOTE_OF_RULES: rules})
     if not is_same or wanted.version != since:
         notes = {_NOTE_OF_RULES: rules} | ({} if wanted.version is None else {_NOTE_OF_CLICKS: wanted.version})
         ledger.commit(files, now_ms, instead_of=wanted.instead_of, notes=notes)
