@@ -15,9 +15,9 @@ from clickclock.scheduler.examiner import FAULTS_KEPT_S
 from clickclock.scheduler.executors import Capacity
 from clickclock.scheduler.rescuer import COMPARE_EVERY_S
 from clickclock.scheduler.store import Store, database
-from clickclock.scheduler.trigger import State, StopReason
+from clickclock.scheduler.trigger import SkipReason, State, StopReason
 from tests.agents.scripted import ScriptedExecutor
-from tests.stores import NODE, NOW, add_job, add_schedule, at, claim, ended, finish, heartbeat, queue, states
+from tests.stores import NODE, NOW, add_job, add_schedule, at, claim, ended, finish, heartbeat, plan, queue, states
 
 DEADLINE_S = 60.0
 
@@ -68,6 +68,27 @@ async def test_an_engine_that_opens_says_that_it_is_here_and_adopts(
     assert [each["cluster"] for each in replica.clusters] == ["local"]
     assert {each["name"] for each in replica.loops} == {each.name for each in engine.loops()}
     assert [each.name for each in await store.queue.held(engine.replica_id)] == [launch.name]
+    await engine.close(stop_jobs=False)
+
+
+async def test_what_ended_while_nobody_was_here_does_not_overlap_with_what_was_due_meanwhile(
+    engine: Engine, store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    await add_schedule(store, kind="interval", expression="PT1M")
+    clock.advance(60)
+    await plan(store, clock.now())
+    (launch,) = (await claim(store, clock.now(), lease="before")).launches
+    await executor.start([launch])
+    executor.end(launch.name)
+    clock.advance(3600)
+    await engine.open()
+    await engine.planner.step()
+    triggers = await store.triggers.find({}, None, 3)
+    assert [(each.state, each.skip_reason) for each in triggers[:2]] == [
+        (State.QUEUED, None),
+        (State.SKIPPED, SkipReason.CATCH_UP_WINDOW),
+    ]
     await engine.close(stop_jobs=False)
 
 

@@ -8,6 +8,7 @@ leaves jobs running, unless they are to be stopped too.
 """
 
 import asyncio
+import contextlib
 import logging
 import random
 import socket
@@ -16,6 +17,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from clickclock.foundation.clock import Clock, SystemClock
+from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.lifecycle import Loop, LoopHealth, run_all
 from clickclock.scheduler.alarmer import Alarmer
@@ -297,9 +299,6 @@ class Engine:
         self._dispatcher_loop.wake()
         self._look_for_stops()
 
-    def _lease_holds(self, since_s: float) -> bool:
-        return self._lease.holds(since_s, self.clock.monotonic_s(), self.clock.now())
-
     async def open(self) -> None:
         """Say that we are here, connect to the clusters, and adopt what this node left behind."""
         await self._set_clock()
@@ -309,9 +308,13 @@ class Engine:
         owner = self.node if self.store.kind == "sqlite" else self.store.installation_id or self.node
         for executor in self.executors.values():
             if (anywhere := shared(executor)) is not None:
-                anywhere.share(owner, self._lease_holds)
+                anywhere.share(owner, lambda at_s: self._lease.holds(at_s, self.clock.monotonic_s(), self.clock.now()))
             await executor.open(self._hear)
         await self.rescuer.adopt()
+        with contextlib.suppress(ExecutorUnreachable):
+            self.watcher.hurry()
+            # What ended meanwhile is written before anything is planned: a plan would take it for unfinished.
+            await self.watcher.step()
         self.store.hints.listen(self._heard)
 
     async def run(self, until: asyncio.Event) -> None:
@@ -326,7 +329,7 @@ class Engine:
             self.watcher.look_for_stops()
             while await self._ends_are_awaited():
                 await self.watcher.step()
-                await self._changed()
+                await self._watcher_loop.woken(0.05)  # an executor has news, or a moment has passed
         if self._patience is not None:
             self._patience.cancel()
         await self.notifier.close()
@@ -338,10 +341,6 @@ class Engine:
         """Whether attempts of ours have not ended, on clusters that answer. The others' end at the next start."""
         clusters = {each.cluster for each in await self.store.queue.held(self.replica_id)}
         return any([(await self.executors[name].capacity()).reachable for name in clusters & self.executors.keys()])
-
-    async def _changed(self) -> None:
-        """Until an executor has news, or a moment has passed."""
-        await self._watcher_loop.woken(0.05)
 
     async def _set_clock(self) -> None:
         """Take the database's clock where several replicas share it."""
