@@ -2,8 +2,7 @@
 
 Never decides anything, and never loads what a command does not use: `clickclock --help` reads no HTTP library.
 Invariants: exit codes are 0 done, 1 refused, 2 wrongly called, 3 service unreachable, 130 interrupted (and a followed
-job's own);
-with `--json`, standard output is the answer of the service and nothing else.
+job's own); with `--json`, standard output is the answer of the service and nothing else.
 
 >>> from click.testing import CliRunner
 >>> CliRunner().invoke(main, ["--help"]).exit_code
