@@ -204,6 +204,20 @@ async def test_what_is_left_can_be_reported_and_proven_at_once(tmp_path: Path, w
         assert [*ours.lake.scan(name, version=last.reads(name))], name
 
 
+async def test_a_version_of_a_run_between_an_interruption_and_its_end_is_followed_by_one_that_can_be_read(
+    tmp_path: Path,
+) -> None:
+    ours = Shop(tmp_path)
+    await ours.keep([line for person in range(9) for line in shop.entries(person)])
+    asked = shop.asked(Identifier("cli_ubid", shop.browser(VICTIM)))
+    ours.docket.write(msgspec.structs.replace(asked, result=0))  # it died when there was no version yet
+    await attributor(ours.lake, tmp_path).step()
+    assert isinstance(await ours.eraser.step(), Receipt)
+    last = ours.lake.results()[-1]
+    assert (last.version, last.kind) == (2, "erasure")
+    assert [*ours.lake.scan("credits", version=last.reads("credits"))]
+
+
 async def test_a_click_that_earned_nothing_leaves_the_results_too(tmp_path: Path) -> None:
     ours = Shop(tmp_path)
     await ours.keep([line for person in range(9) for line in shop.entries(person)])

@@ -175,10 +175,10 @@ class Eraser:
 
     def _stand_on_what_is_published(self, erasure: Erasure, sought: Sought) -> Erasure:
         """Take back what a run wrote that died before it published: the version that we publish must not have it."""
-        if erasure.result is not None:
-            return erasure
         results = self._lake.results()
         version = results[-1].version if results else 0
+        if erasure.result == version:
+            return erasure
         for name, erasing in erasings(self._lake, sought).items():
             then = results[-1].reads(name) if results and name in _PUBLISHED else None
             if then is not None:
@@ -245,8 +245,8 @@ class Eraser:
             return
         latest = results[-1]
         versions = {name: self._version(name) for name in (*_PUBLISHED, *_READ)}
-        is_same = all(latest.reads(name) == versions[name] for name in _PUBLISHED)
-        if is_same and not any(erasure.rows.get(name) for name in _READ):
+        changed = [name for name, version in versions.items() if latest.reads(name) != version]
+        if not any(name in _PUBLISHED or erasure.rows.get(name) for name in changed):
             return
         places = np.concatenate(
             [_NO_PLACES, *(batch["place"] for batch in self._lake.scan(CREDITS, columns=["place"]))]
