@@ -37,12 +37,14 @@ def faults(text: str, **options: Any) -> list[str]:
 def _field(low: int, high: int, *names: str) -> st.SearchStrategy[str]:
     numbers = st.integers(low, high)
     ranges = st.tuples(numbers, numbers).map(sorted)
+    # Of a range of one value with a step, CronSim steps on to the end, and cron does not: that has a test of its own.
+    longer = ranges.filter(lambda pair: pair[0] < pair[1])
     part = st.one_of(
         st.just("*"),
         numbers.map(str),
         ranges.map(lambda pair: f"{pair[0]}-{pair[1]}"),
         st.integers(1, high).map(lambda step: f"*/{step}"),
-        st.tuples(ranges, st.integers(1, high)).map(lambda both: f"{both[0][0]}-{both[0][1]}/{both[1]}"),
+        st.tuples(longer, st.integers(1, high)).map(lambda both: f"{both[0][0]}-{both[0][1]}/{both[1]}"),
         *([st.sampled_from(names)] if names else []),
     )
     return st.lists(part, min_size=1, max_size=3).map(",".join)

@@ -41,7 +41,7 @@ def test_an_upstream_without_application_is_of_the_same_one() -> None:
     ("depends_on", "sentence"),
     [
         (["load"], "cannot depend on itself"),
-        (["extract", {"application": "shop", "jobName": "extract"}], "shop/extract is given twice"),
+        (["extract", {"application": "shop", "jobName": "extract"}], "given twice: shop/extract"),
         (["-"], "pattern"),
         ([{"job": "extract"}], "required"),
         ([7], "dictionary"),
