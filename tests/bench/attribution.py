@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
@@ -69,10 +70,8 @@ def run(folder: Path, *, quick: bool) -> Report:
     kinds = more.said["result"]["kind"], again.said["result"]["kind"]
     if kinds != ("incremental", "full"):
         report.faults.append(f"the runs were {' and '.join(kinds)}")
-    for name in KEYS:
-        rows = [_rows(lake, name, each.said["result"]) for each in (more, again)]
-        if not rows[0].equals(rows[1]):
-            report.faults.append(f"{name}: an incremental run and a full one differ")
+    differing = _apart(_differing, lake.url, more.said["result"], again.said["result"])
+    report.faults += [f"{name}: an incremental run and a full one differ" for name in differing]
     report.notes.append(f"one more day: {day.clicks:,} clicks, {day.orders:,} orders; rows are those of a full run")
     return report
 
@@ -109,6 +108,18 @@ def _process(words: list[str]) -> Used:
     return Used(time.perf_counter() - begun_s, cpu_s, usage.ru_maxrss * 1024 / 1e9, json.loads(said))
 
 
+def _apart(compare: Callable[..., list[str]], *given: object) -> list[str]:
+    """Apart from us: the peak memory of a process begins with that of the one which started it."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as apart:
+        return apart.submit(compare, *given).result()
+
+
+def _differing(url: str, one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """The tables of which two result versions have different rows."""
+    lake = Lake(url)
+    return [name for name in KEYS if not _rows(lake, name, one).equals(_rows(lake, name, other))]
+
+
 def _rows(lake: Lake, name: str, said: dict[str, Any]) -> pa.Table:
     if name == CREDITS:
         (result,) = (each for each in lake.results() if each.version == said["version"])
@@ -127,9 +138,7 @@ def _beside_pandas(report: Report, lake: Lake, folder: Path, ours: Used) -> None
     report.add("all, beside pandas: wall", "s", ours.wall_s, Goal(factor=0.2, of="pandas"), {"pandas": theirs.wall_s})
     report.add("all, beside pandas: CPU", "s", ours.cpu_s, None, {"pandas": theirs.cpu_s})
     report.add("all, beside pandas: peak memory", "GB", ours.peak_gb, None, {"pandas": theirs.peak_gb})
-    # Apart from us: the peak memory of a process begins with that of the one which started it.
-    with ProcessPoolExecutor(1, get_context("spawn")) as apart:
-        differing = apart.submit(_unlike_pandas, lake.url, folder).result()
+    differing = _apart(_unlike_pandas, lake.url, folder)
     report.faults += [f"pandas has other {name}" for name in differing]
     rows = f"{theirs.said['orders']:,} orders by {theirs.said['rows']:,} rows"
     report.notes.append(f"pandas credits {rows}" + ("" if differing else "; every row, credit and refund is ours"))
