@@ -297,3 +297,32 @@ def test_ctrl_c_ends_any_command_with_130(tmp_path: Path) -> None:
         reading.send_signal(signal.SIGINT)
         output, errors = reading.communicate(timeout=60)
     assert (reading.returncode, output, errors) == (130, "", "Interrupted.\n")
+
+
+@pytest.mark.parametrize(
+    ("end", "ending"),
+    [("raise SystemExit(3)", (3, "")), ("raise RuntimeError('a mistake')", (1, "RuntimeError: a mistake"))],
+)
+def test_a_program_leaves_nothing_undone_at_its_end(end: str, ending: tuple[int, str]) -> None:
+    program = f"""
+import atexit, sys, threading
+from clickclock.cli.__main__ import main
+from clickclock.cli.schema import schema
+
+def outlive():
+    threading.main_thread().join()
+    print("a thread")
+
+def last():
+    atexit.register(print, "at the end")
+    threading.Thread(target=outlive).start()
+    print("the command")
+    {end}
+
+schema.callback = last
+sys.argv = ["clickclock", "schema"]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["the command", "a thread", "at the end"]
+    assert (done.returncode, done.stderr.rpartition("\n")[0].rpartition("\n")[2]) == ending

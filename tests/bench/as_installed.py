@@ -11,7 +11,7 @@ import sys
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 
-from clickclock.cli import main
+from clickclock.cli.__main__ import main
 
 
 class Absent(MetaPathFinder):
@@ -27,4 +27,4 @@ class Absent(MetaPathFinder):
 if __name__ in {"__main__", "__mp_main__"}:  # and in the processes that a command starts
     sys.meta_path.insert(0, Absent())
 if __name__ == "__main__":
-    main(prog_name="clickclock")
+    main()

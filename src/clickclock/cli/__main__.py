@@ -1,13 +1,40 @@
-"""`python -m clickclock.cli`: the command line, where no script is installed.
+"""The program: `clickclock`, and `python -m clickclock.cli` where no script is installed.
 
-Never decides anything. Invariant: the same as the command `clickclock`.
+Never decides anything. Invariant: a program ends in the order that Python has for it: its threads, what was to be done
+at the end, its output. Only then it leaves the rest to the system: to look for garbage in all that was loaded, and to
+take it apart, would take a quarter of a second of a command that reads tables.
 
 >>> from clickclock.cli import main
 >>> main.name
 'main'
 """
 
-from clickclock.cli import main
+import atexit
+import os
+import sys
+
+from clickclock import cli
+
+
+def main() -> None:
+    """Run the command that the command line names. Raises `SystemExit`."""
+    statuses: list[int] = []
+    atexit.register(_leave, statuses)  # the first is called last
+    try:
+        cli.main(prog_name="clickclock")
+    except SystemExit as end:
+        if isinstance(end.code, int):
+            statuses.append(end.code)
+        raise
+
+
+def _leave(statuses: list[int]) -> None:
+    """Nothing if there is no status, for a mistake of ours is to be told."""
+    for status in statuses:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
 
 if __name__ == "__main__":
-    main(prog_name="clickclock")
+    main()
