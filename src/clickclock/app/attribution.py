@@ -27,12 +27,14 @@ from clickclock.app.turns import among_others
 from clickclock.attribution.attributor import Attributor, Ran, Settings
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.engines.duckdb import DuckDB
+from clickclock.attribution.engines.texts import Texts
 from clickclock.attribution.result import Result
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ConfigurationError, Fault
 
 _SCRATCH = "run"
+_TEXTS = "engine-sql"
 
 
 def run(config: Config, *, full: bool) -> Ran:
@@ -43,10 +45,11 @@ def run(config: Config, *, full: bool) -> Ran:
     pa.set_memory_pool(pa.system_memory_pool())
     one_run = sole(config.data_dir, "run-lock", "credits orders", waits=True)
     with one_run, among_others(config.data_dir), _scratch(config) as folder:
+        settings = settings_of(config)
         attributor = Attributor(
             lake,
-            _engine(config, folder),
-            settings_of(config),
+            _engine(config, folder, Texts(config.data_dir / _TEXTS, settings.as_json)),
+            settings,
             SystemClock(),
             code_version=version("clickclock"),
             scratch=folder,
@@ -66,18 +69,19 @@ def settings_of(config: Config) -> Settings:
     return Settings(policies_of(config), models, known)
 
 
-def _engine(config: Config, folder: Path) -> Engine:
+def _engine(config: Config, folder: Path, texts: Texts) -> Engine:
     lake = lake_of(config)
     if config.attribution_engine == "spark":
         # Here and not at the top: it is an optional part.
         from clickclock.attribution.engines.spark import Spark  # noqa: PLC0415 (see the line above)
 
-        return Spark(config.spark_master, scratch=folder, storage_options=lake.storage_options)
+        return Spark(config.spark_master, scratch=folder, storage_options=lake.storage_options, texts=texts)
     return DuckDB(
         memory_mb=config.attribution_memory_mb,
         threads=config.attribution_threads,
         temp_dir=folder,
         storage_options=lake.storage_options,
+        texts=texts,
     )
 
 

@@ -19,10 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clickclock.attribution.engines import Engine, Source, calendar, counted, learnt_schema, of_credits, span
+from clickclock.attribution.engines import Engine, Source
 from clickclock.attribution.errors import EngineFailing
 from clickclock.attribution.lake import ADS, COSTS, CREDITS, IDENTITIES, TOUCHES, Lake, Table, credits_table
 from clickclock.attribution.policy import Policies, Policy
+from clickclock.attribution.reckoning import calendar, counted, learnt_schema, of_credits, span
 from clickclock.attribution.report import (
     COUNTS,
     MONEY,

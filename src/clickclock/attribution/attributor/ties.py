@@ -14,14 +14,13 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import combinations
 from typing import Final
 
-import ibis
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from clickclock.attribution.attributor.people import KINDS
-from clickclock.attribution.engines import AHEAD_MS, FLOODS, USES, Engine, unbound
+from clickclock.attribution.engines import AHEAD_MS, FLOODS, USES, Engine
 from clickclock.attribution.lake import TIES, TOUCHES, Lake
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.result import Result
@@ -30,7 +29,6 @@ from clickclock.attribution.touchpoint import RETRY_US
 from clickclock.attribution.traffic import FLOOD_MS
 
 _LINK, _USE, _FLOOD = "link", "use", "flood"
-_IDS: Final = pa.schema([("used", pa.int64())])
 _EPOCH: Final = date(1970, 1, 1)
 _DAY_US: Final = 86_400_000_000
 
@@ -125,14 +123,8 @@ def files_since(lake: Lake, version: int, time_ms: int, but: Collection[str] = (
 def _uses(lake: Lake, engine: Engine, touched: pa.Table, version: int) -> pa.Table:
     """Of the click ids of some touches, those that several have of all."""
     wanted = touched["click_id"].drop_null().unique()
-    ids = pa.table([wanted], schema=_IDS)
     stored = lake.stored(TOUCHES.name, version)
-    every = pa.Table.from_batches(
-        engine.query(
-            _having(["click_id", "received_us"]), {"touches": lake.addresses(TOUCHES.name, stored), "ids": ids}
-        ),
-        pa.schema([("click_id", pa.int64()), ("received_us", pa.int64())]),
-    )
+    every = engine.having(lake.addresses(TOUCHES.name, stored), wanted, ["click_id", "received_us"])
     codes, count = np.unique(every["click_id"].to_numpy(), return_counts=True)
     several = codes[count > 1]
     is_several = np.isin(every["click_id"].to_numpy(), several)
@@ -142,10 +134,7 @@ def _uses(lake: Lake, engine: Engine, touched: pa.Table, version: int) -> pa.Tab
     # A second look, at a few days, finds which click each was: to read all ids would cost more than all else.
     names = ["click_id", "parameters", "time_ms", "received_us", "id"]
     files = lake.addresses(TOUCHES.name, [file for file in stored if file.partition in days])
-    used = pa.Table.from_batches(
-        engine.query(_having(names), {"touches": files, "ids": pa.table([several], schema=_IDS)}),
-        pa.schema([TOUCHES.schema.field(name) for name in names]),
-    )
+    used = engine.having(files, pa.array(several), names)
     used = _rising(used, "click_id", "parameters", "received_us", "id")
     # A click that was sent again uses nothing: see `expressions.uses`.
     is_copy = ~changes(used["click_id"].to_numpy(), used["parameters"].to_numpy())
@@ -157,12 +146,6 @@ def _uses(lake: Lake, engine: Engine, touched: pa.Table, version: int) -> pa.Tab
 
 def _rising(rows: pa.Table, *names: str) -> pa.Table:
     return rows.sort_by([(name, "ascending") for name in names])
-
-
-def _having(names: list[str]) -> ibis.Table:
-    """Of touches with one of some click ids, these columns."""
-    touches, ids = unbound(TOUCHES.schema, "touches"), unbound(_IDS, "ids")
-    return touches.join(ids, touches.click_id == ids.used).select(*names)
 
 
 def _days(received_us: NDArray[np.int64]) -> Collection[str]:

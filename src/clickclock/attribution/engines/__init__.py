@@ -1,25 +1,26 @@
 """Where table-sized work runs: DuckDB in this process, or Spark where one machine is outgrown. This is the door.
 
 Never decides: what a click is worth is decided by the nouns, and by the kernel that the caller hands over. The work is
-written once (`expressions.py`), as expressions that ibis compiles for each member; a member runs the text and streams
-the rows. Invariants: every member gives the same rows, apart from codes that are its own, of which equal ones are equal
-on both; no member holds more than a part of a large table in memory; none of them downloads anything.
+written once (`expressions.py`, `tying.py`), as expressions that ibis compiles for each member; a member runs the text
+and streams the rows. Invariants: every member gives the same rows, apart from codes that are its own, of which equal
+ones are equal on both; no member holds more than a part of a large table in memory; none of them downloads anything.
 
 >>> WALK.names[:3]
 ['person', 'time_ms', 'is_order']
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-import ibis
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from clickclock.attribution.engines.columns import unbound
-from clickclock.attribution.engines.reports import calendar, counted, learnt_schema, of_credits, span
+from clickclock.attribution.identifier import NAMESPACES
 from clickclock.attribution.policy import Policies
+
+if TYPE_CHECKING:
+    import ibis
 
 __all__ = [
     "AHEAD_MS",
@@ -28,17 +29,13 @@ __all__ = [
     "IDENTIFIED",
     "ORDERS",
     "PERSONS",
+    "SEEN",
+    "SENT",
     "USES",
     "WALK",
     "Engine",
     "Kernel",
     "Source",
-    "calendar",
-    "counted",
-    "learnt_schema",
-    "of_credits",
-    "span",
-    "unbound",
 ]
 
 Source: TypeAlias = Sequence[str] | pa.Table
@@ -58,6 +55,12 @@ USES: Final = pa.schema([("used", pa.int64()), ("first_id", pa.string())])
 
 FLOODS: Final = pa.schema([("flooding", pa.int64()), ("flooded", pa.int64()), ("at_ms", pa.int64())])
 """Networks, ads and times: there were too many clicks on the ad from the network in `FLOOD_MS` up to that time."""
+
+SEEN: Final = pa.schema([(name, pa.int64()) for name in (*NAMESPACES, "ad", "time_ms")])
+"""What is told of a click that others concern."""
+
+SENT: Final = pa.schema([("parameters", pa.int64()), ("received_us", pa.int64())])
+"""What a click repeats, and when each was received."""
 
 CHANGED: Final = pa.schema([("person", pa.int64()), ("since_ms", pa.int64())])
 """Persons, and from when on their clicks and orders are wanted: what happened then or later, and what came then."""
@@ -135,6 +138,18 @@ class Engine(Protocol):
         """`FLOODS` of these clicks, once each."""
         ...
 
+    def having(self, touches: Source, click_ids: pa.Array, names: Sequence[str]) -> pa.Table:
+        """These columns of the clicks that have one of these click ids."""
+        ...
+
+    def concerned(self, touches: Source, click_ids: pa.Array, sent: pa.Table, floods: pa.Table) -> pa.Table:
+        """`SEEN` of the clicks that others concern.
+
+        They have one of the click ids, or the parameters of one of `sent` (`SENT`, at least one) that was received
+        before, or are of `floods` (`FLOODS`). Who is concerned twice may be told twice.
+        """
+        ...
+
     def walk(
         self,
         touches: Source,
@@ -154,7 +169,7 @@ class Engine(Protocol):
         """
         ...
 
-    def query(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
+    def query(self, expression: "ibis.Table", tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
         """The rows of an expression over unbound tables, each of which is named in `tables`.
 
         Of a list of files, the columns that are in the folders' names (`day=2026-11-20`) have the expression's types.

@@ -14,9 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickclock.attribution.engines import WALK, Kernel
+from clickclock.attribution.engines import IDENTIFIED, ORDERS, WALK, Kernel
 from clickclock.foundation.abreast import in_turn
 
+_PLACE: Final = pa.field("number", pa.int64())
+NUMBERED_ORDERS: Final = ORDERS.append(_PLACE)
+NUMBERED_TEXTS: Final = IDENTIFIED.append(_PLACE)
 WALK_ORDER: Final = ("person", "time_ms", "is_order", "strength", "received_us", "id", "number")
 """By which the rows of a kernel are sorted; no two of them are equal."""
 SORTED_BY: Final = WALK_ORDER[:2]

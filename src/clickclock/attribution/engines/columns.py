@@ -1,19 +1,26 @@
-"""Columns as Arrow has them, and as Ibis does.
+"""Between Arrow and ibis: columns as both have them, and expressions as texts.
 
-Never guesses: a type that is not listed is refused. Invariant: what becomes an expression's table and is selected again
-has the types that it had.
+Never guesses: a type that is not listed is refused. Invariants: what becomes an expression's table and is selected
+again has the types that it had; one expression is one text in a dialect, however often it is asked for.
 
 >>> arrow_schema(unbound(pa.schema([("day", pa.date32())]), "costs")).field("day").type
 DataType(date32[day])
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
 import ibis
 import ibis.expr.operations as ops
 import pyarrow as pa
+
+from clickclock.attribution.engines.dialects import Dialect
+from clickclock.attribution.engines.texts import Text
+
+WRITTEN_MAX: Final = 64
+"""So many texts are kept in memory: those of a run, or of a desk's reports, several times over."""
 
 _KINDS: Final[Mapping[pa.DataType, str]] = MappingProxyType(
     {
@@ -47,6 +54,21 @@ def arrow_schema(expression: ibis.Table) -> pa.Schema:
     """The columns that an expression is to give."""
     kinds = {name: kind.copy(nullable=True) for name, kind in expression.schema().items()}
     return pa.schema([(name, _TYPES[kind]) for name, kind in kinds.items()])
+
+
+def text_of(dialect: Dialect, expression: ibis.Table) -> Text:
+    """An expression in a dialect. To write it takes longer than most pieces of work: equal ones are written once."""
+    return _written(dialect.name, expression.op())
+
+
+@lru_cache(WRITTEN_MAX)
+def _written(dialect: str, node: ops.Node) -> Text:
+    expression = node.to_expr()
+    reads = {
+        table.name: arrow_schema(table.to_expr().select(used(expression, table)))
+        for table in node.find(ops.UnboundTable)
+    }
+    return Text(str(ibis.to_sql(expression, dialect=dialect)), reads, arrow_schema(expression))
 
 
 def used(expression: ibis.Table, table: ops.UnboundTable) -> list[str]:

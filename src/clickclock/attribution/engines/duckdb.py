@@ -10,22 +10,21 @@ which is closed when its last row was taken, or nobody wants more.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
 import duckdb
-import ibis
-import ibis.expr.operations as ops
 import pyarrow as pa
-from ibis.backends.sql.datatypes import DuckDBType
 
 from clickclock.attribution.engines import Kernel, Source
 from clickclock.attribution.engines.batches import SORTED_BY, walked
-from clickclock.attribution.engines.dialects import DUCKDB, as_sql
+from clickclock.attribution.engines.dialects import DUCKDB
 from clickclock.attribution.engines.files import is_remote, partitions, remote
 from clickclock.attribution.engines.sql import SqlEngine
+from clickclock.attribution.engines.texts import Text, Texts
 from clickclock.attribution.errors import EngineFailing
 
 BATCH_ROWS: Final = 2**17
@@ -42,6 +41,10 @@ _MACROS: Final = (
 """A third cheaper than by hexadecimal digits."""
 
 
+_TYPES: Final[Mapping[pa.DataType, str]] = {pa.date32(): "DATE", pa.int64(): "BIGINT", pa.string(): "VARCHAR"}
+"""Of columns that are in folders' names."""
+
+
 class DuckDB(SqlEngine):
     """DuckDB with so much memory and so many threads."""
 
@@ -50,9 +53,15 @@ class DuckDB(SqlEngine):
     dialect = DUCKDB
 
     def __init__(
-        self, *, memory_mb: int, threads: int, temp_dir: Path, storage_options: Mapping[str, str] | None = None
+        self,
+        *,
+        memory_mb: int,
+        threads: int,
+        temp_dir: Path,
+        storage_options: Mapping[str, str] | None = None,
+        texts: Texts | None = None,
     ) -> None:
-        """`storage_options` are the lake's, if it is on an object store."""
+        """`storage_options` are the lake's, if it is on an object store; `texts` are those that are known."""
         self._configuration: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": f"{memory_mb}MB",
             "threads": threads,
@@ -68,25 +77,27 @@ class DuckDB(SqlEngine):
         self._threads = threads
         self._storage_options = dict(storage_options or {})
         self._lock = Lock()
+        self.texts = texts or Texts()
 
     def close(self) -> None:
         if "_database" in self.__dict__:
             self._database.close()
             del self._database
 
-    def rows(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
+    def rows(self, text: Text, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
         try:
             with self._cursor() as connection:
                 connection.execute(f"SET streaming_buffer_size = '{AHEAD_MB}MB'")
-                for table in expression.op().find(ops.UnboundTable):
-                    self._offer(connection, table, tables[table.name])
-                with connection.sql(as_sql(self.dialect, expression)).to_arrow_reader(BATCH_ROWS) as reader:
+                for name, schema in text.reads.items():
+                    self._offer(connection, name, schema, tables[name])
+                with connection.sql(text.sql).to_arrow_reader(BATCH_ROWS) as reader:
                     yield from reader
         except (duckdb.Error, OSError) as error:
             raise EngineFailing(f"DuckDB could not do its work ({' '.join(str(error).split())}).") from error
 
-    def walked(self, expression: ibis.Table, tables: Mapping[str, Source], kernel: Kernel) -> Iterator[pa.RecordBatch]:
-        return walked(self.rows(expression.order_by(*SORTED_BY), tables), kernel, self._threads)
+    def walked(self, text: Text, tables: Mapping[str, Source], kernel: Kernel) -> Iterator[pa.RecordBatch]:
+        in_order = replace(text, sql=f"FROM ({text.sql}) ORDER BY {', '.join(SORTED_BY)}")
+        return walked(self.rows(in_order, tables), kernel, self._threads)
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         """A connection of its own; the first of all threads' makes the database."""
@@ -101,19 +112,16 @@ class DuckDB(SqlEngine):
             database.execute(f"CREATE MACRO {macro}")
         return database
 
-    def _offer(self, connection: duckdb.DuckDBPyConnection, table: ops.UnboundTable, source: Source) -> None:
+    def _offer(self, connection: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema, source: Source) -> None:
         """Make the rows of a source known by the name of a table."""
-        types = {name: DuckDBType.to_string(type_) for name, type_ in table.schema.items()}
         if isinstance(source, pa.Table):
-            connection.register(table.name, source.select(list(types)))
+            connection.register(name, source.select(schema.names))
         elif not source:
-            nothing = ", ".join(f'NULL::{type_} AS "{name}"' for name, type_ in types.items())
-            connection.execute(f'CREATE TEMP VIEW "{table.name}" AS SELECT {nothing} WHERE false')
+            connection.register(name, schema.empty_table())
         elif is_remote(source):
-            folders = {name: str(table.schema[name]) for name in partitions(source, types)}
-            connection.register(table.name, remote(source, folders, self._storage_options))
+            connection.register(name, remote(source, partitions(source, schema), self._storage_options))
         else:
             names = ", ".join(f"'{quoted}'" for quoted in (file.replace("'", "''") for file in source))
-            folders = {name: types[name] for name in partitions(source, types)}
+            folders = {field.name: _TYPES[field.type] for field in partitions(source, schema)}
             hive = f", hive_partitioning = true, hive_types = {folders}" if folders else ", hive_partitioning = false"
-            connection.execute(f'CREATE TEMP VIEW "{table.name}" AS FROM read_parquet([{names}]{hive})')
+            connection.execute(f'CREATE TEMP VIEW "{name}" AS FROM read_parquet([{names}]{hive})')

@@ -1,16 +1,15 @@
-"""The table-sized work, once: raw clicks → touches and ads, links of identifiers, and the rows that a kernel walks.
+"""The table-sized work, once: raw clicks → touches and ads, and the rows that a kernel walks.
 
 Never runs anything: the tables are unbound, and ibis makes text of them for each engine. What differs between engines
 is the names of a few functions (`Dialect`). Invariants: a row's place, and every number in it but an engine's own
 codes, is the same on all engines; no integer becomes a float on its way.
 
->>> links().columns
-('one', 'other')
+>>> agents().columns
+('user_agent',)
 """
 
 from collections.abc import Callable
 from functools import cache
-from hashlib import sha256
 from inspect import Parameter, Signature
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Final
@@ -20,32 +19,19 @@ import ibis.expr.operations as ops
 import pyarrow as pa
 
 from clickclock.attribution.account import DISPUTED, PLACEHOLDERS, ChannelRule, small_letters
-from clickclock.attribution.engines import AHEAD_MS, CHANGED, FLOODS, IDENTIFIED, ORDERS, PERSONS, USES, WALK
+from clickclock.attribution.engines import AHEAD_MS, CHANGED, FLOODS, PERSONS, USES, WALK
+from clickclock.attribution.engines.batches import NUMBERED_ORDERS, NUMBERED_TEXTS
 from clickclock.attribution.engines.columns import unbound
-from clickclock.attribution.engines.dialects import Dialect, as_sql
+from clickclock.attribution.engines.dialects import Dialect
+from clickclock.attribution.engines.sql import BOTS, KINDS_OF_ORDERS, SHOWN
+from clickclock.attribution.engines.texts import INSTANT
 from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, STRENGTHS, folded
 from clickclock.attribution.lake import ADS, CLICKS, TOUCHES
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 from clickclock.attribution.policy import FURTHER_CHANNEL_RULES, Policies, Policy
-from clickclock.attribution.touchpoint import RETRY_US
-from clickclock.attribution.traffic import BOT_PATTERN, FLOOD_MS
 
-BOTS: Final = pa.schema([("user_agent", pa.string())])
-SHOWN: Final = pa.schema([("click", pa.string())])
-_PLACE: Final = pa.field("number", pa.int64())
-NUMBERED_ORDERS: Final = ORDERS.append(_PLACE)
-NUMBERED_TEXTS: Final = IDENTIFIED.append(_PLACE)
-KINDS_OF_ORDERS: Final = tuple(name for name in IDENTIFIED.names if name in NAMESPACES)
-_SLOTS: Final = 2**17
-"""Among so many, clicks are counted before any is looked at closely: a flood fills its slot, whatever else is in it."""
 _OTHER_CHANNEL: Final = "other"
 _NUMBER: Final = "int64"
-
-
-def rules_hash(dialect: Dialect, rules: Policies) -> str:
-    """Another one whenever rules, or these expressions, could make other touches."""
-    made = [as_sql(dialect, each) for each in (touches(dialect, rules), ads(dialect, rules))]
-    return sha256(SEPARATOR.join((BOT_PATTERN, *made)).encode()).hexdigest()[:16]
 
 
 def agents() -> ibis.Table:
@@ -101,29 +87,19 @@ def codes(rules: Policies) -> ibis.Table:
     return texts.select(number=texts.number, **{kind: _code(texts, kind, rules) for kind in KINDS_OF_ORDERS})
 
 
-def links() -> ibis.Table:
-    """Each two codes on one of `touches`, once: `one` is the smaller of the two."""
-    kinds = list(NAMESPACES)
-    seen = unbound(TOUCHES.schema, "touches").select(*kinds)
-    count = sum((seen[kind].notnull().cast(_NUMBER) for kind in kinds), start=ibis.literal(0, _NUMBER))
-    together = seen.filter(count > 1).distinct()
-    pairs = [
-        together.filter(together[first] != together[second]).select(
-            one=ibis.least(together[first], together[second]), other=ibis.greatest(together[first], together[second])
-        )
-        for place, first in enumerate(kinds)
-        for second in kinds[place + 1 :]
-    ]
-    return ibis.union(*pairs, distinct=True)
+def walk() -> ibis.Table:
+    """The rows of a kernel, not sorted, of `touches`, `uses`, `floods`, `orders` and `persons`."""
+    return _walk(is_partial=False)
 
 
-def walk(cut_ms: int | None = None) -> ibis.Table:
-    """The rows of a kernel, not sorted, of `touches`, `uses`, `floods`, `orders` and `persons`.
+def walk_in_part() -> ibis.Table:
+    """Those whom `changed` names, and from when it says, which for most of them is not before `INSTANT`, in ms."""
+    return _walk(is_partial=True)
 
-    With `cut_ms` only of those that `changed` names, and from when it says, which for most of them is not before that.
-    """
+
+def _walk(*, is_partial: bool) -> ibis.Table:
     clicks, orders = unbound(TOUCHES.schema, "touches"), unbound(NUMBERED_ORDERS, "orders")
-    mine = _of_persons(clicks, "time_ms", is_partial=False) if cut_ms is None else _mine(cut_ms)
+    mine = _mine() if is_partial else _of_persons(clicks, "time_ms", is_partial=False)
     uses, floods = unbound(USES, "uses"), unbound(FLOODS, "floods")
     judged = mine.left_join(uses, mine.click_id == uses.used).left_join(
         floods, (mine.network == floods.flooding) & (mine.ad == floods.flooded) & (mine.time_ms == floods.at_ms)
@@ -135,7 +111,7 @@ def walk(cut_ms: int | None = None) -> ibis.Table:
         is_flood=judged.flooded.notnull(),
         **{name: judged[name] for name in WALK.names if name in judged.columns},
     )
-    theirs = _of_persons(orders, "placed_ms", is_partial=cut_ms is not None)
+    theirs = _of_persons(orders, "placed_ms", is_partial=is_partial)
     nothing = {field.name: ibis.null(_NUMBER if pa.types.is_integer(field.type) else "string") for field in WALK}
     no = ibis.literal(False)
     ordered = theirs.select(
@@ -153,12 +129,13 @@ def walk(cut_ms: int | None = None) -> ibis.Table:
     return clicked.select(*WALK.names).union(ordered.select(*WALK.names))
 
 
-def _mine(cut_ms: int) -> ibis.Table:
+def _mine() -> ibis.Table:
     """The rows of `touches`, with their persons, of those that `changed` names, and from when it says.
 
-    Of most of them what is wanted is not older than `cut_ms`, and so older touches are not looked up for them. Nearly
+    Of most of them what is wanted is not older than `INSTANT`, and so older touches are not looked up for them. Nearly
     all touches have their person by their first identifier; only where that is nobody's is there more to ask.
     """
+    cut_ms = ibis.literal(INSTANT, _NUMBER)
     clicks, persons, members = unbound(TOUCHES.schema, "touches"), unbound(PERSONS, "persons"), _members()
     first = ibis.coalesce(*(clicks[kind] for kind in NAMESPACES))
     is_recent = clicks.received_us >= (cut_ms - AHEAD_MS) * 1000
@@ -214,72 +191,11 @@ def _members() -> ibis.Table:
     return others.select(*names).union(changed.mutate(member=changed.person).select(*names))
 
 
-def uses() -> ibis.Table:
-    """Of each click id that was used twice or more in `touches`, the click that used it first.
-
-    A click that was sent again uses nothing, though the copy may name an earlier time: it is left out as a retry, and
-    the id would count for neither. Nearly all are used once. So they are counted, and only those of the rest ranked.
-    """
-    clicks = unbound(TOUCHES.schema, "touches")
-    counted = clicks.group_by("click_id").agg(uses=clicks.count())
-    several = counted.filter((counted.uses > 1) & counted.click_id.notnull()).select(used="click_id")
-    again = clicks.join(several, clicks.click_id == several.used)
-    sent_us = again.received_us.lag().over(
-        group_by=[again.used, again.parameters], order_by=[again.received_us, again.id]
-    )
-    again = again.mutate(is_copy=(again.received_us - sent_us <= RETRY_US).fill_null(False))
-    order = [again.is_copy, again.time_ms, again.received_us, again.id]
-    ranked = again.select("used", first_id="id", rank=ibis.row_number().over(group_by=again.used, order_by=order))
-    return ranked.filter(ranked.rank == 0).select(*USES.names)
-
-
-def floods(rules: Policies) -> ibis.Table:
-    """The networks, ads and times in `touches` of which there are too many clicks within `FLOOD_MS` up to that time.
-
-    Whatever lies within `FLOOD_MS` lies in two neighbouring buckets of that length, so one of them has more than half
-    of it. Buckets are counted in slots, several in each; then, of the few that are left, each by itself; then only
-    networks and ads with such a bucket are looked at time by time.
-    """
-    clicks = unbound(TOUCHES.schema, "touches")
-    limits = {policy.clicks_per_network_and_ad_max for policy in (rules.default, *rules.by_client.values())}
-    half = min(limits) // 2
-    rows = _in_slots(clicks)
-    slots = rows.group_by("slot").agg(clicks=rows.count())
-    slots = slots.filter(slots.clicks > half).select(full="slot")
-    # To read them anew costs less than to keep them all.
-    rows = _in_slots(clicks.view())
-    rows = rows.join(slots, rows.slot == slots.full)
-    buckets = rows.group_by(["network", "ad", "bucket"]).agg(clicks=rows.count())
-    keys = buckets.filter(buckets.clicks > half).select(from_network="network", on_ad="ad").distinct()
-    near = clicks.join(keys, (clicks.network == keys.from_network) & (clicks.ad == keys.on_ad))
-    near = near.select("network", "ad", "time_ms")
-    window = ibis.range_window(preceding=FLOOD_MS, following=0, group_by=["network", "ad"], order_by="time_ms")
-    counted = near.mutate(clicks=near.count().over(window))
-    return _beyond(counted, rules, limits).select(flooding="network", flooded="ad", at_ms="time_ms").distinct()
-
-
-def _in_slots(clicks: ibis.Table) -> ibis.Table:
-    """Clicks from known networks, their buckets and slots."""
-    rows = clicks.filter(clicks.network.notnull()).select("network", "ad", "time_ms")
-    rows = rows.mutate(bucket=rows.time_ms - rows.time_ms % FLOOD_MS)
-    return rows.mutate(slot=(rows.network ^ rows.ad ^ rows.bucket) & (_SLOTS - 1))
-
-
-def _beyond(counted: ibis.Table, rules: Policies, limits: set[int]) -> ibis.Table:
-    """Rows whose number of clicks is more than their client's policy lets pass."""
-    if len(limits) == 1:
-        return counted.filter(counted.clicks > min(limits))
-    clients = unbound(ADS.schema, "ads").select(of="ad", client_id="client_id").distinct()
-    rows = counted.left_join(clients, counted.ad == clients.of)
-    limit = _by_client(rows.client_id, rules, lambda policy: ibis.literal(policy.clicks_per_network_and_ad_max))
-    return rows.filter(rows.clicks > limit)
-
-
 def _ad(clicks: Any, rules: Policies) -> dict[str, Any]:
     """The columns of `ADS` but the code."""
     return {
         "client_id": clicks.client_id,
-        "channel": _by_client(clicks.client_id, rules, lambda policy: _channel(clicks, policy)),
+        "channel": by_client(clicks.client_id, rules, lambda policy: _channel(clicks, policy)),
         "seller_id": clicks.seller_id,
         "campaign": clicks.fb_campaign_id.coalesce(clicks.utm_campaign),
         "ad_set": clicks.fb_adset_id,
@@ -319,7 +235,7 @@ def _code(clicks: Any, kind: str, rules: Policies) -> Any:
             shared = [folded(each) for each in policy.shared_identifiers]
             return ibis.ifelse(small.isin(shared), small, value) if shared else value
 
-        small = _by_client(clicks.client_id, rules, own)
+        small = by_client(clicks.client_id, rules, own)
     code = _function("identifier_code", "string", returns=_NUMBER)
     return code(clicks.client_id + f"{SEPARATOR}{NAMESPACES[kind]}{SEPARATOR}" + small)
 
@@ -339,7 +255,7 @@ def _parameters(dialect: Dialect, clicks: Any) -> Any:
     return _hash(dialect, *(clicks[name] for name in CLICK_PARAMETERS), others)
 
 
-def _by_client(client_id: Any, rules: Policies, rule: Callable[[Policy], Any]) -> Any:
+def by_client(client_id: Any, rules: Policies, rule: Callable[[Policy], Any]) -> Any:
     """What a rule gives with the policy of each row's client."""
     default = rule(rules.default)
     groups: list[tuple[Any, list[str]]] = []

@@ -3,12 +3,11 @@
 Never lists a folder: files that the log does not name do not count. Invariant: a value that stands in a folder's name
 (`day=2026-11-20`) has the type that was asked for, whatever it looks like.
 
->>> partitions(["/lake/costs/day=2026-11-20/part-0.parquet"], ["client_id", "day"])
-['day']
+>>> partitions(["/lake/costs/day=2026-11-20/part-0.parquet"], pa.schema([("ad", pa.string()), ("day", pa.date32())]))
+day: date32[day]
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -16,16 +15,11 @@ import pyarrow.dataset as ds
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
-_TYPES: Final[Mapping[str, pa.DataType]] = {"date": pa.date32(), "int64": pa.int64(), "string": pa.string()}
-"""Of columns that are in folders' names."""
 
-
-def partitions(files: Sequence[str], columns: Collection[str]) -> list[str]:
+def partitions(files: Sequence[str], columns: pa.Schema) -> pa.Schema:
     """Those of `columns` that stand in the folders' names."""
-    if not files:
-        return []
-    named = {part.partition("=")[0] for part in files[0].split("/")[:-1] if "=" in part}
-    return [column for column in columns if column in named]
+    named = {part.partition("=")[0] for part in files[0].split("/")[:-1] if "=" in part} if files else set()
+    return pa.schema([column for column in columns if column.name in named])
 
 
 def is_remote(files: Sequence[str]) -> bool:
@@ -33,11 +27,10 @@ def is_remote(files: Sequence[str]) -> bool:
     return any("://" in file and not file.startswith("file://") for file in files)
 
 
-def remote(files: Sequence[str], types: Mapping[str, str], storage_options: Mapping[str, str]) -> ds.Dataset:
-    """Files of one object store. `types` are those of the columns that stand in the folders' names."""
+def remote(files: Sequence[str], folders: pa.Schema, storage_options: Mapping[str, str]) -> ds.Dataset:
+    """Files of one object store. `folders` are the columns that stand in the folders' names."""
     root = urlsplit(files[0])
     handler = DeltaStorageHandler(f"{root.scheme}://{root.netloc}", dict(storage_options))
-    folders = pa.schema([(name, _TYPES[type_]) for name, type_ in types.items()])
     return ds.dataset(
         [urlsplit(file).path.lstrip("/") for file in files],
         filesystem=PyFileSystem(handler),

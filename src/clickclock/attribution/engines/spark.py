@@ -19,18 +19,17 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-import ibis
-import ibis.expr.operations as ops
 import pyarrow as pa
 import pyarrow.parquet as pq
 from ibis.backends.sql.datatypes import PySparkType
 
 from clickclock.attribution.engines import Kernel, Source
 from clickclock.attribution.engines.batches import SORTED_BY, as_agreed, walked
-from clickclock.attribution.engines.columns import arrow_schema, unbound, used
-from clickclock.attribution.engines.dialects import SPARK, as_sql
+from clickclock.attribution.engines.columns import unbound
+from clickclock.attribution.engines.dialects import SPARK
 from clickclock.attribution.engines.files import is_remote, partitions, remote
 from clickclock.attribution.engines.sql import SqlEngine
+from clickclock.attribution.engines.texts import Text, Texts
 from clickclock.attribution.errors import EngineFailing, EngineMissing
 
 if TYPE_CHECKING:
@@ -69,8 +68,11 @@ class Spark(SqlEngine):
         scratch: Path,
         settings: Mapping[str, str] | None = None,
         storage_options: Mapping[str, str] | None = None,
+        texts: Texts | None = None,
     ) -> None:
         """`settings` are Spark's own, such as how many partitions a shuffle has; `storage_options` are the lake's.
+
+        `texts` are those that are known.
 
         Raises `EngineMissing`.
         """
@@ -83,18 +85,19 @@ class Spark(SqlEngine):
         self._scratch = scratch.absolute()
         self._storage_options = dict(storage_options or {})
         self._settings: dict[str, bool | float | int | str | None] = {**_SETTINGS, **(settings or {})}
+        self.texts = texts or Texts()
         self._lock = Lock()
         """Views are the session's, and so of all threads: whoever has named some works alone."""
 
-    def rows(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
-        return self._streamed(expression, tables)
+    def rows(self, text: Text, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
+        return self._streamed(text, tables)
 
-    def walked(self, expression: ibis.Table, tables: Mapping[str, Source], kernel: Kernel) -> Iterator[pa.RecordBatch]:
+    def walked(self, text: Text, tables: Mapping[str, Source], kernel: Kernel) -> Iterator[pa.RecordBatch]:
         def shape(frame: "DataFrame") -> "DataFrame":
             sorted_rows = frame.repartition("person").sortWithinPartitions(*SORTED_BY)
-            return sorted_rows.mapInArrow(partial(walked, kernel=kernel), _columns(unbound(kernel.schema, "made")))
+            return sorted_rows.mapInArrow(partial(walked, kernel=kernel), _columns(kernel.schema))
 
-        return self._streamed(expression, tables, shape)
+        return self._streamed(text, tables, shape)
 
     def close(self) -> None:
         if "_session" in self.__dict__:
@@ -115,7 +118,7 @@ class Spark(SqlEngine):
         return session
 
     def _streamed(
-        self, expression: ibis.Table, tables: Mapping[str, Source], shape: Shape = lambda frame: frame
+        self, text: Text, tables: Mapping[str, Source], shape: Shape = lambda frame: frame
     ) -> Iterator[pa.RecordBatch]:
         """The rows, which are files before the first of them comes."""
         from py4j.protocol import Py4JError  # noqa: PLC0415 (it is an optional part)
@@ -127,46 +130,42 @@ class Spark(SqlEngine):
                 with self._lock, warnings.catch_warnings():
                     # It wants pandas to be there for a kernel, and older than 3; neither it nor we use any of it.
                     warnings.filterwarnings("ignore", ".*pandas >= 3", FutureWarning)
-                    self._make(expression, tables, shape, Path(folder), made)
+                    self._make(text, tables, shape, Path(folder), made)
             except (PySparkException, Py4JError) as error:
                 raise EngineFailing(f"Spark could not do its work ({' '.join(str(error).split())}).") from error
             for file in sorted(made.glob("*.parquet")):
                 yield from pq.ParquetFile(file).iter_batches(BATCH_ROWS)
 
-    def _make(
-        self, expression: ibis.Table, tables: Mapping[str, Source], shape: Shape, folder: Path, made: Path
-    ) -> None:
-        for table in expression.op().find(ops.UnboundTable):
-            self._offer(expression, table, tables[table.name], folder)
-        frame = self._session.sql(as_sql(self.dialect, expression))
-        shape(frame).write.parquet(_address(str(made)))
+    def _make(self, text: Text, tables: Mapping[str, Source], shape: Shape, folder: Path, made: Path) -> None:
+        for name, schema in text.reads.items():
+            self._offer(name, schema, tables[name], folder)
+        shape(self._session.sql(text.sql)).write.parquet(_address(str(made)))
 
-    def _offer(self, expression: ibis.Table, table: ops.UnboundTable, source: Source, folder: Path) -> None:
+    def _offer(self, name: str, schema: pa.Schema, source: Source, folder: Path) -> None:
         """Make the rows of a source known by the name of a table."""
         files = source
         if isinstance(source, pa.Table):
-            files = [str(folder / f"{table.name}.parquet")]
-            pq.write_table(source.select(list(table.schema)), files[0])
-        columns = _columns(table.to_expr())
+            files = [str(folder / f"{name}.parquet")]
+            pq.write_table(source.select(schema.names), files[0])
+        folders = partitions(files, schema)
         if is_remote(files):
             names = self._session.createDataFrame(pa.table({"file": list(files)}))
-            asked = table.to_expr().select(used(expression, table))
-            folders = {name: str(table.schema[name]) for name in partitions(files, list(table.schema))}
-            read = partial(_read, arrow_schema(asked), folders, self._storage_options)
-            frame = names.repartition(min(len(files), FILES_AT_ONCE_MAX)).mapInArrow(read, _columns(asked))
+            read = partial(_read, schema, folders, self._storage_options)
+            frame = names.repartition(min(len(files), FILES_AT_ONCE_MAX)).mapInArrow(read, _columns(schema))
         elif files:
-            reader = self._session.read.schema(columns)
-            if named := partitions(files, list(table.schema)):
-                reader = reader.option("basePath", _address(files[0].partition(f"/{named[0]}=")[0]))
+            reader = self._session.read.schema(_columns(schema))
+            if folders.names:
+                reader = reader.option("basePath", _address(files[0].partition(f"/{folders.names[0]}=")[0]))
             frame = reader.parquet(*map(_address, files))
         else:
-            frame = self._session.createDataFrame([], columns)
-        frame.createOrReplaceTempView(table.name)
+            frame = self._session.createDataFrame([], _columns(schema))
+        frame.createOrReplaceTempView(name)
 
 
-def _columns(table: ibis.Table) -> str:
-    """The columns of a table as Spark writes them."""
-    return ", ".join(f"`{name}` {PySparkType.to_string(kind)}" for name, kind in table.schema().items())
+def _columns(schema: pa.Schema) -> str:
+    """Columns as Spark writes them."""
+    kinds = unbound(schema, "rows").schema()
+    return ", ".join(f"`{name}` {PySparkType.to_string(kind)}" for name, kind in kinds.items())
 
 
 def _address(file: str) -> str:
@@ -176,7 +175,7 @@ def _address(file: str) -> str:
 
 def _read(
     schema: pa.Schema,
-    folders: Mapping[str, str],
+    folders: pa.Schema,
     storage_options: Mapping[str, str],
     named: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,7 @@
-"""What all engines that speak SQL do alike: the expressions they run, and the tables these are given.
+"""What all engines that speak SQL do alike: the texts they run, and the tables these are given.
 
-Never knows how rows are got: a member does. Invariant: which user agents are bots is asked of `traffic`, once for each
-of them, and so is the same on every engine.
+Never knows how rows are got: a member does. Never loads ibis: a run whose texts are known needs none of it.
+Invariant: which user agents are bots is asked of `traffic`, once for each of them, and so is the same on every engine.
 
 >>> issubclass(SqlEngine, ABC)
 True
@@ -9,73 +9,93 @@ True
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
 
-import ibis
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from clickclock.attribution.engines import FLOODS, USES, Kernel, Source, expressions
+from clickclock.attribution.engines import FLOODS, IDENTIFIED, SEEN, SENT, USES, Kernel, Source
 from clickclock.attribution.engines.batches import as_agreed, numbered
-from clickclock.attribution.engines.columns import arrow_schema
 from clickclock.attribution.engines.dialects import Dialect
+from clickclock.attribution.engines.texts import Text, Texts
+from clickclock.attribution.identifier import NAMESPACES, SEPARATOR
 from clickclock.attribution.lake import ADS, TOUCHES
 from clickclock.attribution.policy import Policies
-from clickclock.attribution.traffic import is_bot
+from clickclock.attribution.traffic import BOT_PATTERN, is_bot
 
+if TYPE_CHECKING:
+    import ibis
+
+BOTS: Final = pa.schema([("user_agent", pa.string())])
+SHOWN: Final = pa.schema([("click", pa.string())])
+IDS: Final = pa.schema([("used", pa.int64())])
+KINDS_OF_ORDERS: Final = tuple(name for name in IDENTIFIED.names if name in NAMESPACES)
 OLDER: Final = 5
 """One in so many of those who changed may have changed long ago, and is looked up in all touches."""
 
 
 class SqlEngine(ABC):
-    """All of `Engine` but how an expression is run."""
+    """All of `Engine` but how a text is run."""
 
     name: str
     version: str
     dialect: Dialect
+    texts: Texts
 
     @abstractmethod
-    def rows(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
-        """The rows of an expression as they come, of types that may be others."""
+    def rows(self, text: Text, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
+        """The rows of a text as they come, of types that may be others."""
 
     @abstractmethod
-    def walked(self, expression: ibis.Table, tables: Mapping[str, Source], kernel: Kernel) -> Iterator[pa.RecordBatch]:
-        """What the kernel makes of the rows of an expression, sorted by `WALK_ORDER`, and of whole persons."""
+    def walked(self, text: Text, tables: Mapping[str, Source], kernel: Kernel) -> Iterator[pa.RecordBatch]:
+        """What the kernel makes of the rows of a text, sorted by `WALK_ORDER`, and of whole persons."""
 
     @abstractmethod
     def close(self) -> None: ...
 
     def fingerprint(self, rules: Policies) -> str:
-        return f"{self.name} {self.version} {expressions.rules_hash(self.dialect, rules)}"
+        made = [self._text(f"expressions:{name}", self.dialect, rules).sql for name in ("touches", "ads")]
+        hashed = sha256(SEPARATOR.join((BOT_PATTERN, *made)).encode()).hexdigest()[:16]
+        return f"{self.name} {self.version} {hashed}"
 
     def touches(self, clicks: Sequence[str], rules: Policies) -> Iterator[pa.RecordBatch]:
-        agents = self.query(expressions.agents(), {"clicks": clicks})
+        agents = self.rows(self._text("expressions:agents"), {"clicks": clicks})
         bots = [agent for batch in agents for agent in batch["user_agent"].to_pylist() if is_bot(agent)]
-        tables = {"clicks": clicks, "bots": pa.table({"user_agent": bots}, expressions.BOTS)}
-        return as_agreed(self.rows(expressions.touches(self.dialect, rules), tables), TOUCHES.schema)
+        tables = {"clicks": clicks, "bots": pa.table({"user_agent": bots}, BOTS)}
+        return as_agreed(self.rows(self._text("expressions:touches", self.dialect, rules), tables), TOUCHES.schema)
 
     def ads(self, clicks: Sequence[str], ids: pa.Array, rules: Policies) -> pa.Table:
-        tables = {"clicks": clicks, "shown": pa.table([ids], expressions.SHOWN)}
-        found = self.rows(expressions.ads(self.dialect, rules), tables)
-        return pa.Table.from_batches(as_agreed(found, ADS.schema), ADS.schema)
+        tables = {"clicks": clicks, "shown": pa.table([ids], SHOWN)}
+        return self._found(self._text("expressions:ads", self.dialect, rules), tables, ADS.schema)
 
     def codes(self, texts: pa.Table, rules: Policies) -> pa.Table:
-        batches = self.query(expressions.codes(rules), {"texts": numbered(texts)})
-        schema = pa.schema([(name, pa.int64()) for name in ("number", *expressions.KINDS_OF_ORDERS)])
-        return pa.Table.from_batches(batches, schema).sort_by("number").drop_columns("number")
+        schema = pa.schema([(name, pa.int64()) for name in ("number", *KINDS_OF_ORDERS)])
+        found = self._found(self._text("expressions:codes", rules), {"texts": numbered(texts)}, schema)
+        return found.sort_by("number").drop_columns("number")
 
     def uses(self, touches: Source) -> pa.Table:
-        return pa.Table.from_batches(as_agreed(self.rows(expressions.uses(), {"touches": touches}), USES), USES)
+        return self._found(self._text("tying:uses"), {"touches": touches}, USES)
 
     def floods(self, touches: Source, ads: pa.Table, rules: Policies) -> pa.Table:
-        found = self.rows(expressions.floods(rules), {"touches": touches, "ads": ads})
-        return pa.Table.from_batches(as_agreed(found, FLOODS), FLOODS)
+        return self._found(self._text("tying:floods", rules), {"touches": touches, "ads": ads}, FLOODS)
 
     def links(self, touches: Source) -> NDArray[np.int64]:
-        batches = self.query(expressions.links(), {"touches": touches})
+        batches = self.rows(self._text("tying:links"), {"touches": touches})
         pairs = [np.column_stack([column.to_numpy() for column in batch.columns]) for batch in batches]
         return np.concatenate([np.empty((0, 2), np.int64), *pairs])
+
+    def having(self, touches: Source, click_ids: pa.Array, names: Sequence[str]) -> pa.Table:
+        schema = pa.schema([TOUCHES.schema.field(name) for name in names])
+        tables = {"touches": touches, "ids": pa.table([click_ids], IDS)}
+        return self._found(self._text("tying:having", tuple(names)), tables, schema)
+
+    def concerned(self, touches: Source, click_ids: pa.Array, sent: pa.Table, floods: pa.Table) -> pa.Table:
+        tables = {"touches": touches, "ids": pa.table([click_ids], IDS), "sent": sent, "floods": floods}
+        text = self._text("tying:concerned").at(pc.min(sent[SENT.names[1]]).as_py())
+        return self._found(text, tables, SEEN)
 
     def walk(
         self,
@@ -90,11 +110,22 @@ class SqlEngine(ABC):
         tables: dict[str, Source] = {"touches": touches, "uses": uses, "floods": floods, "persons": persons}
         tables["orders"] = numbered(orders)
         if of is None:
-            return self.walked(expressions.walk(), tables, kernel)
-        return self.walked(expressions.walk(_cut_ms(of)), tables | {"changed": of}, kernel)
+            return self.walked(self._text("expressions:walk"), tables, kernel)
+        text = self._text("expressions:walk_in_part").at(_cut_ms(of))
+        return self.walked(text, tables | {"changed": of}, kernel)
 
-    def query(self, expression: ibis.Table, tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
-        return as_agreed(self.rows(expression, tables), arrow_schema(expression))
+    def query(self, expression: "ibis.Table", tables: Mapping[str, Source]) -> Iterator[pa.RecordBatch]:
+        # Here and not at the top: that loads ibis, as whoever has an expression did.
+        from clickclock.attribution.engines.columns import text_of  # noqa: PLC0415 (see the line above)
+
+        text = text_of(self.dialect, expression)
+        return as_agreed(self.rows(text, tables), text.gives)
+
+    def _text(self, work: str, *given: Any) -> Text:
+        return self.texts.of(self.dialect, work, *given)
+
+    def _found(self, text: Text, tables: Mapping[str, Source], schema: pa.Schema) -> pa.Table:
+        return pa.Table.from_batches(as_agreed(self.rows(text, tables), schema), schema)
 
 
 def _cut_ms(changed: pa.Table) -> int:

@@ -1,0 +1,124 @@
+"""Expressions as engines read them: texts, kept from one run to the next.
+
+Never loads ibis for a text that is known: to load it, and to have it write what a run asks, takes a second, which is
+longer than most runs' work. Invariants: what was kept by another program or under other rules, or is not whole, counts
+as nothing; to keep a text is never worth an error.
+
+>>> Text(f"SELECT {INSTANT} AS at_ms", {}, pa.schema([("at_ms", pa.int64())])).at(7).sql
+'SELECT 7 AS at_ms'
+"""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import sha256
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+import pyarrow as pa
+
+from clickclock.attribution.engines.dialects import Dialect
+from clickclock.attribution.policy import Policies
+
+INSTANT: Final = 4_000_000_000_000_000_007
+"""Stands in a text for an instant that is known when it is run: a number that nothing else has."""
+_WRITERS: Final = ("clickclock", "ibis-framework", "sqlglot")
+_PROGRAM: Final = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Text:
+    """An expression in a dialect of SQL."""
+
+    sql: str
+    reads: Mapping[str, pa.Schema]
+    """The tables that it reads, and which columns of each."""
+    gives: pa.Schema
+    """Its columns. An engine has its own ideas of how wide a small number is."""
+
+    def at(self, instant: int) -> "Text":
+        """The same text, about this instant."""
+        return replace(self, sql=self.sql.replace(str(INSTANT), str(instant)))
+
+
+class Texts:
+    """The texts of what runs ask. Several threads may ask at once."""
+
+    def __init__(self, file: Path | None = None, rules: str = "") -> None:
+        """In `file` they are kept, for those who have the same rules."""
+        self._file = file
+        self._rules = rules
+        self._lock = Lock()
+        self._known: dict[str, Text] | None = None
+
+    def of(self, dialect: Dialect, work: str, *given: Any) -> Text:
+        """What a function of this room (`module:function`) makes of what it is given."""
+        said = [each.settings if isinstance(each, Policies) else each for each in given]
+        name = f"{dialect.name} {work} {sha256(repr(said).encode()).hexdigest()}"
+        with self._lock:
+            if self._known is None:
+                self._known = self._kept()
+            if name not in self._known:
+                # Here and not at the top: that loads ibis.
+                from clickclock.attribution.engines.columns import text_of  # noqa: PLC0415 (see the line above)
+
+                module, _, function = work.partition(":")
+                made = getattr(import_module(f"clickclock.attribution.engines.{module}"), function)
+                self._known[name] = text_of(dialect, made(*given))
+                self._keep(self._known)
+            return self._known[name]
+
+    def _kept(self) -> dict[str, Text]:
+        with suppress(OSError, ValueError):
+            if self._file is not None:
+                seal, _, kept = self._file.read_text().partition("\n")
+                if seal == self._seal(kept):
+                    return {name: _read(each) for name, each in json.loads(kept).items()}
+        return {}
+
+    def _keep(self, known: Mapping[str, Text]) -> None:
+        if self._file is None:
+            return
+        kept = json.dumps({name: _said(text) for name, text in known.items()})
+        new = self._file.with_name(f"{self._file.name}.new")
+        with suppress(OSError):
+            new.touch(mode=0o600)
+            new.write_text(f"{self._seal(kept)}\n{kept}")
+            new.replace(self._file)
+
+    def _seal(self, kept: str) -> str:
+        return sha256("\0".join((_program(), self._rules, kept)).encode()).hexdigest()
+
+
+@cache
+def _program() -> str:
+    """Another one for each state of this program, and of who writes its texts."""
+    lines = sha256(repr([version(name) for name in _WRITERS]).encode())
+    for file in sorted(_PROGRAM.rglob("*.py")):
+        lines.update(file.read_bytes())
+    return lines.hexdigest()
+
+
+def _said(text: Text) -> dict[str, Any]:
+    """As JSON can say it."""
+    reads = {table: _schema_said(schema) for table, schema in text.reads.items()}
+    return {"sql": text.sql, "reads": reads, "gives": _schema_said(text.gives)}
+
+
+def _read(said: dict[str, Any]) -> Text:
+    reads = {table: _schema_read(schema) for table, schema in said["reads"].items()}
+    return Text(said["sql"], reads, _schema_read(said["gives"]))
+
+
+def _schema_said(schema: pa.Schema) -> str:
+    return b64encode(schema.serialize().to_pybytes()).decode()
+
+
+def _schema_read(said: str) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(b64decode(said)))

@@ -1,0 +1,133 @@
+"""What touches have to do with each other, as expressions: links of identifiers, uses of click ids, floods.
+
+Never decides what becomes of a click: a kernel does. Invariant: whichever engine computes it, a click id was first used
+by the same click, and a flood is at the same times.
+
+>>> links().columns
+('one', 'other')
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import ibis
+
+from clickclock.attribution.engines import FLOODS, SEEN, SENT, USES
+from clickclock.attribution.engines.columns import unbound
+from clickclock.attribution.engines.expressions import by_client
+from clickclock.attribution.engines.sql import IDS
+from clickclock.attribution.engines.texts import INSTANT
+from clickclock.attribution.identifier import NAMESPACES
+from clickclock.attribution.lake import ADS, TOUCHES
+from clickclock.attribution.policy import Policies
+from clickclock.attribution.touchpoint import RETRY_US
+from clickclock.attribution.traffic import FLOOD_MS
+
+_SLOTS: Final = 2**17
+"""Among so many, clicks are counted before any is looked at closely: a flood fills its slot, whatever else is in it."""
+_NUMBER: Final = "int64"
+
+
+def links() -> ibis.Table:
+    """Each two codes on one of `touches`, once: `one` is the smaller of the two."""
+    kinds = list(NAMESPACES)
+    seen = unbound(TOUCHES.schema, "touches").select(*kinds)
+    count = sum((seen[kind].notnull().cast(_NUMBER) for kind in kinds), start=ibis.literal(0, _NUMBER))
+    together = seen.filter(count > 1).distinct()
+    pairs = [
+        together.filter(together[first] != together[second]).select(
+            one=ibis.least(together[first], together[second]), other=ibis.greatest(together[first], together[second])
+        )
+        for place, first in enumerate(kinds)
+        for second in kinds[place + 1 :]
+    ]
+    return ibis.union(*pairs, distinct=True)
+
+
+def uses() -> ibis.Table:
+    """Of each click id that was used twice or more in `touches`, the click that used it first.
+
+    A click that was sent again uses nothing, though the copy may name an earlier time: it is left out as a retry, and
+    the id would count for neither. Nearly all are used once. So they are counted, and only those of the rest ranked.
+    """
+    clicks = unbound(TOUCHES.schema, "touches")
+    counted = clicks.group_by("click_id").agg(uses=clicks.count())
+    several = counted.filter((counted.uses > 1) & counted.click_id.notnull()).select(used="click_id")
+    again = clicks.join(several, clicks.click_id == several.used)
+    sent_us = again.received_us.lag().over(
+        group_by=[again.used, again.parameters], order_by=[again.received_us, again.id]
+    )
+    again = again.mutate(is_copy=(again.received_us - sent_us <= RETRY_US).fill_null(False))
+    order = [again.is_copy, again.time_ms, again.received_us, again.id]
+    ranked = again.select("used", first_id="id", rank=ibis.row_number().over(group_by=again.used, order_by=order))
+    return ranked.filter(ranked.rank == 0).select(*USES.names)
+
+
+def floods(rules: Policies) -> ibis.Table:
+    """The networks, ads and times in `touches` of which there are too many clicks within `FLOOD_MS` up to that time.
+
+    Whatever lies within `FLOOD_MS` lies in two neighbouring buckets of that length, so one of them has more than half
+    of it. Buckets are counted in slots, several in each; then, of the few that are left, each by itself; then only
+    networks and ads with such a bucket are looked at time by time.
+    """
+    clicks = unbound(TOUCHES.schema, "touches")
+    limits = {policy.clicks_per_network_and_ad_max for policy in (rules.default, *rules.by_client.values())}
+    half = min(limits) // 2
+    rows = _in_slots(clicks)
+    slots = rows.group_by("slot").agg(clicks=rows.count())
+    slots = slots.filter(slots.clicks > half).select(full="slot")
+    # To read them anew costs less than to keep them all.
+    rows = _in_slots(clicks.view())
+    rows = rows.join(slots, rows.slot == slots.full)
+    buckets = rows.group_by(["network", "ad", "bucket"]).agg(clicks=rows.count())
+    keys = buckets.filter(buckets.clicks > half).select(from_network="network", on_ad="ad").distinct()
+    near = clicks.join(keys, (clicks.network == keys.from_network) & (clicks.ad == keys.on_ad))
+    near = near.select("network", "ad", "time_ms")
+    window = ibis.range_window(preceding=FLOOD_MS, following=0, group_by=["network", "ad"], order_by="time_ms")
+    counted = near.mutate(clicks=near.count().over(window))
+    return _beyond(counted, rules, limits).select(flooding="network", flooded="ad", at_ms="time_ms").distinct()
+
+
+def having(names: Sequence[str]) -> ibis.Table:
+    """These columns of those of `touches` that have one of the click ids `ids`."""
+    touches, ids = unbound(TOUCHES.schema, "touches"), unbound(IDS, "ids")
+    return touches.join(ids, touches.click_id == ids.used).select(*names)
+
+
+def concerned() -> ibis.Table:
+    """`SEEN` of those of `touches` that have one of the click ids `ids`, repeat one of `sent`, or are in `floods`.
+
+    None of `sent` was received before `INSTANT`.
+    """
+    touches = unbound(TOUCHES.schema, "touches")
+    ids, sent, floods = unbound(IDS, "ids"), unbound(SENT, "sent"), unbound(FLOODS, "floods")
+    spent = touches.join(ids, touches.click_id == ids.used)
+    sent = sent.group_by("parameters").agg(first_us=sent.received_us.min())
+    late = touches.filter(touches.received_us >= ibis.literal(INSTANT, _NUMBER))
+    repeated = late.join(sent, late.parameters == sent.parameters)
+    flooded = touches.join(
+        floods,
+        (touches.network == floods.flooding) & (touches.ad == floods.flooded) & (touches.time_ms == floods.at_ms),
+    )
+    return ibis.union(
+        spent.select(*SEEN.names),
+        repeated.filter(repeated.received_us >= repeated.first_us).select(*SEEN.names),
+        flooded.select(*SEEN.names),
+    )
+
+
+def _in_slots(clicks: ibis.Table) -> ibis.Table:
+    """Clicks from known networks, their buckets and slots."""
+    rows = clicks.filter(clicks.network.notnull()).select("network", "ad", "time_ms")
+    rows = rows.mutate(bucket=rows.time_ms - rows.time_ms % FLOOD_MS)
+    return rows.mutate(slot=(rows.network ^ rows.ad ^ rows.bucket) & (_SLOTS - 1))
+
+
+def _beyond(counted: ibis.Table, rules: Policies, limits: set[int]) -> ibis.Table:
+    """Rows whose number of clicks is more than their client's policy lets pass."""
+    if len(limits) == 1:
+        return counted.filter(counted.clicks > min(limits))
+    clients = unbound(ADS.schema, "ads").select(of="ad", client_id="client_id").distinct()
+    rows = counted.left_join(clients, counted.ad == clients.of)
+    limit = by_client(rows.client_id, rules, lambda policy: ibis.literal(policy.clicks_per_network_and_ad_max))
+    return rows.filter(rows.clicks > limit)
