@@ -8,22 +8,16 @@ import pytest
 
 from clickclock.attribution.account import ChannelRule
 from clickclock.attribution.engines.dialects import DUCKDB, SPARK, Dialect
-from clickclock.attribution.engines.texts import INSTANT, Text, Texts
+from clickclock.attribution.engines.texts import ALWAYS, INSTANT, Text, Texts
 from clickclock.attribution.policy import Policies, Policy
 
 RULES = Policies(Policy(), {"shop": Policy(shared_identifiers=("kiosk",))})
-WORKS = {
-    "expressions:agents": (),
+WORKS: dict[str, tuple[object, ...]] = {
+    **dict.fromkeys(ALWAYS, ()),
     "expressions:ads": (DUCKDB, RULES),
     "expressions:touches": (DUCKDB, RULES),
     "expressions:codes": (RULES,),
-    "expressions:walk": (),
-    "expressions:walk_in_part": (),
-    "tying:uses": (),
     "tying:floods": (RULES,),
-    "tying:links": (),
-    "tying:having": (("id", "click_id"),),
-    "tying:concerned": (),
 }
 OF_AN_INSTANT = {"expressions:walk_in_part", "tying:concerned"}
 

@@ -124,7 +124,7 @@ def _uses(lake: Lake, engine: Engine, touched: pa.Table, version: int) -> pa.Tab
     """Of the click ids of some touches, those that several have of all."""
     wanted = touched["click_id"].drop_null().unique()
     stored = lake.stored(TOUCHES.name, version)
-    every = engine.having(lake.addresses(TOUCHES.name, stored), wanted, ["click_id", "received_us"])
+    every = engine.received(lake.addresses(TOUCHES.name, stored), wanted)
     codes, count = np.unique(every["click_id"].to_numpy(), return_counts=True)
     several = codes[count > 1]
     is_several = np.isin(every["click_id"].to_numpy(), several)
@@ -132,14 +132,15 @@ def _uses(lake: Lake, engine: Engine, touched: pa.Table, version: int) -> pa.Tab
     if not days:
         return USES.empty_table()
     # A second look, at a few days, finds which click each was: to read all ids would cost more than all else.
-    names = ["click_id", "parameters", "time_ms", "received_us", "id"]
     files = lake.addresses(TOUCHES.name, [file for file in stored if file.partition in days])
-    used = engine.having(files, pa.array(several), names)
+    used = engine.clicked(files, pa.array(several))
     used = _rising(used, "click_id", "parameters", "received_us", "id")
     # A click that was sent again uses nothing: see `expressions.uses`.
     is_copy = ~changes(used["click_id"].to_numpy(), used["parameters"].to_numpy())
     is_copy[1:] &= np.diff(used["received_us"].to_numpy()) <= RETRY_US
-    used = _rising(used.append_column("is_copy", pa.array(is_copy)), "click_id", "is_copy", *names[2:])
+    used = _rising(
+        used.append_column("is_copy", pa.array(is_copy)), "click_id", "is_copy", "time_ms", "received_us", "id"
+    )
     first = np.unique(used["click_id"].to_numpy(), return_index=True)[1]
     return used.take(pa.array(first)).select(["click_id", "id"]).rename_columns(USES.names)
 

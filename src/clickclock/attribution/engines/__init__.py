@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 __all__ = [
     "AHEAD_MS",
     "CHANGED",
+    "CLICKED",
     "FLOODS",
     "IDENTIFIED",
     "ORDERS",
     "PERSONS",
+    "RECEIVED",
     "SEEN",
     "SENT",
     "USES",
@@ -55,6 +57,12 @@ USES: Final = pa.schema([("used", pa.int64()), ("first_id", pa.string())])
 
 FLOODS: Final = pa.schema([("flooding", pa.int64()), ("flooded", pa.int64()), ("at_ms", pa.int64())])
 """Networks, ads and times: there were too many clicks on the ad from the network in `FLOOD_MS` up to that time."""
+
+RECEIVED: Final = pa.schema([("click_id", pa.int64()), ("received_us", pa.int64())])
+CLICKED: Final = pa.schema(
+    [(name, pa.int64()) for name in ("click_id", "parameters", "time_ms", "received_us")] + [("id", pa.string())]
+)
+"""What is told of clicks by their click ids, at a first and at a second look."""
 
 SEEN: Final = pa.schema([(name, pa.int64()) for name in (*NAMESPACES, "ad", "time_ms")])
 """What is told of a click that others concern."""
@@ -138,8 +146,12 @@ class Engine(Protocol):
         """`FLOODS` of these clicks, once each."""
         ...
 
-    def having(self, touches: Source, click_ids: pa.Array, names: Sequence[str]) -> pa.Table:
-        """These columns of the clicks that have one of these click ids."""
+    def received(self, touches: Source, click_ids: pa.Array) -> pa.Table:
+        """`RECEIVED` of the clicks that have one of these click ids."""
+        ...
+
+    def clicked(self, touches: Source, click_ids: pa.Array) -> pa.Table:
+        """`CLICKED` of the clicks that have one of these click ids. To read the ids of clicks costs most of all."""
         ...
 
     def concerned(self, touches: Source, click_ids: pa.Array, sent: pa.Table, floods: pa.Table) -> pa.Table:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from clickclock.attribution.engines import FLOODS, IDENTIFIED, SEEN, SENT, USES, Kernel, Source
+from clickclock.attribution.engines import CLICKED, FLOODS, IDENTIFIED, RECEIVED, SEEN, SENT, USES, Kernel, Source
 from clickclock.attribution.engines.batches import as_agreed, numbered
 from clickclock.attribution.engines.dialects import Dialect
 from clickclock.attribution.engines.texts import Text, Texts
@@ -87,13 +87,14 @@ class SqlEngine(ABC):
         pairs = [np.column_stack([column.to_numpy() for column in batch.columns]) for batch in batches]
         return np.concatenate([np.empty((0, 2), np.int64), *pairs])
 
-    def having(self, touches: Source, click_ids: pa.Array, names: Sequence[str]) -> pa.Table:
-        schema = pa.schema([TOUCHES.schema.field(name) for name in names])
-        tables = {"touches": touches, "ids": pa.table([click_ids], IDS)}
-        return self._found(self._text("tying:having", tuple(names)), tables, schema)
+    def received(self, touches: Source, click_ids: pa.Array) -> pa.Table:
+        return self._found(self._text("tying:received"), {"touches": touches, "ids": _ids(click_ids)}, RECEIVED)
+
+    def clicked(self, touches: Source, click_ids: pa.Array) -> pa.Table:
+        return self._found(self._text("tying:clicked"), {"touches": touches, "ids": _ids(click_ids)}, CLICKED)
 
     def concerned(self, touches: Source, click_ids: pa.Array, sent: pa.Table, floods: pa.Table) -> pa.Table:
-        tables = {"touches": touches, "ids": pa.table([click_ids], IDS), "sent": sent, "floods": floods}
+        tables = {"touches": touches, "ids": _ids(click_ids), "sent": sent, "floods": floods}
         text = self._text("tying:concerned").at(pc.min(sent[SENT.names[1]]).as_py())
         return self._found(text, tables, SEEN)
 
@@ -126,6 +127,10 @@ class SqlEngine(ABC):
 
     def _found(self, text: Text, tables: Mapping[str, Source], schema: pa.Schema) -> pa.Table:
         return pa.Table.from_batches(as_agreed(self.rows(text, tables), schema), schema)
+
+
+def _ids(click_ids: pa.Array) -> pa.Table:
+    return pa.table([click_ids], IDS)
 
 
 def _cut_ms(changed: pa.Table) -> int:

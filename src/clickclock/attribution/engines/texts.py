@@ -28,6 +28,11 @@ from clickclock.attribution.policy import Policies
 
 INSTANT: Final = 4_000_000_000_000_000_007
 """Stands in a text for an instant that is known when it is run: a number that nothing else has."""
+ALWAYS: Final = (
+    *(f"expressions:{name}" for name in ("agents", "walk", "walk_in_part")),
+    *(f"tying:{name}" for name in ("clicked", "concerned", "links", "received", "uses")),
+)
+"""What does not depend on rules."""
 _WRITERS: Final = ("clickclock", "ibis-framework", "sqlglot")
 _PROGRAM: Final = Path(__file__).parents[1]
 
@@ -59,19 +64,13 @@ class Texts:
 
     def of(self, dialect: Dialect, work: str, *given: Any) -> Text:
         """What a function of this room (`module:function`) makes of what it is given."""
-        said = [each.settings if isinstance(each, Policies) else each for each in given]
-        name = f"{dialect.name} {work} {sha256(repr(said).encode()).hexdigest()}"
+        name = _name(dialect, work, given)
         with self._lock:
             if self._known is None:
                 self._known = self._kept()
             if name not in self._known:
-                # Here and not at the top: that loads ibis.
-                from clickclock.attribution.engines.columns import text_of  # noqa: PLC0415 (see the line above)
-
-                module, _, function = work.partition(":")
-                made = getattr(import_module(f"clickclock.attribution.engines.{module}"), function)
-                self._known[name] = text_of(dialect, made(*given))
-                self._keep(self._known)
+                self._known[name] = _written(dialect, work, given)
+                self._keep(dialect, self._known)
             return self._known[name]
 
     def _kept(self) -> dict[str, Text]:
@@ -82,9 +81,11 @@ class Texts:
                     return {name: _read(each) for name, each in json.loads(kept).items()}
         return {}
 
-    def _keep(self, known: Mapping[str, Text]) -> None:
+    def _keep(self, dialect: Dialect, known: dict[str, Text]) -> None:
         if self._file is None:
             return
+        # The next run asks otherwise than this one, and is to need no ibis at all.
+        known |= {name: _written(dialect, work, ()) for name, work in _always(dialect).items() if name not in known}
         kept = json.dumps({name: _said(text) for name, text in known.items()})
         new = self._file.with_name(f"{self._file.name}.new")
         with suppress(OSError):
@@ -94,6 +95,23 @@ class Texts:
 
     def _seal(self, kept: str) -> str:
         return sha256("\0".join((_program(), self._rules, kept)).encode()).hexdigest()
+
+
+def _name(dialect: Dialect, work: str, given: tuple[Any, ...]) -> str:
+    said = [each.settings if isinstance(each, Policies) else each for each in given]
+    return f"{dialect.name} {work} {sha256(repr(said).encode()).hexdigest()}"
+
+
+def _always(dialect: Dialect) -> dict[str, str]:
+    return {_name(dialect, work, ()): work for work in ALWAYS}
+
+
+def _written(dialect: Dialect, work: str, given: tuple[Any, ...]) -> Text:
+    # Here and not at the top: that loads ibis.
+    from clickclock.attribution.engines.columns import text_of  # noqa: PLC0415 (see the line above)
+
+    module, _, function = work.partition(":")
+    return text_of(dialect, getattr(import_module(f"clickclock.attribution.engines.{module}"), function)(*given))
 
 
 @cache

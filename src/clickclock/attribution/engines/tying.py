@@ -7,12 +7,11 @@ by the same click, and a flood is at the same times.
 ('one', 'other')
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 import ibis
 
-from clickclock.attribution.engines import FLOODS, SEEN, SENT, USES
+from clickclock.attribution.engines import CLICKED, FLOODS, RECEIVED, SEEN, SENT, USES
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.expressions import by_client
 from clickclock.attribution.engines.sql import IDS
@@ -88,10 +87,14 @@ def floods(rules: Policies) -> ibis.Table:
     return _beyond(counted, rules, limits).select(flooding="network", flooded="ad", at_ms="time_ms").distinct()
 
 
-def having(names: Sequence[str]) -> ibis.Table:
-    """These columns of those of `touches` that have one of the click ids `ids`."""
-    touches, ids = unbound(TOUCHES.schema, "touches"), unbound(IDS, "ids")
-    return touches.join(ids, touches.click_id == ids.used).select(*names)
+def received() -> ibis.Table:
+    """`RECEIVED` of those of `touches` that have one of the click ids `ids`."""
+    return _having().select(*RECEIVED.names)
+
+
+def clicked() -> ibis.Table:
+    """`CLICKED` of those of `touches` that have one of the click ids `ids`."""
+    return _having().select(*CLICKED.names)
 
 
 def concerned() -> ibis.Table:
@@ -99,9 +102,7 @@ def concerned() -> ibis.Table:
 
     None of `sent` was received before `INSTANT`.
     """
-    touches = unbound(TOUCHES.schema, "touches")
-    ids, sent, floods = unbound(IDS, "ids"), unbound(SENT, "sent"), unbound(FLOODS, "floods")
-    spent = touches.join(ids, touches.click_id == ids.used)
+    touches, sent, floods = unbound(TOUCHES.schema, "touches"), unbound(SENT, "sent"), unbound(FLOODS, "floods")
     sent = sent.group_by("parameters").agg(first_us=sent.received_us.min())
     late = touches.filter(touches.received_us >= ibis.literal(INSTANT, _NUMBER))
     repeated = late.join(sent, late.parameters == sent.parameters)
@@ -110,10 +111,16 @@ def concerned() -> ibis.Table:
         (touches.network == floods.flooding) & (touches.ad == floods.flooded) & (touches.time_ms == floods.at_ms),
     )
     return ibis.union(
-        spent.select(*SEEN.names),
+        _having().select(*SEEN.names),
         repeated.filter(repeated.received_us >= repeated.first_us).select(*SEEN.names),
         flooded.select(*SEEN.names),
     )
+
+
+def _having() -> ibis.Table:
+    """Those of `touches` that have one of the click ids `ids`."""
+    touches, ids = unbound(TOUCHES.schema, "touches"), unbound(IDS, "ids")
+    return touches.join(ids, touches.click_id == ids.used)
 
 
 def _in_slots(clicks: ibis.Table) -> ibis.Table:
