@@ -17,7 +17,20 @@ import pytest
 
 from clickclock.attribution import identifier
 from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, Account, ChannelRule, small_letters
-from clickclock.attribution.engines import AHEAD_MS, CHANGED, IDENTIFIED, ORDERS, PERSONS, WALK, Engine
+from clickclock.attribution.engines import (
+    AHEAD_MS,
+    CHANGED,
+    CLICKED,
+    FLOODS,
+    IDENTIFIED,
+    ORDERS,
+    PERSONS,
+    RECEIVED,
+    SEEN,
+    SENT,
+    WALK,
+    Engine,
+)
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.engines.spark import Spark
@@ -553,6 +566,44 @@ def test_a_click_of_nobody_spends_its_click_id_too(engine: Engine, tmp_path: Pat
     touches = [_touch(1, click_id=100, cli_ubid=9), _touch(2, click_id=100)]
     (row,) = _walked(engine, _keep_touches(tmp_path, touches), persons=_persons(shared=(9,)))
     assert row["is_spent"]
+
+
+def test_clicks_are_found_by_their_click_ids(engine: Engine, tmp_path: Path) -> None:
+    rows = [_touch(1, click_id=100), _touch(2, click_id=101), _touch(3, click_id=100), _touch(4)]
+    touches = _keep_touches(tmp_path, rows)
+    ids = pa.array([100, 7])
+    received, clicked = (find(touches, ids) for find in (engine.received, engine.clicked))
+    assert (received.schema, clicked.schema) == (RECEIVED, CLICKED)
+    for found in (received, clicked):
+        wanted = [{name: row[name] for name in found.column_names} for row in (rows[0], rows[2])]
+        assert found.sort_by("received_us").to_pylist() == wanted
+    assert engine.clicked(touches, ids.slice(1)).num_rows == 0
+
+
+def test_a_click_is_concerned_by_its_click_id_a_repeat_before_it_and_a_flood(engine: Engine, tmp_path: Path) -> None:
+    now_us = MOMENT_MS * 1000
+    rows = [
+        _touch(1, click_id=100),
+        _touch(2, click_id=101),
+        _touch(3, parameters=50, received_us=now_us),
+        _touch(4, parameters=50, received_us=now_us - 1),
+        _touch(5, parameters=51, received_us=now_us + 8),
+        _touch(6, parameters=51, received_us=now_us + 9),
+        _touch(7, network=1, ad=60, time_ms=MOMENT_MS),
+        _touch(8, network=1, ad=60, time_ms=MOMENT_MS + 1),
+        _touch(9, network=2, ad=60, time_ms=MOMENT_MS),
+        _touch(10, network=1, ad=61, time_ms=MOMENT_MS),
+    ]
+    sent = [(51, now_us + 9), (50, now_us), (50, now_us + 7)]
+    concerned = engine.concerned(
+        _keep_touches(tmp_path, rows),
+        pa.array([100]),
+        pa.Table.from_pylist([dict(zip(SENT.names, each, strict=True)) for each in sent], SENT),
+        pa.Table.from_pylist([{"flooding": 1, "flooded": 60, "at_ms": MOMENT_MS}], FLOODS),
+    )
+    assert concerned.schema == SEEN
+    wanted = [{name: rows[place].get(name) for name in SEEN.names} for place in (0, 2, 5, 6)]
+    assert sorted(concerned.to_pylist(), key=str) == sorted(wanted, key=str)
 
 
 def _burst(count: int, first: int = 0, **columns: Any) -> list[Row]:
