@@ -14,7 +14,7 @@ from pyarrow.fs import FileSelector, PyFileSystem
 
 from clickclock.attribution.erasure import Identifier, Marks, Sought
 from clickclock.attribution.errors import LakeUnreachable
-from clickclock.attribution.lake import CLICKS, Erasing, Lake, Overtaken, drop_before, erasings, seen_together
+from clickclock.attribution.lake import CLICKS, Erasing, Found, Lake, Overtaken, drop_before, erasings, seen_together
 from tests import shop
 from tests.kept import RECEIVED_MS
 
@@ -49,6 +49,11 @@ def clicks(lake: Lake, sought: Sought = SOUGHT) -> Erasing:
     return erasings(lake, sought)[CLICKS.name]
 
 
+def erase(erasing: Erasing, found: Found) -> None:
+    erasing.replace(found, RECEIVED_MS)
+    erasing.delete(found, RECEIVED_MS)
+
+
 def files(lake: Lake) -> Iterator[tuple[str, bytes]]:
     """Every file of the lake, whatever anything says of it."""
     store = PyFileSystem(DeltaStorageHandler(lake.url, lake.storage_options))
@@ -80,7 +85,7 @@ def test_it_is_gone_from_every_file_and_every_other_row_is_what_it_was(lake: Lak
     found = erasing.look(Marks())
     assert found.rows == 2
     assert len(found.files) == 2, "the file that was merged is there, and the one that replaced it"
-    erasing.erase(found, RECEIVED_MS)
+    erase(erasing, found)
     assert erasing.silence(found.marks) == []
     assert not [path for path in saying(lake, shop.browser(VICTIM).encode()) if "clicks" in path]
     gone = {shop.entry_id(VICTIM, 0), shop.entry_id(VICTIM, 6)}
@@ -96,7 +101,7 @@ def test_the_log_is_silent_about_files_that_are_gone_and_its_versions_still_coun
     delta.create_checkpoint()
     erasing = clicks(lake)
     found = erasing.look(Marks())
-    erasing.erase(found, RECEIVED_MS)
+    erase(erasing, found)
     assert erasing.silence(found.marks) == []
     assert [path for path in saying(lake, shop.entry_id(VICTIM, 0).encode()) if "clicks/_delta_log" in path] == []
     load(lake, 100, shop.entries(100))
@@ -112,10 +117,10 @@ def test_who_is_overtaken_changes_nothing_and_finds_it_again(lake: Lake) -> None
     first, second = clicks(lake), clicks(lake)
     found = first.look(Marks())
     late = second.look(Marks())
-    first.erase(found, RECEIVED_MS)
+    erase(first, found)
     after = rows(lake)
     with pytest.raises((Overtaken, LakeUnreachable)):
-        second.erase(late, RECEIVED_MS)
+        second.replace(late, RECEIVED_MS)
     assert rows(lake) == after
     assert second.look(Marks()).files == {}
 
@@ -123,7 +128,7 @@ def test_who_is_overtaken_changes_nothing_and_finds_it_again(lake: Lake) -> None
 def test_a_table_whose_rows_all_go_is_empty_and_can_be_loaded_again(lake: Lake) -> None:
     load(lake, 1, shop.entries(VICTIM)[:1])
     erasing = clicks(lake)
-    erasing.erase(erasing.look(Marks()), RECEIVED_MS)
+    erase(erasing, erasing.look(Marks()))
     assert rows(lake) == []
     load(lake, 2, shop.entries(3))
     assert len(rows(lake)) == 3
@@ -134,7 +139,7 @@ def test_the_order_of_rows_and_the_way_they_are_written_stay(lake: Lake) -> None
     before = [row["id"] for batch in lake.scan(CLICKS.name) for row in batch.to_pylist()]
     sought = Sought(shop.CLIENT, [Identifier("device_id", shop.device(12))])
     erasing = clicks(lake, sought)
-    erasing.erase(erasing.look(Marks()), RECEIVED_MS)
+    erase(erasing, erasing.look(Marks()))
     gone = {shop.entry_id(12, 0), shop.entry_id(12, 1)}
     after = [row["id"] for batch in lake.scan(CLICKS.name) for row in batch.to_pylist()]
     assert after == [each for each in before if each not in gone]

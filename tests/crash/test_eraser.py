@@ -17,6 +17,8 @@ from clickclock.foundation.clock import SystemClock
 from tests import shop
 from tests.crash.mortal import Death
 from tests.crash.nursery import lived
+from tests.credited import click, order, run
+from tests.credited import rows as credited_rows
 from tests.kept import keep
 from tests.traces import traces
 
@@ -32,9 +34,10 @@ DEATHS = {
     "when files are written and not durable": Death(f"{_LAKE}.files:Storage.sync", "before", 1),
     "before the first commit": Death(f"{_ERASING}:_commit"),
     "after the first commit, before the old files go": Death(f"{_ERASING}:_commit", "after", 1),
+    "before it is remembered which files are the new ones": Death(f"{_ERASING}:Erasing.replace", "after", 1),
     "while the old files go": Death(f"{_ERASING}:_delete", "after", 1),
     "between what was derived and what was acknowledged": Death(f"{_ERASING}:_commit", "after", 5),
-    "between clicks and orders": Death(f"{_ERASING}:Erasing.erase", "after", 7),
+    "between clicks and orders": Death(f"{_ERASING}:Erasing.delete", "after", 7),
     "after all tables": Death(f"{_ERASER}:Eraser._withdraw"),
     "between two files for networks": Death("clickclock.attribution.export_files:ExportFiles.replace", "after", 1),
     "before the log is silent": Death(f"{_HISTORY}:saying"),
@@ -104,3 +107,42 @@ async def test_whenever_it_dies_the_next_step_completes_it_and_nothing_else_is_l
     assert [result.version for result in lake.results()] == [1, 2]
     assert await _step(folder) == 0, "nothing is left to do"
     assert [result.version for result in lake.results()] == [1, 2]
+
+
+@pytest.fixture(scope="module")
+def credited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a version of the results, and an erasure that was killed after its first commit."""
+    folder = tmp_path_factory.mktemp("credited")
+    asyncio.run(_fill(folder))
+    run(Lake(folder / "lake"), folder)
+    Docket(folder / "erasure.json").write(shop.asked(Identifier("cli_ubid", shop.browser(VICTIM)), with_person=True))
+    assert asyncio.run(_step(folder, Death(f"{_ERASING}:_commit", "after", 1))) == -signal.SIGKILL
+    asyncio.run(_sell(folder))
+    return folder
+
+
+async def _sell(folder: Path) -> None:
+    """Somebody new clicks and orders, so that a run has something to write."""
+    clicked = click(900, shop.NOW_MS, client_id=shop.CLIENT, cli_ubid="new")
+    ordered = order(901, "of somebody new", shop.NOW_MS + 1000, client_id=shop.CLIENT, cli_ubid="new")
+    await keep(folder / "journal" / "0", [clicked, ordered])
+
+
+def _published(folder: Path) -> dict[str, Any]:
+    lake = Lake(folder / "lake")
+    (_, last) = lake.results()
+    names = ("credits", "identities", "unconverted", "fitted", "counts", "ties", "folded")
+    return {name: credited_rows(lake, last, name).to_pylist() for name in names}
+
+
+@pytest.mark.parametrize("commits", [3, 6])
+async def test_a_run_that_dies_before_the_erasure_goes_on_leaves_nothing_in_what_that_publishes(
+    commits: int, credited: Path, tmp_path: Path
+) -> None:
+    ours, without = (shutil.copytree(credited, tmp_path / name) for name in ("ours", "without"))
+    death = Death(f"{_LAKE}.ledger:Ledger.commit", "after", commits)
+    asked = {"lake": str(ours / "lake"), "scratch": str(tmp_path), "death": death.as_json()}
+    await Compactor(ours / "journal", Lake(ours / "lake"), SystemClock(), processes=1).step()
+    assert await lived("mortal_attributor", asked) == -signal.SIGKILL
+    assert (await _step(ours), await _step(without)) == (0, 0)
+    assert _published(ours) == _published(without)

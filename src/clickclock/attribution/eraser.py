@@ -174,19 +174,21 @@ class Eraser:
         return tuple(live)
 
     def _stand_on_what_is_published(self, erasure: Erasure, sought: Sought) -> Erasure:
-        """Take back what a run wrote that died before it published: the version that we publish must not have it."""
+        """Take back what a run wrote that died before it published: the version that we publish must not have it.
+
+        Such a run may also have come after we died: a table that we have written anew is taken back to that.
+        """
         results = self._lake.results()
         version = results[-1].version if results else 0
-        if erasure.result == version:
-            return erasure
+        ours = erasure.versions if erasure.result == version else {}
         for name, erasing in erasings(self._lake, sought).items():
-            then = results[-1].reads(name) if results and name in _PUBLISHED else None
+            then = ours.get(name, results[-1].reads(name)) if results and name in _PUBLISHED else None
             if then is not None:
                 try:
                     self._lake.ledger(erasing.table).restore(then)
                 except VersionGone:
                     version = 0  # nobody can read it any more; the next run writes everything anew
-        return self._remember(msgspec.structs.replace(erasure, result=version))
+        return self._remember(msgspec.structs.replace(erasure, result=version, versions=ours))
 
     def _erase(self, erasure: Erasure, sought: Sought) -> Erasure:
         """One round. What was derived goes first: by what was acknowledged it is found."""
@@ -203,7 +205,10 @@ class Eraser:
             # Rows that say it themselves are known already, and their tables are the largest.
             found = looked[name] if name in _SAY_IT_THEMSELVES and name in looked else erasing.look(marks)
             erasure = self._remember(erasure.found(name, found.rows))
-            erasing.erase(found, now_ms)
+            version = erasing.replace(found, now_ms)
+            # Before the old files go: of which of them the table consists can be told by nothing else.
+            erasure = self._remember(msgspec.structs.replace(erasure, versions={**erasure.versions, name: version}))
+            erasing.delete(found, now_ms)
         return erasure
 
     def _withdraw(self, erasure: Erasure, sought: Sought) -> Erasure:

@@ -103,6 +103,8 @@ class Erasure(msgspec.Struct, frozen=True, kw_only=True):
     """How many were found, by place."""
     result: int | None = None
     """The result version that the derived tables stand for while this goes on; 0 if they stand for none."""
+    versions: dict[str, int] = {}
+    """Of the tables that were written anew, the version that stands for it."""
 
     def found(self, place: str, rows: int) -> "Erasure":
         """The same, after so many rows were found in a place. Those that a run found before it died count once."""

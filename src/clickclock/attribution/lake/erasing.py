@@ -78,14 +78,21 @@ class Erasing:
             raise LakeUnreachable(f"{self._storage.url} has files that cannot be read: {', '.join(sorted(broken))}.")
         return found
 
-    def erase(self, found: Found, now_ms: int) -> None:
-        """Take out what was found. Raises `Overtaken`, `LakeUnreachable`."""
-        paths = [*found.files, *found.unreadable]
-        if not paths:
-            return
-        with reaching(self._storage.url):
-            self._replace([file for file in _files(self._delta) if file["path"] in found.files], found, now_ms)
-            _delete(self._delta, self._storage, self._storage.filesystem().get_file_info(paths), now_ms)
+    def replace(self, found: Found, now_ms: int) -> int:
+        """Write files anew without what was found, in the place of the old ones, which stay for `delete`.
+
+        Returns the table's version. Raises `Overtaken`, `LakeUnreachable`.
+        """
+        if found.files:
+            with reaching(self._storage.url):
+                self._replace([file for file in _files(self._delta) if file["path"] in found.files], found, now_ms)
+        return self._delta.version()
+
+    def delete(self, found: Found, now_ms: int) -> None:
+        """Delete the files in which it was found, and which the table has no more. Raises `LakeUnreachable`."""
+        if paths := [*found.files, *found.unreadable]:
+            with reaching(self._storage.url):
+                _delete(self._delta, self._storage, self._storage.filesystem().get_file_info(paths), now_ms)
 
     def silence(self, marks: Marks) -> list[str]:
         """Take it out of the log; returns what still says it, which is nothing."""
