@@ -16,18 +16,26 @@ import pyarrow.parquet as pq
 import pytest
 from starlette.types import Message
 
+from clickclock.app.comparing import compare
 from clickclock.app.desk import open_desk
+from clickclock.app.lake import docket_of
+from clickclock.app.proving import prove
+from clickclock.app.reporting import report as reported
 from clickclock.attribution.api import asking, create_app, diff, order_proof, report, versions
 from clickclock.attribution.api.asking import Asker
 from clickclock.attribution.api.desk import Desk
 from clickclock.attribution.engines.duckdb import DuckDB
+from clickclock.attribution.erasure import Identifier
+from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import Lake
 from clickclock.attribution.models import BUILT_IN
 from clickclock.attribution.prover import NoOrder
 from clickclock.attribution.report import NoVersion
 from clickclock.foundation.config import Config
+from tests.credited import START_MS, attributor, click, load, order
 from tests.house.tree import ROOT
 from tests.lakes import SmallLake, credited
+from tests.shop import asked
 
 DEADLINE_S = 60
 """To start a process, on a busy machine."""
@@ -64,7 +72,8 @@ def small(config: Config) -> SmallLake:
 @pytest.fixture
 def desk(config: Config) -> Desk:
     """What the process would answer from, here."""
-    return Desk(Lake(config.lake), DuckDB(memory_mb=256, threads=1, temp_dir=config.data_dir), BUILT_IN)
+    engine = DuckDB(memory_mb=256, threads=1, temp_dir=config.data_dir)
+    return Desk(Lake(config.lake), engine, BUILT_IN, docket_of(config))
 
 
 @pytest.fixture
@@ -209,6 +218,36 @@ async def test_an_error_comes_back_with_its_faults(http: httpx.AsyncClient, smal
     assert answer.json()["errors"] == [
         {"field": "model", "message": "There is no model 'markov' in this version; there are: last, linear."}
     ]
+
+
+def _delete(paths: list[str]) -> None:
+    for path in paths:
+        Path(path).unlink()
+
+
+@pytest.mark.parametrize(
+    ("question", "command"),
+    [
+        ("report", lambda config: reported(config, report.read({}))),
+        ("order?clientId=shop&orderId=A", lambda config: prove(config, "shop", "A")),
+        ("diff?from=1&to=2", lambda config: compare(config, 1, 2, None, 10)),
+    ],
+)
+async def test_what_an_unfinished_erasure_keeps_from_being_read_says_how_to_finish_it(
+    question: str, command: Callable[[Config], Any], config: Config, http: httpx.AsyncClient
+) -> None:
+    lake = Lake(config.lake)
+    load(lake, click(1, START_MS, cli_ubid="a"), order(2, "A", START_MS + 1000, cli_ubid="a"))
+    for _ in range(2):
+        await attributor(lake, config.data_dir).step(full=True)
+    await asyncio.to_thread(_delete, lake.uris("credits", 1) + lake.uris("credits"))
+    assert "ask for a later one" in (await http.get(question)).json()["message"]
+    docket_of(config).write(asked(Identifier("cli_ubid", "somebody")))
+    answer = await http.get(question)
+    assert (answer.status_code, answer.json()["code"]) == (404, "versionGone")
+    assert "finish it with clickclock attribution erase" in answer.json()["message"]
+    with pytest.raises(VersionGone, match="finish it with clickclock attribution erase"):
+        command(config)
 
 
 async def test_it_is_only_for_reading_and_a_head_asks_nobody(

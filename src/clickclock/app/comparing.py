@@ -8,7 +8,7 @@ Never changes the lake. Invariant: the command line tells what the service tells
 
 from typing import Any
 
-from clickclock.app.lake import found_lake
+from clickclock.app.lake import docket_of, found_lake
 from clickclock.attribution.comparer import Comparer
 from clickclock.attribution.difference import document
 from clickclock.foundation.config import Config
@@ -16,4 +16,5 @@ from clickclock.foundation.config import Config
 
 def compare(config: Config, before: int, after: int, client_id: str | None, limit: int) -> dict[str, Any]:
     """What differs between two versions, as JSON; see `Comparer.compare`."""
-    return document(Comparer(found_lake(config)).compare(before, after, client_id, limit))
+    with docket_of(config).explaining():
+        return document(Comparer(found_lake(config)).compare(before, after, client_id, limit))

@@ -16,9 +16,8 @@ from clickclock.app.accounts import policies_of
 from clickclock.app.exporting import folder_of
 from clickclock.app.holding import kept_secret, make_data_dir
 from clickclock.app.importing import SLOT
-from clickclock.app.lake import compactor_of, found_lake
+from clickclock.app.lake import compactor_of, docket_of, found_lake
 from clickclock.app.turns import alone
-from clickclock.attribution.docket import Docket
 from clickclock.attribution.eraser import Eraser, Waiting
 from clickclock.attribution.erasure import Erasure, Identifier
 from clickclock.attribution.errors import ErasureUnfinished, JournalTaken
@@ -42,7 +41,7 @@ def erase(
     """Do what is on the docket, then what is asked; a receipt for each. See `Eraser.step` for what it raises."""
     lake = found_lake(config)
     make_data_dir(config.data_dir)
-    docket, clock = Docket(config.data_dir / "erasure.json"), SystemClock()
+    docket, clock = docket_of(config), SystemClock()
     with alone(config.data_dir), _no_imports(config):
         eraser = Eraser(
             config.journal_dir,

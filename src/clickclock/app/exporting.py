@@ -12,7 +12,7 @@ from pathlib import Path
 
 from clickclock.app.accounts import policies_of
 from clickclock.app.holding import make_data_dir
-from clickclock.app.lake import found_lake
+from clickclock.app.lake import docket_of, found_lake
 from clickclock.app.turns import among_others
 from clickclock.attribution.exporter import Exported, Exporter, Wanted
 from clickclock.attribution.outbox import Outbox
@@ -36,7 +36,7 @@ def export(
     chosen = tuple(map(Network, networks)) or tuple(Network)
     wanted = Wanted(model or config.upload_model, chosen, client_id, conversion_name or config.google_conversion_name)
     outbox = Outbox(output or folder_of(config))
-    with among_others(config.data_dir):
+    with among_others(config.data_dir), docket_of(config).explaining():
         return Exporter(lake, policies_of(config), SystemClock(), outbox).step(wanted)
 
 

@@ -11,6 +11,7 @@ import asyncio
 from clickclock.app.holding import expect_data_dir
 from clickclock.app.turns import among_others
 from clickclock.attribution.compactor import Compacted, Compactor
+from clickclock.attribution.docket import Docket
 from clickclock.attribution.lake import Lake
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
@@ -32,6 +33,11 @@ def compactor_of(config: Config, processes: int) -> Compactor:
         processes=processes,
         history_days=config.lake_history_days,
     )
+
+
+def docket_of(config: Config) -> Docket:
+    """Where the erasure is that is not done."""
+    return Docket(config.data_dir / "erasure.json")
 
 
 def found_lake(config: Config) -> Lake:

@@ -8,7 +8,7 @@ Never changes the lake. Invariant: what is proven is what is stored, or the proo
 
 from typing import Any
 
-from clickclock.app.lake import found_lake
+from clickclock.app.lake import docket_of, found_lake
 from clickclock.app.models import known_models
 from clickclock.attribution.prover import Prover
 from clickclock.foundation.config import Config
@@ -16,4 +16,5 @@ from clickclock.foundation.config import Config
 
 def prove(config: Config, client_id: str, order_id: str, version: int | None = None) -> dict[str, Any]:
     """The proof of one order, as JSON; see `Prover.prove`."""
-    return Prover(found_lake(config), known_models()).prove(client_id, order_id, version)
+    with docket_of(config).explaining():
+        return Prover(found_lake(config), known_models()).prove(client_id, order_id, version)

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from clickclock.app.lake import found_lake, lake_of
+from clickclock.app.lake import docket_of, found_lake, lake_of
 from clickclock.app.models import known_models
 from clickclock.attribution.api.desk import Desk
 from clickclock.attribution.engines.duckdb import DuckDB
@@ -21,7 +21,7 @@ from clickclock.foundation.config import Config
 
 def report(config: Config, asked: Asked) -> Report:
     """A report; see `Reporter.report`."""
-    with TemporaryDirectory(prefix="clickclock-") as folder:
+    with TemporaryDirectory(prefix="clickclock-") as folder, docket_of(config).explaining():
         return Reporter(found_lake(config), _engine(config, Path(folder))).report(asked)
 
 
@@ -31,7 +31,7 @@ def desk_of(config: Config) -> Desk:
     folder = config.data_dir / "answers"
     shutil.rmtree(folder, ignore_errors=True)  # what such a process, when it was killed, had not in memory
     folder.mkdir()
-    return Desk(lake_of(config), _engine(config, folder), known_models())
+    return Desk(lake_of(config), _engine(config, folder), known_models(), docket_of(config))
 
 
 def _engine(config: Config, folder: Path) -> DuckDB:

@@ -8,12 +8,20 @@ True
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from clickclock.attribution.erasure import Erasure
+from clickclock.attribution.errors import VersionGone
 
+WAITS: Final = (
+    "Files of this version are gone, and an erasure is not finished. Unless one is running now, it was interrupted: "
+    "finish it with clickclock attribution erase (without an identifier), then ask again."
+)
 _decode = msgspec.json.Decoder(Erasure).decode
 
 
@@ -41,6 +49,16 @@ class Docket:
             os.fsync(file.fileno())
         fresh.rename(self.path)
         self._sync_folder()
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Tell of an erasure that is under way to whoever finds that a version is gone. Raises `VersionGone`."""
+        try:
+            yield
+        except VersionGone as gone:
+            if not self.path.exists():
+                raise
+            raise VersionGone(WAITS) from gone
 
     def clear(self) -> None:
         """It is done."""

@@ -46,7 +46,8 @@ def main() -> None:
         body = b""
         try:
             desk = desk or opens()
-            reply = ANSWERS[name](desk, question)
+            with desk.docket.explaining():
+                reply = ANSWERS[name](desk, question)
             outcome, body = Outcome(reply.media_type, reply.headers), reply.body
         except ClickclockError as error:
             outcome = Outcome(error=error)

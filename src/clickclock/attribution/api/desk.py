@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from clickclock.attribution.docket import Docket
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.lake import Lake
 from clickclock.attribution.models import Factory
@@ -19,11 +20,12 @@ from clickclock.attribution.models import Factory
 
 @dataclass(frozen=True)
 class Desk:
-    """A lake, what computes over it, and every model that there is, by name."""
+    """A lake, what computes over it, every model that there is, by name, and what is being erased from the lake."""
 
     lake: Lake
     engine: Engine
     models: Mapping[str, Factory]
+    docket: Docket
 
 
 @dataclass(frozen=True)
