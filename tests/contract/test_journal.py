@@ -668,9 +668,9 @@ async def test_a_segment_that_the_disk_does_not_give_costs_only_what_is_in_it(
         tail.read_more()
     assert [frame.payload for frame in tail.read_more()] == [b"kept\n"]
     assert tail.read_more() == []
-    assert [(each.segment, each.is_damaged) for each in holding(tmp_path, lambda line: line == b"kept\n")] == [
-        (left, True),  # nobody can know
-        (new, False),
+    assert [(each.path, each.is_damaged) for each in holding(tmp_path, lambda line: line == b"kept\n")] == [
+        (left.path, True),  # nobody can know
+        (new.path, False),
     ]
     left.path.rmdir()
     tail.close()

@@ -33,6 +33,7 @@ IMPORTED = (
     "tests.crash.mortal_compactor",
     "tests.crash.mortal_eraser",
     "tests.crash.mortal_exporter",
+    "tests.crash.mortal_salvager",
 )
 
 

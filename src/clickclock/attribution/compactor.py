@@ -12,7 +12,6 @@ True
 import asyncio
 import atexit
 import ctypes
-import fcntl
 import logging
 import multiprocessing
 import os
@@ -22,7 +21,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import accumulate, repeat
 from pathlib import Path
@@ -39,6 +38,7 @@ from clickclock.attribution.journal import (
     identity,
     is_taken,
     read,
+    sealed_held,
     segments,
     slots,
 )
@@ -51,6 +51,7 @@ SHARE_BYTES_MAX: Final = 2**30
 """What becomes one file, of a size that engines like."""
 HEAD_START_BYTES: Final = 64 * 2**20
 """What one process writes while others start; for less, none is started."""
+SALVAGE: Final = "What is whole of it is loaded after: clickclock journal salvage."
 
 MAPPED_BYTES_MIN: Final = 32 * 2**20
 """What is smaller is taken from memory that is kept; the most that the C library lets one say."""
@@ -124,7 +125,7 @@ class Compactor:
             busy: list[Path] = []
             for folder in folders:
                 try:
-                    (free if locks.enter_context(_locked(folder)) else busy).append(folder)
+                    (free if locks.enter_context(sealed_held(folder)) else busy).append(folder)
                 except OSError as error:
                     damages.append(f"{folder} cannot be written, so nothing of it was loaded: {error.strerror}.")
             for batch in _batches(_named(free, damages)):
@@ -168,7 +169,7 @@ class Compactor:
                     if frame.payload:  # nothing is left of one that was erased
                         last[source] = frame.payload[frame.payload.rfind(b"\n", 0, -1) + 1 :]
             except JournalDamaged as damage:
-                found[source] = str(damage)
+                found[source] = f"{damage} {SALVAGE}"
             except FileNotFoundError:
                 pass  # as it was to be
         absent = self._lake.absent(list(last.values()))
@@ -251,7 +252,7 @@ def _write_share(lake: Lake, sources: Sequence[Source], now_ms: int) -> Share:
         try:
             writer.add(source.journal, number, (frame.payload for frame in read(source.segment)), source.lacking)
         except JournalDamaged as damage:
-            damages.append(str(damage))
+            damages.append(f"{damage} {SALVAGE}")
         except FileNotFoundError:
             pass  # a compactor of another machine was faster, or somebody took it away to mend it
         except ValueError as error:
@@ -305,21 +306,6 @@ def _cut(sources: Sequence[Source], sizes: Sequence[float]) -> list[list[Source]
         shares[bisect_left(ends, start + source.bytes / 2)].append(source)
         start += source.bytes
     return shares
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
-    """Hold the journal against other compactors of this machine; False if one has it."""
-    fd = os.open(folder / "compact.lock", os.O_RDWR | os.O_CREAT, 0o640)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(fd)
 
 
 async def _seal_what_was_left(folder: Path) -> str | None:

@@ -168,9 +168,12 @@ class Eraser:
         for slot in slots(self._journals):
             for found in holding(slot, is_sought):
                 if found.is_damaged:
-                    sentence = "is damaged and holds what is to be erased; restore it from a copy, or delete it"
-                    raise JournalDamaged(f"{found.segment.path} {sentence}.")
-                live.append(found.segment.path)
+                    sentence = (
+                        "is damaged and holds what is to be erased; delete it, once what is whole of it was salvaged "
+                        "(clickclock journal salvage) or the segment was restored from a copy"
+                    )
+                    raise JournalDamaged(f"{found.path} {sentence}.")
+                live.append(found.path)
         return tuple(live)
 
     def _stand_on_what_is_published(self, erasure: Erasure, sought: Sought) -> Erasure:

@@ -1,10 +1,10 @@
 """`clickclock journal`: what the collector's journals hold, whether it is whole, and what comes in.
 
-Never writes, and needs no service: it reads the files. Invariants: `verify` ends with 1 exactly when something is
-damaged; a live journal can be looked at while it is written.
+Never writes but to salvage (`journal_salvage.py`), and needs no service: it reads the files. Invariants: `verify` ends
+with 1 exactly when something is damaged; a live journal can be looked at while it is written.
 
 >>> sorted(journal.commands)
-['inspect', 'tail', 'verify']
+['inspect', 'salvage', 'tail', 'verify']
 """
 
 import json
@@ -18,6 +18,7 @@ import click
 
 from clickclock.cli.calling import print_json
 from clickclock.cli.following import INTERRUPTED
+from clickclock.cli.journal_salvage import salvage
 from clickclock.cli.rendering import size, table, when
 from clickclock.cli.settings import CONFIG, DATA_DIR, configuration, settings
 
@@ -58,8 +59,11 @@ DAMAGES = table("damages", ("file", "file"), ("offset", "offset"), ("what", "sen
 def journal() -> None:
     """Inspect what the collectors wrote.
 
-    These commands read the files, and need no service.
+    These commands work on the files, and need no service.
     """
+
+
+journal.add_command(salvage)
 
 
 @journal.command()

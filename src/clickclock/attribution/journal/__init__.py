@@ -13,7 +13,8 @@ from clickclock.attribution.journal.erasing import Holding, held, holding
 from clickclock.attribution.journal.frame import Frame
 from clickclock.attribution.journal.inspection import Summary, identity, inspect, slots
 from clickclock.attribution.journal.reader import Damage, Tail, read, verify
-from clickclock.attribution.journal.recovery import Recovery, is_taken
+from clickclock.attribution.journal.recovery import Recovery, is_taken, sealed_held
+from clickclock.attribution.journal.salvage import Salvage, salvage
 from clickclock.attribution.journal.segment import Segment, State, delete, segments
 from clickclock.attribution.journal.writer import SYNC_BUCKETS_S, Done, Figures, Journal
 
@@ -26,6 +27,7 @@ __all__ = [
     "Holding",
     "Journal",
     "Recovery",
+    "Salvage",
     "Segment",
     "State",
     "Summary",
@@ -37,6 +39,8 @@ __all__ = [
     "inspect",
     "is_taken",
     "read",
+    "salvage",
+    "sealed_held",
     "segments",
     "slots",
     "verify",

@@ -15,35 +15,39 @@ from pathlib import Path
 from clickclock.attribution.errors import JournalDamaged
 from clickclock.attribution.journal.reader import read
 from clickclock.attribution.journal.recovery import lock
-from clickclock.attribution.journal.segment import Segment, segments
+from clickclock.attribution.journal.salvage import left_by_salvage
+from clickclock.attribution.journal.segment import segments
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A segment that holds such lines, and whether it is damaged, so that it will never be compacted as it is."""
+    """A file that holds such lines, and whether it is damaged, so that it will never be compacted as it is."""
 
-    segment: Segment
+    path: Path
     is_damaged: bool
 
 
 def holding(folder: Path, is_sought: Callable[[bytes], bool]) -> list[Holding]:
-    """The segments of the journal in `folder` with a line that is sought; of a damaged one all bytes are one line."""
+    """The segments of the journal in `folder` with a line that is sought; of a damaged one all bytes are one line.
+
+    And so it is with what salvages have set aside.
+    """
     found = []
     for segment in segments(folder) if folder.is_dir() else ():
         try:
             if any(is_sought(line) for frame in read(segment) for line in frame.lines):
-                found.append(Holding(segment, is_damaged=False))
+                found.append(Holding(segment.path, is_damaged=False))
         except JournalDamaged:
-            if _may_hold(segment, is_sought):
-                found.append(Holding(segment, is_damaged=True))
+            if _may_hold(segment.path, is_sought):
+                found.append(Holding(segment.path, is_damaged=True))
         except FileNotFoundError:
             continue  # just compacted
-    return found
+    return found + [Holding(path, is_damaged=True) for path in left_by_salvage(folder) if _may_hold(path, is_sought)]
 
 
-def _may_hold(segment: Segment, is_sought: Callable[[bytes], bool]) -> bool:
+def _may_hold(path: Path, is_sought: Callable[[bytes], bool]) -> bool:
     try:
-        return is_sought(segment.path.read_bytes())
+        return is_sought(path.read_bytes())
     except FileNotFoundError:
         return False
     except OSError:  # nobody can know

@@ -95,9 +95,14 @@ class SegmentFile:
         return self.path.suffix == f".{State.SEALED}" or path_of(self.path.parent, self.number, State.SEALED).exists()
 
     @property
+    def status(self) -> os.stat_result:
+        """What the system says of the file."""
+        return os.fstat(self._fd)
+
+    @property
     def size(self) -> int:
         """Bytes of the file, zeros included."""
-        return os.fstat(self._fd).st_size
+        return self.status.st_size
 
     def ends_before(self, offset: int) -> bool:
         """Whether its end mark stands before `offset`."""

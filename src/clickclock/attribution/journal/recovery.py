@@ -12,6 +12,7 @@ import fcntl
 import logging
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,6 +63,21 @@ def lock(folder: Path, wait_s: float) -> int:
             time.sleep(TAKEN_POLL_S)
         else:
             return fd
+
+
+@contextlib.contextmanager
+def sealed_held(folder: Path, *, waits: bool = False) -> Iterator[bool]:
+    """Have the sealed segments to oneself on this machine; False if another has them, unless it is waited for."""
+    fd = os.open(folder / "compact.lock", os.O_RDWR | os.O_CREAT, 0o640)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(fd)
 
 
 def is_taken(folder: Path) -> bool:
