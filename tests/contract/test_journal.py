@@ -30,6 +30,7 @@ from clickclock.attribution.journal import (
     identity,
     inspect,
     read,
+    salvage,
     segments,
     verify,
 )
@@ -674,6 +675,30 @@ async def test_a_segment_that_the_disk_does_not_give_costs_only_what_is_in_it(
     ]
     left.path.rmdir()
     tail.close()
+
+
+async def test_a_segment_that_a_crash_left_and_that_cannot_be_written_keeps_nobody_from_writing_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await crashed(tmp_path, b"1\n", b"2\n")
+    give = os.open
+
+    def refuse(name: str, flags: int, *mode: int) -> int:
+        if str(name) == str(path) and flags & os.O_RDWR:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+        return give(name, flags, *mode)
+
+    monkeypatch.setattr(os, "open", refuse)
+    journal = await Journal.open(tmp_path)
+    assert [damage.sentence for damage in journal.recovery.damages] == ["it cannot be sealed (Permission denied)"]
+    await keep(journal, b"3\n")
+    await journal.close()
+    monkeypatch.undo()
+    left, new = segments(tmp_path)
+    with pytest.raises(JournalDamaged, match="has no end mark"):
+        list(read(left))
+    assert salvage(left) is not None
+    assert [frame.payload for each in (left, new) for frame in read(each)] == [b"1\n", b"2\n", b"3\n"]
 
 
 async def test_a_disk_that_fails_in_the_middle_of_a_segment_is_told_behind_what_it_gave(

@@ -215,7 +215,7 @@ def walk(file: SegmentFile, limit: int | None = None) -> Iterator[Block | Damage
             frames, lines = frames + 1, lines + block.header.count
         yield block
     if was_sealed and (file.size >= BLOCK_BYTES or file.journal_id is not None):
-        yield Damage(file.path, offset, "it is sealed and has no end mark, so something is missing")
+        yield Damage(file.path, offset, "it is sealed and has no end mark, so something may be missing")
 
 
 def id_in(folder: Path) -> bytes:

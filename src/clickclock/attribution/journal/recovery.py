@@ -109,6 +109,9 @@ def recover(folder: Path, now_ms: int) -> Recovery:
         except Unreadable as told:
             found.damages.append(told.damage)
             _leave(segment)
+        except PermissionError as error:  # of this file alone, which is no reason to take no clicks
+            found.damages.append(Damage(segment.path, 0, f"it cannot be sealed ({error.strerror})"))
+            _leave(segment)
     if found.torn_bytes:
         _log.warning(
             "journal %s: cut %d bytes that were never acknowledged, of %d frames",
@@ -167,9 +170,10 @@ def _recover(segment: Segment, limit: int | None, found: Recovery, now_ms: int) 
         clean_to = end + BLOCK_BYTES if is_clean else end
         torn_bytes = file.written_to(clean_to) - clean_to
         seed = frame.seed_of(file.owner)
+    left = LiveSegment(segment.path, segment.number, seed, size) if lines else None
     found.torn_frames += bool(torn_bytes)
     found.torn_bytes += torn_bytes
-    if not lines:
+    if left is None:
         if damages:
             _leave(segment)
         else:
@@ -178,12 +182,11 @@ def _recover(segment: Segment, limit: int | None, found: Recovery, now_ms: int) 
     found.segments += 1
     found.frames += frames
     found.lines += lines
-    left = LiveSegment(segment.path, segment.number, seed, size)
     left.end, left.frames, left.lines = end, frames, lines
     with contextlib.closing(left):
         left.seal(now_ms)
 
 
 def _leave(segment: Segment) -> None:
-    """Kept as it is, for someone to look at; reading it says what is wrong."""
+    """Kept as it is, for someone to look at; reading it says what is wrong, and what is whole of it can be salvaged."""
     segment.path.rename(path_of(segment.path.parent, segment.number, State.SEALED))
