@@ -3,6 +3,7 @@
 Never fakes what it looks at. Invariant: no check is without its fault; the last test counts them.
 """
 
+import asyncio
 import contextlib
 import fcntl
 import json
@@ -26,6 +27,8 @@ from clickclock.app.doctor import Check, Result, doctor
 from clickclock.app.doctor.check import CHECKS
 from clickclock.app.doctor.clicks import WAITS_S_WARN, clicks
 from clickclock.app.holding import sole
+from clickclock.attribution.compactor import Compactor
+from clickclock.attribution.lake import Lake
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config, load
 from clickclock.scheduler.store import Store
@@ -159,6 +162,15 @@ def test_a_target_whose_secret_cannot_be_read_is_told(tmp_path: Path) -> None:
 def test_a_data_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     _, checks = run("--data-dir", tmp_path / "none", CLICKCLOCK_URL=NOWHERE)
     seen(checks, "dataFolder", Result.FAIL, "does not exist")
+
+
+def test_a_data_folder_that_others_may_enter_is_told(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    for mode, result in ((0o700, Result.OK), (0o750, Result.OK), (0o755, Result.WARN), (0o701, Result.WARN)):
+        data.mkdir(exist_ok=True)
+        data.chmod(mode)
+        found = seen(look(data), "dataFolder", result)
+        assert (f"chmod o-rwx {data}" in found.remedy, f"{mode:04o}" in found.found) == (result is Result.WARN,) * 2
 
 
 def on_a_disk(folder: Path, options: str) -> list[Check]:
@@ -311,7 +323,8 @@ async def test_journals_that_are_damaged_or_wait_for_too_long_are_told(tmp_path:
         file.write(b"\xff" * 4096)
         file.seek(4096)
         file.write(b"\xff" * 4096)
-    seen(list(clicks(data, now_ms)), "journals", Result.FAIL, str(segment))
+    found = seen(list(clicks(data, now_ms)), "journals", Result.FAIL, str(segment))
+    assert "clickclock journal salvage" in found.remedy
 
 
 def test_a_lake_that_cannot_be_read_is_told(tmp_path: Path) -> None:
@@ -321,6 +334,17 @@ def test_a_lake_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     seen(look(tmp_path, clicks=True, click_port=0), "lake", Result.FAIL)
     shutil.rmtree(tmp_path / "lake")
     seen(look(tmp_path, clicks=True, click_port=0), "lake", Result.OK)
+
+
+async def test_files_of_the_lake_that_are_gone_are_told(tmp_path: Path) -> None:
+    data, lake = config(tmp_path, clicks=True, click_port=0), Lake(tmp_path / "lake")
+    await keep(data.journal_dir / "0", lines(10))
+    await Compactor(data.journal_dir, lake, SystemClock(), processes=1).step()
+    now_ms = SystemClock().epoch_ms()
+    seen(list(clicks(data, now_ms)), "lake", Result.OK)
+    (gone, *_) = lake.uris("orders")
+    await asyncio.to_thread(Path(gone).unlink)
+    seen(list(clicks(data, now_ms)), "lake", Result.FAIL, "not there: 1", gone)
 
 
 @pytest.mark.needs("namespaces")

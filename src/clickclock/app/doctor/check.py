@@ -25,7 +25,7 @@ CHECKS: Mapping[str, str] = {
     "configuration": "Settings, the tables of clusters, targets and their secrets' files, examples.",
     "service": "Whether the service answers; if not, who has its port or its data folder.",
     "findings": "What the scanner finds; asked of the service, or, without it, looked for in the store.",
-    "dataFolder": "Whether the data folder is there and can be written.",
+    "dataFolder": "Whether the data folder is there, can be written, and is closed to others.",
     "diskSpace": "Bytes and files that are free there.",
     "diskSync": "How long a small write takes to be on disk.",
     "timeZones": "Whether time zones are known, and how old that knowledge is.",
@@ -37,7 +37,7 @@ CHECKS: Mapping[str, str] = {
     "clusters": "Whether container engines and Kubernetes' API servers answer; with the service up, it says so itself.",
     "clickPort": "Whether collectors have their port; if not, who has it.",
     "journals": "Whether what the collectors wrote is whole, and compaction keeps up with it.",
-    "lake": "Whether the lake can be read.",
+    "lake": "Whether the lake can be read; in a folder, also whether all of its files are there.",
 }
 """Every check, with what it looks at."""
 

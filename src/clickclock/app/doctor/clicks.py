@@ -4,6 +4,7 @@ Never cuts, seals or deletes anything. Invariant: a journal can be looked at whi
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 
@@ -12,7 +13,7 @@ from clickclock.app.doctor.holders import holder_of, listener_on
 from clickclock.app.lake import lake_of
 from clickclock.attribution import journal
 from clickclock.attribution.errors import JournalDamaged, LakeUnreachable
-from clickclock.attribution.lake import CLICKS
+from clickclock.attribution.lake import CLICKS, CREDITS, DERIVED, TABLES, Lake
 from clickclock.foundation.config import Config
 
 WAITS_S_WARN = 15 * 60
@@ -87,7 +88,7 @@ def _journals(config: Config, now_ms: int) -> Iterator[Check]:
                 oldest_ms = min(oldest_ms, seen.last_ms or now_ms)
     if damaged:
         found = f"Damaged segments: {len(damaged)}; the first is {damaged[0]}."
-        remedy = "See `clickclock journal verify`; what is whole in them can still be read. Look at the disk."
+        remedy = "Look at the disk, then bring back what is whole in them: `clickclock journal salvage`."
         yield fail("journals", found, remedy)
     waited_s = (now_ms - oldest_ms) / 1000
     if waited_s > WAITS_S_WARN:
@@ -100,10 +101,23 @@ def _journals(config: Config, now_ms: int) -> Iterator[Check]:
         yield ok("journals", f"Segments: {segments}, {waiting} of them sealed{crash}.")
 
 
+def _missing(lake: Lake) -> list[str]:
+    """The files of all tables that are not there, if they are in a folder."""
+    if "://" in lake.url:
+        return []
+    names = (*(table.name for table in (*TABLES, *DERIVED)), CREDITS)
+    return [path for name in names for path in lake.uris(name) if not Path(path).exists()]
+
+
 def _lake(config: Config) -> Check:
+    lake = lake_of(config)
     try:
-        there = lake_of(config).table(CLICKS.name)
+        there = lake.table(CLICKS.name)
+        missing = _missing(lake) and _missing(lake)  # what has just been replaced is another one by now
     except LakeUnreachable as error:
         remedy = "Fix `lake_url` and `lake_options`, or bring the object store back; clicks are kept in the journals."
         return fail("lake", str(error), remedy)
+    if missing:
+        found = f"Files of the lake that are not there: {len(missing)}; the first is {missing[0]}."
+        return fail("lake", found, "Restore them from a copy; what reads their tables fails until then.")
     return ok("lake", f"{config.lake} has nothing yet." if there is None else f"{config.lake} can be read.")

@@ -9,6 +9,7 @@ True
 import os
 import re
 import shutil
+import stat
 import statistics
 import tempfile
 import time
@@ -57,7 +58,12 @@ def _folder(data_dir: Path) -> Iterator[Check]:
         remedy = "Give the folder to the user that runs this, mount it for writing, or free its disk."
         yield fail("dataFolder", f"{data_dir} cannot be written: {error.strerror}.", remedy)
         return
-    yield ok("dataFolder", f"{data_dir} can be written.")
+    mode = stat.S_IMODE(data_dir.stat().st_mode)
+    if mode & stat.S_IRWXO:
+        found = f"{data_dir} has personal data and secrets, and every user may enter it (mode {mode:04o})."
+        yield warn("dataFolder", found, f"Close it: chmod o-rwx {data_dir}.")
+    else:
+        yield ok("dataFolder", f"{data_dir} can be written.")
     found = f"A write is on disk after {sync_s * 1000:.1f} ms."
     remedy = "Use a local disk that nothing else keeps busy; no trigger starts before its rows are on disk."
     if sync_s > SYNC_S_FAIL:

@@ -27,7 +27,7 @@ async def look(config: Config, url: str, environment: Mapping[str, str]) -> list
     asked = await asyncio.to_thread(service, url, config.data_dir)
     clock = SystemClock()
     found = [*_configured(config), *asked.checks, *machine(config.data_dir, clock.now())]
-    if any(each.check == "dataFolder" and each.result is Result.OK for each in found):
+    if any(each.check == "dataFolder" and each.result is not Result.FAIL for each in found):
         found.append(supervisor(config.data_dir))
     with _told_if_forbidden(found, "store"):
         found += [each async for each in stores(config, service_answers=asked.answers)]
