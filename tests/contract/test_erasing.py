@@ -125,6 +125,32 @@ def test_who_is_overtaken_changes_nothing_and_finds_it_again(lake: Lake) -> None
     assert second.look(Marks()).files == {}
 
 
+def test_who_finds_that_files_were_merged_meanwhile_changes_nothing_and_looks_again(lake: Lake) -> None:
+    for first in range(0, PEOPLE, 3):
+        load(lake, first + 1, [line for person in range(first, first + 3) for line in shop.entries(person)])
+    before = rows(lake)
+    erasing = clicks(lake)
+    found = erasing.look(Marks())
+    lake.tidy(history_hours=1000)
+    with pytest.raises(Overtaken, match="clicks were merged"):
+        erasing.replace(found, RECEIVED_MS)
+    assert rows(lake) == before
+    erase(erasing, erasing.look(Marks()))
+    gone = {shop.entry_id(VICTIM, 0), shop.entry_id(VICTIM, 6)}
+    assert rows(lake) == [row for row in before if row["id"] not in gone]
+
+
+def test_what_comes_in_meanwhile_overtakes_nobody(lake: Lake) -> None:
+    load(lake, 1, [line for person in (3, VICTIM) for line in shop.entries(person)])
+    erasing = clicks(lake)
+    found = erasing.look(Marks())
+    load(lake, 2, shop.entries(9))
+    erase(erasing, found)
+    gone = {shop.entry_id(VICTIM, 0), shop.entry_id(VICTIM, 6)}
+    assert len(rows(lake)) == 7
+    assert gone.isdisjoint(row["id"] for row in rows(lake))
+
+
 def test_a_table_whose_rows_all_go_is_empty_and_can_be_loaded_again(lake: Lake) -> None:
     load(lake, 1, shop.entries(VICTIM)[:1])
     erasing = clicks(lake)

@@ -129,6 +129,18 @@ def test_files_that_were_merged_since_are_not_taken_apart_again(lake: Lake) -> N
     assert lake.uris(CREDITS) == merged
 
 
+def test_who_would_replace_files_that_were_merged_meanwhile_is_refused(lake: Lake) -> None:
+    for number in range(8):
+        _revise(lake, number, _credits("2026-01", [f"{number}"]))
+    ledger = lake.ledger(LAST)
+    assert lake.tidy_derived(history_hours=1).merged == 8
+    parts = ledger.parts("part-late", NOW_MS, 9)
+    parts.write(_credits("2026-01", ["late"]))
+    with pytest.raises(RunOvertaken):
+        ledger.commit(parts.close(), NOW_MS, instead_of=["2026-01"], notes={"result": 9})
+    assert _orders(lake) == [f"{number}" for number in range(8)]
+
+
 def test_a_table_without_a_key_gets_further_columns_and_keeps_its_rows(lake: Lake) -> None:
     older = replace(COSTS, rows=pa.schema([field for field in COSTS.rows if field.name != "currency"]))
     cost = {"client_id": "c", "amount_minor": 7, "day": date(2026, 1, 1)}

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import DeltaTable, PostCommitHookProperties
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 COMMITTED_WITHIN_MS: Final = 3_600_000
 """A file in an object store that is younger may be one that a compactor elsewhere is about to commit."""
+COMMITS_MAX: Final = 10
+"""As often, one after the other, as a compactor elsewhere can have been faster by chance."""
 DERIVED_OF_PEOPLE: Final = (IDENTITIES, TOUCHES, TIES, UNCONVERTED, ADS, FITTED, COUNTS, FOLDED, UPLOADS)
 _WORD: Final = re.compile(r"[\w~-]+")
 
@@ -216,16 +218,26 @@ def _files(delta: DeltaTable) -> list[dict[str, Any]]:
 
 def _commit(delta: DeltaTable, storage: Storage, table: Table, actions: Sequence[AddAction | RemoveAction]) -> None:
     before = delta.version()
-    try:
-        delta.create_write_transaction(
-            [*actions],
-            "append",
-            delta.schema(),
-            table.partition_by,
-            post_commithook_properties=PostCommitHookProperties(create_checkpoint=True),
-        )
-    except CommitFailedError as error:
-        raise Overtaken(str(error)) from error
+    removed = {each.path for each in actions if isinstance(each, RemoveAction)}
+    for left in reversed(range(COMMITS_MAX)):
+        delta.update_incremental()
+        if not removed.issubset(paths_of(delta)):
+            raise Overtaken(f"files of {table.name} were merged or replaced")
+        try:
+            delta.create_write_transaction(
+                [*actions],
+                "append",
+                delta.schema(),
+                table.partition_by,
+                commit_properties=CommitProperties(max_commit_retries=0),
+                post_commithook_properties=PostCommitHookProperties(create_checkpoint=True),
+            )
+            break
+        except CommitFailedError as error:
+            # Somebody was faster. We look at what it was: delta-rs itself, when it tries again, lets files pass that
+            # were merged into others, whose rows would then be there twice.
+            if not left:
+                raise Overtaken(str(error)) from error
     delta.update_incremental()
     # Before any file goes, it must be on disk that nobody needs it.
     storage.sync([f"{LOG}/{version:020}.json" for version in range(before + 1, delta.version() + 1)])

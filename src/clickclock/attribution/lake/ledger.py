@@ -180,13 +180,17 @@ class Ledger:
         """
         with reaching(self._storage.url), self._committing():
             self._fit(stays=instead_of is not None)
+            removed = self._removals(instead_of, now_ms)
             self._delta.create_write_transaction(
-                [*added, *self._removals(instead_of, now_ms)],
+                [*added, *removed],
                 "append",
                 self._delta.schema(),
                 self._table.partition_by,
                 commit_properties=CommitProperties(
-                    app_transactions=[Transaction(name, number) for name, number in notes.items()]
+                    app_transactions=[Transaction(name, number) for name, number in notes.items()],
+                    # When it tries again, delta-rs lets files pass that another has merged into others meanwhile: what
+                    # was to be replaced would stay.
+                    max_commit_retries=0 if removed else None,
                 ),
                 post_commithook_properties=PostCommitHookProperties(create_checkpoint=True),
             )
