@@ -15,7 +15,7 @@ from clickclock.attribution.compactor import Compactor
 from clickclock.attribution.docket import Docket
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.eraser import Eraser, Waiting
-from clickclock.attribution.erasure import Identifier
+from clickclock.attribution.erasure import Erasure, Identifier
 from clickclock.attribution.errors import JournalDamaged
 from clickclock.attribution.export_files import ExportFiles
 from clickclock.attribution.identifier import code
@@ -216,6 +216,36 @@ async def test_a_version_of_a_run_between_an_interruption_and_its_end_is_followe
     last = ours.lake.results()[-1]
     assert (last.version, last.kind) == (2, "erasure")
     assert [*ours.lake.scan("credits", version=last.reads("credits"))]
+
+
+class Disturbing(Docket):
+    """A docket beside which another machine merges the files of orders, once it is known how many rows go from them."""
+
+    def __init__(self, path: Path, lake: Lake) -> None:
+        super().__init__(path)
+        self._lake: Lake | None = lake
+
+    def write(self, erasure: Erasure) -> None:
+        super().write(erasure)
+        if self._lake is not None and erasure.rows.get("orders"):
+            orders, self._lake = self._lake.table("orders"), None
+            assert orders is not None
+            orders.optimize.compact()
+
+
+async def test_who_is_overtaken_by_another_machine_looks_again_and_counts_every_row_once(
+    original: Path, tmp_path: Path
+) -> None:
+    receipts = []
+    for name in ("alone", "disturbed"):
+        ours = Shop(shutil.copytree(original, tmp_path / name))
+        if name == "disturbed":
+            docket = Disturbing(ours.docket.path, ours.lake)
+            files = ExportFiles(ours.folder / "exports")
+            given = (docket, ours.clock, ours.compactor.step, Policies(), SECRET)
+            ours.eraser = Eraser(ours.journals, ours.lake, files, *given)
+        receipts.append(await ours.erase("cli_ubid", shop.browser(VICTIM), with_person=True))
+    assert receipts[0].rows == receipts[1].rows
 
 
 async def test_a_click_that_earned_nothing_leaves_the_results_too(tmp_path: Path) -> None:

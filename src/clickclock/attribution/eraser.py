@@ -129,6 +129,7 @@ class Eraser:
                 if not left:
                     raise ErasureUnfinished(f"Others change the same files again and again ({told}).") from told
                 _log.info("erasure %s: %s; looking again", erasure.id, told)
+                erasure = self._docket.read() or erasure  # what was found before is not found again
         verified = self._verify(erasure, sought)
         self._publish(erasure)
         made = self._receipt(erasure, verified)
