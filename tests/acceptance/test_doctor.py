@@ -317,7 +317,11 @@ async def test_journals_that_are_damaged_or_wait_for_too_long_are_told(tmp_path:
     seen(list(clicks(data, now_ms)), "journals", Result.OK)
     late = list(clicks(data, now_ms + (WAITS_S_WARN + 60) * 1000))
     assert "clickclock compact" in seen(late, "journals", Result.WARN, "waiting for compaction").remedy
-    segment = next((data.journal_dir / "0").glob("*.sealed"))
+    segment = min((data.journal_dir / "0").glob("*.sealed"))
+    whole = segment.read_bytes()
+    middle = whole.index(b"client_id", len(whole) // 2)
+    segment.write_bytes(whole[:middle] + b"C" + whole[middle + 1 :])
+    seen(list(clicks(data, now_ms + (WAITS_S_WARN + 60) * 1000)), "journals", Result.FAIL, str(segment))
     with segment.open("r+b") as file:
         file.seek(-4096, os.SEEK_END)
         file.write(b"\xff" * 4096)

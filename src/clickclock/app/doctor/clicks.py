@@ -69,6 +69,7 @@ def _unhealthy(config: Config) -> str | None:
 def _journals(config: Config, now_ms: int) -> Iterator[Check]:
     damaged: list[str] = []
     waiting, waiting_bytes, oldest_ms, segments, left = 0, 0, now_ms, 0, 0
+    oldest: journal.Segment | None = None
     for slot in journal.slots(config.journal_dir):
         is_taken = journal.is_taken(slot)
         for segment in journal.segments(slot):
@@ -85,12 +86,15 @@ def _journals(config: Config, now_ms: int) -> Iterator[Check]:
             left += seen.state == "live" and not is_taken
             if segment.state is journal.State.SEALED:
                 waiting, waiting_bytes = waiting + 1, waiting_bytes + seen.bytes
-                oldest_ms = min(oldest_ms, seen.last_ms or now_ms)
+                if seen.state == "sealed" and seen.last_ms is not None and seen.last_ms < oldest_ms:
+                    oldest, oldest_ms = segment, seen.last_ms
+    waited_s = (now_ms - oldest_ms) / 1000
+    if oldest is not None and waited_s > WAITS_S_WARN and _is_damaged(oldest):
+        damaged.append(str(oldest.path))
     if damaged:
         found = f"Damaged segments: {len(damaged)}; the first is {damaged[0]}."
         remedy = "Look at the disk, then bring back what is whole in them: `clickclock journal salvage`."
         yield fail("journals", found, remedy)
-    waited_s = (now_ms - oldest_ms) / 1000
     if waited_s > WAITS_S_WARN:
         found = f"Sealed segments waiting for compaction: {waiting} ({waiting_bytes / _MIB:.1f} MiB), "
         found += f"the oldest for {waited_s:.0f} s."
@@ -99,6 +103,14 @@ def _journals(config: Config, now_ms: int) -> Iterator[Check]:
     if not damaged and waited_s <= WAITS_S_WARN:
         crash = f"; left by a crash, for the next collector to seal: {left}" if left else ""
         yield ok("journals", f"Segments: {segments}, {waiting} of them sealed{crash}.")
+
+
+def _is_damaged(segment: journal.Segment) -> bool:
+    """Whether anything in it is; all of it is read."""
+    try:
+        return bool(journal.verify(segment))
+    except OSError:
+        return False  # compacted just now, or it is told elsewhere
 
 
 def _missing(lake: Lake) -> list[str]:
