@@ -148,6 +148,8 @@ def test_every_command_has_help(name: str) -> None:
         ["--url", "service.test", "cluster"],
         ["completion", "tcsh"],
         ["attribution", "erase", "--client-id", "shop-1"],
+        ["apply", "--file", ""],
+        ["export", "--output-dir", ""],
     ],
 )
 def test_a_wrong_call_is_told_before_anyone_is_asked(arguments: list[str]) -> None:

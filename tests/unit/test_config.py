@@ -1,5 +1,6 @@
 """The configuration: every fault at once, precedence, and no address that others can reach by accident."""
 
+import re
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,25 @@ def test_a_boolean_is_no_number_and_text_may_be_one(tmp_path: Path) -> None:
 def test_lists_in_the_environment_are_separated_by_commas() -> None:
     config = load(None, {"CLICKCLOCK_JOB_ENVIRONMENT": "PATH, HOME,,", "CLICKCLOCK_ALLOWED_HOSTS": "a.example"}, {})
     assert (config.job_environment, config.allowed_hosts) == (("PATH", "HOME"), ("a.example",))
+
+
+def test_an_empty_variable_is_as_if_it_were_not_given(tmp_path: Path) -> None:
+    file = toml(tmp_path, '[[accounts]]\nclient_id = "shop-1"\n')
+    nothing = {f"CLICKCLOCK_{name.upper()}": "" for name in Config.model_fields}
+    lists = ("job_environment", "allowed_hosts", "trusted_proxies")
+    assert load(file, nothing, {}) == load(file, {}, dict.fromkeys(lists, ()))
+    result = CliRunner().invoke(check_config, [], env={"CLICKCLOCK_DATA_DIR": "", "CLICKCLOCK_TRUSTED_PROXIES": ""})
+    assert re.search(r"data_dir +the default +clickclock-data", result.output)
+    assert re.search(r"trusted_proxies +the environment", result.output)
+
+
+def test_an_empty_folder_is_not_the_one_that_we_happen_to_be_in(tmp_path: Path) -> None:
+    folders = ("data_dir", "secrets_dir", "examples", "spark_scratch")
+    found = faults_of(toml(tmp_path, "".join(f'{name} = ""\n' for name in folders)))
+    assert [found[name][:11] for name in folders] == ["it is empty"] * 4
+    result = CliRunner().invoke(check_config, ["--data-dir", ""])
+    assert result.exit_code == 2
+    assert "Invalid value for '--data-dir': it is empty" in result.output
 
 
 def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
@@ -296,7 +316,7 @@ def test_what_kubernetes_tells_of_a_service_of_our_name_is_no_setting() -> None:
 
 def test_tables_cannot_be_given_in_the_environment() -> None:
     found = faults_of(None, {"CLICKCLOCK_LAKE_OPTIONS": "hush-hush", "CLICKCLOCK_ACCOUNTS": "shop-1"})
-    assert set(found) == {"lake_options", "accounts.0"}
+    assert set(found) == {"lake_options", "accounts"}
     assert "hush" not in str(found)
 
 

@@ -13,6 +13,7 @@ import click
 
 from clickclock.cli.calling import refusal
 from clickclock.cli.declaring import bring_about, terms
+from clickclock.cli.settings import FILE_OR_FOLDER
 
 
 @click.command()
@@ -20,7 +21,7 @@ from clickclock.cli.declaring import bring_about, terms
     "-f",
     "--file",
     "paths",
-    type=click.Path(path_type=Path),
+    type=FILE_OR_FOLDER,
     multiple=True,
     required=True,
     help="A YAML file, a folder of YAML files, or `-` for standard input; may be repeated.",

@@ -27,7 +27,7 @@ _PASSWORD = re.compile(r"(?<=://)([^:/@]*):.*(?=@)|([?&](?:ssl)?password=)[^&]*"
 def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
     """Check the configuration, and print the settings in force."""
     from clickclock.app.checking import check  # noqa: PLC0415 (loaded when it is used)
-    from clickclock.foundation.config import PREFIX, environment, load  # noqa: PLC0415 (as above)
+    from clickclock.foundation.config import environment, from_environment, load  # noqa: PLC0415 (as above)
 
     variables, overrides = environment(), given(options)
     try:
@@ -36,10 +36,12 @@ def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
     except ConfigurationError as error:
         raise refusal(error) from error
 
+    told = from_environment(variables, [])
+
     def source(name: str) -> str:
         if name in overrides:
             return "the command line"
-        if PREFIX + name.upper() in variables:
+        if name in told:
             return "the environment"
         return str(config) if name in loaded.model_fields_set else "the default"
 

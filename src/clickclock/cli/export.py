@@ -15,6 +15,7 @@ import click
 
 from clickclock.cli.calling import service
 from clickclock.cli.rendering import counted
+from clickclock.cli.settings import FOLDER
 
 if TYPE_CHECKING:
     from clickclock.client import Payload
@@ -27,7 +28,7 @@ SHARED = "shared.yaml"
 @click.option("--application", help="Only the jobs of this application, and their groups.")
 @click.option(
     "--output-dir",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Folder to write APPLICATION/JOB.yaml for each job, and shared.yaml, to; standard output if not given.",
 )
 def export(application: str | None, output_dir: Path | None) -> None:

@@ -14,12 +14,13 @@ import click
 
 from clickclock.cli.calling import refusal
 from clickclock.cli.declaring import bring_about, terms
+from clickclock.cli.settings import FILE
 
 ZONES = "zoneinfo/"
 
 
 @click.command("import-crontab")
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("path", metavar="FILE", type=FILE)
 @click.option("--application", default="cron", show_default=True, help="The application of the jobs.")
 @click.option("--system", is_flag=True, help="Each command is preceded by a user, as in /etc/crontab and /etc/cron.d.")
 @click.option("--time-zone", help="Time zone of the crontab, such as Europe/Berlin; this machine's if not given.")

@@ -7,6 +7,7 @@ Invariant: an option is named after its setting (`--data-dir` is `data_dir`).
 {'port': 9000}
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,10 +23,22 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-FILE = click.Path(dir_okay=False, path_type=Path)
-FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
+class _Named(click.Path):
+    """A path that is not empty: of `--data-dir "$UNSET"`, `Path` would make the folder that we happen to be in."""
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        if value == "":
+            self.fail("it is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE_OR_FOLDER = _Named(path_type=Path)
+FILE = _Named(dir_okay=False, path_type=Path)
+FOLDER = _Named(file_okay=False, path_type=Path)
 CONFIG = click.option("--config", type=FILE, envvar="CLICKCLOCK_CONFIG", show_envvar=True, help="Settings as TOML.")
 DATA_DIR = click.option("--data-dir", type=FOLDER, help="Folder for the store, the journal, the lake and logs.")
 LAKE_URL = click.option("--lake-url", help="Where the lake is: a folder, s3://…, gs://… or az://….")

@@ -153,6 +153,13 @@ class Config(Settings):
     )
 
     # Of single fields, not of the whole: those run only when every field is fine, and faults are reported together.
+    @field_validator("data_dir", "secrets_dir", "examples", "spark_scratch", mode="before")
+    @classmethod
+    def _refuse_the_folder_that_we_happen_to_be_in(cls, folder: object) -> object:
+        if folder == "":
+            raise ValueError("it is empty; give a folder, or leave it out")
+        return folder
+
     @field_validator("host")
     @classmethod
     def _refuse_what_is_not_safe(cls, host: str, info: ValidationInfo) -> str:
@@ -322,7 +329,7 @@ def load(file: Path | None, variables: Mapping[str, str], overrides: Mapping[str
     origin: dict[str, str] = {}
     for source, values in (
         (str(file), _from_file(file, faults)),
-        ("the environment", _from_environment(variables, faults)),
+        ("the environment", from_environment(variables, faults)),
         ("the command line", overrides),
     ):
         given.update(values)
@@ -358,7 +365,11 @@ def _from_file(file: Path | None, faults: list[Fault]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if _is_setting(name, name, f" in {file}", faults)}
 
 
-def _from_environment(variables: Mapping[str, str], faults: list[Fault]) -> dict[str, Any]:
+def from_environment(variables: Mapping[str, str], faults: list[Fault]) -> dict[str, Any]:
+    """The settings that the environment gives, unchecked; names that are nearly settings are added to `faults`.
+
+    An empty variable gives nothing, as one that is not there; of a list of texts, it is the empty list.
+    """
     values: dict[str, Any] = {}
     for variable, value in variables.items():
         name = variable.removeprefix(PREFIX).lower()
@@ -367,8 +378,10 @@ def _from_environment(variables: Mapping[str, str], faults: list[Fault]) -> dict
         if variable == "CLICKCLOCK_PORT" and value.startswith(("tcp://", "udp://")):
             continue  # Kubernetes tells pods so of a Service called `clickclock` in their namespace
         if name in Config.model_fields:
-            many = str(Config.model_fields[name].annotation).startswith("tuple")
-            values[name] = [part.strip() for part in value.split(",") if part.strip()] if many else value
+            if Config.model_fields[name].annotation == tuple[str, ...]:
+                values[name] = [part.strip() for part in value.split(",") if part.strip()]
+            elif value:
+                values[name] = value
         elif get_close_matches(name, Config.model_fields, cutoff=0.8):
             # Others may use the prefix (a job's own variables do); what looks like a slip is one.
             _is_setting(name, variable, " in the environment", faults)
