@@ -200,6 +200,16 @@ def test_a_data_folder_that_cannot_be_used_is_refused_with_its_name(tmp_path: Pa
     assert "Traceback" not in done.stderr
 
 
+def test_what_is_in_the_place_of_its_folders_is_told_together_and_before_it_starts(tmp_path: Path) -> None:
+    (tmp_path / "journal").write_text("a file")
+    (tmp_path / "logs").symlink_to(tmp_path / "not mounted")
+    done = run_to_its_end("--data-dir", str(tmp_path), "--click-port", "0")
+    assert done.returncode == 1
+    for name in ("journal", "logs"):
+        assert f"data_dir: {tmp_path / name} is no folder; move it away" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("kept", ["", "ab", "no salt"])
 def test_a_salt_that_hides_nothing_is_refused(tmp_path: Path, kept: str) -> None:
     (tmp_path / "address-salt").write_text(kept)

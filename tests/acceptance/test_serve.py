@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from clickclock.app.holding import make_data_dir
 from clickclock.app.membership import node_name
 from clickclock.foundation.errors import ConfigurationError
 from tests.acceptance.service import Service, running
@@ -123,6 +124,18 @@ def test_a_data_folders_name_is_kept_made_anew_if_it_is_empty_and_told_if_it_can
     with pytest.raises(ConfigurationError) as refused:
         node_name(tmp_path)
     assert f"{tmp_path / 'node'}: Is a directory" in refused.value.faults[0].message
+
+
+def test_somebodys_own_folder_is_taken_unless_it_has_what_would_be_emptied(tmp_path: Path) -> None:
+    for name in ("lost+found", "Documents", "run"):
+        (tmp_path / name).mkdir()
+    make_data_dir(tmp_path)
+    (tmp_path / "run" / "mine").touch()
+    with pytest.raises(ConfigurationError) as refused:
+        make_data_dir(tmp_path)
+    assert "is no data folder of clickclock and has run, which would be emptied" in refused.value.faults[0].message
+    (tmp_path / "lake-lock").touch()
+    make_data_dir(tmp_path)
 
 
 def test_a_taken_port_is_said_before_anything_else_happens(tmp_path: Path) -> None:

@@ -19,12 +19,36 @@ from pathlib import Path
 from clickclock.foundation.errors import ConfigurationError, Fault
 
 BACKLOG = 4096
+_FOLDERS = ("answers", "exports", "journal", "lake", "logs", "run", "stops", "supervisor")
+_EMPTIED = ("answers", "run")
+"""Of those, what is emptied when it is used again."""
+_SIGNS = ("lock", "collectors-lock", "lake-lock", "run-lock", "node", "clickclock.db")
+"""Files by which a folder is known to be a data folder already: each command that writes makes one of them."""
 
 
 def make_data_dir(data_dir: Path) -> None:
-    """The data folder, for its owner alone."""
+    """The data folder, for its owner alone. Raises `ConfigurationError` if what we would keep in it cannot be there.
+
+    Somebody's own folder may become one (a volume is never quite empty), unless it has what we would empty.
+    """
     with writing(data_dir):
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        taken = [name for name in _FOLDERS if os.path.lexists(data_dir / name) and not (data_dir / name).is_dir()]
+        is_ours = any((data_dir / name).is_file() for name in _SIGNS)
+        theirs = [name for name in _EMPTIED if not is_ours and _has_something(data_dir / name)]
+    faults = [Fault("data_dir", f"{data_dir / name} is no folder; move it away, or give another.") for name in taken]
+    if theirs:
+        sentence = (
+            f"{data_dir} is no data folder of clickclock and has {' and '.join(theirs)}, which would be emptied; give "
+            "a new folder, or move away what is in the way."
+        )
+        faults.append(Fault("data_dir", sentence))
+    if faults:
+        raise ConfigurationError(faults=faults)
+
+
+def _has_something(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
 
 
 def expect_data_dir(data_dir: Path) -> None:
