@@ -433,3 +433,25 @@ def test_what_the_settings_name_is_looked_at_and_all_that_is_wrong_is_told_toget
         (folder / "bad.toml").write_text(
             '[[schedules]]\napplication = "a"\njobName = "j"\nexpression = "61 * * * *"\n', encoding="utf-8"
         )
+
+
+AWAY = """
+secrets_dir = "{folder}/secrets"
+[clusters.boxes]
+executor = "container"
+engine = "tcp://127.0.0.1:2376"
+tls_ca = "{folder}/ca.pem"
+registry_auth_file = "{folder}/auth.json"
+[clusters.batch]
+executor = "kubernetes"
+kubeconfig = "{folder}/kubeconfig"
+"""
+
+
+def test_what_cannot_be_read_yet_is_told_by_check_config_and_holds_up_no_start(tmp_path: Path) -> None:
+    result = CliRunner().invoke(check_config, ["--config", str(toml(tmp_path, AWAY.format(folder=tmp_path)))])
+    assert result.exit_code == 0
+    warnings = [line.removeprefix("Warning: ") for line in result.stderr.splitlines()]
+    told = ("secrets_dir: ", "clusters.boxes: tls_ca", "clusters.boxes: registry_auth_file", "clusters.batch: ")
+    assert [next(place for place in told if line.startswith(place)) for line in warnings] == list(told)
+    assert all("No such file" in line for line in warnings)

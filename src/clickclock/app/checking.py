@@ -1,17 +1,21 @@
 """What the settings name, looked at before anything starts: clusters, targets, examples, models.
 
-Never starts anything, and never asks a cluster or a target. Invariant: all that is wrong is told together.
+Never starts anything, and never asks a cluster or a target. Invariant: all that is wrong is told together; what comes
+later or is renewed, such as a cluster's kubeconfig, holds up no start.
 
 >>> from clickclock.foundation.config import load
 >>> check(load(None, {}, {}))
 """
 
+import asyncio
+from typing import Any
+
 from clickclock.app.clusters import clusters
 from clickclock.app.targets import open_targets
 from clickclock.examples import read_examples
 from clickclock.foundation.clock import SystemClock
-from clickclock.foundation.config import Config
-from clickclock.foundation.errors import ConfigurationError, Fault
+from clickclock.foundation.config import Config, environment
+from clickclock.foundation.errors import ConfigurationError, ExecutorUnreachable, Fault
 
 
 def check(config: Config) -> None:
@@ -31,6 +35,49 @@ def check(config: Config) -> None:
             faults += error.faults
     if faults:
         raise ConfigurationError(faults=faults)
+
+
+def unreadable(config: Config) -> list[Fault]:
+    """Files and folders that the settings name and that are no use now: the service starts without them, and waits."""
+    faults: list[Fault] = []
+    folders = {"secrets_dir": config.secrets_dir, "spark_scratch": config.spark_scratch}
+    for setting, folder in folders.items():
+        try:
+            if folder is not None:
+                next(folder.iterdir(), None)
+        except OSError as error:
+            faults.append(Fault(setting, f"{folder} cannot be read: {error.strerror}."))
+    for name, table in config.clusters.items():
+        options = {key: value for key, value in table.items() if key != "executor"}
+        for look in _LOOKS.get(table.get("executor", ""), ()):
+            try:
+                look(options)
+            except (OSError, ValueError, ExecutorUnreachable) as error:
+                faults.append(Fault(f"clusters.{name}", f"{str(error).rstrip('.')}."))
+    return faults
+
+
+def _look_at_tls(options: dict[str, Any]) -> None:
+    from clickclock.scheduler.executors.container.options import ContainerOptions  # noqa: PLC0415 (not by the service)
+
+    ContainerOptions.model_validate(options).tls()
+
+
+def _look_at_registries(options: dict[str, Any]) -> None:
+    from clickclock.scheduler.executors.container.options import ContainerOptions  # noqa: PLC0415 (not by the service)
+
+    ContainerOptions.model_validate(options).registry_auth("an/image")
+
+
+def _look_at_kubeconfig(options: dict[str, Any]) -> None:
+    from clickclock.scheduler.executors.kubernetes.access import Access  # noqa: PLC0415 (not by the service)
+    from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions  # noqa: PLC0415 (as above)
+
+    if "kubeconfig" in options:
+        asyncio.run(Access.open(KubernetesOptions.model_validate(options), environment()))
+
+
+_LOOKS = {"container": (_look_at_tls, _look_at_registries), "kubernetes": (_look_at_kubeconfig,)}
 
 
 def _look_at_models(config: Config) -> None:

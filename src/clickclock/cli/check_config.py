@@ -1,6 +1,6 @@
 """`clickclock check-config`: what the service would run with, and where each setting comes from.
 
-Never starts or opens anything, and never shows a password, not even one in a URL. Invariant: the exit code is 0 exactly
+Never starts anything, and never shows a password, not even one in a URL. Invariant: the exit code is 0 exactly
 when `serve` would accept the configuration.
 
 >>> check_config.name
@@ -26,7 +26,7 @@ _PASSWORD = re.compile(r"(?<=://)([^:/@]*):.*(?=@)|([?&](?:ssl)?password=)[^&]*"
 @click.option("--json", "as_json", is_flag=True, help="Print the settings as JSON.")
 def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
     """Check the configuration, and print the settings in force."""
-    from clickclock.app.checking import check  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.app.checking import check, unreadable  # noqa: PLC0415 (loaded when it is used)
     from clickclock.foundation.config import environment, from_environment, load  # noqa: PLC0415 (as above)
 
     variables, overrides = environment(), given(options)
@@ -36,6 +36,8 @@ def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
     except ConfigurationError as error:
         raise refusal(error) from error
 
+    for fault in unreadable(loaded):
+        click.echo(f"Warning: {fault.field}: {fault.message}", err=True)
     told = from_environment(variables, [])
 
     def source(name: str) -> str:
