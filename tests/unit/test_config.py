@@ -43,6 +43,12 @@ def test_a_boolean_is_no_number_and_text_may_be_one(tmp_path: Path) -> None:
     assert (config.process_slots, config.stop_jobs) == (7, True)
 
 
+def test_a_number_that_no_clock_or_file_could_hold_is_refused(tmp_path: Path) -> None:
+    for age in ("inf", "nan", "1e300"):
+        file = toml(tmp_path, f"attempt_log_bytes_max = 9_000_000_000_000_000_000\nsegment_age_s = {age}\n")
+        assert set(faults_of(file)) == {"attempt_log_bytes_max", "segment_age_s"}
+
+
 def test_lists_in_the_environment_are_separated_by_commas() -> None:
     config = load(None, {"CLICKCLOCK_JOB_ENVIRONMENT": "PATH, HOME,,", "CLICKCLOCK_ALLOWED_HOSTS": "a.example"}, {})
     assert (config.job_environment, config.allowed_hosts) == (("PATH", "HOME"), ("a.example",))

@@ -84,7 +84,7 @@ def test_a_job_cannot_be_changed() -> None:
 
 @pytest.mark.parametrize(
     ("quantity", "expected"), [("5", 5), ("1K", 1000), ("1.5Ki", 1536), ("2M", 2_000_000), ("64Mi", 67_108_864),
-                               ("1G", 10**9), ("1Gi", 2**30)]
+                               ("1G", 10**9), ("1Gi", 2**30), ("999999999999999Gi", 2**63 - 1)]
 )  # fmt: skip
 def test_memory_is_written_as_kubernetes_writes_it(quantity: str, expected: int) -> None:
     assert memory_bytes(quantity) == expected

@@ -140,6 +140,13 @@ def test_all_faults_of_a_table_are_told_together() -> None:
     assert "restartPolicy, containers.main.command cannot be overridden" in faults["pod_template"]
 
 
+def test_numbers_that_kubernetes_could_not_hold_are_told_before_it_is_asked() -> None:
+    KubernetesOptions(keep_finished_s=2**31 - 1)
+    with pytest.raises(ValidationError) as caught:
+        KubernetesOptions.model_validate({"keep_finished_s": 2**31, "tolerations": [{"tolerationSeconds": 2**63}]})
+    assert {fault["loc"][0] for fault in caught.value.errors()} == {"keep_finished_s", "tolerations"}
+
+
 @pytest.mark.parametrize("kind", ["containers", "initContainers"])
 def test_no_container_of_a_template_may_have_the_command_run_again(kind: str) -> None:
     rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [3]}}

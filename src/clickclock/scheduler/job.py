@@ -33,13 +33,13 @@ MEMORY_MIN = "16Mi"
 
 
 def memory_bytes(quantity: str) -> int:
-    """Bytes in a quantity as Kubernetes writes it.
+    """Bytes in a quantity as Kubernetes writes it, and no more than systems can count: that is no limit to anybody.
 
     >>> memory_bytes("64Mi")
     67108864
     """
     unit = quantity.lstrip("0123456789.")
-    return int(float(quantity.removesuffix(unit)) * MEMORY_UNITS[unit])
+    return min(int(float(quantity.removesuffix(unit)) * MEMORY_UNITS[unit]), 2**63 - 1)
 
 
 class Resources(Record):

@@ -32,7 +32,7 @@ class Toleration(Settings):
     operator: Literal["Exists", "Equal"] | None = None
     value: str | None = None
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    toleration_seconds: int | None = Field(None, alias="tolerationSeconds")
+    toleration_seconds: int | None = Field(None, alias="tolerationSeconds", ge=-(2**63), le=2**63 - 1)
 
 
 class PriorityClass(Settings):
@@ -81,7 +81,10 @@ class KubernetesOptions(Settings):
         300.0, gt=0, le=86_400, description="Seconds after which a pod on a node that does not answer is given up."
     )
     keep_finished_s: int = Field(
-        604_800, ge=3600, description="Net: seconds after which Kubernetes removes an ended Job that we did not."
+        604_800,
+        ge=3600,
+        le=2**31 - 1,
+        description="Net: seconds after which Kubernetes removes an ended Job that we did not.",
     )
 
     @field_validator("pod_template")
