@@ -317,8 +317,24 @@ class KubernetesDouble:
                 reason = "PodFailurePolicy"
                 words = f"Pod {NAMESPACE}/{name} has condition DisruptionTarget matching FailJob rule at index 0"
             self._conclude(job, "FailureTarget", "Failed", reason, words, is_over=not live)
-        elif not history:
+        elif self._is_past_its_deadline(job):
+            words = "Job was active longer than specified deadline"
+            self._conclude(job, "FailureTarget", "Failed", "DeadlineExceeded", words, is_over=not live)
+        elif not history and job["spec"]["parallelism"]:
             self._start_pod(job)
+
+    def _is_past_its_deadline(self, job: Object) -> bool:
+        """By a time that begins anew when it is resumed; it is looked at again then."""
+        name, status, deadline_s = job["metadata"]["name"], job["status"], job["spec"].get("activeDeadlineSeconds")
+        if "startTime" not in status or any(each["type"] == "Suspended" for each in status.get("conditions", ())):
+            status["conditions"] = [each for each in status.get("conditions", ()) if each["type"] != "Suspended"]
+            status["startTime"] = stamp()
+        if deadline_s is None:
+            return False
+        left_s: float = deadline_s - (datetime.now(UTC) - datetime.fromisoformat(status["startTime"])).total_seconds()
+        if left_s > 0:
+            self._loop.call_later(left_s, self.sync_job, name)
+        return left_s <= 0
 
     def _conclude(self, job: Object, first: str, then: str, reason: str, words: str, *, is_over: bool) -> None:
         """What it comes to is told first, and that it has come to it in a later round, when no pod is left to end."""
@@ -334,7 +350,6 @@ class KubernetesDouble:
             self.warn("Job", job["metadata"]["name"], "FailedCreate", f"Error creating: {self.quota}")
             return
         status = job["status"]
-        status["conditions"] = [each for each in status.get("conditions", ()) if each["type"] != "Suspended"]
         name, uid = job["metadata"]["name"], job["metadata"]["uid"]
         template = copy.deepcopy(job["spec"]["template"])
         template["metadata"].setdefault("labels", {})["batch.kubernetes.io/job-name"] = name
@@ -343,7 +358,6 @@ class KubernetesDouble:
                "metadata": {**template["metadata"], **self._born(f"{name}-{next(self._names):05x}"),
                             "ownerReferences": [owner]}}  # fmt: skip
         self.put("pods", pod, "ADDED")
-        status.setdefault("startTime", stamp())
         status["active"] = 1
         self.kubelet.place(pod)
 

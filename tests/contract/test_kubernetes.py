@@ -542,6 +542,28 @@ async def test_a_create_that_arrives_after_its_attempt_was_concluded_elsewhere_r
         await place.executor.close()
 
 
+async def test_what_was_taken_over_and_ended_without_a_pod_comes_to_an_end_in_the_cluster_and_runs_nothing(
+    double: KubernetesDouble, tmp_path: Path
+) -> None:
+    """Only a Job that is complete or failed goes by its `ttlSecondsAfterFinished`, and a suspended one is neither."""
+    double.quota = "no room"
+    late, heir = Place(double, tmp_path / "late"), Place(double, tmp_path / "heir")
+    for place in (late, heir):
+        place.executor.share("service", lambda _: True)
+        await place.open()
+    name = await late.shell("true")
+    await late.until(lambda: bool(double.jobs()))
+    await heir.executor.adopt([name], contested=True)
+    await heir.executor.stop([name], 1.0)
+    assert (await heir.end(name)).kind is ExitKind.STOPPED
+    double.quota = None
+    await heir.executor.forget([name])
+    await heir.until(lambda: any(c["type"] == "Failed" for c in double.jobs()[0]["status"].get("conditions", ())))
+    assert double.kubelet.starts == []
+    for place in (late, heir):
+        await place.executor.close()
+
+
 async def test_no_more_is_asked_of_a_cluster_than_the_manifest_allows_and_all_of_that(impatient: Place) -> None:
     # It does not listen: or it may be gone before it is known that its pod has to be deleted.
     name, _ = await impatient.begun("trap '' TERM; echo ready; exec sleep 60", secrets={"A": "b"})

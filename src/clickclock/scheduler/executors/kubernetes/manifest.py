@@ -113,8 +113,13 @@ def ended_by(ending: str) -> dict[str, Any]:
 
 
 def concluded() -> dict[str, Any]:
-    """What makes an ended Job one that only keeps its name taken, for a while."""
-    return {"metadata": {"annotations": {CONCLUDED: "true"}}, "spec": {"ttlSecondsAfterFinished": NAME_KEPT_S}}
+    """What makes an ended Job one that only keeps its name taken, for a while.
+
+    Kubernetes counts from the Job's own end, which one that is suspended never comes to: it goes on, may make no pod,
+    and fails by its deadline.
+    """
+    spec = {"suspend": False, "parallelism": 0, "activeDeadlineSeconds": 1, "ttlSecondsAfterFinished": NAME_KEPT_S}
+    return {"metadata": {"annotations": {CONCLUDED: "true"}}, "spec": spec}
 
 
 def impossible(launch: Launch) -> str | None:
