@@ -82,6 +82,14 @@ def test_a_prefix_that_cannot_be_split_is_refused(prefix: str) -> None:
         ImageMapping(prefix=prefix, image="x")
 
 
+@pytest.mark.parametrize("prefix", ["python | tee", "python\n-m"])
+def test_what_a_prefix_cannot_have_is_told_without_a_field_of_jobs(prefix: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        ImageMapping(prefix=prefix, image="x")
+    assert "only a shell" in str(refused.value)
+    assert "true" not in str(refused.value)
+
+
 @pytest.mark.parametrize("image", ["", "a b"])
 def test_an_image_is_one_word(image: str) -> None:
     with pytest.raises(ValidationError):

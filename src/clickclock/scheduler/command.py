@@ -35,6 +35,8 @@ PARSED_COMMANDS_MAX = 1024
 FAULTS_MAX = 10
 """Faults of one kind that are told: nobody fixes more at once, and each hint costs a search for the nearest name."""
 
+OR_BY_A_SHELL = ', or set "shell": true'
+"""What else can be done, where it is the command of a job."""
 BUILT_IN_TEMPLATES = ("nominalTime", "triggerId", "attempt")
 _PARAMETER = "parameters."
 _PARAMETER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -328,12 +330,12 @@ def _refusal(sign: str, position: int) -> str:
         case "\n":
             return (
                 f"There is a line break at character {position}, which only a shell takes as the end of a command: "
-                'end the line with a backslash to join it with the next, or set "shell": true.'
+                f"end the line with a backslash to join it with the next{OR_BY_A_SHELL}."
             )
         case _:
             return (
                 f"There is an unquoted {sign} at character {position}, which only a shell understands: "
-                'quote it to pass it on as it is, or set "shell": true.'
+                f"quote it to pass it on as it is{OR_BY_A_SHELL}."
             )
 
 

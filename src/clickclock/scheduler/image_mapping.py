@@ -10,6 +10,7 @@ True
 
 import shlex
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
 
 from pydantic import Field, field_validator
@@ -132,4 +133,8 @@ def none_fits(command_words: Sequence[str], mappings: Iterable[ImageMapping]) ->
 
 
 def _words(prefix: str) -> tuple[str, ...]:
-    return commands.parse(prefix, shell=False).words
+    try:
+        return commands.parse(prefix, shell=False).words
+    except Invalid as invalid:  # that of a command; a prefix has no shell
+        told = [replace(fault, message=fault.message.replace(commands.OR_BY_A_SHELL, "")) for fault in invalid.faults]
+        raise Invalid(faults=told) from invalid

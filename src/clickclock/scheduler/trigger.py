@@ -297,7 +297,7 @@ class Trigger(Record):
         None, description="What it waits for or ran after, where its job depends on others."
     )
     due_time: Instant = Field(description="Nominal time plus jitter; for a call, when it is to run.")
-    queued_at: Instant = Field(description="When the decision was recorded.")
+    queued_at: Instant = Field(description="When the decision was recorded; if that was ahead, when it is due.")
     started_at: Instant | None = Field(None, description="When the current or last attempt's process started.")
     finished_at: Instant | None = Field(None, description="When it ended for good.")
     lag_ms: int | None = Field(None, description="Start of the first attempt minus due time, in ms.", examples=[4])
