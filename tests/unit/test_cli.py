@@ -1,6 +1,8 @@
 """What the command line says and reads by itself, without a service."""
 
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,23 @@ from clickclock.cli.rendering import TRIGGERS, at, duration, plain, size, table,
 from clickclock.client import DEFAULT_URL
 
 UNUSED = "http://127.0.0.1:9"
+READING = [
+    "compact --all",
+    "journal inspect",
+    "journal verify",
+    "journal tail --no-follow",
+    "clicks export",
+    "replay rejections",
+    "attribution run",
+    "attribution versions",
+    "attribution report",
+    "attribution order o-1 --client-id shop-1",
+    "attribution diff 1 2",
+    "attribution export",
+    "attribution erase --client-id shop-1 --order-id o-1",
+    "attribution retain",
+]
+"""Commands that need what is in a data folder."""
 
 
 @pytest.fixture
@@ -179,31 +198,25 @@ def test_a_list_of_triggers_says_why_a_time_was_skipped(capsys: pytest.CaptureFi
     assert "paused" in capsys.readouterr().out.splitlines()[1]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "compact --all",
-        "journal inspect",
-        "journal verify",
-        "journal tail --no-follow",
-        "clicks export",
-        "replay rejections",
-        "attribution run",
-        "attribution versions",
-        "attribution report",
-        "attribution order o-1 --client-id shop-1",
-        "attribution diff 1 2",
-        "attribution export",
-        "attribution erase --client-id shop-1 --order-id o-1",
-        "attribution retain",
-    ],
-)
+@pytest.mark.parametrize("line", READING)
 def test_a_data_folder_that_is_not_there_is_not_taken_for_an_empty_one(line: str, tmp_path: Path) -> None:
     mistyped = tmp_path / "dta"
     ran = CliRunner().invoke(main, [*line.split(), "--data-dir", str(mistyped)])
     assert ran.exit_code == 1
     assert f"data_dir: {mistyped}: No such file or directory; give the data folder" in ran.stderr
     assert not mistyped.exists()
+
+
+def test_a_data_folder_that_is_not_there_is_told_before_the_libraries_of_tables_are_loaded(tmp_path: Path) -> None:
+    program = (
+        "import sys; from click.testing import CliRunner; from clickclock.cli import main\n"
+        f"for line in {READING}:\n"
+        "    assert CliRunner().invoke(main, [*line.split(), '--data-dir', sys.argv[1]]).exit_code == 1\n"
+        "print(*sys.modules)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "dta")]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert {"pyarrow", "deltalake", "duckdb", "numpy", "httpx"} & set(loaded) == set()
 
 
 def test_a_demo_that_nobody_takes_ends_as_other_commands_do() -> None:

@@ -16,7 +16,7 @@ import click
 from clickclock.attribution.difference import LIMIT, LIMIT_MAX
 from clickclock.cli.calling import print_json
 from clickclock.cli.rendering import Payload, counted, plain
-from clickclock.cli.settings import OF_LAKE, configuration, settings
+from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings
 
 
 @click.command()
@@ -36,10 +36,11 @@ def diff(
     config: Path | None, before: int, after: int, client_id: str | None, limit: int, as_json: bool, **options: Any
 ) -> None:
     """Show which orders differ between two versions, and why."""
-    # Here and not at the top, so that the help of all other commands does not wait for it.
-    from clickclock.app.comparing import compare  # noqa: PLC0415 (see the line above)
-
     with configuration(config, options) as loaded:
+        expect_lake(loaded)
+        # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
+        from clickclock.app.comparing import compare  # noqa: PLC0415 (see the line above)
+
         payload = compare(loaded, before, after, client_id, limit)
     if as_json:
         print_json(payload)

@@ -16,7 +16,7 @@ import click
 from clickclock.cli.calling import print_json
 from clickclock.cli.following import INTERRUPTED
 from clickclock.cli.rendering import counted
-from clickclock.cli.settings import OF_LAKE, configuration, settings
+from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings
 from clickclock.foundation.errors import ClickclockError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -55,11 +55,12 @@ def erase(
     From the journals, the lake with its old versions, results and exports, with a receipt. Without an identifier,
     continue an erasure that was interrupted.
     """
-    # Here and not at the top, so that the help of all other commands does not wait for it.
-    from clickclock.app import erasing  # noqa: PLC0415 (see the line above)
-
     asked = _asked({kind: options.pop(kind) for kind in KINDS}, client_id, reason)
     with configuration(config, options) as loaded:
+        expect_lake(loaded)
+        # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
+        from clickclock.app import erasing  # noqa: PLC0415 (see the line above)
+
         try:
             made = erasing.erase(loaded, asked, client_id or "", with_person=with_person, reason=reason)
         except ConfigurationError:

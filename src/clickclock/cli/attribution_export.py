@@ -15,7 +15,7 @@ import click
 from clickclock.cli.calling import print_json
 from clickclock.cli.importing import AS_JSON, working
 from clickclock.cli.rendering import table
-from clickclock.cli.settings import FOLDER, OF_LAKE, settings
+from clickclock.cli.settings import FOLDER, OF_LAKE, expect_lake, settings
 
 if TYPE_CHECKING:
     from clickclock.attribution.exporter import Exported
@@ -77,6 +77,7 @@ def export(
     folder = Path()
 
     def work(config: "Config") -> "Exported":
+        expect_lake(config)
         from clickclock.app.exporting import export as run  # noqa: PLC0415 (loaded when it is used)
         from clickclock.app.exporting import folder_of  # noqa: PLC0415 (see the line above)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.rendering import WIDTH, Payload, counted, plain, share, when
-from clickclock.cli.settings import OF_LAKE, configuration, settings
+from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -37,10 +37,11 @@ def order(
 
     The proof has its person, every click and its fate, and each model's arithmetic.
     """
-    # Here and not at the top, so that the help of all other commands does not wait for it.
-    from clickclock.app.proving import prove  # noqa: PLC0415 (see the line above)
-
     with configuration(config, options) as loaded:
+        expect_lake(loaded)
+        # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
+        from clickclock.app.proving import prove  # noqa: PLC0415 (see the line above)
+
         proof = prove(loaded, client_id, order_id, version)
     click.echo(json.dumps(proof, ensure_ascii=False) if as_json else drawn(proof))
     if proof["differs"]:

@@ -15,7 +15,7 @@ import click
 from clickclock.cli.clicks_export import sink
 from clickclock.cli.fields import camel_case
 from clickclock.cli.rendering import Column, plain, table
-from clickclock.cli.settings import FILE, OF_LAKE, configuration, settings
+from clickclock.cli.settings import FILE, OF_LAKE, configuration, expect_lake, settings
 from clickclock.foundation.errors import Malformed
 
 if TYPE_CHECKING:
@@ -51,15 +51,16 @@ def report(config: Path | None, form: str, output: Path | None, **options: Any) 
 
     Clicks, people, orders, revenue, credit, refunds, cost, ROAS and CPA of a result version.
     """
-    # Here and not at the top, so that the help of all other commands does not wait for it.
-    from clickclock.app.reporting import report as compute  # noqa: PLC0415 (see the line above)
-    from clickclock.attribution.report import read  # noqa: PLC0415 (see the line above)
-    from clickclock.attribution.reporter import write  # noqa: PLC0415 (see the line above)
-
     if form == TABLE and output is not None:
         raise click.UsageError("Say with --format how the file is to be written: json, csv or parquet.")
     asked = {name: options.pop(name) for name in ASKED} | {"form": None if form == TABLE else form}
     with configuration(config, options) as loaded:
+        expect_lake(loaded)
+        # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
+        from clickclock.app.reporting import report as compute  # noqa: PLC0415 (see the line above)
+        from clickclock.attribution.report import read  # noqa: PLC0415 (see the line above)
+        from clickclock.attribution.reporter import write  # noqa: PLC0415 (see the line above)
+
         try:
             told = compute(loaded, read(_parameters(asked)))
         except Malformed as error:

@@ -14,7 +14,7 @@ import click
 
 from clickclock.cli.attribution_erase import tell
 from clickclock.cli.calling import print_json
-from clickclock.cli.settings import OF_LAKE, configuration, settings
+from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings
 
 
 @click.command()
@@ -25,10 +25,11 @@ def retain(config: Path | None, as_json: bool, **options: Any) -> None:
 
     By click_retention_days and order_retention_days; old versions are deleted, too.
     """
-    # Here and not at the top, so that the help of all other commands does not wait for it.
-    from clickclock.app import erasing  # noqa: PLC0415 (see the line above)
-
     with configuration(config, options) as loaded:
+        expect_lake(loaded)
+        # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
+        from clickclock.app import erasing  # noqa: PLC0415 (see the line above)
+
         made = erasing.retain(loaded)
     if as_json:
         print_json({"receipt": None if made is None else made.wire})

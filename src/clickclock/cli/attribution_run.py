@@ -15,7 +15,7 @@ import click
 
 from clickclock.cli.calling import print_json
 from clickclock.cli.rendering import counted, table, when
-from clickclock.cli.settings import OF_LAKE, configuration, settings
+from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings
 
 if TYPE_CHECKING:
     from clickclock.attribution.result import Result
@@ -48,11 +48,12 @@ def run(config: Path | None, full: bool, as_json: bool, **options: Any) -> None:
     """Credit every order to the clicks that earned it."""
     # Most of what is made is kept until the end: to look for garbage in it again and again takes a third of a second.
     gc.set_threshold(GARBAGE_OBJECTS_MIN)
-    # Here and not at the top, so that the help of all other commands does not wait for it.
-    from clickclock.app import attribution  # noqa: PLC0415 (see the line above)
-    from clickclock.attribution.result import told  # noqa: PLC0415 (see the line above)
-
     with configuration(config, options) as loaded:
+        expect_lake(loaded)
+        # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
+        from clickclock.app import attribution  # noqa: PLC0415 (see the line above)
+        from clickclock.attribution.result import told  # noqa: PLC0415 (see the line above)
+
         ran = attribution.run(loaded, full=full)
     if as_json:
         print_json({"result": None if ran.result is None else told(ran.result), "isNew": ran.is_new})
@@ -65,11 +66,12 @@ def run(config: Path | None, full: bool, as_json: bool, **options: Any) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the versions as JSON.")
 def versions(config: Path | None, as_json: bool, **options: Any) -> None:
     """List the result versions, latest first."""
-    # Here and not at the top, so that the help of all other commands does not wait for it.
-    from clickclock.app import attribution  # noqa: PLC0415 (see the line above)
-    from clickclock.attribution.result import told  # noqa: PLC0415 (see the line above)
-
     with configuration(config, options) as loaded:
+        expect_lake(loaded)
+        # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
+        from clickclock.app import attribution  # noqa: PLC0415 (see the line above)
+        from clickclock.attribution.result import told  # noqa: PLC0415 (see the line above)
+
         found = attribution.versions(loaded)
     payload = {"versions": [told(each) for each in reversed(found)]}
     if as_json:

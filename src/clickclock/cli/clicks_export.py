@@ -20,7 +20,7 @@ import click
 
 from clickclock.cli.fields import Instant
 from clickclock.cli.rendering import counted
-from clickclock.cli.settings import FILE, OF_LAKE, configuration, settings
+from clickclock.cli.settings import FILE, OF_LAKE, configuration, expect_lake, settings
 
 FORMATS = ("ndjson", "csv", "parquet")
 
@@ -48,12 +48,13 @@ def export(
     **options: Any,
 ) -> None:
     """Write clicks of the lake, with their queries, as NDJSON, CSV or Parquet."""
-    # Here and not at the top, so that the help of all other commands does not wait for it.
-    from clickclock.app.lake import found_lake  # noqa: PLC0415 (see the line above)
-    from clickclock.attribution.extractor import Format, Wanted, extract  # noqa: PLC0415 (see the line above)
-
-    wanted = Wanted(client_id, _moment(since), _moment(until))
     with configuration(config, options) as loaded, sink(output) as file:
+        expect_lake(loaded)
+        # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
+        from clickclock.app.lake import found_lake  # noqa: PLC0415 (see the line above)
+        from clickclock.attribution.extractor import Format, Wanted, extract  # noqa: PLC0415 (see the line above)
+
+        wanted = Wanted(client_id, _moment(since), _moment(until))
         count = extract(found_lake(loaded), wanted, Format(as_format), file)
     if output is not None:
         click.echo(f"{counted(count, 'click')} written to {output}.", err=True)

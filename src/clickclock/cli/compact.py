@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.rendering import counted
-from clickclock.cli.settings import OF_LAKE, configuration, settings
+from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings
 
 if TYPE_CHECKING:
     from clickclock.attribution.compactor import Compacted
@@ -31,11 +31,12 @@ def compact(config: Path | None, processes: int, **options: Any) -> None:
 
     Every sealed segment; small files of the lake are merged, and old ones deleted.
     """
-    # Here and not at the top, so that the help of all other commands does not wait for it.
-    from clickclock.app import lake  # noqa: PLC0415 (see the line above)
-
     del options["everything"]  # there is nothing else that could be compacted; the word says what will be
     with configuration(config, options) as loaded:
+        expect_lake(loaded)
+        # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
+        from clickclock.app import lake  # noqa: PLC0415 (see the line above)
+
         done = lake.compact(loaded, processes)
     _tell(done)
     if not done.is_clean:

@@ -14,7 +14,7 @@ import click
 
 from clickclock.cli.fields import Instant
 from clickclock.cli.importing import AS_JSON, CLICKS, DRY_RUN, SKIP_UNREADABLE, import_files, run
-from clickclock.cli.settings import OF_LAKE, settings
+from clickclock.cli.settings import OF_LAKE, expect_lake, settings
 
 if TYPE_CHECKING:
     from clickclock.attribution.importer import Report
@@ -63,7 +63,8 @@ def replay(
 
 def _of_rejections(which: dict[str, str | None], *, dry_run: bool) -> "Callable[[Config], Report]":
     def work(config: "Config") -> "Report":
-        # Here and not at the top, so that the help of all other commands does not wait for it.
+        expect_lake(config)
+        # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
         from clickclock.app.importing import replay_rejections  # noqa: PLC0415 (see the line above)
         from clickclock.attribution.importer import Which  # noqa: PLC0415 (see the line above)
 

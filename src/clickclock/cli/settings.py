@@ -101,3 +101,14 @@ def configuration(file: Path | None, options: dict[str, Any]) -> Iterator["Confi
         yield load(file, environment(), given(options))
     except ClickclockError as error:
         raise refusal(error) from error
+
+
+def expect_lake(config: "Config") -> None:
+    """Refuse a data folder that is not there, before the libraries of tables are loaded, which takes a second.
+
+    Raises `ConfigurationError`. Where the lake is elsewhere, the folder need not be there.
+    """
+    from clickclock.app.holding import expect_data_dir  # noqa: PLC0415 (loaded when it is used)
+
+    if config.lake_url is None:
+        expect_data_dir(config.data_dir)

@@ -110,10 +110,7 @@ class Config(Settings):
         64 * 2**20, ge=2**20, le=2**31, description="Size at which a segment of the journal is sealed, in bytes."
     )
     segment_age_s: float = Field(
-        60.0,
-        gt=0,
-        le=31_536_000,
-        description="Age at which a segment of the journal is sealed, in seconds; then it can be compacted.",
+        60.0, gt=0, le=31_536_000, description="Age at which a segment is sealed, in seconds; then it can be compacted."
     )
     lake_url: str | None = Field(
         None,
