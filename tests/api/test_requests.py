@@ -182,6 +182,13 @@ async def test_half_of_a_surrogate_pair_is_422_wherever_it_stands(
     assert (fault["field"], "surrogate" in fault["message"]) == (field, True)
 
 
+@pytest.mark.parametrize("path", ["jobTrigger", "jobStat", "schedulePreview"])
+async def test_half_of_a_surrogate_pair_as_the_name_of_a_filter_is_400(http: httpx.AsyncClient, path: str) -> None:
+    response = await http.get(path, params={"jsonQuery": json.dumps({"\ud800": "x", "jobName": False})})
+    assert response.status_code == 400, response.text
+    assert any("surrogate" in fault["message"] for fault in response.json()["errors"])
+
+
 async def test_whole_surrogate_pairs_are_text(http: httpx.AsyncClient) -> None:
     response = await http.post("job", content=json.dumps({**JOB, "environment": {"A": "\U0001f600"}}))
     assert (response.status_code, response.json()["job"]["environment"]) == (201, {"A": "\U0001f600"})

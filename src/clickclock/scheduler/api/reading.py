@@ -120,6 +120,8 @@ def _given(model: type[BaseModel], raw: bytes) -> dict[str, Any]:
             faults.append(Fault(JSON_QUERY, f"{malformed}"))
         if not isinstance(given, dict):
             faults.append(Fault(JSON_QUERY, 'Give a JSON object, URL-encoded, for example {"application":"shop"}.'))
+        elif any(map(_HALF.search, given)):  # pydantic would tell of nothing else, and not which it is
+            faults.append(Fault(JSON_QUERY, NOT_UNICODE))
     if faults:
         names = [*wire_names(model), JSON_QUERY]
         faults += [Fault(each, unknown_name(each, names, "filter")) for each in plain if each not in names]
