@@ -380,7 +380,8 @@ def test_a_google_click_without_its_gclid_is_refused_in_both_profiles(of_profile
 
 def test_a_collector_that_cannot_start_does_not_say_that_it_takes_clicks(tmp_path: Path) -> None:
     """It is tried again until it can."""
-    (tmp_path / "journal").touch()
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "journal" / "0").touch()
     process = start(tmp_path)
     try:
         tried: set[int] = set()
@@ -390,7 +391,7 @@ def test_a_collector_that_cannot_start_does_not_say_that_it_takes_clicks(tmp_pat
             return len(tried) >= 2
 
         until(was_tried_twice, "it was tried twice")
-        (tmp_path / "journal").unlink()
+        (tmp_path / "journal" / "0").unlink()
         collect = ready(process, tmp_path)
         assert call(collect.url, click_path()).status == 204
         assert collect.stop() == 0
