@@ -16,11 +16,11 @@ from clickclock.attribution.amendment import judge as judge_order
 from clickclock.attribution.archive import SHOWN_MAX, Archive, Format, format_of
 from clickclock.attribution.compactor import Compactor
 from clickclock.attribution.entry import EntryKind, connection, encode
-from clickclock.attribution.errors import JournalTaken
+from clickclock.attribution.errors import JournalDamaged, JournalTaken
 from clickclock.attribution.historical import id_of
 from clickclock.attribution.import_journal import ImportJournal
 from clickclock.attribution.importer import Importer, Report, Which
-from clickclock.attribution.journal import Journal
+from clickclock.attribution.journal import Journal, salvage, segments
 from clickclock.attribution.lake import CLICKS, EVENTS, ORDERS, REJECTIONS, Lake
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import Malformed
@@ -175,6 +175,27 @@ async def test_what_is_half_there_after_a_crash_is_completed(world: World) -> No
     await world.load(world.csv("more.csv", *rows[:17]))
     report = await world.load(world.csv("all.csv", *rows))
     assert (report.kept["clicks"], report.known) == (13, 17)
+    await world.compact()
+    assert len({each["id"] for each in world.rows()}) == len(world.rows()) == 30
+
+
+async def test_a_damaged_journal_is_told_with_what_brings_it_back_and_what_it_lost_is_imported_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clickclock.attribution.import_journal.BATCH_ENTRIES_MAX", 4)
+    rows = [row(number) for number in range(30)]
+    await world.load(world.csv("some.csv", *rows[:10]))
+    await world.load(world.csv("more.csv", *rows[:20]))
+    first, _ = segments(world.journals / "import")
+    damaged = bytearray(first.path.read_bytes())
+    damaged[damaged.index(b"u-5")] ^= 1
+    first.path.write_bytes(damaged)
+    whole = world.csv("all.csv", *rows)
+    with pytest.raises(JournalDamaged, match=f"{first.path} is damaged at offset .* clickclock journal salvage"):
+        await world.load(whole)
+    assert salvage(first) is not None
+    report = await world.load(whole)
+    assert (report.kept["clicks"], report.known) == (14, 16)
     await world.compact()
     assert len({each["id"] for each in world.rows()}) == len(world.rows()) == 30
 

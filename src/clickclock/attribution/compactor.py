@@ -31,6 +31,7 @@ import pyarrow as pa
 
 from clickclock.attribution.errors import JournalDamaged, JournalFailing, JournalTaken
 from clickclock.attribution.journal import (
+    SALVAGE,
     Journal,
     Segment,
     State,
@@ -51,7 +52,6 @@ SHARE_BYTES_MAX: Final = 2**30
 """What becomes one file, of a size that engines like."""
 HEAD_START_BYTES: Final = 64 * 2**20
 """What one process writes while others start; for less, none is started."""
-SALVAGE: Final = "What is whole of it is loaded after: clickclock journal salvage."
 
 MAPPED_BYTES_MIN: Final = 32 * 2**20
 """What is smaller is taken from memory that is kept; the most that the C library lets one say."""

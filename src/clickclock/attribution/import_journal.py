@@ -20,9 +20,9 @@ from typing import Final, NamedTuple
 import pyarrow.compute as pc
 
 from clickclock.attribution.entry import EntryKind
-from clickclock.attribution.errors import JournalTaken
+from clickclock.attribution.errors import JournalDamaged, JournalTaken
 from clickclock.attribution.id_set import IdSet
-from clickclock.attribution.journal import Journal, is_taken, read, segments
+from clickclock.attribution.journal import SALVAGE, Journal, is_taken, read, segments
 from clickclock.attribution.lake import CLICKS, DAY, EVENTS, ORDERS, REJECTIONS, Lake
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.instant import instant_of
@@ -117,6 +117,8 @@ class ImportJournal:
                         ids[TABLE_OF[EntryKind(kind.decode())]].append(entry_id.decode())
             except FileNotFoundError:
                 continue  # just compacted
+            except JournalDamaged as damage:
+                raise JournalDamaged(f"{damage} {SALVAGE}") from damage
             for table, found in ids.items():
                 self._written[table].add(found)
 

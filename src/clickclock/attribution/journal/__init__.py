@@ -14,11 +14,12 @@ from clickclock.attribution.journal.frame import Frame
 from clickclock.attribution.journal.inspection import Summary, identity, inspect, slots
 from clickclock.attribution.journal.reader import Damage, Tail, read, verify
 from clickclock.attribution.journal.recovery import Recovery, is_taken, sealed_held
-from clickclock.attribution.journal.salvage import Salvage, salvage
+from clickclock.attribution.journal.salvage import SALVAGE, Salvage, salvage
 from clickclock.attribution.journal.segment import Segment, State, delete, segments
 from clickclock.attribution.journal.writer import SYNC_BUCKETS_S, Done, Figures, Journal
 
 __all__ = [
+    "SALVAGE",
     "SYNC_BUCKETS_S",
     "Damage",
     "Done",

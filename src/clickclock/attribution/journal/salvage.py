@@ -14,12 +14,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from clickclock.attribution.errors import JournalFailing
 from clickclock.attribution.journal import frame
 from clickclock.attribution.journal.frame import BLOCK_BYTES, Kind, Place
 from clickclock.attribution.journal.reader import Block, Damage, SegmentFile, verify, walk
 from clickclock.attribution.journal.segment import Segment, sync_folder
+
+SALVAGE: Final = "What is whole of it is loaded after: clickclock journal salvage."
+"""What to do about a damaged segment, behind the sentence that says so."""
 
 
 @dataclass(frozen=True, slots=True)
