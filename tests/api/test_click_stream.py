@@ -69,7 +69,7 @@ class Ground:
             "path": PATH,
             "raw_path": PATH.encode(),
             "query_string": query.encode(),
-            "headers": [(name.encode(), value.encode()) for name, value in (headers or {}).items()],
+            "headers": [(n.encode(), v.encode()) for n, v in {"host": "localhost", **(headers or {})}.items()],
         }
         serving = asyncio.create_task(self.app(scope, view.receive, view.send))
         assert (await view.next()).name == "watching"

@@ -78,7 +78,7 @@ async def listening(
         "path": "/schedulerService/events",
         "raw_path": b"/schedulerService/events",
         "query_string": query.encode(),
-        "headers": [(name.encode(), value.encode()) for name, value in (headers or {}).items()],
+        "headers": [(n.encode(), v.encode()) for n, v in {"host": "localhost", **(headers or {})}.items()],
     }
     serving = asyncio.create_task(create_app(engine)(scope, view.receive, view.send))
     await asyncio.wait_for(view.started.wait(), DEADLINE_S)

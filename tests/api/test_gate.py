@@ -4,7 +4,7 @@ import logging
 
 import httpx
 import pytest
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from clickclock.foundation.errors import StoreUnreachable
 from clickclock.foundation.gate import Gate
@@ -29,6 +29,29 @@ async def test_a_name_that_somebody_points_at_us_is_refused(http: httpx.AsyncCli
     response = await http.get("job", headers={"host": host})
     assert response.status_code == 403
     assert response.json()["code"] == "foreignHost"
+
+
+@pytest.mark.parametrize(("version", "hosts", "status"), [("1.1", 0, 400), ("1.1", 2, 400), ("1.0", 0, 200)])
+async def test_a_request_names_one_host(engine: Engine, version: str, hosts: int, status: int) -> None:
+    statuses: list[int] = []
+    scope: Scope = {
+        "type": "http",
+        "http_version": version,
+        "method": "GET",
+        "path": "/schedulerService/job",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost")] * hosts,
+    }
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+
+    await create_app(engine)(scope, receive, send)
+    assert statuses == [status]
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ class Gate:
             await send(message)
 
         try:
-            self._check(scope["method"], headers)
+            self._check(scope["method"], headers, scope["http_version"])
             path: str = scope["path"]
             if len(path) > 1 and path.endswith("/"):
                 scope = {**scope, "path": path[:-1]}
@@ -64,8 +64,11 @@ class Gate:
                 raise
             await _answer(error, request_id, send_with_headers)
 
-    def _check(self, method: str, headers: Headers) -> None:
-        host = headers.get("host")
+    def _check(self, method: str, headers: Headers, http_version: str) -> None:
+        hosts = headers.getlist("host")
+        if len(hosts) > 1 or (not hosts and http_version == "1.1"):
+            raise Malformed("Send one Host field.")
+        host = hosts[0] if hosts else None
         if host is not None and self._hosts is not None:
             name = _bare(host)
             if name not in self._hosts and not is_loopback(name) and not name.endswith(".localhost"):
