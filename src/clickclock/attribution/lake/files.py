@@ -26,8 +26,8 @@ from pyarrow.fs import PyFileSystem
 
 from clickclock.attribution.lake.tables import DAY, PLAIN, Table
 
-ROW_GROUP_ROWS: Final = 2**19
-"""Dictionaries pay off over many rows; twice as many would be a gigabyte in memory."""
+ROW_GROUP_ROWS: Final = 2**17
+"""Dictionaries pay off over many rows; a column of more is new memory each time, for it is too large to be kept."""
 FILE_BYTES_MAX: Final = 256 * 2**20
 DAYS_OPEN_MAX: Final = 100
 """Files that one load writes of one table at once: years of imported clicks are more days than a process may open."""

@@ -34,12 +34,14 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from clickclock.attribution.errors import RunOvertaken
 from clickclock.attribution.lake.changes import changes_since
-from clickclock.attribution.lake.files import FILE_BYTES_MAX, ROW_GROUP_ROWS, File, Storage
+from clickclock.attribution.lake.files import FILE_BYTES_MAX, File, Storage
 from clickclock.attribution.lake.reach import reaching
 from clickclock.attribution.lake.tables import RETRACTION, RUN, Table
 
 CELLS_WAITING_MAX: Final = 2**23
 """Rows by columns that become one group of rows: some tens of megabytes."""
+GROUP_ROWS_MAX: Final = 2**19
+"""What has few columns is read as a whole, mostly."""
 GROUPS_WAITING_MAX: Final = 4
 """Of all partitions together; then those with the most rows are written, though fewer than a group."""
 
@@ -65,7 +67,7 @@ class Parts:
         self._waiting: dict[str | None, list[pa.Table]] = defaultdict(list)
         self._thread = ThreadPoolExecutor(1, "parts")
         self._writing: Future[None] | None = None
-        self._group_rows = min(CELLS_WAITING_MAX // len(table.schema), ROW_GROUP_ROWS)
+        self._group_rows = min(CELLS_WAITING_MAX // len(table.schema), GROUP_ROWS_MAX)
 
     def write(self, rows: pa.Table) -> None:
         """Write rows with all the columns that a reader sees, of whatever partitions."""
