@@ -27,6 +27,8 @@ class Runs:
         self.lake = lake
         self.scratch = folder / "seen-by-all"
         self.scratch.mkdir()
+        self.here = folder / "here"
+        self.here.mkdir()
         settings = folder / "clickclock.toml"
         options = "\n".join(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in lake.storage_options.items())
         settings.write_text(f'spark_scratch = "{self.scratch}"\n[lake_options]\n{options}\n', encoding="utf-8")
@@ -35,7 +37,12 @@ class Runs:
     def start(self, *options: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "clickclock.cli", "attribution", "run", "--full", *self._options, *options]
         return subprocess.Popen(
-            command, env=os.environ | ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            cwd=self.here,
+            env=os.environ | ENVIRONMENT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
 
     def made(self, *options: str) -> list[object]:
@@ -74,7 +81,7 @@ def test_a_run_on_a_cluster_makes_what_one_machine_makes(cluster: Cluster, runs:
     assert runs.made("--engine", "spark", "--master", cluster.master) == expected
     assert cluster.executors(0)
     assert cluster.executors(1)
-    assert list(runs.scratch.iterdir()) == []
+    assert [*runs.scratch.iterdir(), *runs.here.iterdir()] == []
 
 
 def test_a_run_whose_worker_dies_makes_the_same_or_fails_and_leaves_nothing(cluster: Cluster, runs: Runs) -> None:

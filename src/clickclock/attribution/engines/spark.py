@@ -103,14 +103,20 @@ class Spark(SqlEngine):
         if "_session" in self.__dict__:
             self._session.stop()
             del self._session
+            self._warehouse.cleanup()
+            del self._warehouse
+
+    @cached_property
+    def _warehouse(self) -> TemporaryDirectory[str]:
+        """Spark makes a folder for tables of its own, which there are none of: where we are, if not told where."""
+        return TemporaryDirectory(dir=self._scratch, prefix="warehouse-")
 
     @cached_property
     def _session(self) -> "SparkSession":
         from pyspark.sql import SparkSession  # noqa: PLC0415 (it is an optional part)
 
-        session = (
-            SparkSession.builder.master(self._master).appName("clickclock").config(map=self._settings).getOrCreate()
-        )
+        settings = {**self._settings, "spark.sql.warehouse.dir": self._warehouse.name}
+        session = SparkSession.builder.master(self._master).appName("clickclock").config(map=settings).getOrCreate()
         if self._master.startswith("local"):
             # Elsewhere the machine has its own, as PYSPARK_PYTHON says.
             session.sparkContext.pythonExec = sys.executable
