@@ -45,7 +45,8 @@ def compact(config: Path | None, processes: int, **options: Any) -> None:
 
 def _tell(done: "Compacted") -> None:
     loaded = f"{counted(done.segments, 'segment')} with {counted(done.rows, 'entry', 'entries')} loaded into the lake."
-    click.echo(loaded if done.segments else NOTHING)
+    if done.segments or done.is_clean:
+        click.echo(loaded if done.segments else NOTHING)
     if done.tidied.merged or done.tidied.deleted:
         tidied = done.tidied
         click.echo(f"Small files merged: {tidied.merged:,} into {tidied.into:,}; old ones deleted: {tidied.deleted:,}.")
