@@ -46,6 +46,8 @@ class Order:
     click: str = ""
     """What the click is called, in 16 bytes at most; empty is as the order."""
     client_id: str = "shop-1"
+    cookie: str = ""
+    """Meta's own, as the page passed it on; empty is none."""
 
     @property
     def click_name(self) -> str:
@@ -95,7 +97,7 @@ def _entry(order: Order) -> bytes:
         "source": order.channel,
         "event_time": clicked_ms,
         **network_id,
-    }
+    } | ({"fbc": order.cookie} if order.cookie else {})
     return encode(EntryKind.CLICK, order.click_id, clicked_ms, _ORIGIN, b"strict", urlencode(query).encode())
 
 

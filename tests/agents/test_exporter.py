@@ -114,6 +114,16 @@ async def test_an_event_is_written_for_meta_with_what_its_click_knows(world: Wor
     assert exported.files[0].name.endswith("-0001-events.json")
 
 
+async def test_a_placeholder_is_not_sent_to_meta_as_its_cookie(world: World) -> None:
+    orders = [Order(f"M-{cookie}", 500, days=1, channel="meta", cookie=cookie) for cookie in ("undefined", "fb.1.2.3")]
+    await world.credit(*orders)
+    world.export(Network.META)
+    assert {event["event_id"]: event["user_data"]["fbc"] for event in world.events()} == {
+        "M-undefined": f"fb.1.{int((NOW - DAY).timestamp() * 1000)}.IwAR0x",
+        "M-fb.1.2.3": "fb.1.2.3",
+    }
+
+
 async def test_a_click_is_held_for_a_day_and_told_then(world: World) -> None:
     await world.credit(Order("A-1", 990, days=0.5))
     assert world.export().fates[Network.GOOGLE][Fate.HELD] == 1
@@ -127,6 +137,17 @@ async def test_what_is_older_than_the_network_takes_is_left_out(world: World) ->
     await world.credit(Order("A-1", 990, days=90.01), Order("A-2", 990, days=89.9))
     assert world.export(Network.GOOGLE).fates[Network.GOOGLE][Fate.TOO_OLD] == 1
     assert [row[5] for row in world.cells("conversions.csv")] == ["A-2"]
+
+
+async def test_an_age_is_that_by_the_clock_whatever_an_earlier_export_took_for_the_time(world: World) -> None:
+    world.clock.advance(30 * 86_400)  # a wrong clock, put right later
+    await world.credit(Order("A-1", 990, days=2))
+    world.export()
+    world.clock.advance(-30 * 86_400)
+    await world.credit(Order("A-2", 990, days=0.5), Order("A-3", 990, days=90))
+    exported = world.export(Network.GOOGLE)
+    assert exported.fates[Network.GOOGLE] == {Fate.HELD: 1, Fate.NO_CLICK_ID: 0}
+    assert [row[5] for row in world.cells("conversions.csv")] == ["A-1", "A-3"]
 
 
 async def test_refunds_and_cancellations_become_adjustments_once(world: World) -> None:

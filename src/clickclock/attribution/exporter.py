@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickclock.attribution import google_upload, meta_upload, upload
+from clickclock.attribution.click import present
 from clickclock.attribution.export_files import client_name
 from clickclock.attribution.google_upload import ROWS_MAX as GOOGLE_MAX
 from clickclock.attribution.lake import CLICKS, ORDER_MONTH, UPLOADS, Lake
@@ -129,9 +130,10 @@ class Exporter:
         ledger = self._lake.ledger(UPLOADS)
         number = (ledger.noted(NOTE) or 0) + 1
         told = {network: self._told(network, wanted.client_id) for network in wanted.networks}
+        now_ms = self._clock.epoch_ms()
         # Later than all that was told: by that order, memory gives conversions their names.
         latest_ms = max((each.exported_ms for uploads in told.values() for each in uploads), default=0)
-        export = _Export(wanted, max(self._clock.epoch_ms(), latest_ms + 1), f"{number:06}-{uuid.uuid4().hex[:8]}")
+        export = _Export(wanted, now_ms, max(now_ms, latest_ms + 1), f"{number:06}-{uuid.uuid4().hex[:8]}")
         for network in wanted.networks:
             memories = upload.by_client(told[network])
             credited = upload.by_client(self._credited(export, network, result))
@@ -144,10 +146,10 @@ class Exporter:
                 exported.fates[network].update(made.fates)
         if exported.files:
             self._outbox.sync()
-            parts = ledger.parts(f"export-{export.mark}", export.now_ms)
-            rows = [row for file in exported.files for row in _rows(file, export.now_ms)]
+            parts = ledger.parts(f"export-{export.mark}", export.exported_ms)
+            rows = [row for file in exported.files for row in _rows(file, export.exported_ms)]
             parts.write(pa.Table.from_pylist(rows, UPLOADS.whole))
-            ledger.commit(parts.close(), export.now_ms, notes={NOTE: number})
+            ledger.commit(parts.close(), export.exported_ms, notes={NOTE: number})
             self._outbox.publish([file.name for file in exported.files])
 
     def _told(self, network: Network, client_id: str | None) -> list[Upload]:
@@ -210,7 +212,7 @@ class Exporter:
         google = google_upload.Account(export.wanted.conversion_name, self._policies.find(client_id).zone)
         yield from files("conversions.csv", conversions, GOOGLE_MAX, lambda part: google.conversions(part, gclids))
         yield from files(
-            "adjustments.csv", made.adjustments, GOOGLE_MAX, lambda part: google.adjustments(part, export.now_ms)
+            "adjustments.csv", made.adjustments, GOOGLE_MAX, lambda part: google.adjustments(part, export.exported_ms)
         )
 
     def _clicks(self, network: Network, conversions: Sequence[Upload]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -232,6 +234,9 @@ class _Export:
 
     wanted: Wanted
     now_ms: int
+    """By which ages are judged."""
+    exported_ms: int
+    """What is remembered as the time of the export: `now_ms`, or later."""
     mark: str
     """In the name of every file, and in that of no other export."""
 
@@ -251,7 +256,7 @@ class _Export:
             yield File(f"{network}-{client}-{self.mark}-{number:04}-{ending}", network, client_id, part), write(part)
 
 
-def _rows(file: File, now_ms: int) -> Iterator[dict[str, Any]]:
+def _rows(file: File, exported_ms: int) -> Iterator[dict[str, Any]]:
     for each in file.uploads:
         yield {
             "network": str(file.network),
@@ -262,7 +267,7 @@ def _rows(file: File, now_ms: int) -> Iterator[dict[str, Any]]:
             "value_minor": each.value_minor,
             "currency": each.currency,
             "conversion_ms": each.conversion_ms,
-            "exported_at": instant_of(now_ms),
+            "exported_at": instant_of(exported_ms),
             "file": file.name,
         }
 
@@ -279,8 +284,8 @@ def _meta_click(row: Mapping[str, Any]) -> meta_upload.Click:
         ms_of(row["event_time"]),
         row["cli_ubid"],
         row["device_id"] or row["gaid"] or row["idfa"],
-        other.get("fbclid"),
-        other.get("fbc") or other.get("_fbc"),
+        present(other, "fbclid"),
+        present(other, "fbc") or present(other, "_fbc"),
         row["user_agent"],
         row["referer"],
     )
