@@ -144,6 +144,14 @@ def test_a_file_that_is_none_is_told(tmp_path: Path) -> None:
     assert "its ending does not say what it is" in refused(tmp_path / "paths.json")
 
 
+def test_a_path_may_be_long(tmp_path: Path) -> None:
+    path = " > ".join(["google", "mail"] * 200_000)
+    (tmp_path / "paths.csv").write_text(f"path,total_conversions\n{path},1\n")
+    (tmp_path / "paths.ndjson").write_text(json.dumps({"path": path, "total_conversions": 1}))
+    for name in ("paths.csv", "paths.ndjson"):
+        assert credited(tmp_path / name, "--model", "last") == {"google": (0, 0), "mail": (1, 0)}
+
+
 def test_numbers_and_dates_as_channels_stay_text(tmp_path: Path) -> None:
     table = "path,total_conversions\n2024,1\n2025,2\n"
     assert credited("-", "--model", "first", given=table) == {"2024": (1, 0), "2025": (2, 0)}

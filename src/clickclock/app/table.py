@@ -18,6 +18,8 @@ from clickclock.attribution.archive import DELIMITERS, MARKS_OF_UTF_16, Format, 
 from clickclock.foundation.errors import Malformed
 
 STANDARD_INPUT = "-"
+BLOCK_BYTES = 64 * 2**20
+"""Of what is read at a time; a row that is longer is refused."""
 
 
 def read_table(file: str, text: str) -> pa.Table:
@@ -31,12 +33,14 @@ def read_table(file: str, text: str) -> pa.Table:
                 delimiter = max(DELIMITERS, key=content.partition(b"\n")[0].decode("utf-8", "replace").count)
                 return csv.read_csv(
                     pa.py_buffer(content),
+                    read_options=csv.ReadOptions(block_size=BLOCK_BYTES),
                     parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                     convert_options=csv.ConvertOptions(column_types=texts, null_values=[""]),
                 )
             case Format.NDJSON:
                 options = json.ParseOptions(explicit_schema=pa.schema(texts), newlines_in_values=False)
-                return json.read_json(pa.py_buffer(_content(file)), parse_options=options)
+                blocks = json.ReadOptions(block_size=BLOCK_BYTES)
+                return json.read_json(pa.py_buffer(_content(file)), read_options=blocks, parse_options=options)
             case Format.PARQUET:
                 return parquet.ParquetFile(file).read()
     except (OSError, pa.ArrowException) as error:
