@@ -155,7 +155,8 @@ async def test_refunds_and_cancellations_become_adjustments_once(world: World) -
     await world.credit(*orders)
     world.export()
     world.clock.advance(3600)
-    publish(world.lake, [Order("A-1", 990, days=2, refunded=400), Order("A-2", 990, days=2, refunded=990)])
+    changed = [Order("A-1", 990, days=2, refunded=400), Order("A-2", 990, days=2, refunded=990)]
+    publish(world.lake, [*changed, Order("A-3", 990, days=2, channel="onsite", click="other")])
     exported = world.export()
     assert world.cells("adjustments.csv") == [
         ["A-1", "Order", "2026-11-20 14:00:00", "RESTATE", "5.90", "EUR"],
@@ -165,6 +166,14 @@ async def test_refunds_and_cancellations_become_adjustments_once(world: World) -
     assert exported.files[0].kinds == {Kind.RESTATE: 1, Kind.RETRACT: 2}
     assert world.export().files == []
     assert [row["kind"] for row in world.uploads()] == ["conversion"] * 3 + ["restate", "retract", "retract"]
+
+
+async def test_an_order_that_is_not_kept_any_more_is_not_retracted(world: World) -> None:
+    await world.credit(Order("A-1", 990, days=2), Order("A-1", 500, days=3, client_id="b", click="x"))
+    world.export()
+    publish(world.lake, [Order("A-1", 990, days=2, refunded=90)])
+    world.export()
+    assert [row[::3] for row in world.cells("adjustments.csv")] == [["A-1", "RESTATE"]]
 
 
 async def test_a_credit_that_moves_to_another_click_is_retracted_and_told_anew(world: World) -> None:

@@ -4,6 +4,7 @@ import csv
 import json
 import signal
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ async def test_what_changes_after_it_died_is_told_as_an_adjustment_if_it_was_tol
     await add_clicks(tmp_path, Lake(lake), [order])
     publish(Lake(lake), [order])
     assert await killed(lake, folder, death) == -signal.SIGKILL
-    publish(Lake(lake), [])
+    publish(Lake(lake), [replace(order, channel="onsite")])
     export(lake, folder)
     expected = {} if death.moment == "before" else {order.order_id: 1, f"RETRACT{order.order_id}": 1}
     assert told(folder) == remembered(lake) == Counter(expected)

@@ -142,14 +142,19 @@ def test_an_adjustment_keeps_the_name_of_its_conversion_and_one_without_is_no_ne
 
 
 def test_a_credit_that_went_to_another_click_is_retracted_there_and_told_here() -> None:
-    made = plan([credit(click_id="2" * 32)], Memory([told()]), GOOGLE, NOW)
+    made = plan([credit(click_id="2" * 32)], Memory([told()]), {"A-1"}, GOOGLE, NOW)
     assert [(each.kind, each.click_id[0]) for each in made.adjustments] == [(Kind.RETRACT, "1")]
     assert [each.click_id[0] for each in made.conversions] == ["2"]
 
 
 def test_what_was_told_of_orders_that_are_not_looked_at_any_more_is_left_alone() -> None:
-    assert plan([], Memory([told(days=60)]), GOOGLE, NOW).adjustments == []
-    made = plan([], Memory([told(days=8)]), META, NOW)
+    assert plan([], Memory([told(days=60)]), {"A-1"}, GOOGLE, NOW).adjustments == []
+    made = plan([], Memory([told(days=8)]), {"A-1"}, META, NOW)
+    assert (made.adjustments, made.fates) == ([], {})
+
+
+def test_what_was_told_of_orders_that_are_not_kept_any_more_is_not_retracted() -> None:
+    made = plan([], Memory([told()]), {"A-2"}, GOOGLE, NOW)
     assert (made.adjustments, made.fates) == ([], {})
 
 
@@ -172,10 +177,10 @@ def test_whatever_results_follow_each_other_a_network_ends_with_what_is_so(resul
     uploads: list[Upload] = []
     for number, result in enumerate(results):
         memory = Memory(uploads)
-        made = plan(result, memory, GOOGLE, NOW)
+        made = plan(result, memory, {"A", "B", "A#2", "A#2#2"}, GOOGLE, NOW)
         fresh = [*memory.named(made.conversions), *made.adjustments]
         uploads += [replace_exported(each, NOW + number) for each in fresh]
-        again = plan(result, Memory(uploads), GOOGLE, NOW)
+        again = plan(result, Memory(uploads), {"A", "B", "A#2", "A#2#2"}, GOOGLE, NOW)
         assert (again.conversions, again.adjustments) == ([], [])
     conversions = [each for each in uploads if each.kind is Kind.CONVERSION]
     assert len({each.key for each in conversions}) == len({each.name for each in conversions}) == len(conversions)

@@ -17,7 +17,7 @@ in one folder, a lock lets one in.
 
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -136,10 +136,12 @@ class Exporter:
         export = _Export(wanted, now_ms, max(now_ms, latest_ms + 1), f"{number:06}-{uuid.uuid4().hex[:8]}")
         for network in wanted.networks:
             memories = upload.by_client(told[network])
-            credited = upload.by_client(self._credited(export, network, result))
+            found, orders = self._credited(export, network, result, {each.order_id for each in told[network]})
+            credited = upload.by_client(found)
             for client_id in sorted(memories.keys() | credited.keys()):
                 known = Memory(memories.get(client_id, ()))
-                made = upload.plan(credited.get(client_id, ()), known, RULES[network], export.now_ms)
+                of_client = credited.get(client_id, ())
+                made = upload.plan(of_client, known, orders.get(client_id, ()), RULES[network], export.now_ms)
                 for file, content in self._files(export, network, client_id, made, known):
                     self._outbox.write(file.name, content)
                     exported.files.append(file)
@@ -172,8 +174,13 @@ class Exporter:
             for row in _chosen(batch, pc.field("network") == str(network))
         ]
 
-    def _credited(self, export: "_Export", network: Network, result: Result) -> Iterator[Credited]:
-        """What the model gives the network's clicks, of all orders that the network can be told of."""
+    def _credited(
+        self, export: "_Export", network: Network, result: Result, told: Collection[str]
+    ) -> tuple[list[Credited], Mapping[str, set[str]]]:
+        """What the model gives the network's clicks, of all orders that the network can be told of.
+
+        And by client the ids of those of the orders `told` that the result still has.
+        """
         model, models = export.wanted.model, sorted(chain(*self._lake.models(result)))
         if model not in models:
             raise Invalid(f"The latest result has no model {model}; give one of {', '.join(models)}.")
@@ -184,9 +191,14 @@ class Exporter:
         if export.wanted.client_id is not None:
             where &= pc.field("client_id") == export.wanted.client_id
         own = (pc.field("channel") == str(network)) & (pc.field("placed_at") >= since)
+        is_told = pc.field("order_id").isin(pa.array(told, pa.string()))
+        credited: list[Credited] = []
+        orders: dict[str, set[str]] = defaultdict(set)
         for rows in self._lake.credits(result, where, _CREDIT_COLUMNS, [model]):
+            for row in rows.filter(is_told).select(["client_id", "order_id"]).to_pylist():
+                orders[row["client_id"]].add(row["order_id"])
             for row in rows.filter(own).to_pylist():
-                yield Credited(
+                credit = Credited(
                     row["client_id"],
                     row["order_id"],
                     row["click_id"],
@@ -195,6 +207,8 @@ class Exporter:
                     row[f"{model}_credit"] - row[f"{model}_refund"],
                     row["currency"],
                 )
+                credited.append(credit)
+        return credited, orders
 
     def _files(
         self, export: "_Export", network: Network, client_id: str, made: upload.Plan, memory: Memory

@@ -10,7 +10,7 @@ again, for networks ignore it.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -196,8 +196,18 @@ class Plan:
     fates: Counter[Fate] = field(default_factory=Counter)
 
 
-def plan(credits: Iterable[Credited], memory: Memory, rules: Rules, now_ms: int) -> Plan:  # noqa: A002 (there is no better word)
-    """What is to be told. `credits` are all those of orders that `rules` still lets one speak of."""
+def plan(
+    credits: Iterable[Credited],  # noqa: A002 (there is no better word)
+    memory: Memory,
+    orders: Container[str],
+    rules: Rules,
+    now_ms: int,
+) -> Plan:
+    """What is to be told. `credits` are all those of orders that `rules` still lets one speak of.
+
+    `orders` are the ids of those that the result has, whatever they are credited to: of one that is not kept any more,
+    nothing is known that a network should be told.
+    """
     made = Plan()
     seen: set[Key] = set()
 
@@ -213,8 +223,10 @@ def plan(credits: Iterable[Credited], memory: Memory, rules: Rules, now_ms: int)
         add(credit, memory.last.get(credit.key))
     for key, told in memory.last.items():
         # What is older was left out of the credits, too.
-        if key not in seen and now_ms - told.conversion_ms <= (
-            rules.adjustment_age_ms_max or rules.conversion_age_ms_max
+        if (
+            key not in seen
+            and told.order_id in orders
+            and now_ms - told.conversion_ms <= (rules.adjustment_age_ms_max or rules.conversion_age_ms_max)
         ):
             add(None, told)
     return made
