@@ -168,8 +168,8 @@ def test_every_fault_of_a_table_is_named_with_its_row() -> None:
         "Row 4 has no path",
         "Row 5 has `1_000` as its total_conversions",
         "Row 5 has an empty channel in its path `a >  > b`",
+        "Row 6 has `7`, which is no text, as its path",
         "Row 6 has `True` as its total_conversions",
-        "Row 6 has no path",
         "Row 7 has `inf` as its total_conversions",
         "… and 1 more.",
     ]

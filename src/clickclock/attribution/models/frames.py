@@ -10,7 +10,7 @@ neither is taken. Invariant: every fault of a table is named, with its row, befo
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, repeat
-from math import inf, nan
+from math import inf, isnan, nan
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
@@ -170,7 +170,12 @@ def _journeys(name: str, column: Column, separator: str, faults: Faults) -> Jour
     journeys = Journeys(offsets_of(touches), channel, [word.strip() for word in numbering])
     is_empty = np.array([not word for word in journeys.channels], np.bool_)
     for place in np.flatnonzero(journeys.reduced(np.logical_or, is_empty[journeys.channel])).tolist():
-        what = f"an empty channel in its {name} `{_shown(texts[place])}`" if texts[place].strip() else f"no {name}"
+        given = column[place]
+        what = f"no {name}"
+        if texts[place].strip():
+            what = f"an empty channel in its {name} `{_shown(given)}`"
+        elif not (given is None or isinstance(given, str) or (isinstance(given, float) and isnan(given))):
+            what = f"`{_shown(given)}`, which is no text, as its {name}"
         faults.append((place, f"Row {place + 1} has {what}; give channels, oldest first, such as `google > mail`."))
     return journeys.tidied()
 
