@@ -1,5 +1,6 @@
 """Files: YAML in and out, and where in it a fault is."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,15 @@ def test_every_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         "b.yaml",
         "none.yaml",
     ]
+
+
+def test_standard_input_is_named_as_such_whatever_is_wrong_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for raw in (b"a: 1\nb: \xff\n", b"a: 1\nb: ]\n"):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(raw)))
+        with pytest.raises(Unreadable) as caught:
+            Sources.read([Path("-")])
+        (fault,) = caught.value.faults
+        assert fault.field.startswith("standard input:2:")
 
 
 def test_a_difference_is_a_unified_one() -> None:

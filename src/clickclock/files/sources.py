@@ -45,7 +45,7 @@ class Sources:
         faults: list[Fault] = []
         for path in dict.fromkeys(file for given in paths for file in _files(given)):
             try:
-                sources.add("standard input" if path == STANDARD_INPUT else str(path), text_of(path))
+                sources.add(_name_of(path), text_of(path))
             except Unreadable as unreadable:
                 faults += unreadable.faults
         if faults:
@@ -82,14 +82,19 @@ def _files(path: Path) -> Iterator[Path]:
             yield found
 
 
+def _name_of(path: Path) -> str:
+    return "standard input" if path == STANDARD_INPUT else str(path)
+
+
 def text_of(path: Path) -> str:
     """The text of a file or, for `-`, of standard input. Raises `Unreadable`."""
     try:
         raw = sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
     except OSError as error:
-        raise Unreadable(faults=[Fault(str(path), f"It cannot be read: {error.strerror}.")]) from error
+        raise Unreadable(faults=[Fault(_name_of(path), f"It cannot be read: {error.strerror}.")]) from error
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise Unreadable(faults=[Fault(f"{path}:{line}:1", "This is not UTF-8; save the file as such.")]) from error
+        sentence = "This is not UTF-8; save the file as such."
+        raise Unreadable(faults=[Fault(f"{_name_of(path)}:{line}:1", sentence)]) from error
