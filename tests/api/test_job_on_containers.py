@@ -41,6 +41,14 @@ async def test_a_command_without_an_image_is_422_and_the_closest_prefixes_are_na
     assert (await http.get("job")).json()["jobs"] == []
 
 
+async def test_an_image_without_a_name_is_none(http: httpx.AsyncClient) -> None:
+    unnamed = {**BOXED, "image": ""}
+    response = await http.post("job", json=unnamed)
+    assert (response.status_code, [each["field"] for each in response.json()["errors"]]) == (422, ["image"])
+    await http.post("commandPrefixImageMapping", json={"prefix": "python", "image": "python:3.13"})
+    assert (await http.post("job", json=unnamed)).status_code == 201
+
+
 async def test_in_an_array_each_that_lacks_an_image_is_named_and_none_is_made(http: httpx.AsyncClient) -> None:
     response = await http.post(
         "job", json=[{**BOXED, "image": "x"}, {**BOXED, "jobName": "b"}, {**BOXED, "jobName": "c"}]

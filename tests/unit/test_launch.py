@@ -1,21 +1,25 @@
 """A launch: made from a job and its trigger, always the same."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from clickclock.foundation.errors import Invalid
+from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.launch import Launch, launch_of
 
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
 
-def launched(given: dict[str, str] | None = None, **fields: Any) -> Launch:
+def launched(
+    given: dict[str, str] | None = None, *, mappings: Sequence[ImageMapping] | None = None, **fields: Any
+) -> Launch:
     """The launch of a job with these fields, whose trigger was given these parameters."""
     job = Job.model_validate({"application": "shop", "job_name": "export", "command": "true", **fields})
-    return launch_of(job, trigger_id="t", attempt=2, nominal_time=TEN, parameters=given or {})
+    return launch_of(job, trigger_id="t", attempt=2, nominal_time=TEN, parameters=given or {}, mappings=mappings)
 
 
 def test_a_launch_says_all_that_its_job_says() -> None:
@@ -25,6 +29,13 @@ def test_a_launch_says_all_that_its_job_says() -> None:
     )  # fmt: skip
     assert (launch.name, launch.argv, launch.image, launch.working_directory) == ("t-2", ("true",), "i", "/w")
     assert (launch.timeout_s, launch.grace_s, launch.cpu, launch.memory_bytes) == (5, 3, 2, 1024)
+
+
+@pytest.mark.parametrize("image", [None, ""])
+def test_where_attempts_run_in_images_a_job_without_one_gets_that_of_its_prefix(image: str | None) -> None:
+    assert launched(image=image, mappings=[ImageMapping(prefix="true", image="i")]).image == "i"
+    with pytest.raises(Invalid):
+        launched(image=image, mappings=[])
 
 
 def test_the_same_trigger_and_attempt_make_the_same_launch() -> None:

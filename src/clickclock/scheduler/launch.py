@@ -64,7 +64,7 @@ def launch_of(
     """
     command = commands.parse(job.command, shell=job.shell, parameter_names=frozenset(job.parameters))
     image = job.image
-    if mappings is not None and image is None:
+    if mappings is not None and not image:
         image = choose(command.words, mappings, None).image
         if image is None:
             raise none_fits(command.words, mappings)

@@ -81,7 +81,7 @@ async def checks(engine: Engine, more: Sequence[ImageMapping] = ()) -> Callable[
         if cluster is None:
             known = ", ".join(engine.executors)
             faults.append(Fault("cluster", f"There is no cluster {job.cluster!r} here; known are {known}."))
-        elif cluster.wants_image and job.image is None:
+        elif cluster.wants_image and not job.image:
             words = commands.parse(job.command, shell=job.shell, parameter_names=frozenset(job.parameters)).words
             if image_mapping.choose(words, mappings, None).image is None:
                 faults += image_mapping.none_fits(words, mappings).faults
