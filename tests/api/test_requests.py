@@ -77,6 +77,14 @@ async def test_faults_in_an_array_name_their_item(http: httpx.AsyncClient, job: 
     assert len((await http.get("job")).json()["jobs"]) == 1
 
 
+async def test_each_text_that_nobody_takes_is_named(http: httpx.AsyncClient) -> None:
+    wrong = JOB | {"command": "a\0b", "owner": "\ud800", "environment": {"A": "\0", "B\0": "x"}, "labels": {"a": "b"}}
+    for body, place in ((wrong, ""), ([JOB | {"jobName": "good"}, wrong], "[1].")):
+        response = await _refused(http, json.dumps(body).encode(), 422)
+        told = [fault["field"] for fault in response.json()["errors"]]
+        assert told == [f"{place}{field}" for field in ("command", "owner", "environment.A", "environment.B")]
+
+
 async def test_a_fault_in_an_array_of_one_names_its_item_whoever_finds_it(http: httpx.AsyncClient, job: None) -> None:
     for path, item, field in (
         ("job", JOB | {"command": "a > b"}, "[0].command"),
@@ -160,13 +168,13 @@ async def test_a_body_is_json_whatever_its_content_type_says(http: httpx.AsyncCl
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "body", "field"),
+    ("method", "path", "body", "fields"),
     [
         ("PUT", "job", {**JOB, "environment": {"A": "\ud800"}}, "environment.A"),
         ("PUT", "job", {**JOB, "\udfff": "x"}, ""),
         ("POST", "job", [JOB, {**JOB, "description": "a\ud83d"}], "[1].description"),
-        ("POST", "job", {**JOB, "dependsOn": [{"jobName": "\ud800"}], "groupName": "\udfff"}, "dependsOn[0].jobName"),
-        ("POST", "schedules", {"application": "\ud800", "jobName": "\ud800"}, "application"),
+        ("POST", "job", {"dependsOn": [{"jobName": "\ud800"}], "owner": "\udfff"}, "dependsOn[0].jobName owner"),
+        ("POST", "schedules", {"application": "\ud800", "jobName": "\ud800"}, "application jobName"),
         ("PUT", "declaration", {"calendars": [{"calendarName": "\ud800"}]}, "calendars[0].calendarName"),
         ("POST", "schedules", {"calendarName": "\ud800"}, "calendarName"),
         ("PUT", "schedules", {"scheduleId": "\ud800"}, "scheduleId"),
@@ -174,12 +182,13 @@ async def test_a_body_is_json_whatever_its_content_type_says(http: httpx.AsyncCl
     ],
 )
 async def test_half_of_a_surrogate_pair_is_422_wherever_it_stands(
-    http: httpx.AsyncClient, method: str, path: str, body: object, field: str
+    http: httpx.AsyncClient, method: str, path: str, body: object, fields: str
 ) -> None:
     response = await http.request(method, path, content=json.dumps(body))
     assert response.status_code == 422, response.text
-    (fault,) = response.json()["errors"]
-    assert (fault["field"], "surrogate" in fault["message"]) == (field, True)
+    faults = response.json()["errors"]
+    assert " ".join(fault["field"] for fault in faults) == fields
+    assert all("surrogate" in fault["message"] for fault in faults)
 
 
 @pytest.mark.parametrize("path", ["jobTrigger", "jobStat", "schedulePreview"])
@@ -240,6 +249,11 @@ async def test_a_filter_that_cannot_be_is_400_and_says_what_to_do(
     (fault,) = response.json()["errors"]
     assert fault["field"] == field
     assert says in fault["message"]
+
+
+async def test_a_bound_is_told_with_all_its_digits(http: httpx.AsyncClient) -> None:
+    response = await http.get(f"jobLog?triggerId=x&offset={10**17}")
+    assert response.json()["errors"] == [{"field": "offset", "message": f"Give a number of at most {2**53}."}]
 
 
 async def test_filters_may_stand_in_json_query_beside_it_or_in_both(http: httpx.AsyncClient, job: None) -> None:

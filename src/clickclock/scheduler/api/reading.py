@@ -12,6 +12,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Annotated, Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl
 
@@ -299,25 +300,24 @@ def read_value(raw: bytes) -> Any:
     if not raw.strip():
         raise Malformed("There is no body; send a JSON object.")
     given = load_json(raw)
-    if _ESCAPED.search(raw) and (fault := _fault_of_text(given)) is not None:
-        raise Invalid(faults=[fault])
+    if _ESCAPED.search(raw) and (faults := list(islice(_faults_of_texts(given), FAULTS_MAX + 1))):
+        raise Invalid(faults=faults)
     return given
 
 
-def _fault_of_text(given: Any, path: str = "") -> Fault | None:
-    """The first text, or name of a field, that neither a process nor a database takes."""
+def _faults_of_texts(given: Any, path: str = "") -> Iterator[Fault]:
+    """Each text, or name of a field, that neither a process nor a database takes."""
     if isinstance(given, str):
         if "\0" in given:
-            return Fault(path, "This has a NUL character, which no program can be given; remove it.")
-        return Fault(path, NOT_UNICODE) if _HALF.search(given) else None
-    inner: list[tuple[str, Any]] = []
-    if isinstance(given, dict):
-        inner = [(f"{path}.{name}" if path else name, value) for name, value in given.items()]
+            yield Fault(path, "This has a NUL character, which no program can be given; remove it.")
+        elif _HALF.search(given):
+            yield Fault(path, NOT_UNICODE)
+    elif isinstance(given, dict):
+        for name, value in given.items():
+            said = _HALF.sub("", name.replace("\0", ""))
+            place = f"{path}.{said}" if path else said
+            yield from _faults_of_texts(name, place)
+            yield from _faults_of_texts(value, place)
     elif isinstance(given, list):
-        inner = [(f"{path}[{place}]", value) for place, value in enumerate(given)]
-    for place, value in inner:
-        if (of_name := _fault_of_text(place)) is not None:
-            return Fault(_HALF.sub("", place.replace("\0", "")), of_name.message)
-        if (found := _fault_of_text(value, place)) is not None:
-            return found
-    return None
+        for number, value in enumerate(given):
+            yield from _faults_of_texts(value, f"{path}[{number}]")
