@@ -181,9 +181,10 @@ OPERATIONS = (
         JobTarget,
         {200: {}},
         description="Refused while it has unfinished triggers or other jobs depend on it, unless `force=true`, which "
-        "cancels the triggers; its dependents keep naming it, and run after it again when it is created again. A "
-        "time that is only planned (`starting`, due in more than 0.1 s) holds nothing up: it is cancelled, too. What "
-        "it did stays in the triggers and statistics until its time is up.",
+        "cancels the triggers (what runs gets SIGTERM, and SIGKILL after 10 s: `gracePeriodSeconds` is deleted with "
+        "the job; where it matters, cancel them first); its dependents keep naming it, and run after it again when it "
+        "is created again. A time that is only planned (`starting`, due in more than 0.1 s) holds nothing up: it is "
+        "cancelled, too. What it did stays in the triggers and statistics until its time is up.",
         target_in_body=True,
         versioned=True,
         errors=(JobNotFound, JobIsRunning, JobHasDependents, StaleVersion),
