@@ -370,6 +370,20 @@ async def test_a_target_that_is_not_configured_is_refused_in_files_as_everywhere
     ]
 
 
+async def test_an_id_given_to_several_schedules_is_told_at_each(http: httpx.AsyncClient) -> None:
+    several = [{"scheduleName": name, "scheduleId": "s", "expression": "@daily"} for name in ("a", "b")]
+    body = {"application": "x", "jobs": [{"jobName": "j", "command": "true", "schedules": several}]}
+    response = await http.put("declaration", json=body)
+    assert response.status_code == 422
+    assert response.json()["errors"] == [
+        {
+            "field": f"jobs[0].schedules[{number}].scheduleId",
+            "message": "The id 's' is given 2 times; give each schedule its own.",
+        }
+        for number in range(2)
+    ]
+
+
 async def test_a_chosen_id_stays_with_its_schedule(http: httpx.AsyncClient) -> None:
     body: dict[str, Any] = {
         "application": "a",

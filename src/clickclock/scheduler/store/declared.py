@@ -293,15 +293,22 @@ def _refuse_what_does_not_fit(connection: sa.Connection, steps: Sequence[Step], 
 
 
 def _taken_ids(connection: sa.Connection, steps: Sequence[Step]) -> list[Fault]:
-    """Chosen ids that are other schedules', or not those that their schedules have."""
+    """Chosen ids that several schedules would have, that are other schedules', or not those that theirs have."""
     taken: list[Fault] = []
-    ids = {each.new.schedule_id: each for each in steps if isinstance(each.new, Schedule) and each.new.schedule_id}
+    ids: dict[str, list[Step]] = {}
+    for step in steps:
+        if isinstance(step.new, Schedule) and step.new.schedule_id:
+            ids.setdefault(step.new.schedule_id, []).append(step)
+    for schedule_id, several in ids.items():
+        if len(several) > 1:
+            sentence = f"The id {schedule_id!r} is given {len(several)} times; give each schedule its own."
+            taken += [Fault(f"{step.place}.scheduleId", sentence) for step in several]
     query = sa.select(schedule).where(among(connection.dialect.name, schedule.c.schedule_id, "ids"))
     for row in connection.execute(query, {"ids": list(ids)}) if ids else ():
-        step = ids[row.schedule_id]
-        if step.key[1:] != (row.application, row.job_name, row.schedule_name):
-            holder = f"{row.application}/{row.job_name}/{row.schedule_name}"
-            taken.append(Fault(f"{step.place}.scheduleId", f"The id {row.schedule_id!r} is that of {holder}."))
+        holder = (row.application, row.job_name, row.schedule_name)
+        sentence = f"The id {row.schedule_id!r} is that of {'/'.join(holder)}."
+        others = [step for step in ids[row.schedule_id] if step.key[1:] != holder]
+        taken += [Fault(f"{step.place}.scheduleId", sentence) for step in others]
     for step in steps:
         old, new = step.old and step.old.record, step.new
         if isinstance(old, Schedule) and isinstance(new, Schedule) and old.schedule_id != new.schedule_id:
