@@ -30,6 +30,21 @@ def test_another_event_is_shown_with_its_parameters() -> None:
     assert shown.fields["parameters"]["event_name"] == "viewproduct"
 
 
+@pytest.mark.parametrize(
+    ("kind", "detail"),
+    [(EntryKind.CLICK, b"strict"), (EntryKind.REJECTION, b'{"was": "click"}'), (EntryKind.OTHER, b"")],
+)
+def test_a_query_that_begins_with_a_brace_is_shown_as_a_query(kind: EntryKind, detail: bytes) -> None:
+    shown = sight(_entry(kind, b"{x}=1&client_id=c&cli_ubid=u", detail))
+    assert (shown.client_id, shown.fields["identifier"]) == ("c", "u")
+    assert shown.fields["parameters"] == {"{x}": "1", "client_id": "c", "cli_ubid": "u"}
+
+
+def test_a_refused_order_that_is_no_object_is_shown_as_it_came() -> None:
+    shown = sight(_entry(EntryKind.REJECTION, b"client_id=c", b'{"was": "order"}'))
+    assert (shown.client_id, shown.fields["order"]) == (None, "client_id=c")
+
+
 def test_a_placeholder_is_no_identifier() -> None:
     shown = sight(_entry(EntryKind.CLICK, b"client_id=c&cli_ubid=undefined&device_id=d", b"observed"))
     assert (shown.fields["identifierName"], shown.fields["identifier"]) == ("device_id", "d")

@@ -55,7 +55,10 @@ _IDENTIFIERS = ("cli_ubid", "device_id")
 def sight(entry: Entry) -> Sighting:
     """What is shown of an entry."""
     seen = _SEEN[entry.kind]
-    request = _request(entry.raw)
+    refusal = _refusal(entry.detail) if seen is Seen.REJECTION else {}
+    # By what it was: the query of a click may begin like an order.
+    is_order = seen is Seen.ORDER or refusal.get("was") == "order"
+    request = _object(entry.raw) if is_order else _parameters(entry.raw)
     plain = {name: value for name, value in request.items() if isinstance(value, str)}
     identifier = next((name for name in _IDENTIFIERS if present(plain, name) is not None), None)
     client_id = present(plain, "client_id")
@@ -69,9 +72,8 @@ def sight(entry: Entry) -> Sighting:
     }
     if seen is Seen.CLICK:
         fields |= _judged(entry)
-    if seen is Seen.REJECTION:
-        fields |= _refusal(entry.detail)
-    if entry.raw.startswith(b"{"):
+    fields |= refusal
+    if is_order:
         fields["order"] = request or _text(entry.raw)
     else:
         fields |= {"parameters": request, "query": _text(entry.raw)}
@@ -102,10 +104,8 @@ def _refusal(detail: bytes) -> dict[str, Any]:
     }
 
 
-def _request(raw: bytes) -> dict[str, Any]:
-    """The fields of an order, or the parameters of a query, as far as they can be read."""
-    if raw.startswith(b"{"):
-        return _object(raw)
+def _parameters(raw: bytes) -> dict[str, str]:
+    """Those of a query, as far as they can be read."""
     try:
         return {**(split_plain(raw) or split(raw))}
     except Unreadable as unreadable:
