@@ -149,6 +149,13 @@ def test_a_log_has_lines_of_other_requests(tmp_path: Path) -> None:
         ("a.csv", b"client_id,a,,\nc,1,,\n", "has these columns twice: \\(no name\\)"),
         ("a.csv", b"client_id,a\rc,1\r", "ends its lines with CR alone; save it with LF or CR LF"),
         ("a.csv", b"client_id," + b"a" * 200_000 + b"\nc,1\n", "begins with a line that is no header"),
+        ("a.csv", b"PK\x03\x1b[31m,\xff\n1,2\n", r"its first line has PK  \[31m,  \)"),
+        ("a.csv", gzip.compress(b"client_id,a\nc,1\n", mtime=0), "is compressed with gzip; append .gz to its name"),
+        (
+            "a.ndjson",
+            gzip.compress(b'{"client_id": "c"}\n', mtime=0),
+            "is compressed with gzip; append .gz to its name",
+        ),
         ("a.csv", "client_id,a\nc,1\n".encode("utf-16"), "is written in UTF-16; save it as UTF-8"),
         ("a.ndjson", '{"client_id": "c"}\n'.encode("utf-16"), "is written in UTF-16; save it as UTF-8"),
         (

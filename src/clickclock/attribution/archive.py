@@ -38,6 +38,7 @@ DELIMITERS: Final = ",;\t"
 _CLIENT_ID: Final = "client_id"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 MARKS_OF_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
+_MARK_OF_GZIP: Final = b"\x1f\x8b"
 _COMPRESSED: Final = ".gz"
 _TOO_LONG: Final = f"it has more than {LINE_BYTES_MAX:,} bytes"
 
@@ -143,8 +144,11 @@ class Archive:
             self._readable(),
             cast(BufferedReader, gzip.open(self.path) if is_compressed else self.path.open("rb")) as file,
         ):
-            if file.peek(2).startswith(MARKS_OF_UTF_16):
+            begun = file.peek(2)
+            if begun.startswith(MARKS_OF_UTF_16):
                 raise Malformed(f"{self.path} is written in UTF-16; save it as UTF-8.")
+            if not is_compressed and begun.startswith(_MARK_OF_GZIP):
+                raise Malformed(f"{self.path} is compressed with gzip; append {_COMPRESSED} to its name.")
             yield from rows(file)
 
     @contextmanager
@@ -210,14 +214,18 @@ class Archive:
     def _check(self, names: Sequence[str], columns: Sequence[str]) -> None:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            told = ", ".join(name or "(no name)" for name in twice)
+            told = _printable(", ".join(name or "(no name)" for name in twice))
             raise Malformed(f"{self.path} has these columns twice: {told}; give each name once.")
         if not set(names) & set(columns):
             lacks = f"neither a column {' nor '.join(columns)}" if len(columns) > 1 else f"no column {columns[0]}"
-            first = (
-                f"its first line has {', '.join(names)[:NAMES_SHOWN_CHARS_MAX]}" if any(names) else "there is no header"
-            )
+            shown = _printable(", ".join(names)[:NAMES_SHOWN_CHARS_MAX])
+            first = f"its first line has {shown}" if any(names) else "there is no header"
             raise Malformed(f"{self.path} has {lacks} ({first}); name the columns as the reference does.")
+
+
+def _printable(text: str) -> str:
+    """A text of the file that a terminal may show."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 _object: Final = msgspec.json.Decoder(dict[str, Any]).decode
