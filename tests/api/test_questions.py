@@ -339,11 +339,12 @@ async def test_whoever_hangs_up_gets_no_answer(tmp_path: Path, stopping: asyncio
     path = "/attribution/versions"
     scope = {
         "type": "http",
+        "http_version": "1.1",
         "method": "GET",
         "path": path,
         "raw_path": path.encode(),
         "query_string": b"",
-        "headers": [],
+        "headers": [(b"host", b"localhost")],
     }
     async with asyncio.timeout(DEADLINE_S):
         await create_app(tmp_path, desk=hang, stopping=stopping)(scope, receive, send)

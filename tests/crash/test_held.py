@@ -29,15 +29,21 @@ def every_second(number: int) -> Schedule:
     )
 
 
-async def only_held_starts(ground: Ground) -> None:
-    """Wait until attempts have been handed over whose moment is still to come, and nothing else is on its way."""
+async def only_held_starts(ground: Ground) -> set[str]:
+    """Wait until attempts have been handed over whose moment is still to come, and nothing else is on its way.
+
+    Returns their triggers. What has just been claimed is handed over a moment later: so they were seen the look before.
+    """
+    looks: list[set[str]] = [set()]
 
     async def is_so() -> bool:
         soon = SystemClock().now() + MARGIN
         live = [row for row in ground.rows() if row.state in LIVE or row.state == State.QUEUED]
-        return bool(live) and all(row.due_time > soon for row in live)
+        looks.append({row.trigger_id for row in live if row.state == State.STARTING})
+        return bool(looks[-2] & looks[-1]) and all(row.due_time > soon for row in live)
 
     await until(is_so, "attempts that wait for their moment")
+    return looks[-2] & looks[-1]
 
 
 @pytest.mark.parametrize("service_dies", [True, False], ids=["with the service", "alone"])
@@ -61,9 +67,8 @@ async def test_what_is_held_starts_in_its_moment_although_the_service_died(groun
     began = await ground.prepare([ground.job("short")], lambda now: [every_second(n) for n in range(SCHEDULES)])
     ground.start()
     await ground.ready()
-    await only_held_starts(ground)
+    held = await only_held_starts(ground)
     await ground.end(signal.SIGKILL)
-    held = {row.trigger_id for row in ground.rows() if row.state == State.STARTING}
 
     async def all_ran() -> bool:
         return held <= {mark.trigger_id for mark in ground.marks()}
