@@ -171,6 +171,30 @@ def test_a_query_may_hold_raw_utf8_behind_any_other_request(port: Port, packet_b
     assert [entry.raw for entry in port.entries()[known:]].count(said) == len(before) + 3
 
 
+@pytest.mark.parametrize("later_bytes", [1, 2, 3])
+def test_a_query_may_hold_raw_utf8_where_its_request_comes_with_the_end_of_another(
+    port: Port, later_bytes: int
+) -> None:
+    raw = b"GET /aclick?" + query(utm_campaign="Ångström").encode() + b" HTTP/1.1\r\nHost: h\r\n\r\n"
+    chunked = b"POST /aclick HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    for before, status in ((get(query()), 204), (raw, 204), (chunked, 400)):
+        packets = before[:-later_bytes], before[-later_bytes:] + raw[:20], raw[20:]
+        with port.connect() as client, port.connect() as other:
+            for packet in packets:
+                client.send(packet)
+                assert other.ask(get(query())).status == 204, "by now it has been read"
+            assert [client.answer().status for _ in range(2)] == [status, 204]
+
+
+@pytest.mark.parametrize("first_bytes", range(1, 9))
+def test_a_query_may_hold_raw_utf8_however_few_bytes_of_the_request_come_first(port: Port, first_bytes: int) -> None:
+    raw = b"GET /aclick?" + query(utm_campaign="Ångström").encode() + b" HTTP/1.1\r\nHost: h\r\n\r\n"
+    with port.connect() as client, port.connect() as other:
+        client.send(raw[:first_bytes])
+        assert other.ask(get(query())).status == 204, "by now they have been read"
+        assert client.ask(raw[first_bytes:]).status == 204
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status", "allow"),
     [

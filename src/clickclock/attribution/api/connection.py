@@ -47,6 +47,7 @@ class Connection(Outgoing):
     __slots__ = (
         "_body",
         "_clicked",
+        "_fed",
         "_headers",
         "_is_said_again",
         "_left_bytes",
@@ -69,7 +70,7 @@ class Connection(Outgoing):
         super().__init__(shared)
         self._peer = ""
         self._parser: HttpRequestParser | None = HttpRequestParser(self)
-        self._target = b""
+        self._target = self._fed = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._said: list[tuple[bytes, bytes]] | None = None
         """The header block before this one; who repeats it has it read once."""
@@ -134,7 +135,8 @@ class Connection(Outgoing):
 
     def _read(self, data: bytes) -> None:
         if (
-            data.find(_BLANK_LINE) + len(_BLANK_LINE) != len(data)  # other than one request without a body
+            not data.endswith(_BLANK_LINE)
+            or data.find(_BLANK_LINE) + len(_BLANK_LINE) != len(data)  # other than one request without a body
             or self._begun_s
             or self.ending
             or self.unfed
@@ -299,13 +301,16 @@ class Connection(Outgoing):
                     self.unfed, self._held = data[at:], True
                     self._begun_s = self._begun_s or self._shared.now_s
                     return
-                at = raw
+                at, self._fed = raw, _BLANK_LINE[:2]
                 continue
             self._held = False
             end = at + min(PIECE_BYTES, self._left_bytes or PIECE_BYTES)
-            blank = data.find(_BLANK_LINE, at, end)  # behind it, as behind a body, the next request may begin
-            end = end if blank < 0 else blank + len(_BLANK_LINE)
+            # Behind a blank line, of which a part may have come before, the next request may begin, as behind a body.
+            begun = at - len(self._fed)
+            blank = (self._fed + data[at:end]).find(_BLANK_LINE)
+            end = end if blank < 0 else min(end, begun + blank + len(_BLANK_LINE))
             self._feed(view[at:end])
+            self._fed = (self._fed + data[at:end])[1 - len(_BLANK_LINE) :]
             at = end
         if self._eof:
             self.ending = True
