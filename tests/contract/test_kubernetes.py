@@ -515,14 +515,19 @@ async def test_a_pod_that_takes_long_to_make_and_is_in_no_trouble_is_waited_for(
     assert (await impatient.end(name)).code == 0
 
 
+async def _sharing(double: KubernetesDouble, folder: Path) -> Place:
+    """One of several hosts that go on with each other's attempts."""
+    place = Place(double, folder)
+    place.executor.share("service", lambda _: True)
+    await place.open()
+    return place
+
+
 async def test_a_create_that_arrives_after_its_attempt_was_concluded_elsewhere_runs_nothing(
     double: KubernetesDouble, tmp_path: Path
 ) -> None:
     """Whoever made it stood still in that moment; another went on with it, and was done with it."""
-    late, heir = Place(double, tmp_path / "late"), Place(double, tmp_path / "heir")
-    for place in (late, heir):
-        place.executor.share("service", lambda _: True)
-        await place.open()
+    late, heir = await _sharing(double, tmp_path / "late"), await _sharing(double, tmp_path / "heir")
     name = await late.shell("exit 3")
     await late.until(lambda: bool(double.jobs()))
     await heir.executor.adopt([name], contested=True)
@@ -531,9 +536,7 @@ async def test_a_create_that_arrives_after_its_attempt_was_concluded_elsewhere_r
     await heir.until(lambda: "clickclock/concluded" in double.jobs()[0]["metadata"]["annotations"])
     assert double.jobs()[0]["spec"]["ttlSecondsAfterFinished"] == 3600
     await late.executor.close()
-    late = Place(double, tmp_path / "late")
-    late.executor.share("service", lambda _: True)
-    await late.open()
+    late = await _sharing(double, tmp_path / "late")
     assert await late.executor.inventory() == {}
     await late.executor.start([Launch(name, ("/bin/sh", "-c", "exit 4"), image=IMAGE)])
     assert (await late.end(name)).code == 3
@@ -547,10 +550,7 @@ async def test_what_was_taken_over_and_ended_without_a_pod_comes_to_an_end_in_th
 ) -> None:
     """Only a Job that is complete or failed goes by its `ttlSecondsAfterFinished`, and a suspended one is neither."""
     double.quota = "no room"
-    late, heir = Place(double, tmp_path / "late"), Place(double, tmp_path / "heir")
-    for place in (late, heir):
-        place.executor.share("service", lambda _: True)
-        await place.open()
+    late, heir = await _sharing(double, tmp_path / "late"), await _sharing(double, tmp_path / "heir")
     name = await late.shell("true")
     await late.until(lambda: bool(double.jobs()))
     await heir.executor.adopt([name], contested=True)
