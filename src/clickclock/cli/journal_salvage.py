@@ -15,14 +15,14 @@ import click
 
 from clickclock.cli.calling import print_json
 from clickclock.cli.rendering import counted, size
-from clickclock.cli.settings import CONFIG, DATA_DIR, configuration, settings
+from clickclock.cli.settings import CONFIG, DATA_DIR, FILE, configuration, settings
 
 if TYPE_CHECKING:
     from clickclock.attribution.journal import Salvage
 
 
 @click.command()
-@click.argument("segments", metavar="[SEGMENT]...", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("segments", metavar="[SEGMENT]...", nargs=-1, type=FILE)
 @settings((CONFIG, DATA_DIR))
 @click.option("--dry-run", is_flag=True, help="Say what would be won and lost, and change nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
