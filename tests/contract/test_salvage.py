@@ -197,7 +197,8 @@ async def test_a_compaction_names_the_command_and_loads_what_it_won_once(
     one, two = json.loads(looked.stdout)["segments"]
     assert (one["lostLines"], one["lostBytes"], one["aside"]) == (1, BLOCK_BYTES, None)
     assert (two["frames"], two["lostLines"]) == (0, None)
-    assert (await run(str(tmp_path))).stderr.endswith(f"not a sealed segment of a journal in {folder.parent}.\n")
+    stranger = await run(str(tmp_path / "other"))
+    assert stranger.stderr.endswith(f"not a sealed segment of a journal in {folder.parent}.\n")
     salvaged = await run(str(first.path))
     assert salvaged.exit_code == 0
     assert "4.1 kB are lost, with 1 entry. What is whole is loaded by the next compaction; " in salvaged.output
