@@ -48,6 +48,8 @@ TICK_S = 1.0
 OWN_JOBS_EVERY_S = 30.0
 GRACEFUL_S = 5
 """Seconds that open answers get when the service stops; live logs are cut then, and can be resumed."""
+_GARBAGE_AFTER = (700, 10, 10)
+"""As Python has it by itself: what goes on and on looks more often than a command, which ends soon."""
 WHAT_TO_TRY = """
 The examples are running. In another terminal (with .venv/bin in its PATH), try:
   {cli} triggers list                          what ran, and when
@@ -128,6 +130,7 @@ async def _serve(
         # What is here now stays: the collector need not walk through it again in the middle of a busy moment.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*_GARBAGE_AFTER)
         _announce(url, config)
         try:
             await server.serve(sockets=[listener])

@@ -7,7 +7,6 @@ output is the result version, or null, and nothing else.
 ('run', 'versions')
 """
 
-import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +33,6 @@ VERSIONS = table(
     empty="No version yet; make one with: clickclock attribution run",
 )
 ENGINES = ("duckdb", "spark")
-GARBAGE_OBJECTS_MIN = 2**17
-"""Containers, a few hundred bytes each; tables have their memory back without any search."""
 
 
 @click.command()
@@ -46,8 +43,6 @@ GARBAGE_OBJECTS_MIN = 2**17
 @click.option("--json", "as_json", is_flag=True, help="Print the result version as JSON.")
 def run(config: Path | None, full: bool, as_json: bool, **options: Any) -> None:
     """Credit every order to the clicks that earned it."""
-    # Most of what is made is kept until the end: to look for garbage in it again and again takes a third of a second.
-    gc.set_threshold(GARBAGE_OBJECTS_MIN)
     with configuration(config, options) as loaded:
         expect_lake(loaded)
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
