@@ -207,6 +207,15 @@ def test_a_data_folder_that_is_not_there_is_not_taken_for_an_empty_one(line: str
     assert not mistyped.exists()
 
 
+@pytest.mark.parametrize("line", [line for line in READING if not line.startswith("journal")])
+def test_a_file_in_the_place_of_the_lake_is_not_taken_for_an_empty_lake(line: str, tmp_path: Path) -> None:
+    (tmp_path / "lake").touch()
+    for setting, options in (("data_dir", []), ("lake_url", ["--lake-url", str(tmp_path / "lake")])):
+        ran = CliRunner().invoke(main, [*line.split(), "--data-dir", str(tmp_path), *options])
+        assert ran.exit_code == 1
+        assert f"{setting}: {tmp_path}/lake is no folder; move it away" in ran.stderr
+
+
 def test_a_data_folder_that_is_not_there_is_told_before_the_libraries_of_tables_are_loaded(tmp_path: Path) -> None:
     program = (
         "import sys; from click.testing import CliRunner; from clickclock.cli import main\n"

@@ -419,6 +419,7 @@ def test_a_database_that_nobody_could_open_is_a_fault_of_the_configuration_witho
 
 NAMING = """
 examples = "{examples}"
+lake_url = "{folder}/c.toml"
 [clusters.boxes]
 executor = "moon"
 [notifications.ops]
@@ -433,7 +434,7 @@ def test_what_the_settings_name_is_looked_at_and_all_that_is_wrong_is_told_toget
         file = toml(tmp_path, NAMING.format(examples=folder, folder=tmp_path))
         result = CliRunner().invoke(check_config, ["--config", str(file)])
         assert result.exit_code == 1
-        for told in ("clusters.boxes.executor: ", "notifications.ops.secret_file: ", examples):
+        for told in ("clusters.boxes.executor: ", "notifications.ops.secret_file: ", "lake_url: ", examples):
             assert told in result.output.replace("is no folder", "no folder")
         folder.mkdir(exist_ok=True)
         (folder / "bad.toml").write_text(

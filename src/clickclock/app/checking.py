@@ -1,4 +1,4 @@
-"""What the settings name, looked at before anything starts: clusters, targets, examples, models.
+"""What the settings name, looked at before anything starts: clusters, targets, examples, models, the lake.
 
 Never starts anything, and never asks a cluster or a target. Invariant: all that is wrong is told together; what comes
 later or is renewed, such as a cluster's kubeconfig, holds up no start.
@@ -11,6 +11,7 @@ import asyncio
 from typing import Any
 
 from clickclock.app.clusters import clusters
+from clickclock.app.holding import expect_lake
 from clickclock.app.targets import open_targets
 from clickclock.examples import read_examples
 from clickclock.foundation.clock import SystemClock
@@ -27,6 +28,7 @@ def check(config: Config) -> None:
         lambda: read_examples(config.examples),
         lambda: _look_at_models(config),
         lambda: _look_at_database(config),
+        lambda: _look_at_lake(config),
         lambda: _look_at_ports(config),
     ):
         try:
@@ -90,6 +92,11 @@ def _look_at_models(config: Config) -> None:
 def _look_at_database(config: Config) -> None:
     if fault := database_fault(config.database_url):
         raise ConfigurationError("The database cannot be found.", [Fault("database_url", fault)])
+
+
+def _look_at_lake(config: Config) -> None:
+    if config.lake_url is not None:  # the data folder's own is looked at when that is made
+        expect_lake(config)
 
 
 def _look_at_ports(config: Config) -> None:

@@ -16,6 +16,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ConfigurationError, Fault
 
 BACKLOG = 4096
@@ -58,6 +59,20 @@ def expect_data_dir(data_dir: Path) -> None:
     except OSError as error:
         sentence = f"{data_dir.absolute()}: {error.strerror}; give the data folder of the service."
         raise ConfigurationError(faults=[Fault("data_dir", sentence)]) from error
+
+
+def expect_lake(config: Config) -> None:
+    """Refuse a lake that cannot be one: what is in the place of its folder would be read as an empty lake.
+
+    Raises `ConfigurationError`. Where the lake is elsewhere, the data folder need not be there.
+    """
+    if config.lake_url is None:
+        expect_data_dir(config.data_dir)
+    # What may not be looked at is told by who opens it.
+    is_there, is_folder = os.path.exists(config.lake), os.path.isdir(config.lake)  # noqa: PTH110, PTH112 (see above)
+    if "://" not in config.lake and is_there and not is_folder:
+        setting = "data_dir" if config.lake_url is None else "lake_url"
+        raise ConfigurationError(faults=[Fault(setting, f"{config.lake} is no folder; move it away, or give another.")])
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ what the object store's own library reads.
 
 import asyncio
 
-from clickclock.app.holding import expect_data_dir
+from clickclock.app.holding import expect_data_dir, expect_lake
 from clickclock.app.turns import among_others
 from clickclock.attribution.compactor import Compacted, Compactor
 from clickclock.attribution.docket import Docket
@@ -42,8 +42,7 @@ def docket_of(config: Config) -> Docket:
 
 def found_lake(config: Config) -> Lake:
     """The lake of a configuration, for commands that need what is in it. Raises `ConfigurationError`."""
-    if config.lake_url is None:
-        expect_data_dir(config.data_dir)
+    expect_lake(config)
     return lake_of(config)
 
 

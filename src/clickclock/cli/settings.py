@@ -104,11 +104,10 @@ def configuration(file: Path | None, options: dict[str, Any]) -> Iterator["Confi
 
 
 def expect_lake(config: "Config") -> None:
-    """Refuse a data folder that is not there, before the libraries of tables are loaded, which takes a second.
+    """Refuse what cannot be a lake, before the libraries of tables are loaded, which takes a second.
 
-    Raises `ConfigurationError`. Where the lake is elsewhere, the folder need not be there.
+    Raises `ConfigurationError`.
     """
-    from clickclock.app.holding import expect_data_dir  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.app import holding  # noqa: PLC0415 (loaded when it is used)
 
-    if config.lake_url is None:
-        expect_data_dir(config.data_dir)
+    holding.expect_lake(config)
