@@ -400,9 +400,13 @@ async def test_a_number_that_was_seen_is_not_used_again_by_a_life_after_one_with
     tail = Tail(tmp_path)
     assert [frame.payload for frame in tail.read_more()] == [b"1\n"]
     journal = await Journal.open(tmp_path, segment_bytes=SMALL)
+    sync = os.fdatasync
     with monkeypatch.context() as patch:
 
-        def refuse(_: int) -> None:
+        def refuse(fd: int) -> None:
+            if b"refused\n" not in os.pread(fd, SMALL, 0):
+                sync(fd)  # zeros of the next segment, on another thread
+                return
             seen.extend(frame.payload for frame in tail.read_more())
             raise OSError(errno.EIO, "the disk fails, says the test")
 
