@@ -15,11 +15,12 @@ offset and the journal's id go into the checksum, so that a stale frame is never
 """
 
 import struct
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
+
+from isal.isal_zlib import crc32
 
 BLOCK_BYTES = 4096
 """What a disk and its file system write at once."""
@@ -28,7 +29,7 @@ PAYLOAD_BYTES_MAX = 2**30
 CUTS_MAX = 250
 """As many fit into a block."""
 _GIL_BYTES = 5120
-"""`zlib.crc32` lets go of the interpreter above this, and to get it back under load takes longer than the sum."""
+"""`crc32` lets go of the interpreter above this, and to get it back under load takes longer than the sum."""
 
 _MAGIC = b"\xccJ1"
 _HEADER = struct.Struct("<3scIIIQQQ")
@@ -107,14 +108,14 @@ def padded(length: int) -> int:
 
 def seed_of(journal_id: bytes) -> int:
     """What makes one journal's checksums its own."""
-    return zlib.crc32(journal_id)
+    return crc32(journal_id)
 
 
 def build(kind: Kind, place: Place, written_ms: int, count: int, payload: bytes) -> tuple[Sequence[bytes], int]:
     """What is to be written at `place`, as parts that follow each other, and the length of all (full blocks)."""
     length = len(payload)
     fields = _FIELDS.pack(kind.value, length, count, place.segment, place.offset, written_ms)
-    crc = zlib.crc32(fields, _crc(payload, place.seed))
+    crc = crc32(fields, _crc(payload, place.seed))
     size = padded(length)
     header = _HEADER.pack(_MAGIC, kind.value, crc, length, count, place.segment, place.offset, written_ms)
     return (header, payload, _ZEROS[: size - HEADER_BYTES - length]), size
@@ -135,7 +136,7 @@ def is_whole(header: Header, payload: bytes, place: Place) -> bool:
     fields = _FIELDS.pack(
         header.kind.value, header.length, header.count, place.segment, place.offset, header.written_ms
     )
-    return len(payload) == header.length and zlib.crc32(fields, zlib.crc32(payload, place.seed)) == header.crc
+    return len(payload) == header.length and crc32(fields, crc32(payload, place.seed)) == header.crc
 
 
 def head(journal_id: bytes) -> bytes:
@@ -173,10 +174,10 @@ def totals(payload: bytes) -> tuple[int, int]:
 
 def _crc(payload: bytes, seed: int) -> int:
     if len(payload) <= _GIL_BYTES:
-        return zlib.crc32(payload, seed)
+        return crc32(payload, seed)
     view = memoryview(payload)
     for start in range(0, len(payload), _GIL_BYTES):
-        seed = zlib.crc32(view[start : start + _GIL_BYTES], seed)
+        seed = crc32(view[start : start + _GIL_BYTES], seed)
     return seed
 
 
