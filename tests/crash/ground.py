@@ -5,6 +5,7 @@ from its trigger's id: so the marks say what ran, the rows say what the service 
 """
 
 import asyncio
+import json
 import os
 import signal
 import time
@@ -23,7 +24,7 @@ from clickclock.scheduler.job import Job
 from clickclock.scheduler.schedule import Schedule, upcoming
 from clickclock.scheduler.store import NewSchedule, Store
 from clickclock.scheduler.store.schema import attempt, job_trigger, schedule
-from clickclock.scheduler.trigger import FINISHED, State
+from clickclock.scheduler.trigger import FINISHED, State, parse_attempt_name
 from tests.crash.mortal import Death
 from tests.crash.nursery import Child
 
@@ -180,6 +181,15 @@ class Ground:
             return []
         words = [line.split() for line in self.marks_file.read_text(encoding="ascii").splitlines()]
         return [Mark(trigger_id, int(number), int(pid)) for trigger_id, number, pid in words]
+
+    def held(self) -> set[str]:
+        """Triggers whose attempts the supervisor holds for their moment, as its journal says."""
+        journal = self.folder / "data/supervisor/journal"
+        is_held: dict[str, bool] = {}
+        for line in journal.read_bytes().split(b"\n")[:-1] if journal.exists() else ():
+            for told in json.loads(line).get("attempts", ()):
+                is_held[told["name"]] = told.get("held", is_held.get(told["name"], False))
+        return {parse_attempt_name(name)[0] for name, held in is_held.items() if held}
 
     def living(self) -> list[int]:
         """Processes of jobs of this ground that run now."""

@@ -13,6 +13,7 @@ from tests.crash.storm import clear_up
 
 SCHEDULES = 10
 MARGIN = timedelta(seconds=0.15)
+ON_ITS_WAY = {*LIVE, State.QUEUED}
 
 
 def every_second(number: int) -> Schedule:
@@ -30,20 +31,17 @@ def every_second(number: int) -> Schedule:
 
 
 async def only_held_starts(ground: Ground) -> set[str]:
-    """Wait until attempts have been handed over whose moment is still to come, and nothing else is on its way.
-
-    Returns their triggers. What has just been claimed is handed over a moment later: so they were seen the look before.
-    """
-    looks: list[set[str]] = [set()]
+    """Wait until the supervisor holds attempts, and nothing else is on its way; returns the triggers of those."""
+    held: set[str] = set()
 
     async def is_so() -> bool:
+        held.clear()
+        held.update(ground.held())
         soon = SystemClock().now() + MARGIN
-        live = [row for row in ground.rows() if row.state in LIVE or row.state == State.QUEUED]
-        looks.append({row.trigger_id for row in live if row.state == State.STARTING})
-        return bool(looks[-2] & looks[-1]) and all(row.due_time > soon for row in live)
+        return bool(held) and all(row.due_time > soon for row in ground.rows() if row.state in ON_ITS_WAY)
 
     await until(is_so, "attempts that wait for their moment")
-    return looks[-2] & looks[-1]
+    return held
 
 
 @pytest.mark.parametrize("service_dies", [True, False], ids=["with the service", "alone"])

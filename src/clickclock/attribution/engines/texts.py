@@ -35,6 +35,8 @@ ALWAYS: Final = (
 """What does not depend on rules."""
 _WRITERS: Final = ("clickclock", "ibis-framework", "sqlglot")
 _PROGRAM: Final = Path(__file__).parents[1]
+_WRITING: Final = Lock()
+"""Held by whoever has ibis write: what it remembers of equal expressions is one for all threads, and not safe."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,12 @@ class Texts:
         """In `file` they are kept, for those who have the same rules."""
         self._file = file
         self._rules = rules
-        self._lock = Lock()
         self._known: dict[str, Text] | None = None
 
     def of(self, dialect: Dialect, work: str, *given: Any) -> Text:
         """What a function of this room (`module:function`) makes of what it is given."""
         name = _name(dialect, work, given)
-        with self._lock:
+        with _WRITING:
             if self._known is None:
                 self._known = self._kept()
             if name not in self._known:
