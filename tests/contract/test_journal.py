@@ -25,6 +25,7 @@ from clickclock.attribution.journal import (
     State,
     Tail,
     delete,
+    forget,
     frame,
     holding,
     identity,
@@ -639,6 +640,18 @@ async def test_damage_in_what_a_crash_left_costs_only_the_damaged(
     assert [damage.offset for damage in verify(left)] == [offset]
     assert inspect(left).lines == journal.recovery.lines == (3 if offset == 0 else 2)
     assert [frame.payload for frame in read(new)] == [b"4\n"]
+
+
+async def test_what_is_forgotten_is_still_there_and_what_has_gone_can_be_forgotten(tmp_path: Path) -> None:
+    journal = await Journal.open(tmp_path, segment_bytes=SMALL)
+    await keep(journal, b"1\n")
+    await journal.close()
+    (sealed,) = [each for each in segments(tmp_path) if each.state is State.SEALED]
+    forget(sealed)
+    assert lines_of(tmp_path) == [b"1\n"]
+    delete(sealed)
+    forget(sealed)
+    assert lines_of(tmp_path) == []
 
 
 async def test_a_segment_that_is_deleted_while_it_is_listed_is_no_damage(tmp_path: Path) -> None:

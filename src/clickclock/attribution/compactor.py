@@ -36,6 +36,7 @@ from clickclock.attribution.journal import (
     Segment,
     State,
     delete,
+    forget,
     identity,
     is_taken,
     read,
@@ -259,6 +260,7 @@ def _write_share(lake: Lake, sources: Sequence[Source], now_ms: int) -> Share:
             damages.append(f"{source.segment.path} has a line that is no entry: {error}.")
         else:
             good.append(source)
+            forget(source.segment)  # here, and not while all wait for deletions
     return Share(writer.close(), tuple(good), tuple(damages))
 
 

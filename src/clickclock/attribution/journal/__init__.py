@@ -15,7 +15,7 @@ from clickclock.attribution.journal.inspection import Summary, identity, inspect
 from clickclock.attribution.journal.reader import Damage, Tail, read, verify
 from clickclock.attribution.journal.recovery import Recovery, is_taken, sealed_held
 from clickclock.attribution.journal.salvage import SALVAGE, Salvage, salvage
-from clickclock.attribution.journal.segment import Segment, State, delete, segments
+from clickclock.attribution.journal.segment import Segment, State, delete, forget, segments
 from clickclock.attribution.journal.writer import SYNC_BUCKETS_S, Done, Figures, Journal
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Summary",
     "Tail",
     "delete",
+    "forget",
     "held",
     "holding",
     "identity",

@@ -195,6 +195,15 @@ def delete(segment: Segment) -> None:
     sync_folder(folder)
 
 
+def forget(segment: Segment) -> None:
+    """Let the system have back the memory in which it keeps a sealed segment that nobody needs any more.
+
+    To delete it waits for the disk then, and for nothing else.
+    """
+    with contextlib.suppress(OSError), segment.path.open("rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def _fill(fd: int, size: int) -> None:
     """Zeros, synced piece by piece: a commit that comes meanwhile waits for one piece at most, not for all of it."""
     start, count = 0, 4  # long until the disk was seen to be quick
