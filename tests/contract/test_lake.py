@@ -176,7 +176,7 @@ async def test_a_segment_stays_while_the_object_store_does_not_answer(tmp_path: 
 
 
 async def test_several_processes_write_what_one_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clickclock.attribution.compactor.HEAD_START_BYTES", 0)
+    monkeypatch.setattr("clickclock.attribution.compactor.ALONE_BYTES_MAX", 0)
     for slot in range(3):
         await keep(tmp_path / "journal" / str(slot), lines(ENTRIES, slot * ENTRIES))
     lake = Lake(tmp_path / "lake")

@@ -17,13 +17,13 @@ import multiprocessing
 import os
 import platform
 import uuid
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import accumulate, repeat
+from itertools import chain
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
 
@@ -49,10 +49,11 @@ from clickclock.foundation.clock import Clock
 
 BATCH_BYTES_MAX: Final = 4 * 2**30
 """What is committed at once: more would only have to be done again after a crash."""
-SHARE_BYTES_MAX: Final = 2**30
-"""What becomes one file, of a size that engines like."""
-HEAD_START_BYTES: Final = 64 * 2**20
-"""What one process writes while others start; for less, none is started."""
+ALONE_BYTES_MAX: Final = 128 * 2**20
+"""What one process writes alone: in half of that time another would only have started."""
+TURNS_MAX: Final = 1000
+"""As many places fit into any pipe; of more segments each place is a run."""
+_PLACE_BYTES: Final = 4
 
 MAPPED_BYTES_MIN: Final = 32 * 2**20
 """What is smaller is taken from memory that is kept; the most that the C library lets one say."""
@@ -62,6 +63,8 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """As `malloc.h` of glibc numbers them."""
 
 _log = logging.getLogger(__name__)
+_turns: Connection
+"""Where it says which run is next, if this process was started by a compactor."""
 
 
 @dataclass(frozen=True)
@@ -197,25 +200,28 @@ class Compactor:
 
     def _write(self, sources: list[Source]) -> list[Share]:
         """Have the files written, by as many processes as are worth it, of which this is one."""
-        total = sum(source.bytes for source in sources)
-        each = max(total - HEAD_START_BYTES, 0) // self._processes
-        # As many shares for each process, so that none waits at the end for another's last one.
-        rounds = -(-total // (SHARE_BYTES_MAX * self._processes)) or 1
-        own = total - each * (self._processes - 1)
-        shares = _cut(sources, [own / rounds] * rounds + [each / rounds] * rounds * (self._processes - 1))
-        ours, theirs = shares[:rounds], list(filter(None, shares[rounds:]))
         now_ms = self._clock.epoch_ms()
-        if total > HEAD_START_BYTES:
+        is_much = sum(source.bytes for source in sources) > ALONE_BYTES_MAX
+        length = len(sources) // TURNS_MAX + 1
+        runs = [sources[start : start + length] for start in range(0, len(sources), length)]
+        others = min(self._processes, len(runs)) - 1
+        if is_much:
             _prepare()
-        if not theirs:
-            return [_write_share(self._lake, share, now_ms) for share in ours]
+        if not is_much or not others:
+            return [_write_share(self._lake, sources, now_ms)]
         spawn = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(self._processes - 1, spawn, initializer=_prepare_other)
-        try:
-            others = pool.map(_write_share, repeat(self._lake), theirs, repeat(now_ms))
-            return [*(_write_share(self._lake, share, now_ms) for share in ours), *others]
-        finally:
-            pool.shutdown(wait=False)  # no commit need wait for their ends
+        turns, ahead = spawn.Pipe(duplex=False)
+        with turns, ahead:
+            # Each other process has a run of its own, or it might start for nothing.
+            os.write(ahead.fileno(), b"".join(place.to_bytes(_PLACE_BYTES) for place in range(others, len(runs))))
+            ahead.close()
+            pool = ProcessPoolExecutor(others, spawn, initializer=_prepare_other, initargs=(turns,))
+            try:
+                theirs = [pool.submit(_write_theirs, self._lake, runs, number, now_ms) for number in range(others)]
+                ours = _write_share(self._lake, _in_turn(runs, turns), now_ms)
+                return [ours, *(share.result() for share in theirs)]
+            finally:
+                pool.shutdown(wait=False)  # no commit need wait for their ends
 
 
 def _prepare() -> None:
@@ -228,7 +234,9 @@ def _prepare() -> None:
         libc.mallopt(_TRIM_THRESHOLD, KEPT_BYTES_MAX)
 
 
-def _prepare_other() -> None:
+def _prepare_other(turns: Connection) -> None:
+    global _turns  # noqa: PLW0603 (it can be handed over at the start of a process, and not later)
+    _turns = turns
     _prepare()
     # To take apart all that was loaded would take a quarter of a second, and nobody has use for it.
     atexit.register(os._exit, 0)
@@ -243,8 +251,22 @@ def _delete(source: Source) -> str | None:
     return None
 
 
-def _write_share(lake: Lake, sources: Sequence[Source], now_ms: int) -> Share:
-    """Write what these segments hold. In a process of its own, or in ours."""
+def _write_theirs(lake: Lake, runs: Sequence[Sequence[Source]], number: int, now_ms: int) -> Share:
+    """The share of a process that we started, in that process."""
+    return _write_share(lake, chain(runs[number], _in_turn(runs, _turns)), now_ms)
+
+
+def _in_turn(runs: Sequence[Sequence[Source]], turns: Connection) -> Iterator[Source]:
+    """What this process takes: the next run whenever it has time for one, so that all end together.
+
+    Whose turn it is needs no lock, which one who is killed could hold: a pipe gives each place away once.
+    """
+    while place := os.read(turns.fileno(), _PLACE_BYTES):
+        yield from runs[int.from_bytes(place)]
+
+
+def _write_share(lake: Lake, sources: Iterable[Source], now_ms: int) -> Share:
+    """Write what these segments hold."""
     writer = lake.writer(f"part-{uuid.uuid4().hex}", now_ms)
     good: list[Source] = []
     damages: list[str] = []
@@ -297,17 +319,6 @@ def _batches(folders: Iterable[tuple[Path, str]]) -> Iterator[list[tuple[Path, s
                 batch, size = [], 0
     if batch:
         yield batch
-
-
-def _cut(sources: Sequence[Source], sizes: Sequence[float]) -> list[list[Source]]:
-    """Runs of about these sizes: each source is where its middle falls."""
-    ends = list(accumulate(sizes))[:-1]
-    shares: list[list[Source]] = [[] for _ in sizes]
-    start = 0
-    for source in sources:
-        shares[bisect_left(ends, start + source.bytes / 2)].append(source)
-        start += source.bytes
-    return shares
 
 
 async def _seal_what_was_left(folder: Path) -> str | None:
