@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickclock.attribution.entry import decode
-from clickclock.attribution.lake.queries import instants, parse
+from clickclock.attribution.lake.queries import instants, integers, parse
 from clickclock.attribution.lake.rows import text_of
 from clickclock.attribution.lake.slices import Integers, columns_of, pieces, where_any
 from clickclock.attribution.lake.tables import CLICKS
@@ -69,7 +69,9 @@ def _split(lines: bytes) -> _Entries | None:
     marks = where_any(content, _TAB, _LF)
     if len(marks) % len(_FIELDS) or (content[marks].reshape(-1, len(_FIELDS)) != _BEHIND).any():
         return None
-    offsets = np.append(0, np.column_stack((marks, marks + 1)))
+    offsets = np.zeros(2 * len(marks) + 1, np.int32)
+    offsets[1::2] = marks
+    offsets[2::2] = marks + 1
     starts, ends = offsets[: -1 : 2 * len(_FIELDS)], offsets[1 :: 2 * len(_FIELDS)]
     rows = np.flatnonzero((content[starts] == _PLAIN) & (ends - starts == 1))
     offsets[2 * len(_FIELDS) - 1 :: 2 * len(_FIELDS)] += 1
@@ -82,7 +84,7 @@ def _head(entries: _Entries, *, has_escapes: bool) -> dict[str, pa.Array]:
     headers = len(_TEXTS) * len(entries.rows)
     texts = found[:headers].cast(pa.string())
     columns = columns_of(_TEXTS, texts) | columns_of(_HEADERS, _header_texts(found[headers:], has_escapes=has_escapes))
-    return columns | {"received_at": instants(columns.pop("received_ms").cast(pa.int64()))}
+    return columns | {"received_at": instants(integers(columns.pop("received_ms")))}
 
 
 def _tail(rows: int, journal: str, segment: int) -> dict[str, pa.Array]:
@@ -109,8 +111,9 @@ def _header_texts(raw: pa.BinaryArray, *, has_escapes: bool) -> pa.StringArray:
         texts = None
     if texts is None or has_escapes:
         return _unusual_texts(raw)
-    is_empty = pc.equal(pc.binary_length(texts), 0)
-    return pc.if_else(is_empty, pa.scalar(None, pa.string()), texts) if pc.any(is_empty).as_py() else texts
+    offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1]
+    is_empty = offsets[1:] == offsets[:-1]
+    return pc.if_else(pa.array(is_empty), pa.scalar(None, pa.string()), texts) if is_empty.any() else texts
 
 
 def _unusual_texts(raw: pa.BinaryArray) -> pa.StringArray:

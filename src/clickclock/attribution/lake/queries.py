@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickclock.attribution.lake.slices import BEGINNING_BYTES, Integers, Runs, Truths, columns_of, where_any
+from clickclock.attribution.lake.slices import BEGINNING_BYTES, Integers, Offsets, Runs, Truths, columns_of, where_any
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS, INSTANT, PARAMETERS
 from clickclock.attribution.order_fields import EVENT_TIME_MS_MIN
 from clickclock.attribution.shape import AS_IS, EVENT_TIME, FORM, PERCENT
@@ -33,7 +33,7 @@ _AND, _EQUALS, _LF, _PERCENT, _PLUS, _DELETE = np.frombuffer(b"&=\n%+\x7f", np.u
 _OWN: Final = frozenset(CLICK_PARAMETERS)
 _SUM_BITS: Final = 20
 """Two sums become one number; where they run into each other, rows are told apart a little later."""
-_US_PER_MS: Final = pa.scalar(1000, pa.int64())
+_US_PER_MS: Final = 1000
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,15 @@ def parse(queries: pa.BinaryArray) -> Parsed:
     return columns.parsed(queries)
 
 
-def instants(epoch_ms: pa.Int64Array) -> pa.TimestampArray:
+def integers(texts: pa.StringArray) -> Integers:
+    """The numbers that texts are; anything where one is null. Raises `ArrowInvalid`."""
+    numbers = texts.cast(pa.int64())
+    return np.frombuffer(numbers.buffers()[1], np.int64)[numbers.offset :][: len(numbers)]
+
+
+def instants(epoch_ms: Integers) -> pa.TimestampArray:
     """Times as the table has them."""
-    return pc.multiply(epoch_ms, _US_PER_MS).cast(INSTANT)
+    return pa.Array.from_buffers(INSTANT, len(epoch_ms), [None, pa.py_buffer(epoch_ms * _US_PER_MS)])
 
 
 class Parts:
@@ -117,12 +123,12 @@ class Parts:
         is_absent = parts < 0
         return self._pieces.take(pa.array(self._places[parts], mask=is_absent if is_absent.any() else None))
 
-    def _decode(self) -> Integers:
+    def _decode(self) -> Offsets:
         """Decode what is encoded: the offsets of what came of it."""
         content = self.runs.content
         escapes = where_any(content, _PERCENT, _PLUS)
         if not len(escapes):
-            return escapes
+            return np.empty(0, np.int32)
         parts = np.searchsorted(self.ends, escapes, side="right")
         is_wrong = (escapes < self.starts[parts]) | ~self.runs.are_escapes(escapes, self.ends[parts])
         self._spoil(parts[is_wrong])
@@ -170,7 +176,8 @@ class Parts:
         rows = rows[self._counts[rows] == end - begin]
         parts = self.firsts[rows, None] + np.arange(end - begin)
         is_alike = (self._forms[parts] == self._forms[begin:end]).all(axis=1)
-        rows, parts = rows[is_alike], parts[is_alike]
+        if not is_alike.all():
+            rows, parts = rows[is_alike], parts[is_alike]
         # Row by row and not name by name, so that what is compared is read in the order in which it lies in memory.
         starts, lengths = self._names[parts], self._lengths[begin:end]
         is_alike = self.runs.are_like_first(starts, lengths)
@@ -181,7 +188,9 @@ class Parts:
         content = self.runs.content
         spans = zip(starts[0].tolist(), lengths.tolist(), strict=True)
         names = [content[start : start + length].tobytes().decode() for start, length in spans]
-        return Group(rows[is_alike], parts[is_alike], names, self._ways[begin:end].tolist())
+        if not is_alike.all():
+            rows, parts = rows[is_alike], parts[is_alike]
+        return Group(rows, parts, names, self._ways[begin:end].tolist())
 
 
 class _Columns:
@@ -205,7 +214,9 @@ class _Columns:
                 lengths = self._parts.ends[parts] - self._parts.starts[parts]
                 self._parts.is_good[group.rows] &= (lengths == _EVENT_TIME_DIGITS) & (way == 0)
             if name in _OWN or name == EVENT_TIME:
-                self._values.setdefault(name, np.full(self._rows, -1))[group.rows] = parts
+                if name not in self._values:
+                    self._values[name] = np.full(self._rows, -1)
+                self._values[name][group.rows] = parts
             else:
                 self._others.append((name, group.rows, parts))
         self._shape_of[group.rows] = len(self._shapes)
@@ -221,10 +232,10 @@ class _Columns:
         self._values[EVENT_TIME][~is_good] = -1
         columns = columns_of(self._values, self._parts.values(np.concatenate(list(self._values.values()))))
         try:
-            event_time = columns[EVENT_TIME].cast(pa.int64())
+            event_time = integers(columns[EVENT_TIME])
         except pa.ArrowInvalid:
             return Parsed({}, np.zeros(self._rows, np.bool_))
-        is_good &= np.asarray(pc.fill_null(pc.greater_equal(event_time, EVENT_TIME_MS_MIN), False))
+        is_good &= event_time >= EVENT_TIME_MS_MIN  # it has none in a row that is not good
         columns[EVENT_TIME] = instants(event_time)
         columns["shape"] = pa.array(self._shapes, pa.string()).take(pa.array(self._shape_of))
         if None in self._shapes:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from clickclock.attribution.shape import FORM, PERCENT, UNESCAPED
 
 Integers = NDArray[np.int64]
+Offsets = NDArray[np.int32]
 Words = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
 Truths = NDArray[np.bool_]
@@ -39,9 +40,9 @@ _IS_UNESCAPED: Final = {
 }
 
 
-def pieces(content: pa.Buffer, offsets: Integers, kind: pa.DataType) -> pa.Array:
+def pieces(content: pa.Buffer, offsets: Offsets, kind: pa.DataType) -> pa.Array:
     """What is between each two of these offsets, without a copy; `kind` is `string` or `binary`."""
-    return pa.Array.from_buffers(kind, len(offsets) - 1, [None, pa.py_buffer(offsets.astype(np.int32)), content])
+    return pa.Array.from_buffers(kind, len(offsets) - 1, [None, pa.py_buffer(offsets), content])
 
 
 def columns_of(names: Collection[str], values: pa.Array) -> dict[str, pa.Array]:
@@ -85,7 +86,7 @@ class Runs:
         answer: Truths = is_digits | (self.content[places] == _PLUS)
         return answer
 
-    def pieces(self, offsets: Integers) -> pa.StringArray:
+    def pieces(self, offsets: Offsets) -> pa.StringArray:
         """What is between each two of these offsets, as texts; those that are used must be UTF-8."""
         return pieces(pa.py_buffer(self._bytes), offsets, pa.string())
 
@@ -97,7 +98,7 @@ class Runs:
         places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return self.content[places], offsets
 
-    def decoded(self, starts: Integers, ends: Integers) -> Integers:
+    def decoded(self, starts: Integers, ends: Integers) -> Offsets:
         """The same slices percent-decoded, `+` being a space, one behind the other: the offsets between them.
 
         Every `%` must have its digits.
@@ -108,7 +109,7 @@ class Runs:
         fresh[escapes] = _DIGIT_OF[content[escapes + 1]] * 16 + _DIGIT_OF[content[escapes + 2]]
         is_kept = np.ones(len(content), np.bool_)
         is_kept[escapes + 1] = is_kept[escapes + 2] = False
-        shorter: Integers = self.size + offsets - 2 * np.searchsorted(escapes, offsets)
+        shorter = (self.size + offsets - 2 * np.searchsorted(escapes, offsets)).astype(np.int32)
         self._bytes[self.size : shorter[-1]] = fresh[is_kept]
         return shorter
 
