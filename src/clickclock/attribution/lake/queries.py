@@ -22,8 +22,6 @@ from clickclock.attribution.lake.tables import CLICK_PARAMETERS, INSTANT, PARAME
 from clickclock.attribution.order_fields import EVENT_TIME_MS_MIN
 from clickclock.attribution.shape import AS_IS, EVENT_TIME, FORM, PERCENT
 
-GROUPS_MAX: Final = 256
-"""A group costs as much as some rows do; what a client that shuffles its parameters sends goes row by row."""
 NAME_BYTES_MAX: Final = 2 * BEGINNING_BYTES
 _EVENT_TIME_DIGITS: Final = 13
 """What has a zero in front would not be written again in the same way."""
@@ -83,8 +81,8 @@ def instants(epoch_ms: Integers) -> pa.TimestampArray:
 class Parts:
     """All parts of all queries: a name, and a value that stands between `starts` and `ends`."""
 
-    def __init__(self, runs: Runs, marks: Integers, firsts: Integers) -> None:
-        """`marks` is where the `=` of each part stands, and where the part ends."""
+    def __init__(self, runs: Runs, marks: Integers, escapes: Integers, firsts: Integers) -> None:
+        """`marks` is where the `=` of each part stands, and where the part ends; `escapes` are each `%` and `+`."""
         self.runs = runs
         self.firsts = firsts
         """Of each row, its first part; and behind them the number of all."""
@@ -100,19 +98,23 @@ class Parts:
         """Of each part, where its value is among the pieces."""
         offsets = marks.astype(np.int32)
         offsets[0::2] += 1
-        self._pieces = runs.pieces(np.append(offsets, self._decode()))
+        self._pieces = runs.pieces(np.append(offsets, self._decode(escapes)))
         self._forms = self._lengths * (_NO_WAY + 1) + self._ways
 
     @classmethod
     def of(cls, runs: Runs) -> "Parts | None":
         """Cut the queries; None if there is a part that has not exactly one `=`."""
-        marks = where_any(runs.content, _AND, _EQUALS, _LF)
+        marks = where_any(runs.content, _AND, _EQUALS, _LF, _PERCENT, _PLUS)
         kinds = runs.content[marks]
+        is_escape = (kinds == _PERCENT) | (kinds == _PLUS)
+        escapes = marks[is_escape]
+        if len(escapes):
+            marks, kinds = marks[~is_escape], kinds[~is_escape]
         if len(marks) % 2 or (kinds[0::2] != _EQUALS).any() or (kinds[1::2] == _EQUALS).any():
             return None
         if runs.content.max() > _DELETE:
             return None
-        return cls(runs, marks, np.append(0, np.flatnonzero(kinds[1::2] == _LF) + 1))
+        return cls(runs, marks, escapes, np.append(0, np.flatnonzero(kinds[1::2] == _LF) + 1))
 
     def _spoil(self, parts: Integers) -> None:
         """Rows with these parts are not good."""
@@ -123,10 +125,8 @@ class Parts:
         is_absent = parts < 0
         return self._pieces.take(pa.array(self._places[parts], mask=is_absent if is_absent.any() else None))
 
-    def _decode(self) -> Offsets:
+    def _decode(self, escapes: Integers) -> Offsets:
         """Decode what is encoded: the offsets of what came of it."""
-        content = self.runs.content
-        escapes = where_any(content, _PERCENT, _PLUS)
         if not len(escapes):
             return np.empty(0, np.int32)
         parts = np.searchsorted(self.ends, escapes, side="right")
@@ -143,32 +143,24 @@ class Parts:
         return self.runs.decoded(starts, ends)
 
     def groups(self) -> Iterator[Group]:
-        """The good rows in groups. Those of the smallest groups, if there are too many, become not good."""
-        waiting = self._likely_groups()
-        for _ in range(GROUPS_MAX):
-            if not waiting:
-                return
-            rows = waiting.pop()
-            group = self._like_first(rows)
-            if len(group.rows) < len(rows):
-                waiting.append(np.setdiff1d(rows, group.rows, assume_unique=True))
+        """The good rows in groups."""
+        sums = self._sums()
+        is_left = self.is_good.copy()
+        while len(rows := np.flatnonzero(is_left)):
+            group = self._like_first(rows[sums[rows] == sums[rows[0]]])
+            is_left[group.rows] = False
             if len(set(group.names)) == len(group.names):
                 yield group
             else:
                 self.is_good[group.rows] = False
-        for rows in waiting:
-            self.is_good[rows] = False
 
-    def _likely_groups(self) -> list[Integers]:
-        """The good rows by what a few sums tell of them, the most last."""
+    def _sums(self) -> Integers:
+        """Of each row what tells most others from it, though not all."""
         firsts = self.firsts[:-1]
         sums = np.add.reduceat(self._forms, firsts)
         weighted = np.add.reduceat(self._forms * np.arange(len(self._forms)), firsts) - firsts * sums
-        by_sums = pa.array(weighted << _SUM_BITS | sums).dictionary_encode().indices.to_numpy()
-        order = np.argsort(by_sums, kind="stable")
-        order = order[self.is_good[order]]
-        sizes = np.bincount(by_sums[order])
-        return sorted(filter(len, np.split(order, np.cumsum(sizes)[:-1])), key=len)
+        together: Integers = weighted << _SUM_BITS | sums
+        return together
 
     def _like_first(self, rows: Integers) -> Group:
         """Those rows that have the same names as the first of them, written the same ways."""
