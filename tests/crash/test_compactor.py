@@ -14,11 +14,13 @@ import pytest
 from clickclock.attribution.account import Profile
 from clickclock.attribution.compactor import Compactor
 from clickclock.attribution.entry import connection, encode_plain
-from clickclock.attribution.errors import LakeUnreachable
+from clickclock.attribution.errors import CompactionKilled, LakeUnreachable
 from clickclock.attribution.journal import State, segments
 from clickclock.attribution.lake import Lake
 from clickclock.attribution.lake.files import DAYS_OPEN_MAX
 from clickclock.foundation.clock import SystemClock
+from tests.acceptance.clicking import children
+from tests.crash.ground import until
 from tests.crash.mortal import Death
 from tests.crash.nursery import lived
 from tests.kept import DAY_MS, RECEIVED_MS, ids, ids_in, keep, lines
@@ -174,6 +176,31 @@ async def test_a_damaged_segment_is_left_the_others_go_on_and_once_mended_it_com
     damaged.path.write_bytes(whole)  # restored once more, by mistake
     assert (await _compact(journals, lake)).rows == 0
     assert ids_in(lake) == ids(2 * ENTRIES)
+
+
+async def test_a_process_that_writes_with_others_is_killed_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journals, lake = tmp_path / "journal", Lake(tmp_path / "lake")
+    for slot in range(3):
+        await keep(journals / str(slot), lines(ENTRIES, slot * ENTRIES))
+    monkeypatch.setattr(f"{_COMPACTOR}.ALONE_BYTES_MAX", 0)
+    working = asyncio.create_task(Compactor(journals, lake, SystemClock(), processes=2).step())
+
+    def others() -> list[int]:
+        return [pid for pid in children(os.getpid()) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+    async def is_there() -> bool:
+        return bool(others())
+
+    await until(is_there, "another process")
+    for other in others():
+        os.kill(other, signal.SIGKILL)
+    with pytest.raises(CompactionKilled):
+        await working
+    assert ids_in(lake).total() == 0
+    assert (await _compact(journals, lake)).rows == 3 * ENTRIES
+    assert ids_in(lake) == ids(3 * ENTRIES)
 
 
 async def test_a_long_journal_is_not_listed_for_each_of_its_segments(

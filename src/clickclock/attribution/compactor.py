@@ -20,6 +20,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
@@ -29,7 +30,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from clickclock.attribution.errors import JournalDamaged, JournalFailing, JournalTaken
+from clickclock.attribution.errors import CompactionKilled, JournalDamaged, JournalFailing, JournalTaken
 from clickclock.attribution.journal import (
     SALVAGE,
     Journal,
@@ -117,7 +118,10 @@ class Compactor:
         self._history_hours = round(history_days * 24)
 
     async def step(self) -> Compacted:
-        """Load every sealed segment, and those that a collector which is gone has left. Raises `LakeUnreachable`."""
+        """Load every sealed segment, and those that a collector which is gone has left.
+
+        Raises `LakeUnreachable`, `CompactionKilled`.
+        """
         folders = slots(self._journals)
         wrong = [sentence for folder in folders if (sentence := await _seal_what_was_left(folder))]
         return await asyncio.to_thread(self._load_all, folders, wrong)
@@ -220,6 +224,8 @@ class Compactor:
                 theirs = [pool.submit(_write_theirs, self._lake, runs, number, now_ms) for number in range(others)]
                 ours = _write_share(self._lake, _in_turn(runs, turns), now_ms)
                 return [ours, *(share.result() for share in theirs)]
+            except BrokenProcessPool as error:
+                raise CompactionKilled from error
             finally:
                 pool.shutdown(wait=False)  # no commit need wait for their ends
 

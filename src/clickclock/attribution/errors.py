@@ -33,6 +33,12 @@ class LakeUnreachable(Transient):
     code = "lakeUnreachable"
 
 
+class CompactionKilled(Transient):
+    """A process that wrote for the lake was killed, perhaps for want of memory; nothing was lost, so compact again."""
+
+    code = "compactionKilled"
+
+
 class VersionGone(NotFound):
     """This version is no longer in the lake: its files were deleted; ask for a later one."""
 
