@@ -207,7 +207,9 @@ class Compactor:
         now_ms = self._clock.epoch_ms()
         is_much = sum(source.bytes for source in sources) > ALONE_BYTES_MAX
         length = len(sources) // TURNS_MAX + 1
-        runs = [sources[start : start + length] for start in range(0, len(sources), length)]
+        # The largest first: the smaller what is left for the end, the less one process waits for another there.
+        falling = sorted(sources, key=lambda source: source.bytes, reverse=True)
+        runs = [falling[start : start + length] for start in range(0, len(sources), length)]
         others = min(self._processes, len(runs)) - 1
         if is_much:
             _prepare()

@@ -159,6 +159,7 @@ def parquet_options(table: Table) -> dict[str, Any]:
         "use_dictionary": [path for path in leaves if path not in table.encodings],
         "column_encoding": dict(table.encodings),
         "dictionary_pagesize_limit": _DICTIONARY_BYTES,
+        "max_rows_per_page": ROW_GROUP_ROWS,  # a page ends at 1 MiB; to end more of them early costs time and bytes
         "write_statistics": list(table.statistics),
         "store_schema": False,
     }
