@@ -93,6 +93,8 @@ class KubernetesDouble:
         """What Jobs with that image get."""
         self.log_is_late = False
         """Whether the next request for a log finds the container not there yet, as a node that is behind says."""
+        self.excuses: list[bytes] = []
+        """What the nodes say after a status of 200 in the next logs: instead of the output, or after what there is."""
         self.token = TOKEN
         self._log: list[tuple[int, str, str, Object]] = []
         self._compacted = 0
@@ -570,8 +572,10 @@ class KubernetesDouble:
             self._watching.discard(news)
 
     async def _send_log(self, name: str, query: Mapping[str, str], writer: asyncio.StreamWriter) -> None:
-        pod = self.things["pods"].get(name)
-        if pod is None:
+        if self.excuses:
+            await self._excuse(name, self.excuses.pop(0), writer)
+            return
+        if name not in self.things["pods"]:
             raise Answered(404, f'pods "{name}" not found')
         late, self.log_is_late = self.log_is_late, False
         if late or not self.kubelet.has_log(name):
@@ -582,6 +586,16 @@ class KubernetesDouble:
         async for piece in self.kubelet.read_log(name, follow=query.get("follow") == "true"):
             _chunk(writer, piece)
             await writer.drain()
+        _chunk(writer, b"")
+        await writer.drain()
+
+    async def _excuse(self, name: str, words: bytes, writer: asyncio.StreamWriter) -> None:
+        """A node that cannot read an output, or not on, after it has begun to answer."""
+        _begin(writer, "text/plain")
+        if not words.startswith(b"unable"):
+            async for piece in self.kubelet.read_log(name, follow=False):
+                _chunk(writer, piece)
+        _halves(writer, words)
         _chunk(writer, b"")
         await writer.drain()
 

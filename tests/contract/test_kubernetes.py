@@ -455,6 +455,38 @@ async def test_a_log_that_is_not_there_yet_is_asked_for_again(place: Place) -> N
     assert await place.output(name) == b"all of it\n"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        b"unable to retrieve container logs for containerd://0c3f",
+        b"failed to create fsnotify watcher: too many open files",
+        b'rpc error: code = NotFound desc = an error occurred when try to find container "0c3f": not found',
+    ],
+)
+async def test_what_a_node_says_instead_of_output_is_no_output(place: Place, tmp_path: Path, words: bytes) -> None:
+    end = tmp_path / "end"
+    place.double.excuses = [words] * 3
+    name = await place.shell(f"echo one; until [ -e {end} ]; do sleep 0.01; done; echo two")
+    await place.until(lambda: not place.double.excuses)
+    await place.printed(name, b"one\n")
+    place.double.excuses = [words]
+    end.touch()
+    assert (await place.end(name)).code == 0
+    assert await place.output(name) == b"one\ntwo\n"
+
+
+async def test_the_output_of_a_pod_whose_container_was_removed_is_whole_if_it_was_followed_to_its_end(
+    place: Place,
+) -> None:
+    name, _ = await place.begun("echo one; sleep 60")
+    await place.printed(name, b"one\n")
+    place.double.excuses = [b"unable to retrieve container logs for containerd://0c3f"]
+    await place.executor.stop([name], 1.0)
+    assert (await place.end(name)).kind is ExitKind.STOPPED
+    assert not place.double.excuses
+    assert await place.output(name) == b"one\n"
+
+
 async def test_what_is_forgotten_leaves_nothing_in_the_cluster(place: Place) -> None:
     name = await place.shell("true", secrets={"PASSWORD": "of the shop"})
     await place.end(name)

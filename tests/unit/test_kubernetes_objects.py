@@ -1,5 +1,7 @@
 """What a launch becomes as a Job, and what the options of a cluster may say: values in, values out."""
 
+import itertools
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from clickclock.scheduler.executors.kubernetes import verdict
+from clickclock.scheduler.executors.kubernetes.api import EXCUSES, Unreachable, without_excuses
 from clickclock.scheduler.executors.kubernetes.manifest import as_written, grace_seconds, job_of, label_value, overlay
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
 from clickclock.scheduler.launch import Launch
@@ -321,3 +324,40 @@ def test_what_holds_up_any_container_of_a_pod_is_told(statuses: dict[str, Any], 
     }
     trouble = verdict.standing({**job(), "status": {}}, pod(phase="Pending", **said)).trouble
     assert (trouble and trouble.message) == words
+
+
+async def _read(text: bytes, cut_at: set[int]) -> tuple[bytes, str | None]:
+    """What is taken for output of a text that comes in pieces, and the excuse."""
+    cuts = sorted({0, len(text), *(at for at in cut_at if at < len(text))})
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for begin, end in itertools.pairwise(cuts):
+            yield text[begin:end]
+
+    taken = b""
+    try:
+        async for piece in without_excuses(pieces()):
+            taken += piece
+    except Unreachable as excuse:
+        return taken, str(excuse)
+    return taken, None
+
+
+@given(
+    st.lists(st.sampled_from([b"one", b"\n", b"failed to ", b"x", *EXCUSES])).map(b"".join),
+    st.sampled_from([b"", *EXCUSES]),
+    st.sets(st.integers(0, 200)),
+)
+async def test_only_a_last_line_without_an_end_is_an_excuse_wherever_it_is_cut(
+    said: bytes, excuse: bytes, cut_at: set[int]
+) -> None:
+    whole, output = said + b"\n" + excuse, said + b"\n"
+    assert await _read(whole, cut_at) == (
+        output,
+        f"The node cannot read the output: {excuse.decode()}." if excuse else None,
+    )
+
+
+@pytest.mark.parametrize("text", [b"he says: rpc error: code = 5", b"failed to ", b"rpc error: code = 5\n"])
+async def test_what_a_command_says_itself_is_its_output(text: bytes) -> None:
+    assert await _read(text, {1, 2, 12}) == (text, None)

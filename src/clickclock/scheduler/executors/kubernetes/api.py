@@ -32,6 +32,14 @@ PROBE = "clickclock-probe"
 NAMES_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Of a node all else is some ten kilobytes."""
 PATHS = {"jobs": "/apis/batch/v1", "pods": "/api/v1", "secrets": "/api/v1", "events": "/api/v1"}
+EXCUSES = (
+    b"unable to retrieve container logs for ", b"rpc error: code = ", b"failed to create fsnotify watcher: ",
+    b'failed to watch directory "', b'failed to watch file "', b'failed to try resolving symlinks in path "',
+    b'failed to open log file "', b'failed to read log file "',
+)  # fmt: skip
+"""How a node begins to say that it cannot read an output on: as the output's last line, which does not end, after a
+status of 200."""
+EXCUSE_BYTES_MAX = 4096
 _GONE, _TOO_MANY, _TIMED_OUT = 410, 429, 408
 # A host that vanishes says nothing: the kernel asks it, and gives up after half a minute.
 _KEEP_ALIVE = [
@@ -159,10 +167,10 @@ class Api:
                     yield event
 
     async def log(self, pod: str, container: str, *, follow: bool) -> AsyncGenerator[bytes, None]:
-        """The output of a pod's container from its first byte, as it comes."""
+        """The output of a pod's container from its first byte, as it comes, without what a node says in its stead."""
         asked = {"container": container, **({"follow": "true"} if follow else {})}
         async with self._stream(f"{self._path('pods', pod)}/log", asked, None if follow else ANSWER_S_MAX) as response:
-            async for piece in response.aiter_bytes():
+            async for piece in without_excuses(response.aiter_bytes()):
                 yield piece
 
     def _path(self, kind: str, name: str = "") -> str:
@@ -216,6 +224,27 @@ class Api:
                     await response.aread()
                     _raise_for(response)
                 yield response
+
+
+async def without_excuses(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """An output, but for a last line that says that it could not be read on: raises `Unreachable` with that."""
+    held, is_at_start = b"", True
+    async for piece in pieces:
+        fresh = held + piece
+        _, newline, line = fresh.rpartition(b"\n")
+        held = line if (newline or is_at_start) and _may_be_excuse(line) else b""
+        is_at_start = bool(held) or not line
+        if fresh := fresh.removesuffix(held):
+            yield fresh
+    if held.startswith(EXCUSES):
+        raise Unreachable(f"The node cannot read the output: {held.decode(errors='replace')}.")
+    if held:
+        yield held
+
+
+def _may_be_excuse(line: bytes) -> bool:
+    known = line.startswith(EXCUSES) or any(each.startswith(line) for each in EXCUSES)
+    return known and len(line) <= EXCUSE_BYTES_MAX
 
 
 @contextmanager

@@ -55,6 +55,7 @@ class Output:
         self._have, self._head = 0, b""
         """How much we have of what the cluster shows, and how that begins."""
         self._ended_well = False
+        """Whether the newest stream of a running command's output came to its end."""
 
     async def complete(self, copying: "asyncio.Task[None]", *, is_silent: bool) -> None:
         """Wait until all is here; for a node that is silent not at all, and for a stream that hangs not for ever."""
@@ -87,7 +88,7 @@ class Output:
                     if not (gone and self._ended_well):
                         self._append(f"\n[clickclock: the rest of this output cannot be read: {error}]\n".encode())
                     return
-                self._ended_well = False
+                self._ended_well = self._ended_well and last
             else:
                 if last:
                     return
