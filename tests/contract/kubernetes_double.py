@@ -462,7 +462,7 @@ class KubernetesDouble:
             case "GET":
                 return self._listed(kind, query, names_only="as=PartialObjectMetadataList" in headers["accept"])
             case "POST":
-                return self.create(kind, body)
+                return self.create(kind, body, is_strict=query.get("fieldValidation") == "Strict")
             case "PATCH":
                 assert headers["content-type"] == "application/merge-patch+json"
                 return self._patch(kind, name, body)
@@ -489,8 +489,11 @@ class KubernetesDouble:
             message = f'User "clickclock" cannot {verb} resource "{resource}"{group} in the namespace "{namespace}"'
             raise Answered(403, f"{resource} is forbidden: {message}")
 
-    def create(self, kind: str, thing: Object) -> Object:
-        """POST."""
+    def create(self, kind: str, thing: Object, *, is_strict: bool = False) -> Object:
+        """POST. Fields that nobody knows are left out, unless it is to be strict."""
+        if (unknown := _prune(thing)) and is_strict:
+            said = ", ".join(f'unknown field "{each}"' for each in unknown)
+            raise Answered(400, f'{KINDS[kind]} in version "v1" cannot be handled: strict decoding error: {said}')
         name = thing["metadata"]["name"]
         if name in self.things[kind]:
             raise Answered(409, f'{kind} "{name}" already exists')
@@ -611,8 +614,19 @@ def _rules(file: Path) -> set[tuple[str, str]]:
     return {(verb, resource) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
 
 
+def _prune(thing: Object) -> list[str]:
+    """Leave out what Kubernetes' own schema does not know; returns it."""
+    unknown = []
+    for error in _schema(thing["apiVersion"], thing["kind"]).iter_errors(thing):
+        if error.validator == "additionalProperties":
+            for name in error.instance.keys() - error.schema["properties"].keys():
+                del error.instance[name]
+                unknown.append(f"{error.json_path.removeprefix('$.')}.{name}")
+    return unknown
+
+
 def _check(thing: Object) -> None:
-    """Refuse what Kubernetes' own schema does not know: nothing is pruned in silence."""
+    """Refuse what Kubernetes' own schema does not allow, and in changes what it does not know, too."""
     if thing["kind"] == "DeleteOptions":
         assert thing.keys() <= {"apiVersion", "kind", "preconditions", "gracePeriodSeconds", "propagationPolicy"}
         return

@@ -96,8 +96,8 @@ class Api:
         await self._client.aclose()
 
     async def create(self, kind: str, thing: Object) -> Object:
-        """POST one object."""
-        return await self._call("POST", kind, body=thing)
+        """POST one object. A field that the API server does not know is refused; by itself it would be left out."""
+        return await self._call("POST", kind, parameters={"fieldValidation": "Strict"}, body=thing)
 
     async def get(self, kind: str, name: str) -> Object:
         """GET one object by its name."""
