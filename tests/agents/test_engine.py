@@ -13,6 +13,7 @@ from clickclock.foundation.clock import ManualClock
 from clickclock.scheduler.engine import LEASE_S, Engine
 from clickclock.scheduler.examiner import FAULTS_KEPT_S
 from clickclock.scheduler.executors import Capacity
+from clickclock.scheduler.finding import FindingCode
 from clickclock.scheduler.rescuer import COMPARE_EVERY_S
 from clickclock.scheduler.store import Store, database
 from clickclock.scheduler.trigger import SkipReason, State, StopReason
@@ -304,8 +305,11 @@ async def test_an_engine_whose_disk_is_full_is_not_healthy_from_its_next_heartbe
     sa.event.listen(*its_writes)
     await engine._heartbeat_loop._try_step()
     assert await engine.faults() == ["The store does not answer: database or disk is full."]
+    (found,) = await engine.scanner.look()
+    assert (found.code, found.message) == (FindingCode.STORE_UNREACHABLE, (await engine.faults())[0])
     sa.event.remove(*its_writes)
     await engine._heartbeat_loop._try_step()
+    assert await engine.scanner.look() == []
     assert isinstance(engine.clock, ManualClock)
     engine.clock.advance(FAULTS_KEPT_S + 0.1)
     assert await engine.faults() == []

@@ -157,6 +157,7 @@ class Engine:
             replica_id=self.replica_id,
             default_cluster=self.default_cluster,
             capacities=self.capacities,
+            beat_error=lambda: self._heartbeat_loop.health().error,
         )
 
     def _make_loops(self) -> None:

@@ -55,14 +55,20 @@ class Scanner:
         replica_id: str,
         default_cluster: str,
         capacities: Callable[[], Awaitable[Sequence[Mapping[str, Any]]]],
+        beat_error: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """`capacities` says how this replica's own clusters do; of the others' their heartbeats say it."""
+        """`capacities` says how this replica's own clusters do; of the others' their heartbeats say it.
+
+        `beat_error` says why this replica's last heartbeat could not be written, if so: a store whose disk is full can
+        still be read, and nothing in it would tell.
+        """
         self._store = store
         self._clock = clock
         self._node = node
         self._replica_id = replica_id
         self._default_cluster = default_cluster
         self._capacities = capacities
+        self._beat_error = beat_error
         self._starting: dict[str, float] = {}
         self._ahead_s: float | None = None
         self._jumped: tuple[float, float] | None = None
@@ -106,7 +112,9 @@ class Scanner:
             queued_before=now - QUEUED_TOO_LONG,
             failures=FAILURES_UNHEARD,
         )
+        unwritten = self._beat_error()
         found = [
+            *([] if unwritten is None else [finding(FindingCode.STORE_UNREACHABLE, [], 1, said=unwritten)]),
             *_of_replicas(beats, silent),
             *_of_clusters(clusters, [beat for beat in beats if beat.replica_id != self._replica_id]),
             *self._of_clock(now, survey),
