@@ -129,6 +129,11 @@ class Api:
             if not following:
                 return found, answer["metadata"]["resourceVersion"]
 
+    async def version(self, kind: str) -> str:
+        """The newest resource version that there is."""
+        answer = await self._call("GET", kind, parameters={"limit": "1"})
+        return str(answer["metadata"]["resourceVersion"])
+
     async def answers(self) -> None:
         """Return if the API server answers, its store is there, and we may read Jobs."""
         try:

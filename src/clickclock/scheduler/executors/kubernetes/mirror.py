@@ -1,9 +1,9 @@
 """What the cluster has of one kind, kept up by list and watch.
 
 Never asks for what it has not missed: a watch that ends is taken up where it ended, and it lists anew only where that
-cannot be: too far behind (410 Gone), or ahead of a store that was restored (an error of the server). Invariants:
-whoever listens hears of every object's last known state and of its removal, however often the connection breaks; a
-bookmark moves on where to take up, and nothing else.
+cannot be: too far behind (410 Gone), or ahead of a store that was restored; a server says nothing of that, and waits
+until its store has come so far, so it is asked first. Invariants: whoever listens hears of every object's last known
+state and of its removal, however often the connection breaks; a bookmark moves on where to take up, and nothing else.
 
 >>> mirror = Mirror(api, "pods", "app=x", hear)   # doctest: +SKIP
 >>> await mirror.run()                            # doctest: +SKIP
@@ -76,6 +76,8 @@ class Mirror:
     async def _follow(self) -> None:
         if self._version is None:
             await self._list()
+        elif int(await self._api.version(self._kind)) < int(self._version):
+            raise Gone("The store was restored.")
         async with aclosing(self._api.watch(self._kind, self._version or "", labelSelector=self._selector)) as events:
             async for event in events:
                 self.trouble = None
