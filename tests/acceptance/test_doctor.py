@@ -189,6 +189,9 @@ def on_a_disk(folder: Path, options: str) -> list[Check]:
 def test_a_disk_without_room_is_told(tmp_path: Path) -> None:
     seen(on_a_disk(tmp_path, "size=64m"), "diskSpace", Result.FAIL, "MiB are free")
     seen(on_a_disk(tmp_path, "size=2g,nr_inodes=500"), "diskSpace", Result.FAIL, "more files can be made")
+    full = on_a_disk(tmp_path, "size=4k")
+    seen(full, "dataFolder", Result.FAIL, "No space left on device")
+    seen(full, "diskSpace", Result.FAIL, "Only 0 MiB are free")
 
 
 @pytest.mark.needs("namespaces")

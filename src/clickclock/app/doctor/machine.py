@@ -37,11 +37,8 @@ ZONES_YEARS_WARN = 2
 
 def machine(data_dir: Path, now: datetime) -> Iterator[Check]:
     """All of it."""
-    is_usable = False
-    for each in _folder(data_dir):
-        is_usable = each.check == "diskSync"
-        yield each
-    if is_usable:
+    yield from _folder(data_dir)
+    if data_dir.is_dir():  # one that is full cannot be written, and that there is no room left says why
         yield _space(data_dir)
     yield _zones(now)
 
