@@ -235,8 +235,18 @@ async def test_a_store_that_is_away_is_a_finding_and_hides_no_other(
     assert [each.code for each in scanner.last.findings] == [FindingCode.STORE_UNREACHABLE]
     assert "resolved" not in caplog.text
     scanner._capacities = clusters
+    caplog.clear()
     await scanner.step()
-    assert "storeUnreachable: resolved" in caplog.text
+    assert [each.getMessage().partition(": The")[0] for each in caplog.records] == ["storeUnreachable: resolved"]
+    scanner._capacities = away
+    with pytest.raises(StoreUnreachable):
+        await scanner.step()
+    await plan(store, clock.now())
+    scanner._capacities = clusters
+    caplog.clear()
+    await scanner.step()
+    told = sorted(each.getMessage().partition(": resolved")[0] for each in caplog.records)
+    assert told == ["overdueSchedules", "storeUnreachable"]
 
 
 async def test_the_log_tells_when_something_appears_and_when_it_is_gone_and_not_in_between(

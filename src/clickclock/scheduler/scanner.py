@@ -72,6 +72,7 @@ class Scanner:
         self._starting: dict[str, float] = {}
         self._ahead_s: float | None = None
         self._jumped: tuple[float, float] | None = None
+        self._told: dict[tuple[str, str], Finding] = {}
         self.last: Scan | None = None
 
     async def step(self) -> float | None:
@@ -80,21 +81,22 @@ class Scanner:
         try:
             findings = await self.look()
         except StoreUnreachable as error:
-            self._keep([finding(FindingCode.STORE_UNREACHABLE, [], 1, said=error)], began_s)
+            self._tell([finding(FindingCode.STORE_UNREACHABLE, [], 1, said=error)], began_s, has_looked=False)
             raise
-        self._keep(findings, began_s)
+        self._tell(findings, began_s, has_looked=True)
         return SCAN_EVERY_S
 
-    def _keep(self, findings: Sequence[Finding], began_s: float) -> None:
-        before = {} if self.last is None else {each.key: each for each in self.last.findings}
+    def _tell(self, findings: Sequence[Finding], began_s: float, *, has_looked: bool) -> None:
         after = {each.key: each for each in findings}
-        for key in after.keys() - before.keys():
+        for key in after.keys() - self._told.keys():
             level = logging.ERROR if after[key].severity is Severity.FAIL else logging.WARNING
             _log.log(level, "%s: %s %s", after[key].code, after[key].message, after[key].remedy)
-        # What cannot be looked for while the store is away is not gone for that.
-        if FindingCode.STORE_UNREACHABLE not in {each.code for each in findings}:
-            for key in before.keys() - after.keys():
-                _log.info("%s: resolved: %s", before[key].code, before[key].message)
+        if has_looked:
+            for key in self._told.keys() - after.keys():
+                _log.info("%s: resolved: %s", self._told[key].code, self._told[key].message)
+            self._told = after
+        else:  # what cannot be looked for while the store is away is not gone for that
+            self._told |= after
         self.last = Scan(tuple(findings), self._clock.now(), self._clock.monotonic_s() - began_s)
 
     async def look(self, clusters: Sequence[Mapping[str, Any]] | None = None) -> list[Finding]:
