@@ -55,9 +55,10 @@ def stamp(moment: datetime | None = None) -> str:
 class Answered(Exception):
     """A request ends here, with this status."""
 
-    def __init__(self, code: int, message: str, *, retry_after_s: int | None = None) -> None:
+    def __init__(self, code: int, message: str, *, retry_after_s: int | None = None, reason: str = "") -> None:
         super().__init__(message)
         self.code = code
+        self.reason = reason or _REASONS.get(code, "Unknown")
         self.retry_after_s = retry_after_s
 
     @property
@@ -65,7 +66,7 @@ class Answered(Exception):
         """The `v1.Status` that says it."""
         details = {} if self.retry_after_s is None else {"details": {"retryAfterSeconds": self.retry_after_s}}
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": str(self),
-                "reason": _REASONS.get(self.code, "Unknown"), "code": self.code, **details}  # fmt: skip
+                "reason": self.reason, "code": self.code, **details}  # fmt: skip
 
 
 class KubernetesDouble:
@@ -91,6 +92,8 @@ class KubernetesDouble:
         self.refused_image: str | None = None
         self.refusal = Answered(500, "an admission webhook failed")
         """What Jobs with that image get."""
+        self.refused_secrets: list[Answered] = []
+        """What the next Secrets get."""
         self.log_is_late = False
         """Whether the next request for a log finds the container not there yet, as a node that is behind says."""
         self.excuses: list[bytes] = []
@@ -500,6 +503,8 @@ class KubernetesDouble:
         _check(thing)
         if kind == "jobs" and thing["spec"]["template"]["spec"]["containers"][0]["image"] == self.refused_image:
             raise self.refusal
+        if kind == "secrets" and self.refused_secrets:
+            raise self.refused_secrets.pop(0)
         thing["metadata"] |= self._born(name) | {"generation": 1}
         if kind == "jobs":
             thing["status"] = {}
@@ -521,7 +526,7 @@ class KubernetesDouble:
         _check(options)
         thing = self.things[kind][name]
         if options["preconditions"]["uid"] != thing["metadata"]["uid"]:
-            raise Answered(409, "the UID in the precondition does not match the UID in record")
+            raise Answered(409, "the UID in the precondition does not match the UID in record", reason="Conflict")
         self.delete(kind, name, options.get("gracePeriodSeconds"))
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 

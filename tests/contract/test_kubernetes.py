@@ -199,7 +199,13 @@ FAULTS = [
     ["lost"],
     ["lost", Answered(429, "slow down", retry_after_s=0), "lost"],
     [Answered(403, 'jobs.batch "x" is forbidden: exceeded quota: jobs, requested: count/jobs.batch=1')],
-    [Answered(409, 'Operation cannot be fulfilled on resourcequotas "jobs": the object has been modified')],
+    [
+        Answered(
+            409,
+            'Operation cannot be fulfilled on resourcequotas "jobs": the object has been modified',
+            reason="Conflict",
+        )
+    ],
 ]
 
 
@@ -503,6 +509,31 @@ async def test_a_secret_reaches_the_command_by_a_secret_of_its_own_and_stands_in
     assert "a$(b)c" not in json.dumps([place.double.jobs(), place.double.pods()])
     (secret,) = place.double.things["secrets"].values()
     assert secret["metadata"]["ownerReferences"][0]["uid"] == place.double.jobs()[0]["metadata"]["uid"]
+
+
+async def test_a_secret_that_a_quota_has_no_room_for_at_the_moment_is_made_later(place: Place) -> None:
+    words = 'Operation cannot be fulfilled on resourcequotas "q": the object has been modified'
+    full = Answered(403, 'secrets "x" is forbidden: exceeded quota: q')
+    place.double.refused_secrets = [Answered(409, words, reason="Conflict"), full]
+    name = await place.shell('[ "$PASSWORD" = "of the shop" ]', secrets={"PASSWORD": "of the shop"})
+    assert (await place.end(name)).code == 0
+    assert not place.double.refused_secrets
+
+
+async def test_a_secret_that_may_not_be_made_ends_the_attempt_with_the_clusters_words(impatient: Place) -> None:
+    impatient.double.refused_secrets = [Answered(403, "exceeded quota: q")] * 100
+    ending = await impatient.end(await impatient.shell("true", secrets={"PASSWORD": "x"}))
+    assert ending.kind is ExitKind.NOT_STARTED
+    assert ending.message == "Its Secret cannot be made: exceeded quota: q"
+
+
+async def test_who_is_stopped_while_its_secret_cannot_be_made_is_stopped(place: Place) -> None:
+    place.double.refused_secrets = [Answered(403, "exceeded quota: q")] * 1000
+    name = await place.shell("true", secrets={"PASSWORD": "x"})
+    await place.until(lambda: len(place.double.refused_secrets) < 1000)
+    await place.executor.stop([name], 1.0)
+    assert (await place.end(name)).kind is ExitKind.STOPPED
+    assert place.double.kubelet.starts == []
 
 
 async def test_a_job_that_was_made_and_not_completed_is_completed_when_it_is_handed_over_again(place: Place) -> None:

@@ -62,11 +62,12 @@ class Unreachable(ExecutorUnreachable):
 
 
 class Refused(Permanent):
-    """The API server refused the request."""
+    """The API server refused the request; `reason` tells apart what has one status."""
 
-    def __init__(self, message: str, status: int) -> None:
+    def __init__(self, message: str, status: int, reason: str = "") -> None:
         super().__init__(message)
         self.status = status
+        self.reason = reason
 
 
 class Gone(Permanent):
@@ -284,7 +285,7 @@ def _fault(code: int, status: Object, headers: Mapping[str, str]) -> Exception:
     if code in {_TOO_MANY, _TIMED_OUT, httpx.codes.UNAUTHORIZED} or code >= httpx.codes.INTERNAL_SERVER_ERROR:
         after = headers.get("retry-after") or (status.get("details") or {}).get("retryAfterSeconds")
         return Unreachable(f"The API server answered {code}: {message}", _seconds(after), code)
-    return Refused(message, code)
+    return Refused(message, code, str(status.get("reason") or ""))
 
 
 def _seconds(text: object) -> float | None:

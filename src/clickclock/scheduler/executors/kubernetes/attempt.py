@@ -179,7 +179,7 @@ class Attempt:
 
     async def _look(self, job: Object) -> float | None:
         """Act on what is known now; returns seconds until something is to be done though nothing was told."""
-        if self._launch is not None and not self.is_gone:
+        if self._launch is not None and not self.is_gone and self._grace_s is None:
             await self._hand_over(self._launch)
         now = self._around.clock.now()
         stands = verdict.standing(job, self._pod, pod_gone=self._pod_gone)

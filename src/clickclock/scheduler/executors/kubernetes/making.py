@@ -27,6 +27,7 @@ from clickclock.scheduler.trigger import NEVER_STARTED, Exit, ExitKind
 
 PAUSE_S_MIN, PAUSE_S_MAX = 0.1, 10.0
 _FORBIDDEN, _NOT_FOUND, _CONFLICT = 403, 404, 409
+_EXISTS = "AlreadyExists"
 
 _log = logging.getLogger(__name__)
 
@@ -122,15 +123,21 @@ class Maker:
         return Exit(ExitKind.NOT_STARTED, self._around.clock.now(), message=message)
 
     async def complete(self, job: Object, launch: Launch) -> str | None:
-        """Give a Job that wants a Secret the Secret, and let it begin; why it cannot get it, if so."""
+        """Give a Job that wants a Secret the Secret, and let it begin; why it cannot get it, if so.
+
+        Raises `Refused` where that may pass: for a quota that is full, or that others change at this moment.
+        """
         if not launch.secrets:
             return None
         data = {name: base64.b64encode(value.encode()).decode() for name, value in launch.secrets.items()}
         try:
             await self._around.api.create("secrets", secret_of(job, data))
         except Refused as refused:
-            if refused.status != _CONFLICT:
+            is_late = self._around.clock.monotonic_s() - self._accepted_s >= self._around.options.start_deadline_s
+            if refused.status != _CONFLICT and (refused.status != _FORBIDDEN or is_late):
                 return f"Its Secret cannot be made: {refused}"
+            if refused.reason != _EXISTS:
+                raise
         self._refuse_if_lost()
         await self._around.api.patch("jobs", job_name(self._name), {"spec": {"suspend": False}})
         return None
