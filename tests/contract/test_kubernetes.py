@@ -466,7 +466,7 @@ async def test_a_log_that_is_not_there_yet_is_asked_for_again(place: Place) -> N
     [
         b"unable to retrieve container logs for containerd://0c3f",
         b"failed to create fsnotify watcher: too many open files",
-        b'rpc error: code = NotFound desc = an error occurred when try to find container "0c3f": not found',
+        b"rpc error: code = Unavailable desc = error reading from server: EOF",
     ],
 )
 async def test_what_a_node_says_instead_of_output_is_no_output(place: Place, tmp_path: Path, words: bytes) -> None:
@@ -491,6 +491,19 @@ async def test_the_output_of_a_pod_whose_container_was_removed_is_whole_if_it_wa
     assert (await place.end(name)).kind is ExitKind.STOPPED
     assert not place.double.excuses
     assert await place.output(name) == b"one\n"
+
+
+async def test_the_output_of_a_container_that_is_removed_while_it_is_followed_is_whole(place: Place) -> None:
+    name, _ = await place.begun("echo one; sleep 60")
+    await place.printed(name, b"one\n")
+    removed = b'rpc error: code = NotFound desc = an error occurred when try to find container "0c3f": not found'
+    place.double.excuses = [removed, b"unable to retrieve container logs for containerd://0c3f"]
+    await place.reopen()
+    await place.until(lambda: len(place.double.excuses) == 1)
+    await place.executor.stop([name], 1.0)
+    assert (await place.end(name)).kind is ExitKind.STOPPED
+    assert await place.output(name) == b"one\n"
+    assert len(place.double.excuses) == 1
 
 
 async def test_what_is_forgotten_leaves_nothing_in_the_cluster(place: Place) -> None:

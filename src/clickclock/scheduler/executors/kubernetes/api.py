@@ -39,6 +39,12 @@ EXCUSES = (
 )  # fmt: skip
 """How a node begins to say that it cannot read an output on: as the output's last line, which does not end, after a
 status of 200."""
+REMOVED = (
+    b'rpc error: code = NotFound desc = an error occurred when try to find container "',
+    b'rpc error: code = NotFound desc = could not find container "',
+)
+"""How it says that a container was removed, once all of its output has come: that of a pod that was deleted is at once,
+when it has ended."""
 EXCUSE_BYTES_MAX = 4096
 _GONE, _TOO_MANY, _TIMED_OUT = 410, 429, 408
 # A host that vanishes says nothing: the kernel asks it, and gives up after half a minute.
@@ -68,6 +74,10 @@ class Refused(Permanent):
         super().__init__(message)
         self.status = status
         self.reason = reason
+
+
+class Removed(Permanent):
+    """The container was removed after all of its output had come."""
 
 
 class Gone(Permanent):
@@ -233,7 +243,7 @@ class Api:
 
 
 async def without_excuses(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """An output, but for a last line that says that it could not be read on: raises `Unreachable` with that."""
+    """An output, but for a last line that says that it could not be read on: raises `Unreachable` or `Removed`."""
     held, is_at_start = b"", True
     async for piece in pieces:
         fresh = held + piece
@@ -242,6 +252,8 @@ async def without_excuses(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes,
         is_at_start = bool(held) or not line
         if fresh := fresh.removesuffix(held):
             yield fresh
+    if held.startswith(REMOVED):
+        raise Removed(held.decode(errors="replace"))
     if held.startswith(EXCUSES):
         raise Unreachable(f"The node cannot read the output: {held.decode(errors='replace')}.")
     if held:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import httpx
 
-from clickclock.scheduler.executors.kubernetes.api import Api, Refused, Unreachable
+from clickclock.scheduler.executors.kubernetes.api import Api, Refused, Removed, Unreachable
 from clickclock.scheduler.executors.kubernetes.options import ATTEMPT_CONTAINER
 from clickclock.scheduler.supervisor.spawn import cut_note
 
@@ -82,6 +82,8 @@ class Output:
                     continue
                 async with turns.fetched if last else turns.followed:
                     await self._pass(api, pod, follow=not last)
+            except Removed:
+                return
             except (Unreachable, Refused) as error:
                 gone = isinstance(error, Refused) and error.status == httpx.codes.NOT_FOUND
                 if last and (gone or loop.time() >= (give_up_s or 0.0)):
