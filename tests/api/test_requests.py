@@ -251,6 +251,40 @@ async def test_a_filter_that_cannot_be_is_400_and_says_what_to_do(
     assert says in fault["message"]
 
 
+@pytest.mark.parametrize(
+    ("path", "query", "fields"),
+    [
+        ("job", "limit=0&jobName=a&jobName=b&x=1", ["jobName", "limit", "x"]),
+        ("job", 'limit=0&application=a&x=1&jsonQuery={"application":"b"}', ["application", "limit", "x"]),
+        ("job", "limit=0&x=1&jsonQuery=%7B", ["jsonQuery", "limit", "x"]),
+        ("job", "limit=0&jsonQuery=[]", ["jsonQuery", "limit"]),
+        ("job", "limit=0&limit=1", ["limit"]),
+        ("jobDetail", "application=a&application=b", ["application", "jobName"]),
+        ("jobDetail", "application=a&jsonQuery=%7B", ["jsonQuery"]),
+        ("jobStat", "jobName=a&jsonQuery=%7B", ["jsonQuery"]),
+        ("jobStat", "jobName=a&timeZone=Mars/X&bucket=day&bucket=hour", ["application", "bucket", "timeZone"]),
+    ],
+)
+async def test_what_is_wrong_with_filters_is_told_together(
+    http: httpx.AsyncClient, path: str, query: str, fields: list[str]
+) -> None:
+    response = await http.get(f"{path}?{query}")
+    assert response.status_code == 400, response.text
+    assert sorted(each["field"] for each in response.json()["errors"]) == fields
+
+
+async def test_what_is_wrong_with_the_target_of_a_deletion_is_told_together(http: httpx.AsyncClient) -> None:
+    target = {"application": 5, "jobName": "b"}
+    response = await http.request("DELETE", "job", params={"jobName": "a", "x": "1"}, json=target)
+    assert response.status_code == 400, response.text
+    assert sorted(each["field"] for each in response.json()["errors"]) == ["application", "jobName", "x"]
+
+
+async def test_names_in_a_fault_keep_their_case(http: httpx.AsyncClient) -> None:
+    (fault,) = (await http.post("job", json=JOB | {"parameters": {"day": "1", "Day": "2"}})).json()["errors"]
+    assert fault["message"].startswith("Rename day or Day:")
+
+
 async def test_a_bound_is_told_with_all_its_digits(http: httpx.AsyncClient) -> None:
     response = await http.get(f"jobLog?triggerId=x&offset={10**17}")
     assert response.json()["errors"] == [{"field": "offset", "message": f"Give a number of at most {2**53}."}]

@@ -245,7 +245,7 @@ def test_parameter_names_are_words_that_differ_by_more_than_case() -> None:
     bad = commands.parameter_name_faults({"1a": None, "a-b": None, "": None, "é": None, "a" * 129: None, "x\n": None})
     assert len(bad) == 6
     assert commands.parameter_name_faults({"day": None, "Day": None}) == [
-        "day and Day differ only by case, and would share one variable: rename one."
+        "Rename day or Day: they differ only by case, and would share one variable."
     ]
     assert len(commands.parameter_name_faults({"a": "\0", "b": "\ud800", "c": "x" * 16_385})) == 3
 

@@ -170,7 +170,7 @@ def parameter_name_faults(declared: Mapping[str, str | None]) -> list[str]:
                 "letters, digits and underscores, not beginning with a digit."
             )
         elif (first := by_variable.setdefault(name.upper(), name)) != name:
-            faults.append(f"{first} and {name} differ only by case, and would share one variable: rename one.")
+            faults.append(f"Rename {first} or {name}: they differ only by case, and would share one variable.")
         if default is not None and (fault := _value_fault(default)):
             faults.append(f"The default of {_shown(name)!r} {fault}")
     return faults

@@ -45,7 +45,12 @@ class StatFilters(Query):
 
     application: Word | None = Field(None, description="The job's application, or all its jobs.", examples=["shop"])
     job_name: Word | None = Field(None, description="The job; needs `application`.", examples=["nightly-export"])
-    group_name: Word | None = Field(None, description="All jobs that are in this group now.", examples=["exports"])
+    group_name: Word | None = Field(
+        None,
+        description="What ended while its job was in this group. `rank`, `running` and `queued` are of the jobs that "
+        "are in it now.",
+        examples=["exports"],
+    )
     since: Instant | None = Field(
         None,
         alias="from",

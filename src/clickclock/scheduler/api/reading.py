@@ -30,7 +30,6 @@ from clickclock.scheduler.api.faults import (
     failing_in,
     faults_of,
     hidden_faults,
-    unknown_name,
     wire_names,
 )
 
@@ -71,19 +70,19 @@ class Page(Query):
 
 def read_filters(model: type[M], raw: bytes, check: Callable[[M], Sequence[Fault]] | None = None) -> M:
     """The filters in a query string. Raises `Malformed` naming every fault, those of several filters by `check`."""
-    given = _given(model, raw) if raw else {}
-    if check is None:
-        return _validated(model, given)
+    given, faults = _given(raw) if raw else ({}, [])
+    filters = None
     try:
         filters = model.model_validate(given, by_alias=True, by_name=False)
     except ValidationError as error:
+        faults += _further(faults_of(error, model, noun="filter"), faults, given)
+    failing = _names(faults)
+    if check is not None and JSON_QUERY not in failing:
         # One faulty filter does not hide what is wrong with the others.
-        faults = faults_of(error, model, noun="filter")
-        failing = {each.field for each in faults}
-        rest = model.model_validate({name: value for name, value in given.items() if name not in failing})
-        faults += [each for each in check(rest) if each.field not in failing]
-        raise Malformed(faults=faults) from error
-    if faults := list(check(filters)):
+        rest = {name: value for name, value in given.items() if name not in failing}
+        whole = filters if filters is not None and not faults else model.model_validate(rest)
+        faults += [each for each in check(whole) if each.field not in failing]
+    if filters is None or faults:
         raise Malformed(faults=faults)
     return filters
 
@@ -93,15 +92,22 @@ def read_target(model: type[M], raw: bytes, body: bytes) -> M:
     if not body:
         return read_filters(model, raw)
     given = read_object(body)
-    named = _given(model, raw) if raw else {}
-    _refuse_contradictions(named, given, "the body")
+    named, faults = _given(raw) if raw else ({}, [])
+    faults += _contradictions(named, given, "the body")
     try:
-        return model.model_validate({**named, **given})
+        target = model.model_validate({**named, **given})
     except ValidationError as error:
-        raise Invalid(faults=faults_of(error, model)) from error
+        found = faults_of(error, model)
+        if not faults:
+            raise Invalid(faults=found) from error
+        raise Malformed(faults=[*faults, *_further(found, faults, {**named, **given})]) from error
+    if faults:
+        raise Malformed(faults=faults)
+    return target
 
 
-def _given(model: type[BaseModel], raw: bytes) -> dict[str, Any]:
+def _given(raw: bytes) -> tuple[dict[str, Any], list[Fault]]:
+    """The filters that a query string names, and what is wrong with how it names them."""
     try:
         pairs = parse_qsl(raw.decode(), keep_blank_values=True, errors="strict", max_num_fields=PARAMETERS_MAX)
     except ValueError as error:
@@ -113,39 +119,40 @@ def _given(model: type[BaseModel], raw: bytes) -> dict[str, Any]:
         if plain.setdefault(name, value) is not value:
             faults.append(Fault(name, "This is given twice; give it once."))
     json_query = plain.pop(JSON_QUERY, None)
-    given: Any = {}
-    if json_query is not None:
-        try:
-            given = load_json(json_query.encode())
-        except Malformed as malformed:
-            faults.append(Fault(JSON_QUERY, f"{malformed}"))
-        if not isinstance(given, dict):
-            faults.append(Fault(JSON_QUERY, 'Give a JSON object, URL-encoded, for example {"application":"shop"}.'))
-        elif any(map(_HALF.search, given)):  # pydantic would tell of nothing else, and not which it is
-            faults.append(Fault(JSON_QUERY, NOT_UNICODE))
-    if faults:
-        names = [*wire_names(model), JSON_QUERY]
-        faults += [Fault(each, unknown_name(each, names, "filter")) for each in plain if each not in names]
-        raise Malformed(faults=faults)
-    _refuse_contradictions(plain, given, JSON_QUERY)
-    return {**given, **plain}
+    if json_query is None:
+        return plain, faults
+    try:
+        given = load_json(json_query.encode())
+    except Malformed as malformed:
+        return plain, [*faults, Fault(JSON_QUERY, f"{malformed}")]
+    if not isinstance(given, dict):
+        sentence = 'Give a JSON object, URL-encoded, for example {"application":"shop"}.'
+        return plain, [*faults, Fault(JSON_QUERY, sentence)]
+    if any(map(_HALF.search, given)):  # pydantic would tell of nothing else, and not which it is
+        return plain, [*faults, Fault(JSON_QUERY, NOT_UNICODE)]
+    return {**given, **plain}, faults + _contradictions(plain, given, JSON_QUERY)
 
 
-def _refuse_contradictions(plain: Mapping[str, Any], given: Mapping[str, Any], where: str) -> None:
-    faults = [
+def _contradictions(plain: Mapping[str, Any], given: Mapping[str, Any], where: str) -> list[Fault]:
+    return [
         Fault(name, f"The query string and {where} give different values; give one.")
         for name, value in plain.items()
         if name in given and (given[name] if isinstance(given[name], str) else json.dumps(given[name])) != value
     ]
-    if faults:
-        raise Malformed(faults=faults)
 
 
-def _validated(model: type[M], given: Mapping[str, Any]) -> M:
-    try:
-        return model.model_validate(given, by_alias=True, by_name=False)
-    except ValidationError as error:
-        raise Malformed(faults=faults_of(error, model, noun="filter")) from error
+def _further(found: Sequence[Fault], told: Sequence[Fault], given: Mapping[str, Any]) -> list[Fault]:
+    """Those of `found` that `told` leaves to be told: what an unread `jsonQuery` may hold is not called missing."""
+    failing = _names(told)
+    unread = JSON_QUERY in failing
+    return [
+        each for each in found if not failing & _names([each]) and not (unread and _names([each]).isdisjoint(given))
+    ]
+
+
+def _names(faults: Sequence[Fault]) -> set[str]:
+    """The filters that the faults are of: that of `excludeDates[0]` is `excludeDates`."""
+    return {each.field.partition("[")[0] for each in faults}
 
 
 async def read_body(receive: Receive, headers: Mapping[str, str], bytes_max: int) -> bytes:
