@@ -76,7 +76,7 @@ def test_an_amount_has_the_digits_of_its_currency(text: str, currency: str, mino
         ("\u0665", "EUR", "at most one point"),
         ("NaN", "JPY", "at most one point: `123`"),
         ("", "EUR", "at most one point"),
-        ("0" * 41, "EUR", "at most one point"),
+        ("0" * 41, "EUR", "at most 40 characters"),
         ("10000000000000.01", "EUR", "above the limit of 10000000000000.00 EUR"),
     ],
 )

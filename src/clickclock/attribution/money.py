@@ -54,7 +54,9 @@ def parts(text: str, example: str = "12.30") -> tuple[str, str]:
     shown = text[:TEXT_CHARS_MAX]
     if text.startswith("-"):
         raise NoAmount(f"`{shown}` is negative; give what was paid. An order's refund goes into its refunded_amount.")
-    if len(text) > TEXT_CHARS_MAX or not (match := _AMOUNT.fullmatch(text)):
+    if len(text) > TEXT_CHARS_MAX:
+        raise NoAmount(f"`{shown}…` is too long for an amount; give at most {TEXT_CHARS_MAX} characters.")
+    if not (match := _AMOUNT.fullmatch(text)):
         raise NoAmount(f"`{shown}` is no amount; give digits, with at most one point: `{example}`.")
     return match[1], match[2] or ""
 
