@@ -262,6 +262,7 @@ async def test_a_filter_that_cannot_be_is_400_and_says_what_to_do(
         ("jobDetail", "application=a&application=b", ["application", "jobName"]),
         ("jobDetail", "application=a&jsonQuery=%7B", ["jsonQuery"]),
         ("jobStat", "jobName=a&jsonQuery=%7B", ["jsonQuery"]),
+        ("jobStat", "[x=1&[key]=1", ["", "[x"]),
         ("jobStat", "jobName=a&timeZone=Mars/X&bucket=day&bucket=hour", ["application", "bucket", "timeZone"]),
     ],
 )

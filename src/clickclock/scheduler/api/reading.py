@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl
@@ -71,12 +71,13 @@ class Page(Query):
 def read_filters(model: type[M], raw: bytes, check: Callable[[M], Sequence[Fault]] | None = None) -> M:
     """The filters in a query string. Raises `Malformed` naming every fault, those of several filters by `check`."""
     given, faults = _given(raw) if raw else ({}, [])
+    failing = {each.field for each in faults}
     filters = None
     try:
         filters = model.model_validate(given, by_alias=True, by_name=False)
     except ValidationError as error:
-        faults += _further(faults_of(error, model, noun="filter"), faults, given)
-    failing = _names(faults)
+        faults += _further(error, faults_of(error, model, noun="filter"), failing, given)
+        failing |= failing_in(error, "")
     if check is not None and JSON_QUERY not in failing:
         # One faulty filter does not hide what is wrong with the others.
         rest = {name: value for name, value in given.items() if name not in failing}
@@ -100,7 +101,8 @@ def read_target(model: type[M], raw: bytes, body: bytes) -> M:
         found = faults_of(error, model)
         if not faults:
             raise Invalid(faults=found) from error
-        raise Malformed(faults=[*faults, *_further(found, faults, {**named, **given})]) from error
+        failing = {each.field for each in faults}
+        raise Malformed(faults=[*faults, *_further(error, found, failing, {**named, **given})]) from error
     if faults:
         raise Malformed(faults=faults)
     return target
@@ -141,18 +143,15 @@ def _contradictions(plain: Mapping[str, Any], given: Mapping[str, Any], where: s
     ]
 
 
-def _further(found: Sequence[Fault], told: Sequence[Fault], given: Mapping[str, Any]) -> list[Fault]:
-    """Those of `found` that `told` leaves to be told: what an unread `jsonQuery` may hold is not called missing."""
-    failing = _names(told)
-    unread = JSON_QUERY in failing
+def _further(
+    error: ValidationError, found: Sequence[Fault], told: Collection[str], given: Collection[str]
+) -> list[Fault]:
+    """Those of the faults that are of no filter in `told`; what an unread `jsonQuery` may hold is not missing."""
+    names = [str(each["loc"][0]) if each["loc"] else "" for each in error.errors(include_context=False)]
+    unread = JSON_QUERY in told
     return [
-        each for each in found if not failing & _names([each]) and not (unread and _names([each]).isdisjoint(given))
+        fault for fault, name in zip(found, names, strict=True) if name not in told and (name in given or not unread)
     ]
-
-
-def _names(faults: Sequence[Fault]) -> set[str]:
-    """The filters that the faults are of: that of `excludeDates[0]` is `excludeDates`."""
-    return {each.field.partition("[")[0] for each in faults}
 
 
 async def read_body(receive: Receive, headers: Mapping[str, str], bytes_max: int) -> bytes:
