@@ -8,7 +8,8 @@ import pytest
 
 from clickclock.attribution.account import ChannelRule
 from clickclock.attribution.engines.dialects import DUCKDB, SPARK, Dialect
-from clickclock.attribution.engines.texts import ALWAYS, INSTANT, Text, Texts
+from clickclock.attribution.engines.text import INSTANT, Text
+from clickclock.attribution.engines.texts import ALWAYS, Texts
 from clickclock.attribution.policy import Policies, Policy
 
 RULES = Policies(Policy(), {"shop": Policy(shared_identifiers=("kiosk",))})

@@ -24,7 +24,7 @@ from clickclock.attribution.engines.batches import NUMBERED_ORDERS, NUMBERED_TEX
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.dialects import Dialect
 from clickclock.attribution.engines.sql import BOTS, KINDS_OF_ORDERS, SHOWN
-from clickclock.attribution.engines.texts import INSTANT
+from clickclock.attribution.engines.text import INSTANT
 from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, STRENGTHS, folded
 from clickclock.attribution.lake import ADS, CLICKS, TOUCHES
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS

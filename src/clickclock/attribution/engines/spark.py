@@ -29,7 +29,8 @@ from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.dialects import SPARK
 from clickclock.attribution.engines.files import is_remote, partitions, remote
 from clickclock.attribution.engines.sql import SqlEngine
-from clickclock.attribution.engines.texts import Text, Texts
+from clickclock.attribution.engines.text import Text
+from clickclock.attribution.engines.texts import Texts
 from clickclock.attribution.errors import EngineFailing, EngineMissing
 
 if TYPE_CHECKING:

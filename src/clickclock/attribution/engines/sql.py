@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from clickclock.attribution.engines import CLICKED, FLOODS, IDENTIFIED, RECEIVED, SEEN, SENT, USES, Kernel, Source
 from clickclock.attribution.engines.batches import as_agreed, numbered
 from clickclock.attribution.engines.dialects import Dialect
-from clickclock.attribution.engines.texts import Text, Texts
+from clickclock.attribution.engines.text import Text
+from clickclock.attribution.engines.texts import Texts
 from clickclock.attribution.identifier import NAMESPACES, SEPARATOR
 from clickclock.attribution.lake import ADS, TOUCHES
 from clickclock.attribution.policy import Policies

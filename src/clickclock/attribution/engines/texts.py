@@ -4,15 +4,14 @@ Never loads ibis for a text that is known: to load it, and to have it write what
 longer than most runs' work. Invariants: what was kept by another program or under other rules, or is not whole, counts
 as nothing; to keep a text is never worth an error.
 
->>> Text(f"SELECT {INSTANT} AS at_ms", {}, pa.schema([("at_ms", pa.int64())])).at(7).sql
-'SELECT 7 AS at_ms'
+>>> from clickclock.attribution.engines.dialects import DUCKDB
+>>> Texts().of(DUCKDB, "tying:clicked").gives.names[:2]
+['click_id', 'parameters']
 """
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
@@ -24,10 +23,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from clickclock.attribution.engines.dialects import Dialect
+from clickclock.attribution.engines.text import Text
 from clickclock.attribution.policy import Policies
 
-INSTANT: Final = 4_000_000_000_000_000_007
-"""Stands in a text for an instant that is known when it is run: a number that nothing else has."""
 ALWAYS: Final = (
     *(f"expressions:{name}" for name in ("agents", "walk", "walk_in_part")),
     *(f"tying:{name}" for name in ("clicked", "concerned", "links", "received", "uses")),
@@ -37,21 +35,6 @@ _WRITERS: Final = ("clickclock", "ibis-framework", "sqlglot")
 _PROGRAM: Final = Path(__file__).parents[1]
 _WRITING: Final = Lock()
 """Held by whoever has ibis write: what it remembers of equal expressions is one for all threads, and not safe."""
-
-
-@dataclass(frozen=True)
-class Text:
-    """An expression in a dialect of SQL."""
-
-    sql: str
-    reads: Mapping[str, pa.Schema]
-    """The tables that it reads, and which columns of each."""
-    gives: pa.Schema
-    """Its columns. An engine has its own ideas of how wide a small number is."""
-
-    def at(self, instant: int) -> "Text":
-        """The same text, about this instant."""
-        return replace(self, sql=self.sql.replace(str(INSTANT), str(instant)))
 
 
 class Texts:

@@ -15,7 +15,7 @@ from clickclock.attribution.engines import CLICKED, FLOODS, RECEIVED, SEEN, SENT
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.expressions import by_client
 from clickclock.attribution.engines.sql import IDS
-from clickclock.attribution.engines.texts import INSTANT
+from clickclock.attribution.engines.text import INSTANT
 from clickclock.attribution.identifier import NAMESPACES
 from clickclock.attribution.lake import ADS, TOUCHES
 from clickclock.attribution.policy import Policies
