@@ -17,8 +17,6 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import mkdtemp
 
-import pyarrow as pa
-
 from clickclock.app.accounts import policies_of
 from clickclock.app.holding import make_data_dir, sole
 from clickclock.app.lake import found_lake, lake_of
@@ -41,8 +39,6 @@ def run(config: Config, *, full: bool) -> Ran:
     """Credit what is new, or everything; see `Attributor.step`. Raises `ConfigurationError` for a model or engine."""
     lake = found_lake(config)
     make_data_dir(config.data_dir)
-    # Arrow's own allocator gives memory back and gets it again, which costs a run some seconds of the system's time.
-    pa.set_memory_pool(pa.system_memory_pool())
     one_run = sole(config.data_dir, "run-lock", "credits orders", waits=True)
     with one_run, among_others(config.data_dir), _scratch(config) as folder:
         settings = settings_of(config)

@@ -11,11 +11,9 @@ True
 
 import asyncio
 import atexit
-import ctypes
 import logging
 import multiprocessing
 import os
-import platform
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,8 +25,6 @@ from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
-
-import pyarrow as pa
 
 from clickclock.attribution.errors import CompactionKilled, JournalDamaged, JournalFailing, JournalTaken
 from clickclock.attribution.journal import (
@@ -46,6 +42,7 @@ from clickclock.attribution.journal import (
     slots,
 )
 from clickclock.attribution.lake import Lake, Load, Overtaken, Tidied, Written
+from clickclock.foundation import memory
 from clickclock.foundation.clock import Clock
 
 BATCH_BYTES_MAX: Final = 4 * 2**30
@@ -55,13 +52,6 @@ ALONE_BYTES_MAX: Final = 128 * 2**20
 TURNS_MAX: Final = 1000
 """As many places fit into any pipe; of more segments each place is a run."""
 _PLACE_BYTES: Final = 4
-
-MAPPED_BYTES_MIN: Final = 32 * 2**20
-"""What is smaller is taken from memory that is kept; the most that the C library lets one say."""
-KEPT_BYTES_MAX: Final = 512 * 2**20
-"""What is kept of memory that was given back."""
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-"""As `malloc.h` of glibc numbers them."""
 
 _log = logging.getLogger(__name__)
 _turns: Connection
@@ -205,15 +195,12 @@ class Compactor:
     def _write(self, sources: list[Source]) -> list[Share]:
         """Have the files written, by as many processes as are worth it, of which this is one."""
         now_ms = self._clock.epoch_ms()
-        is_much = sum(source.bytes for source in sources) > ALONE_BYTES_MAX
         length = len(sources) // TURNS_MAX + 1
         # The largest first: the smaller what is left for the end, the less one process waits for another there.
         falling = sorted(sources, key=lambda source: source.bytes, reverse=True)
         runs = [falling[start : start + length] for start in range(0, len(sources), length)]
         others = min(self._processes, len(runs)) - 1
-        if is_much:
-            _prepare()
-        if not is_much or not others:
+        if sum(source.bytes for source in sources) <= ALONE_BYTES_MAX or not others:
             return [_write_share(self._lake, sources, now_ms)]
         spawn = multiprocessing.get_context("spawn")
         turns, ahead = spawn.Pipe(duplex=False)
@@ -221,7 +208,7 @@ class Compactor:
             # Each other process has a run of its own, or it might start for nothing.
             os.write(ahead.fileno(), b"".join(place.to_bytes(_PLACE_BYTES) for place in range(others, len(runs))))
             ahead.close()
-            pool = ProcessPoolExecutor(others, spawn, initializer=_prepare_other, initargs=(turns,))
+            pool = ProcessPoolExecutor(others, spawn, initializer=_begin, initargs=(turns,))
             try:
                 theirs = [pool.submit(_write_theirs, self._lake, runs, number, now_ms) for number in range(others)]
                 ours = _write_share(self._lake, _in_turn(runs, turns), now_ms)
@@ -232,20 +219,10 @@ class Compactor:
                 pool.shutdown(wait=False)  # no commit need wait for their ends
 
 
-def _prepare() -> None:
-    # Each block needs as much memory as the one before it, and what was given back comes again page by page. So in a
-    # process that writes much, Arrow asks the C library, which is told to keep what it has: a tenth faster, each.
-    pa.set_memory_pool(pa.system_memory_pool())
-    if platform.libc_ver()[0] == "glibc":
-        libc = ctypes.CDLL(None)
-        libc.mallopt(_MMAP_THRESHOLD, MAPPED_BYTES_MIN)
-        libc.mallopt(_TRIM_THRESHOLD, KEPT_BYTES_MAX)
-
-
-def _prepare_other(turns: Connection) -> None:
+def _begin(turns: Connection) -> None:
     global _turns  # noqa: PLW0603 (it can be handed over at the start of a process, and not later)
     _turns = turns
-    _prepare()
+    memory.keep()
     # To take apart all that was loaded would take a quarter of a second, and nobody has use for it.
     atexit.register(os._exit, 0)
 

@@ -15,6 +15,7 @@ import click
 from clickclock.cli.calling import print_json
 from clickclock.cli.rendering import counted, table, when
 from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings
+from clickclock.foundation import memory
 
 if TYPE_CHECKING:
     from clickclock.attribution.result import Result
@@ -45,6 +46,7 @@ def run(config: Path | None, full: bool, as_json: bool, **options: Any) -> None:
     """Credit every order to the clicks that earned it."""
     with configuration(config, options) as loaded:
         expect_lake(loaded)
+        memory.keep()
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
         from clickclock.app import attribution  # noqa: PLC0415 (see the line above)
         from clickclock.attribution.result import told  # noqa: PLC0415 (see the line above)

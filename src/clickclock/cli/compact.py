@@ -15,6 +15,7 @@ import click
 
 from clickclock.cli.rendering import counted
 from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings
+from clickclock.foundation import memory
 
 if TYPE_CHECKING:
     from clickclock.attribution.compactor import Compacted
@@ -34,6 +35,7 @@ def compact(config: Path | None, processes: int, **options: Any) -> None:
     del options["everything"]  # there is nothing else that could be compacted; the word says what will be
     with configuration(config, options) as loaded:
         expect_lake(loaded)
+        memory.keep()
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
         from clickclock.app import lake  # noqa: PLC0415 (see the line above)
 
