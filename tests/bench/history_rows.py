@@ -65,7 +65,7 @@ def _insert(connection: sa.Connection, chunk: list[Past]) -> None:
     with connection.begin():
         connection.execute(sa.insert(job_trigger), [_trigger_row(each) for each in chunk])
         connection.execute(sa.insert(attempt), [_attempt_row(each) for each in chunk if each.started is not None])
-        count(connection, CHUNK)
+        count(connection, CHUNK, waits=True)
 
 
 def _past(now: datetime, count: int) -> Iterator[Past]:

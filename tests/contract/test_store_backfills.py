@@ -10,6 +10,7 @@ from clickclock.scheduler.backfill import Backfill, BackfillState, StoredBackfil
 from clickclock.scheduler.errors import BackfillIsOver, BackfillNotFound, ScheduleNotFound
 from clickclock.scheduler.event import Wanted
 from clickclock.scheduler.job import Job
+from clickclock.scheduler.statistics import Scope
 from clickclock.scheduler.store import Led, Store
 from clickclock.scheduler.trigger import Kind, SkipReason, State
 from tests.stores import (
@@ -161,6 +162,25 @@ async def test_missed_times_that_share_one_row_give_it_up_one_after_the_other(st
         await lead(store, second)
     assert await triggers(store, states=[State.SKIPPED]) == []
     assert len({each.nominal_time for each in await triggers(store, kind=Kind.BACKFILL)}) == 149
+
+
+async def skips_counted(store: Store) -> list[int]:
+    """What the rollups of the job, of its application and of all say of skips; nothing where there is no rollup."""
+    scopes = (Scope.of("shop", "export"), Scope.of("shop"), Scope.of())
+    day = (NOW - timedelta(days=1), NOW + timedelta(days=1))
+    found = [rollup for scope in scopes for _, rollup in await store.statistics.rollups(scope, *day)]
+    return [rollup.states.get(State.SKIPPED, 0) for rollup in found]
+
+
+async def test_a_skip_that_gives_way_to_a_run_is_counted_no_more(store: Store) -> None:
+    made = await missed(store, 150)
+    assert await skips_counted(store) == [149, 149, 149]
+    await of_missed(store, made + timedelta(minutes=1), NOW - timedelta(minutes=1))
+    assert (await lead(store, 1)).triggers == 10
+    assert await skips_counted(store) == [139, 139, 139]
+    for second in range(2, 16):
+        await lead(store, second)
+    assert await skips_counted(store) == []
 
 
 async def test_the_planner_finds_a_time_that_a_backfill_took_and_does_not_run_it_again(prepared: Store) -> None:

@@ -2,14 +2,17 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from clickclock.scheduler.ranking import Rank
 from clickclock.scheduler.statistics import Ending, Key, Rollup, Scope, roll_up, total
 from clickclock.scheduler.store import Census, Store, windows
+from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.rollups import hold_counts
 from clickclock.scheduler.summary import summarise
 from clickclock.scheduler.trigger import FINISHED, ExitKind, State, Trigger
 from clickclock.scheduler.window import dividing
@@ -221,6 +224,27 @@ async def test_what_concluded_counts_exactly_once_however_often_it_is_counted(st
     assert await store.statistics.count() == 0
     ((_, rollup),) = await second.statistics.rollups(Scope.of("shop", "export"), *FOREVER)
     assert sum(rollup.states.values()) == 3
+
+
+async def test_who_asks_waits_for_what_another_replica_is_counting(
+    store_url: Callable[[str], str], postgresql_console: Any
+) -> None:
+    url = store_url("postgresql")
+    store = await Store.open(url)
+    await add_job(store)
+    await finish(store, await start(store), ended())
+    another = Database(url)
+    with another.engine.begin() as counting:
+        hold_counts(counting, waits=True)
+        assert await store.statistics.count() == 0  # who only helps leaves it to the other one
+        asked = asyncio.create_task(store.statistics.rollups(Scope.of(), *FOREVER))
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        while not asked.done() and (await asyncio.to_thread(postgresql_console.execute, waiting)).fetchone() == (0,):
+            pass
+    ((_, counted),) = await asked
+    assert counted.states == {State.SUCCEEDED: 1}
+    another.close()
+    await store.close()
 
 
 async def test_rollups_sum_over_an_application_or_a_group(store: Store) -> None:

@@ -18,9 +18,11 @@ from clickclock.foundation.errors import Invalid
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.backfill import BACKFILL_PRIORITY, BackfillState, Pace, progress, room, times_in
 from clickclock.scheduler.calendar import Occurrence, Timetable
+from clickclock.scheduler.statistics import Ending
 from clickclock.scheduler.store.changes import note_backfill, note_triggers
 from clickclock.scheduler.store.dependencies import has_dependents
 from clickclock.scheduler.store.prepared import Prepared
+from clickclock.scheduler.store.rollups import hold_counts, uncount
 from clickclock.scheduler.store.rows import (
     asked_backfill,
     effective_job,
@@ -98,7 +100,10 @@ _BY_STATE = Prepared(
     .group_by(_t.state)
 )
 _TAKEN = Prepared(
-    sa.select(_t.trigger_id, _t.nominal_time, _t.state, _t.skipped_count, _t.skipped_through)
+    sa.select(
+        *(_t.trigger_id, _t.nominal_time, _t.state, _t.skipped_count, _t.skipped_through),
+        *(_t.group_name, _t.finished_at, _t.counted),
+    )
     .where(
         _t.schedule_id == sa.bindparam("schedule_id"),
         _t.nominal_time >= sa.bindparam("first", type_=_t.nominal_time.type),
@@ -160,6 +165,7 @@ class _Step:
         self._now = now
         self._trigger_ids: list[str] = []
         self._taken: dict[datetime, Any] = {}
+        self._undone: list[Ending] = []
         self.settled = 0
 
     @property
@@ -214,6 +220,7 @@ class _Step:
 
     def _settle(self, times: Timetable, until: datetime, same: Mapping[str, Any], free: int) -> None:
         row = self._row
+        hold_counts(self._connection, waits=True)  # before the rows that give way: who counts takes them in this order
         skipped = 0
         through = row.settled_through
         for each in self._look_at(times, until, free):
@@ -223,6 +230,7 @@ class _Step:
                 skipped += not self._trigger(times, each, same)
             if self.made == free or self.settled == LOOKED_AT_MAX:
                 break
+        uncount(self._connection, self._undone)
         note_triggers(self._connection, self._trigger_ids, self._now)
         further = {
             "b_id": row.backfill_id,
@@ -254,7 +262,7 @@ class _Step:
         return bool(made)
 
     def _give_way(self, times: Timetable, old: Any) -> None:
-        """Remove the record of a skipped time; one that stands for many goes on to stand for the others.
+        """Remove the record of a skipped time, and its count; one that stands for many goes on to stand for the others.
 
         What dependents may have been told of stays, without its place in the schedule: they name it.
         """
@@ -268,6 +276,7 @@ class _Step:
         ):
             if not self._connection.execute(_SET_ASIDE.where(mine)).rowcount:
                 self._connection.execute(sa.delete(job_trigger).where(mine))
+                self._undo(old, old.skipped_count or 1)
             return
         several = left > 1
         moved = {
@@ -277,6 +286,13 @@ class _Step:
         }
         self._connection.execute(sa.update(job_trigger).where(mine).values(moved))
         self._taken[following.at] = old._replace(**moved)
+        self._undo(old, 1)
+
+    def _undo(self, old: Any, times: int) -> None:
+        """So many times of a record were not skipped after all: they are counted when they have run."""
+        if old.counted:
+            whose = (self._row.application, self._row.job_name, State.SKIPPED, old.finished_at, old.group_name)
+            self._undone.append(Ending(*whose, count=times))
 
     def _is_taken(self, nominal: datetime) -> bool:
         query = sa.select(_t.trigger_id).where(_t.schedule_id == self._row.schedule_id, _t.nominal_time == nominal)

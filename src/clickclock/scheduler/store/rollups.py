@@ -5,7 +5,7 @@ Invariant: a trigger is marked as counted in the transaction that adds it to the
 whatever dies. Counting in batches, apart from concluding, keeps it out of the way of the living.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.scheduler.ranking import Job, Rank
-from clickclock.scheduler.statistics import FAILURES, Key, Rollup, Scope, is_flip, roll_up, streak
+from clickclock.scheduler.statistics import FAILURES, Ending, Key, Rollup, Scope, is_flip, roll_up, streak
 from clickclock.scheduler.store.alarming import take_note
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import ENDING_COLUMNS, among, ending_of, equal, insert_of, trigger_of
@@ -31,7 +31,7 @@ COUNT_MAX = 100
 """Triggers counted in one transaction: some 5 ms, for which live triggers may have to wait."""
 KEYS_PER_QUERY = 200
 _COUNTING_LOCK = 0x636C6B64
-"""On PostgreSQL one replica counts at a time; the others need not."""
+"""On PostgreSQL one transaction counts at a time; a replica that only helps need not wait for it."""
 
 _t = job_trigger.c
 _key = sa.tuple_(rollup.c.kind, rollup.c.application, rollup.c.name, rollup.c.hour)
@@ -56,12 +56,13 @@ _NO_PULSE: dict[str, Any] = {
 }
 
 
-def count(connection: sa.Connection, most: int) -> int:
-    """Count up to `most` concluded triggers, the oldest first; returns how many there were."""
-    if connection.dialect.name == "postgresql":
-        mine = connection.execute(sa.select(sa.func.pg_try_advisory_xact_lock(_COUNTING_LOCK))).scalar()
-        if not mine:
-            return 0
+def count(connection: sa.Connection, most: int, *, waits: bool) -> int:
+    """Count up to `most` concluded triggers, the oldest first; returns how many there were.
+
+    While another transaction counts, either wait until it has, or leave it to that.
+    """
+    if not hold_counts(connection, waits=waits):
+        return 0
     rows = connection.execute(_UNCOUNTED, {"most": most}).all()
     if rows:
         flips = _feel_pulse(connection, rows)
@@ -73,16 +74,43 @@ def count(connection: sa.Connection, most: int) -> int:
     return len(rows)
 
 
+def hold_counts(connection: sa.Connection, *, waits: bool) -> bool:
+    """Let nobody else count until this transaction ends; whether it is so. SQLite has one writer anyway."""
+    if connection.dialect.name != "postgresql":
+        return True
+    lock = sa.func.pg_advisory_xact_lock if waits else sa.func.pg_try_advisory_xact_lock
+    return connection.execute(sa.select(lock(_COUNTING_LOCK))).scalar() is not False
+
+
+def uncount(connection: sa.Connection, undone: Iterable[Ending]) -> None:
+    """Take skips that were counted and are undone out of the rollups that are still kept; counts have to be held."""
+    gone = roll_up(undone)
+    left = dict(_rollups(connection, list(gone)))
+    for key, each in left.items():
+        each.states = {state: n for state, had in each.states.items() if (n := had - gone[key].states.get(state, 0))}
+    _set(connection, {key: each for key, each in left.items() if each.states})
+    for key in (key for key, each in left.items() if not each.states):
+        connection.execute(sa.delete(rollup).where(_key == (*key.scope, key.hour)))
+
+
 def _add(connection: sa.Connection, rollups: Mapping[Key, Rollup]) -> None:
-    keys = [(*key.scope, key.hour) for key in rollups]
+    for key, known in _rollups(connection, list(rollups)):
+        rollups[key].merge(known)
+    _set(connection, rollups)
+
+
+def _rollups(connection: sa.Connection, wanted: Sequence[Key]) -> Iterator[tuple[Key, Rollup]]:
+    """Those of the rollups that there are."""
+    keys = [(*key.scope, key.hour) for key in wanted]
     for start in range(0, len(keys), KEYS_PER_QUERY):
         for row in connection.execute(_ROLLUPS, {"keys": keys[start : start + KEYS_PER_QUERY]}):
-            key = Key(Scope(row.kind, row.application, row.name), row.hour)
-            rollups[key].merge(Rollup.load(row.content))
-    connection.execute(
-        _set_rollup(connection.dialect.name),
-        [{**key.scope._asdict(), "hour": key.hour, "content": each.dump()} for key, each in rollups.items()],
-    )
+            yield Key(Scope(row.kind, row.application, row.name), row.hour), Rollup.load(row.content)
+
+
+def _set(connection: sa.Connection, rollups: Mapping[Key, Rollup]) -> None:
+    rows = [{**key.scope._asdict(), "hour": key.hour, "content": each.dump()} for key, each in rollups.items()]
+    if rows:
+        connection.execute(_set_rollup(connection.dialect.name), rows)
 
 
 @lru_cache
@@ -142,12 +170,12 @@ class Statistics:
         self._database = database
 
     async def count(self) -> int:
-        """Count a batch of what concluded; returns how many, at most `COUNT_MAX`."""
-        return await self._database.write(lambda c: count(c, COUNT_MAX))
+        """Count a batch of what concluded, if nobody else does; returns how many, at most `COUNT_MAX`."""
+        return await self._database.write(lambda c: count(c, COUNT_MAX, waits=False))
 
     async def count_all(self) -> None:
-        """Count all that has concluded by now."""
-        while await self.count() == COUNT_MAX:
+        """Count all that has concluded by now; what somebody else is counting is counted when this returns."""
+        while await self._database.write(lambda c: count(c, COUNT_MAX, waits=True)) == COUNT_MAX:
             pass
 
     async def rollups(self, scope: Scope, since: datetime, until: datetime) -> list[tuple[datetime, Rollup]]:
