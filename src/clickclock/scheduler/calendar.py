@@ -332,7 +332,7 @@ def _moment(expression: str) -> datetime:
     """The time of a single run: aware if it has an offset, naive if it is a local time."""
     text = expression.strip()
     try:
-        moment = datetime.fromisoformat(text) if _INSTANT.fullmatch(text) else None
+        moment = datetime.fromisoformat(text.upper()) if _INSTANT.fullmatch(text) else None
     except ValueError:
         moment = None
     if moment is None:
