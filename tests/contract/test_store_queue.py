@@ -2,8 +2,13 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
+
+import sqlalchemy as sa
 
 from clickclock.scheduler.store import Claimed, Store
+from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.schema import schedule
 from clickclock.scheduler.trigger import State, attempt_name
 from tests.stores import NOW, add_job, add_schedule, at, claim, ended, finish, group, job, plan, queue, start, states
 
@@ -238,3 +243,20 @@ async def test_a_job_that_is_bound_to_a_node_starts_nowhere_else(store: Store) -
     await finish(store, launch.name, ended(at(1), code=1))
     assert (await claim(store, at(2), node="node-1")).launches == ()
     assert len((await claim(store, at(2), node="node-2")).launches) == 1
+
+
+async def test_a_trigger_whose_schedule_is_being_planned_is_passed_over_and_not_waited_for(
+    store_url: Callable[[str], str],
+) -> None:
+    url = store_url("postgresql")
+    store, planner = await Store.open(url), Database(url)
+    await add_job(store)
+    await add_schedule(store, overlap_policy="replace")
+    await plan(store, at(60))
+    with planner.engine.begin() as planning:  # a plan has it, and may be about to replace what is queued
+        planning.execute(sa.select(schedule).where(schedule.c.schedule_id == "s").with_for_update())
+        claimed = await claim(store, at(60))
+    assert (claimed.launches, claimed.blocked) == ((), True)
+    assert len((await claim(store, at(60))).launches) == 1
+    planner.close()
+    await store.close()

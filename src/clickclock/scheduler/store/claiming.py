@@ -278,7 +278,8 @@ def launch_or_reason(row: Any, number: int, mappings: Sequence[ImageMapping] | N
 def _counts(connection: sa.Connection, candidates: Sequence[Candidate], chosen: Sequence[Any]) -> Counts:
     """Live attempts of the capped jobs, groups and schedules among `candidates`, with those chosen just now.
 
-    On PostgreSQL their rows are locked first, so that two replicas cannot both take the last slot.
+    On PostgreSQL their rows are locked first, so that two replicas cannot both take the last slot. A schedule that
+    somebody holds is not waited for and counts as busy: a plan of it may be about to replace the trigger held here.
     """
     capped = [each for each in candidates if each.is_capped]
     if not capped:
@@ -289,6 +290,9 @@ def _counts(connection: sa.Connection, candidates: Sequence[Candidate], chosen: 
 
     def count(columns: list[sa.ColumnElement[Any]], lock: sa.Select[Any], condition: sa.ColumnElement[bool]) -> Any:
         connection.execute(lock.with_for_update(key_share=True)).all()
+        return live(columns, condition)
+
+    def live(columns: list[sa.ColumnElement[Any]], condition: sa.ColumnElement[bool]) -> Any:
         query = sa.select(*columns, sa.func.count().label("live")).where(LIVE_ROWS, condition).group_by(*columns)
         return connection.execute(query)
 
@@ -303,11 +307,14 @@ def _counts(connection: sa.Connection, candidates: Sequence[Candidate], chosen: 
         of_groups = {row.group_name: row.live for row in count([_t.group_name], locked, _t.group_name.in_(groups))}
     of_schedules: dict[str, int] = {}
     if serial:
-        locked = sa.select(schedule.c.schedule_id).where(schedule.c.schedule_id.in_(serial)).order_by(sa.text("1"))
-        of_schedules = {
-            row.schedule_id: row.live
-            for row in count([_t.schedule_id], locked, sa.and_(_t.schedule_id.in_(serial), _t.backfill_id.is_(None)))
-        }
+        known = sa.select(schedule.c.schedule_id).where(schedule.c.schedule_id.in_(serial))
+        free = connection.execute(known.with_for_update(key_share=True, skip_locked=True)).scalars().all()
+        in_lane = sa.and_(_t.schedule_id.in_(serial), _t.backfill_id.is_(None))
+        of_schedules = {row.schedule_id: row.live for row in live([_t.schedule_id], in_lane)}
+        if len(free) < len(serial):  # the others are held, or deleted
+            of_schedules |= dict.fromkeys(
+                connection.execute(known.where(schedule.c.schedule_id.not_in(free))).scalars(), 1
+            )
         # What was live when the candidates were read, and waits for its next attempt by now, still comes first.
         seen = [each.trigger_id for each in candidates]
         back_off = sa.and_(QUEUED_ROWS, _t.serial, _t.attempt > 0, _t.trigger_id.not_in(seen))
