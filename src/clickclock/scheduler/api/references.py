@@ -88,7 +88,8 @@ async def missing(
     wanted = [each for each in named if each.name not in beside and each.field not in fields]
     there = await engine.store.groups.existing({each.name for each in wanted if isinstance(each.name, str)})
     declared = await engine.store.jobs.parameters({each.name for each in wanted if not isinstance(each.name, str)})
-    faults = [Fault(each.field, each.sentence) for each in wanted if each.name not in there | declared.keys()]
+    known = there | declared.keys()
+    faults = [Fault(each.field, each.sentence) for each in wanted if each.name not in known]
     faults += await _missing_calendars(engine, schedules, {_name(each.get("calendarName")) for each in calendars})
     for place, given in schedules.items():
         key = _key(given)
