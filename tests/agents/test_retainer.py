@@ -3,6 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from clickclock.attribution.compactor import Compactor
@@ -10,12 +11,13 @@ from clickclock.attribution.lake import RECEIPTS, TABLES, TOUCHES, Lake
 from clickclock.attribution.receipt import Kind
 from clickclock.attribution.retainer import Retainer, Retention
 from clickclock.foundation.clock import ManualClock
-from tests import shop
+from tests import credited, shop
 from tests.credited import attributor
 from tests.kept import keep
 
 PEOPLE = 6
 THIRD_DAY = shop.epoch(1_800_000_000_000) + timedelta(days=2)
+LATE_MS = 1_800_000_000_000 + 2 * 86_400_000
 
 
 @pytest.fixture
@@ -65,6 +67,29 @@ def test_no_file_of_an_old_day_is_left_and_later_clicks_come_in(lake: Lake, tmp_
     Retainer(lake, ManualClock(THIRD_DAY), Retention(click_days=1, order_days=1)).step()
     assert list((tmp_path / "lake").glob("*/received_day=2027-01-15/*")) == []
     assert [row["order_id"] for batch in lake.scan("orders") for row in batch.to_pylist()]
+
+
+async def test_an_order_goes_with_its_later_refund_which_alone_would_be_an_order_of_another_day(
+    lake: Lake, tmp_path: Path
+) -> None:
+    told = [("shop-1", shop.order(0)), ("shop-1", shop.order(1)), ("shop-2", shop.order(0))]
+    refunds = [
+        credited.order(1000 + number, order_id, LATE_MS, client_id=client_id, cli_ubid="u", status="refunded")
+        for number, (client_id, order_id) in enumerate(told)
+    ]
+    credited.load(lake, *refunds)
+    of_first_day = {("shop-1", shop.order(0)), ("shop-1", shop.order(3))}
+    made = Retainer(lake, ManualClock(THIRD_DAY), Retention(order_days=1)).step()
+    assert made is not None
+    assert made.rows == {"orders": 5}, "two messages about each of two, and a late refund"
+    left = [(row["client_id"], row["order_id"]) for batch in lake.scan("orders") for row in batch.to_pylist()]
+    assert len(left) == 2 * 4 + 2
+    assert set(told) - of_first_day <= set(left)
+    files = [pq.read_table(path, partitioning=None) for path in (tmp_path / "lake" / "orders").rglob("*.parquet")]
+    names = [
+        name for rows in files for name in zip(rows["client_id"].to_pylist(), rows["order_id"].to_pylist(), strict=True)
+    ]
+    assert of_first_day.isdisjoint(names), "no old version has them either"
 
 
 async def test_reports_go_on_without_the_days_that_are_gone(lake: Lake, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Deletes what is older than the configuration lets it be: whole days, with the versions of the lake that have them.
 
-Never looks into a row: a day of receipt goes as a whole. Invariants: a step that deleted anything leaves one receipt;
-whenever we die, the next step deletes the rest.
+A day of receipt goes as a whole, and so does an order: with the first message about it go all later ones, for a refund
+by itself would be an order of another day. Invariants: a step that deleted anything leaves one receipt; whenever we
+die, the next step deletes the rest.
 
 >>> first_day(datetime(2026, 11, 20, 0, 30, tzinfo=UTC), days=1)
 datetime.date(2026, 11, 19)
@@ -24,6 +25,7 @@ from clickclock.attribution.lake import (
     Overtaken,
     Table,
     drop_before,
+    drop_begun_before,
     give_receipt,
 )
 from clickclock.attribution.receipt import Kind, Receipt
@@ -97,6 +99,7 @@ class Retainer:
 
     def _drop(self, table: Table, first: date) -> int:
         try:
-            return drop_before(self._lake, table, first, self._clock.epoch_ms())
+            drop = drop_begun_before if table is ORDERS else drop_before
+            return drop(self._lake, table, first, self._clock.epoch_ms())
         except Overtaken as told:
             raise ErasureUnfinished(f"Somebody has just changed {table.name} ({told}); run it again.") from told

@@ -52,7 +52,7 @@ from clickclock.attribution.lake.derived import (
     UPLOADS,
     credits_table,
 )
-from clickclock.attribution.lake.erasing import Erasing, drop_before, erasings
+from clickclock.attribution.lake.erasing import Erasing, drop_before, drop_begun_before, erasings
 from clickclock.attribution.lake.files import Storage
 from clickclock.attribution.lake.finding import Found
 from clickclock.attribution.lake.ledger import Ledger, Parts
@@ -129,6 +129,7 @@ __all__ = [
     "different",
     "differing",
     "drop_before",
+    "drop_begun_before",
     "erasings",
     "give_receipt",
     "groups",

@@ -13,13 +13,15 @@ lose (`Overtaken`), and then nothing of ours is seen.
 import contextlib
 import re
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import CommitFailedError
@@ -44,7 +46,7 @@ from clickclock.attribution.lake.derived import (
     credits_table,
 )
 from clickclock.attribution.lake.files import ROW_GROUP_ROWS, File, Storage
-from clickclock.attribution.lake.finding import AT_ONCE, BATCH_ROWS, LOG, Found, Places, find
+from clickclock.attribution.lake.finding import AT_ONCE, BATCH_ROWS, LOG, Flags, Found, Places, find, matching
 from clickclock.attribution.lake.load import Overtaken
 from clickclock.attribution.lake.reach import reaching
 from clickclock.attribution.lake.tables import DAY, TABLES, Table
@@ -57,24 +59,24 @@ COMMITTED_WITHIN_MS: Final = 3_600_000
 COMMITS_MAX: Final = 10
 """As often, one after the other, as a compactor elsewhere can have been faster by chance."""
 DERIVED_OF_PEOPLE: Final = (IDENTITIES, TOUCHES, TIES, UNCONVERTED, ADS, FITTED, COUNTS, FOLDED, UPLOADS)
+_ORDER: Final = ("client_id", "order_id")
 _WORD: Final = re.compile(r"[\w~-]+")
 
 
-class Erasing:
-    """One table, and what is to go from it."""
+class Taking:
+    """One table, out of which rows are taken."""
 
-    def __init__(self, table: Table, delta: DeltaTable, storage: Storage, sought: Sought) -> None:
+    def __init__(self, table: Table, delta: DeltaTable, storage: Storage) -> None:
         self.table = table
         self._delta = delta
         self._storage = storage
-        self._sought = sought
 
-    def look(self, marks: Marks) -> Found:
-        """Read every file. Raises `LakeUnreachable`."""
+    def find(self, is_to_go: Callable[[pa.RecordBatch], Flags], columns: list[str] | None = None) -> Found:
+        """Read every file, all its columns or some. Raises `LakeUnreachable`."""
         with reaching(self._storage.url):
             self._delta.update_incremental()
             live = frozenset(paths_of(self._delta))
-            found = find(self.table.name, self._storage, self._sought, marks, live)
+            found = find(self.table.name, self._storage, live, is_to_go, columns)
         broken = live.intersection(found.unreadable)
         if broken:
             raise LakeUnreachable(f"{self._storage.url} has files that cannot be read: {', '.join(sorted(broken))}.")
@@ -95,23 +97,6 @@ class Erasing:
         if paths := [*found.files, *found.unreadable]:
             with reaching(self._storage.url):
                 _delete(self._delta, self._storage, self._storage.filesystem().get_file_info(paths), now_ms)
-
-    def silence(self, marks: Marks) -> list[str]:
-        """Take it out of the log; returns what still says it, which is nothing."""
-        words = frozenset({*marks.clicks, *map(str, self._sought.codes | marks.persons)})
-        orders = [Identifier(kind=ORDER_ID, value=order_id) for order_id in sorted(marks.orders)]
-        sought = Sought(self._sought.client_id, [*self._sought.identifiers, *orders])
-
-        def says(text: str) -> bool:
-            return sought.is_in(text) or not words.isdisjoint(_WORD.findall(text))
-
-        with reaching(self._storage.url):
-            self._delta.update_incremental()
-            paths = history.saying(self._storage, self._delta, says)
-            if not paths:
-                return []
-            history.hush(self._storage, self._delta, paths, says)
-            return history.saying(self._storage, self._delta, says)
 
     def _replace(self, replaced: Collection[dict[str, Any]], found: Found, now_ms: int) -> None:
         """Write files anew, and put them in the place of the old ones."""
@@ -160,6 +145,35 @@ class Erasing:
             yield pa.Table.from_batches(waiting, self.table.schema)
 
 
+class Erasing(Taking):
+    """One table, and what is to go from it."""
+
+    def __init__(self, table: Table, delta: DeltaTable, storage: Storage, sought: Sought) -> None:
+        super().__init__(table, delta, storage)
+        self._sought = sought
+
+    def look(self, marks: Marks) -> Found:
+        """Read every file. Raises `LakeUnreachable`."""
+        return self.find(lambda rows: matching(self.table.name, rows, self._sought, marks))
+
+    def silence(self, marks: Marks) -> list[str]:
+        """Take it out of the log; returns what still says it, which is nothing."""
+        words = frozenset({*marks.clicks, *map(str, self._sought.codes | marks.persons)})
+        orders = [Identifier(kind=ORDER_ID, value=order_id) for order_id in sorted(marks.orders)]
+        sought = Sought(self._sought.client_id, [*self._sought.identifiers, *orders])
+
+        def says(text: str) -> bool:
+            return sought.is_in(text) or not words.isdisjoint(_WORD.findall(text))
+
+        with reaching(self._storage.url):
+            self._delta.update_incremental()
+            paths = history.saying(self._storage, self._delta, says)
+            if not paths:
+                return []
+            history.hush(self._storage, self._delta, paths, says)
+            return history.saying(self._storage, self._delta, says)
+
+
 def erasings(lake: "Lake", sought: Sought) -> dict[str, Erasing]:
     """The tables that may have something of it, by name; what was derived of clicks and orders comes first."""
     found: dict[str, Erasing] = {}
@@ -181,6 +195,33 @@ def _derived(lake: "Lake") -> tuple[Table, ...]:
 
 def _storage(lake: "Lake", table: Table) -> Storage:
     return Storage(f"{lake.url}/{table.name}", lake.storage_options)
+
+
+def drop_begun_before(lake: "Lake", table: Table, first: date, now_ms: int) -> int:
+    """Take out all days before `first`, and of later ones what is about the orders that they are about.
+
+    Of old versions, too; returns how many rows the present version had. Raises `Overtaken`, `LakeUnreachable`. What is
+    of later days goes first: should we die in between, it is found by the others.
+    """
+    delta = lake.table(table.name)
+    if delta is None:
+        return 0
+    begun = [_order(rows) for rows in lake.scan(table.name, pc.field(DAY) < first, [*_ORDER])]
+    if not begun:
+        return drop_before(lake, table, first, now_ms)
+    begun = pc.unique(pa.chunked_array(begun))
+    taking = Taking(table, delta, _storage(lake, table))
+    found = taking.find(lambda rows: np.array(pc.is_in(_order(rows), begun).to_numpy(zero_copy_only=False)), [*_ORDER])
+    later = {path: places for path, places in found.files.items() if path >= f"{DAY}={first}"}
+    taking.replace(replace(found, files=later), now_ms)
+    taking.delete(replace(found, files=later, unreadable=[]), now_ms)
+    drop_before(lake, table, first, now_ms)
+    return found.rows
+
+
+def _order(rows: pa.RecordBatch) -> pa.Array:
+    """What names the order that each row is about, as one text: ids have no NUL."""
+    return pc.binary_join_element_wise(*(rows[name].cast(pa.string()) for name in _ORDER), "\0")
 
 
 def drop_before(lake: "Lake", table: Table, first: date, now_ms: int) -> int:

@@ -11,7 +11,7 @@ any encoding is found, in whatever column; rows of other clients never are.
 [True, False]
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -62,14 +62,20 @@ class Found:
     bytes: int = 0
 
 
-def find(name: str, storage: Storage, sought: Sought, marks: Marks, live: Collection[str]) -> Found:
-    """Look into every file of the table `name`, whose present version has the files `live`."""
+def find(
+    name: str,
+    storage: Storage,
+    live: Collection[str],
+    is_to_go: Callable[[pa.RecordBatch], Flags],
+    columns: list[str] | None = None,
+) -> Found:
+    """Look into every file of the table `name`, whose present version has the files `live`; at all columns or some."""
     found = Found()
     files = storage.filesystem()
 
     def look(file: FileInfo) -> tuple[Places, Marks] | None:
         try:
-            return _find(name, files, file.path, sought, marks)
+            return _find(name, files, file.path, is_to_go, columns)
         except pa.ArrowInvalid:
             return None
         except FileNotFoundError:  # another machine has just deleted it
@@ -95,15 +101,22 @@ def _path(file: FileInfo) -> str:
     return path
 
 
-def _find(name: str, files: PyFileSystem, path: str, sought: Sought, marks: Marks) -> tuple[Places, Marks]:
+def _find(
+    name: str,
+    files: PyFileSystem,
+    path: str,
+    is_to_go: Callable[[pa.RecordBatch], Flags],
+    columns: list[str] | None,
+) -> tuple[Places, Marks]:
     places: list[Places] = [np.empty(0, np.int64)]
     more = Marks()
     start = 0
     with files.open_input_file(path) as source:
         metadata = pq.read_metadata(source)
         few = [each for each in metadata.schema.names if each in _RATHER_FEW]
-        for batch in pq.ParquetFile(source, metadata=metadata, read_dictionary=few).iter_batches(BATCH_ROWS):
-            is_it = matching(name, batch, sought, marks)
+        file = pq.ParquetFile(source, metadata=metadata, read_dictionary=few)
+        for batch in file.iter_batches(BATCH_ROWS, columns=columns):
+            is_it = is_to_go(batch)
             if is_it.any():
                 places.append(np.flatnonzero(is_it) + start)
                 more |= _marks(name, batch.filter(pa.array(is_it)))
