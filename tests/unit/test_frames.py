@@ -175,6 +175,17 @@ def test_every_fault_of_a_table_is_named_with_its_row() -> None:
     ]
 
 
+@pytest.mark.parametrize("model", ["first", "shapley", "shapley_rate", "markov"])
+def test_a_number_is_refused_where_sums_of_it_could_be_infinite(model: str) -> None:
+    table: list[dict[str, Any]] = [
+        {"path": "a > b", "conversions": 1e150, "nulls": 0},
+        {"path": "b", "conversions": 1e150, "nulls": 1e150},
+    ]
+    assert sum(row["conversions"] for row in attribute(table, model)) == pytest.approx(2e150)
+    with pytest.raises(BadPath, match=r"^Row 2 has `1e\+308` as its conversions; give a number of at most 1e\+150"):
+        attribute([{**table[0], "nulls": 0}, {"path": "b", "conversions": 1e308, "nulls": 0}], model)
+
+
 @pytest.mark.parametrize("kind", [pl.DataFrame, pd.DataFrame, pa.table], ids=["Polars", "pandas", "Arrow"])
 def test_a_number_that_is_missing_is_a_fault_and_not_zero(kind: Any) -> None:
     with pytest.raises(BadPath, match=r"Row 2 has .* total_null"):

@@ -133,6 +133,7 @@ def test_a_half_life_can_be_chosen_and_none_is_refused() -> None:
         ("time_decay", {"half_life_ms": True}, "half-life of True ms is none"),
         ("last_non_direct", {"direct": "direct"}, "direct is 'direct'; give a list of channels"),
         ("last_non_direct", {"direct": 7}, "direct is 7; give a list of channels"),
+        ("last_non_direct", {"direct": ["direct", 7]}, r"direct is \['direct', 7\]; give a list of channels"),
         ("markov", {"with_nulls": "no"}, "with_nulls is 'no'; give true or false"),
     ],
 )

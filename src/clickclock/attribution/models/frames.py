@@ -32,6 +32,8 @@ NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """By what names a column is found that nobody names, in any case. A table that has the first, which libraries share,
 means that one, whatever else is there."""
+NUMBER_MAX = 1e150
+"""Sums and parts of such numbers, of however many paths, are still numbers; of larger ones they might be infinite."""
 TEXT_CHARS_MAX = 60
 """Enough of a fault to find it."""
 
@@ -182,10 +184,11 @@ def _journeys(name: str, column: Column, separator: str, faults: Faults) -> Jour
 
 def _numbers(name: str, column: Column, faults: Faults) -> NDArray[np.float64]:
     numbers = column if isinstance(column, np.ndarray) else np.array([_number(each) for each in column], np.float64)
-    for place in np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0))).tolist():
+    for place in np.flatnonzero(~((numbers >= 0) & (numbers <= NUMBER_MAX))).tolist():
         given = column[place] if not np.isinf(numbers[place]) else numbers[place]
         what = f"no {name}" if given is None else f"`{_shown(given)}` as its {name}"
-        faults.append((place, f"Row {place + 1} has {what}; give a number of at least 0, such as 1234.5."))
+        wanted = f"at most {NUMBER_MAX:g}" if np.isfinite(numbers[place]) and numbers[place] > 0 else "at least 0"
+        faults.append((place, f"Row {place + 1} has {what}; give a number of {wanted}, such as 1234.5."))
     return numbers
 
 

@@ -28,7 +28,8 @@ class LastNonDirect:
     def __post_init__(self) -> None:
         given: object = self.direct
         # In a text, parts of its words would be direct, too.
-        if isinstance(given, str) or not isinstance(given, Collection):
+        is_list = isinstance(given, Collection) and not isinstance(given, str)
+        if not is_list or not all(isinstance(channel, str) for channel in self.direct):
             raise ValueError(f'direct is {given!r}; give a list of channels, such as ["direct"].')
 
     def weights(self, journey: Journey) -> list[float]:
