@@ -29,6 +29,8 @@ from clickclock.scheduler.finding import (
 )
 from clickclock.scheduler.store import Heartbeat, Queued, Store, Survey
 
+SCAN_FIRST_S = 5.0
+"""After the start, when times that passed while nobody was here have been made up: they are no finding."""
 SCAN_EVERY_S = 30.0
 
 _log = logging.getLogger(__name__)
