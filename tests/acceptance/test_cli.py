@@ -289,6 +289,13 @@ def test_a_full_disk_and_a_refused_folder_end_a_command_with_a_sentence(terminal
     )
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_from_the_start_is_nobodys_and_costs_no_command_its_end(closed: str) -> None:
+    command = f'"{sys.executable}" -m clickclock.cli schema {closed}'
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_ctrl_c_ends_any_command_with_130(tmp_path: Path) -> None:
     awaited = tmp_path / "fields.json"
     os.mkfifo(awaited)

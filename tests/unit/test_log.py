@@ -2,7 +2,9 @@
 
 import json
 import logging
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -33,3 +35,13 @@ def test_as_json_an_event_is_one_line(capsys: pytest.CaptureFixture[str]) -> Non
     logging.getLogger("one").warning(FORGED)
     (line,) = capsys.readouterr().err.splitlines()
     assert json.loads(line)["message"] == FORGED
+
+
+def test_what_cannot_be_announced_is_in_the_log(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.set_up("text", "info")
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        log.announce("ready at one")
+    assert capsys.readouterr().err.endswith("takes nothing (No space left on device); it was to say: ready at one\n")

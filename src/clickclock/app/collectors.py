@@ -104,8 +104,7 @@ class Collectors:
         """Say where clicks are taken, once all are ready. One that cannot start is tried again; the log says why."""
         for ready in self._ready:
             await ready.wait()
-        sys.stdout.write(f"{self.sentence}\n")
-        sys.stdout.flush()
+        log.announce(self.sentence)
 
     async def _keep(self, slot: int) -> None:
         pause_s = RESTART_FIRST_S

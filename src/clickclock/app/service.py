@@ -13,7 +13,6 @@ import gc
 import logging
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
@@ -238,5 +237,4 @@ def _announce(url: str, config: Config) -> None:
     if config.examples is not None:
         cli = "clickclock" if url.endswith(f":{Config.model_fields['port'].default}") else f"clickclock --url {url}"
         lines.append(WHAT_TO_TRY.format(cli=cli, url=url))
-    sys.stdout.write("\n".join(lines) + "\n")
-    sys.stdout.flush()
+    log.announce("\n".join(lines))

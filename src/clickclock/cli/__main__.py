@@ -23,6 +23,7 @@ _GARBAGE_OBJECTS_MIN: Final = 2**17
 
 def main() -> None:
     """Run the command that the command line names. Raises `SystemExit`."""
+    _open_streams()
     # Most of what a command makes is kept until its end: to look for garbage in it took an eighth of a short one.
     gc.set_threshold(_GARBAGE_OBJECTS_MIN)
     statuses: list[int] = []
@@ -33,6 +34,18 @@ def main() -> None:
         if isinstance(end.code, int):
             statuses.append(end.code)
         raise
+
+
+def _open_streams() -> None:
+    """Give a stream that was closed by who starts us (`>&-`) to nobody: else the next file that is opened would be it.
+
+    Then what a library prints would be written into a journal or a database.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            os.set_inheritable(number, True)  # it is the stream of those that we start, too
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 def _leave(statuses: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""The service's own log: one line an event on stderr, as text for people or as JSON for machines.
+"""The service's own log, an event a line on stderr, as text for people or JSON for machines; and what it announces.
 
 Never carries a request body, an environment or a database address: those can hold secrets.
 Invariants: as JSON one event is one line; as text only the first line of an event begins at the margin, so that
@@ -7,9 +7,11 @@ nothing that is told of somebody's words looks like an event of its own.
 
 import json
 import logging
+import os
 import sys
 import time
 
+_log = logging.getLogger(__name__)
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message", "taskName"}
 
 
@@ -47,3 +49,11 @@ def set_up(form: str, level: str) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for talkative in ("alembic", "httpx"):
         logging.getLogger(talkative).setLevel(logging.WARNING)
+
+
+def announce(text: str) -> None:
+    """Tell who started the service something on stdout; if that takes nothing, the service runs all the same."""
+    try:
+        os.write(sys.stdout.fileno(), f"{text}\n".encode())
+    except OSError as error:
+        _log.warning("standard output takes nothing (%s); it was to say: %s", error.strerror, text)
