@@ -1,14 +1,13 @@
 """The tag in a real browser: what it sends, when, and what it leaves alone."""
 
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from clickclock.attribution.entry import EntryKind
 from tests.acceptance.collecting import Collector, collecting
@@ -19,16 +18,6 @@ from tests.house.tree import ROOT
 pytestmark = pytest.mark.needs("chromium")
 
 AD = "client_id=shop-1&seller_id=s-9&asvt=v%7C1%7C&atag=a+b%20c"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all; each test has a fresh profile."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    with sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield running
-        running.close()
 
 
 @pytest.fixture

@@ -70,7 +70,8 @@ function bodyForm(spec, operation) {
   return { parts: [make("h4", {}, "Body, for example "), choice, body, about], body };
 }
 
-async function send(method, path, inputs, body, result) {
+// What `signal` ends was sent again: its place belongs to the new answer.
+async function send(method, path, inputs, body, result, signal) {
   const query = new URLSearchParams();
   const headers = {};
   for (const { parameter, input } of inputs) {
@@ -83,13 +84,13 @@ async function send(method, path, inputs, body, result) {
   const said = make("pre");
   result.replaceChildren(make("p", {}, make("code", {}, `${method} ${target}`), " …"), said);
   try {
-    const response = await fetch(target, { method, headers, body: body ? body.value : undefined });
+    const response = await fetch(target, { method, headers, body: body ? body.value : undefined, signal });
     const shown = [...response.headers].map(([name, value]) => `${name}: ${value}`).join("\n");
     const line = make("p", { class: response.ok ? "ok" : "bad" }, make("code", {}, `${method} ${target}`), ` → ${response.status}`);
     result.replaceChildren(line, make("details", {}, make("summary", {}, "headers"), make("pre", {}, shown)), said);
     await read(response, said);
   } catch (error) {
-    said.textContent = `No answer: ${error.message}`;
+    if (!signal.aborted) said.append(`${said.textContent ? "\nThe answer broke off" : "No answer"}: ${error.message}`);
   }
 }
 
@@ -121,9 +122,12 @@ function show(spec, path, method, operation) {
   const { parts, body } = bodyForm(spec, operation);
   const result = make("div", { "aria-live": "polite" });
   const form = make("form", {}, ...(rows.length ? [make("table", {}, ...rows)] : []), ...parts, make("p", {}, make("button", {}, `Send ${verb}`)), result);
+  let sent = new AbortController();
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    send(verb, path, inputs, body, result);
+    sent.abort(); // a stream would go on for ever, and a browser has six connections to a service
+    sent = new AbortController();
+    send(verb, path, inputs, body, result, sent.signal);
   });
   const head = make("summary", {}, make("span", { class: `method ${verb}` }, verb), " ", make("code", {}, path), " ", operation.summary);
   const inside = make("div", { class: "inside" }, make("p", {}, ...prose(operation.description)), form, answers(spec, operation));

@@ -1,0 +1,17 @@
+"""A real browser, for the tests that ask `needs("chromium")`."""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests of a file; each opens pages of its own."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    with sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield running
+        running.close()
