@@ -372,12 +372,16 @@ def test_what_is_wrong_with_any_cluster_is_told_together(tmp_path: Path) -> None
     file = tmp_path / "c.toml"
     file.write_text(
         '[clusters.a]\nexecutor = "container"\nengine = "ftp://x"\nspeed = 3\n'
-        '[clusters.b]\nexecutor = "moon"\n[clusters.c]\n'
+        '[clusters.b]\nexecutor = "moon"\n[clusters.c]\n[clusters.d]\nexecutor = ["container"]\n'
     )
     with pytest.raises(ConfigurationError) as caught:
         clusters(load(file, {}, {}), "node", SystemClock(), {})
     told = {fault.field: fault.message for fault in caught.value.faults}
-    assert told.keys() == {"clusters.a.engine", "clusters.a.speed", "clusters.b.executor", "clusters.c.executor"}
+    assert told.keys() == {
+        *("clusters.a.engine", "clusters.a.speed"),
+        *("clusters.b.executor", "clusters.c.executor", "clusters.d.executor"),
+    }
+    assert told["clusters.a.speed"] == "There is no such option."
     assert "container" in told["clusters.b.executor"]
     result = CliRunner().invoke(check_config, ["--config", str(file)])
     assert result.exit_code != 0
@@ -404,10 +408,13 @@ def test_only_marked_variables_are_for_jobs_and_our_own_settings_cannot_be_marke
         "sqlite://",
         "sqlite:///:memory:",
         "sqlite:jobs.db",
+        "sqlite://var/lib/clickclock.db",
+        "sqlite://me:hush@db/jobs.db",
         "sqlite+aiosqlite:///jobs.db",
         "postgresql:me:hush@db",
         "postgresql://me:hush@db:port/jobs",
         "postgresql://me:hu/sh@db/jobs?nonsense=1",
+        "postgresql://me:hush@db/jobs?connect_timeout=soon",
     ],
 )
 def test_a_database_that_nobody_could_open_is_a_fault_of_the_configuration_without_its_password(url: str) -> None:

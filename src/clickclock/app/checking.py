@@ -124,12 +124,15 @@ def database_fault(url: str | None) -> str | None:
             "/ and @ in the password"
         )
     if parsed.get_backend_name() == "sqlite":
+        # Of sqlite://var/x.db, with a slash too few, `var` would be a host.
         names_a_file = parsed.drivername == "sqlite" and parsed.database not in (None, "", ":memory:")
+        names_a_file = names_a_file and not any((parsed.host, parsed.port, parsed.username, parsed.password))
         return None if names_a_file else "name a file, as in sqlite:////var/lib/clickclock/clickclock.db"
     import psycopg  # noqa: PLC0415 (as above)
 
     try:
         psycopg.conninfo.make_conninfo(**dict.fromkeys(parsed.query, ""))
+        psycopg.conninfo.timeout_from_conninfo({name: str(value) for name, value in parsed.query.items()})
     except psycopg.ProgrammingError as error:
         return f"{error}; see libpq's connection parameters"
     return None

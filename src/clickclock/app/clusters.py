@@ -27,7 +27,7 @@ def clusters(config: Config, node: str, clock: SystemClock, told: dict[str, str]
     for name, table in config.clusters.items():
         options = {key: value for key, value in table.items() if key != "executor"}
         kinds = {entry.name: entry for entry in entry_points(group=GROUP) if entry.name != _PROCESS}
-        kind = kinds.get(table.get("executor", ""))
+        kind = kinds.get(str(table.get("executor")))
         if kind is None:
             sentence = f"Say which executor it is; known are {', '.join(sorted(kinds))}."
             faults.append(Fault(f"clusters.{name}.executor", sentence))
@@ -42,13 +42,10 @@ def clusters(config: Config, node: str, clock: SystemClock, told: dict[str, str]
                 options=options,
             )
         except ValidationError as error:
-            faults += [
-                Fault(
-                    ".".join(["clusters", name, *map(str, each["loc"])]),
-                    f"{each['msg'].removeprefix('Value error, ')}.",
-                )
-                for each in error.errors()
-            ]
+            for each in error.errors():
+                is_unknown = each["type"] == "extra_forbidden"
+                sentence = "There is no such option" if is_unknown else each["msg"].removeprefix("Value error, ")
+                faults.append(Fault(".".join(["clusters", name, *map(str, each["loc"])]), f"{sentence}."))
     if faults:
         raise ConfigurationError(faults=faults)
     return made

@@ -67,7 +67,7 @@ def choose(name: str, settings: Mapping[str, Any], models: Mapping[str, Factory]
     Raises `NoModel`, and what the model refuses (`ValueError`).
     """
     given = dict(settings)
-    of = given.pop("model", name)
+    of = str(given.pop("model", name))
     factory = models.get(of)
     if factory is None:
         raise NoModel(f"There is no model {of}; there are {', '.join(sorted(models))}.")
