@@ -13,7 +13,8 @@ from click.testing import CliRunner
 
 from clickclock.cli import COMMANDS, main, stat
 from clickclock.cli.fields import Document, Instant, Json, Pair, camel_case
-from clickclock.cli.following import exit_code
+from clickclock.cli.following import INTERRUPTED, exit_code
+from clickclock.cli.program import Program
 from clickclock.cli.rendering import TRIGGERS, at, duration, plain, size, table, when
 from clickclock.client import DEFAULT_URL
 
@@ -232,3 +233,13 @@ def test_a_demo_that_nobody_takes_ends_as_other_commands_do() -> None:
     result = CliRunner().invoke(main, ["demo", "--click-url", UNUSED])
     assert result.exit_code == 3
     assert "is `clickclock serve` running?" in result.stderr
+
+
+def test_ctrl_c_ends_a_command_with_130_while_its_words_are_read() -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    done = CliRunner().invoke(
+        Program(commands_at={}, params=[click.Option(["--one"], callback=interrupt)]), ["--one", "1"]
+    )
+    assert (done.exit_code, done.output) == (INTERRUPTED, "Interrupted.\n")

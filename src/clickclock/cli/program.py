@@ -21,13 +21,18 @@ from clickclock.cli.lazy import LazyGroup
 class Program(LazyGroup):
     """The group of all commands."""
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **extra)
+        except KeyboardInterrupt:  # while help is printed, too
+            raise _interrupted() from None
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             done = super().invoke(ctx)
             sys.stdout.flush()
         except KeyboardInterrupt:
-            click.echo("Interrupted.", err=True)
-            ctx.exit(INTERRUPTED)
+            raise _interrupted() from None
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise
@@ -37,3 +42,8 @@ class Program(LazyGroup):
             place = "" if error.filename is None else f"{error.filename}: "
             raise click.ClickException(f"{place}{error.strerror or error}.") from error
         return done
+
+
+def _interrupted() -> Exception:
+    click.echo("Interrupted.", err=True)
+    return click.exceptions.Exit(INTERRUPTED)
