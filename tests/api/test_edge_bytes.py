@@ -168,6 +168,8 @@ def test_who_asks_before_sending_the_body_is_told_to(port: Port) -> None:
         b"get /aclick HTTP/1.1\r\nHost: h\r\n\r\n",
         b"GET /aclick\r\n\r\n",
         b"GET /aclick HTTP/1.2\r\nHost: h\r\n\r\n",
+        get(query()).replace(b"HTTP/1.1", b"HTTP/2.0"),
+        get(query()).replace(b"HTTP/1.1", b"HTTP/0.9"),
         b"GET /aclick?a b HTTP/1.1\r\nHost: h\r\n\r\n",
         b"GET aclick HTTP/1.1\r\nHost: h\r\n\r\n",
         b"GET /aclick HTTP/1.1\r\n\r\n",
@@ -295,6 +297,15 @@ def test_a_request_without_an_end_is_given_up(quick: Port, said: bytes) -> None:
         assert client.ask(get("/nothing")).status == 404
         assert client.ask(said).status == 408
         assert client.is_ended()
+
+
+def test_a_body_that_begins_late_has_the_time_of_a_body(tmp_path: Path) -> None:
+    body = query().encode()
+    patient = replace(QUICK, body_s=3600)
+    with Port(tmp_path, limits=patient) as port, port.connect() as late, port.connect() as later:
+        late.send(post("/aclick", body)[: -len(body)])
+        assert later.ask(b"GET /aclick HTTP/1.1\r\n").status == 408
+        assert late.ask(body).status == 204
 
 
 def test_a_request_that_trickles_is_given_up_all_the_same(quick: Port) -> None:

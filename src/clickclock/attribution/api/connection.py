@@ -15,7 +15,7 @@ from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrad
 
 from clickclock.attribution.api.answers import CLOSED, CONTINUE, Answer
 from clickclock.attribution.api.arrivals import ARRIVED, QUIET
-from clickclock.attribution.api.head import HEADERS_TOO_LONG, Head, body_too_long, fault, read, without_offer
+from clickclock.attribution.api.head import HEADERS_TOO_LONG, VERSIONS, Head, body_too_long, fault, read, without_offer
 from clickclock.attribution.api.outgoing import Outgoing
 from clickclock.attribution.api.request import Later, Request
 from clickclock.attribution.api.routes import CLICKS
@@ -181,8 +181,8 @@ class Connection(Outgoing):
             self.head = head = read(headers)
             head.origin = self._shared.origins.of(self._peer, head.forwarded, head.agent, head.referer)
             self._said, self._headers = headers, []
-        if self.head.is_unusual:
-            self._left_bytes = self.head.content_length
+        if self.head.is_unusual or cast(HttpRequestParser, self._parser).get_http_version() not in VERSIONS:
+            self._left_bytes, self._body = self.head.content_length, bytearray() if self.head.has_body else None
             self._check_head(self.head)
 
     def on_body(self, data: bytes) -> None:

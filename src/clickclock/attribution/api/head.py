@@ -16,6 +16,7 @@ from httptools import HttpRequestParser
 from clickclock.attribution.api.answers import KEPT, OPEN
 from clickclock.attribution.api.limits import Limits
 
+VERSIONS: Final = ("1.0", "1.1")
 _JOINED: Final = frozenset({b"x-forwarded-for", b"connection", b"transfer-encoding", b"if-none-match"})
 _USUAL_BYTES_MAX: Final = 4096
 
@@ -100,7 +101,7 @@ def body_too_long(most: int) -> Refusal:
 
 def fault(head: Head, version: str, limits: Limits, body_bytes_max: int) -> Refusal | None:
     """What is wrong with a head; None if nothing is. `version` is that of the request line, such as 1.1."""
-    if version not in {"1.0", "1.1"}:
+    if version not in VERSIONS:
         return 400, "malformed", "Speak HTTP/1.1."
     if head.size > limits.headers_bytes_max:
         return 431, "headersTooLarge", HEADERS_TOO_LONG % limits.headers_bytes_max
