@@ -39,10 +39,13 @@ def read_examples(folder: Path | None) -> Examples:
     examples = Examples()
     if folder is None:
         return examples
-    if not folder.is_dir():
-        raise ConfigurationError(faults=[Fault("examples", f"{folder} is no folder; give one with TOML files.")])
+    try:
+        files = sorted(each for each in folder.iterdir() if each.suffix == ".toml")
+    except OSError as error:
+        sentence = f"{folder} is no folder that can be read ({error.strerror}); give one with TOML files."
+        raise ConfigurationError(faults=[Fault("examples", sentence)]) from error
     faults: list[Fault] = []
-    for file in sorted(folder.glob("*.toml")):
+    for file in files:
         try:
             content = tomllib.loads(file.read_text(encoding="utf-8"))
             schedules = [Schedule.model_validate(each) for each in content.get("schedules", [])]

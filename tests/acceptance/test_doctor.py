@@ -355,18 +355,23 @@ async def test_files_of_the_lake_that_are_gone_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("namespaces")
-def test_who_may_not_look_is_told_so_and_sees_the_rest(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    data.mkdir(mode=0)
+@pytest.mark.parametrize("closed", ["data", "."])
+@pytest.mark.parametrize("is_option", [False, True])
+def test_who_may_not_look_is_told_so_and_sees_the_rest(tmp_path: Path, closed: str, is_option: bool) -> None:
+    data = tmp_path / "theirs" / "data"
+    data.mkdir(parents=True)
+    (tmp_path / "theirs" / closed).chmod(0)
     file = tmp_path / "clickclock.toml"
-    file.write_text(f'data_dir = "{data}"\n')
+    file.write_text("" if is_option else f'data_dir = "{data}"\n')
+    told = ["--data-dir", str(data)] if is_option else []
     # Root, without root's right to read everything.
     words = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", sys.executable, "-m", "clickclock.cli"]
     done = subprocess.run(
-        [*words, "doctor", "--json", "--config", str(file)],
+        [*words, "doctor", "--json", "--config", str(file), *told],
         env={**os.environ, "PYTHONPATH": "src", "CLICKCLOCK_URL": NOWHERE},
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
+    (tmp_path / "theirs" / closed).chmod(0o700)
     checks = [Check(**{**each, "result": Result(each["result"])}) for each in json.loads(done.stdout)["checks"]]
     assert done.returncode == 1
     for check in ("dataFolder", "store", "journals"):

@@ -36,9 +36,10 @@ class _Named(click.Path):
         return super().convert(value, param, ctx)
 
 
-FILE_OR_FOLDER = _Named(path_type=Path)
-FILE = _Named(dir_okay=False, path_type=Path)
-FOLDER = _Named(file_okay=False, path_type=Path)
+# What may not be read is told by who reads it, as of a setting that was not given as an option.
+FILE_OR_FOLDER = _Named(readable=False, path_type=Path)
+FILE = _Named(dir_okay=False, readable=False, path_type=Path)
+FOLDER = _Named(file_okay=False, readable=False, path_type=Path)
 CONFIG = click.option("--config", type=FILE, envvar="CLICKCLOCK_CONFIG", show_envvar=True, help="Settings as TOML.")
 DATA_DIR = click.option("--data-dir", type=FOLDER, help="Folder for the store, the journal, the lake and logs.")
 LAKE_URL = click.option("--lake-url", help="Where the lake is: a folder, s3://…, gs://… or az://….")

@@ -1,4 +1,4 @@
-"""The machine under the service: its data folder, its disk, and what it knows of time zones.
+"""The machine under the service: its data folder, its disk; and what it knows of time zones.
 
 Never leaves anything behind. Invariant: the disk is tried where the data is, by writing and syncing as the store does.
 
@@ -35,12 +35,11 @@ ZONES_YEARS_WARN = 2
 """Some country changes its rules nearly every year."""
 
 
-def machine(data_dir: Path, now: datetime) -> Iterator[Check]:
-    """All of it."""
+def machine(data_dir: Path) -> Iterator[Check]:
+    """The data folder and its disk. Raises `PermissionError` where the way to the folder is closed."""
     yield from _folder(data_dir)
     if data_dir.is_dir():  # one that is full cannot be written, and that there is no room left says why
         yield _space(data_dir)
-    yield _zones(now)
 
 
 def _folder(data_dir: Path) -> Iterator[Check]:
@@ -93,7 +92,8 @@ def _space(data_dir: Path) -> Check:
     return warn("diskSpace", f"Only {found}", remedy) if free < FREE_BYTES_WARN else ok("diskSpace", found)
 
 
-def _zones(now: datetime) -> Check:
+def zones(now: datetime) -> Check:
+    """Whether time zones are known, and how old that knowledge is."""
     remedy = "Install the system's tzdata package of today, or upgrade the Python package `tzdata`."
     try:
         zoneinfo.ZoneInfo("Europe/Berlin")

@@ -14,7 +14,7 @@ from clickclock.app.checking import check
 from clickclock.app.doctor.check import Check, Result, fail, ok, unusable
 from clickclock.app.doctor.clicks import clicks
 from clickclock.app.doctor.clusters import clusters
-from clickclock.app.doctor.machine import machine
+from clickclock.app.doctor.machine import machine, zones
 from clickclock.app.doctor.service import service, supervisor
 from clickclock.app.doctor.stores import stores
 from clickclock.foundation.clock import SystemClock
@@ -26,7 +26,10 @@ async def look(config: Config, url: str, environment: Mapping[str, str]) -> list
     """Look at everything."""
     asked = await asyncio.to_thread(service, url, config.data_dir)
     clock = SystemClock()
-    found = [*_configured(config), *asked.checks, *machine(config.data_dir, clock.now())]
+    found = [*_configured(config), *asked.checks]
+    with _told_if_forbidden(found, "dataFolder"):
+        found += machine(config.data_dir)
+    found.append(zones(clock.now()))
     if any(each.check == "dataFolder" and each.result is not Result.FAIL for each in found):
         found.append(supervisor(config.data_dir))
     with _told_if_forbidden(found, "store"):
