@@ -26,10 +26,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield running_service
 
 
-def clickclock(service: Service, *words: str, given: str | None = None) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of a command."""
+def clickclock(
+    service: Service, *words: str, given: str | None = None, through: tuple[str, ...] = ()
+) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a command, which is run `through` another."""
     environment = {**os.environ, "PYTHONPATH": "src", "CLICKCLOCK_URL": service.url}
-    command = [sys.executable, "-m", "clickclock.cli", *words]
+    command = [*through, sys.executable, "-m", "clickclock.cli", *words]
     done = subprocess.run(
         command, capture_output=True, text=True, env=environment, input=given, timeout=60, check=False
     )
@@ -81,6 +83,22 @@ def test_an_empty_folder_is_taken_for_a_mistake(service: Service, tmp_path: Path
     code, _, errors = clickclock(service, "apply", "-f", str(tmp_path), "--set", "x", "--prune")
     assert code == 2
     assert "--allow-empty" in errors
+
+
+@pytest.mark.needs("namespaces")
+def test_a_folder_that_cannot_be_read_is_told_and_nothing_in_it_is_pruned(service: Service, tmp_path: Path) -> None:
+    term = ["--set", "guarded", "--prune"]
+    for name in ("open", "closed"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "jobs.yaml").write_text(f"application: guarded\njobs: [{{jobName: {name}, command: x}}]\n")
+    assert clickclock(service, "apply", "-f", str(tmp_path), *term)[0] == 0
+    (tmp_path / "closed").chmod(0)
+    not_as_root = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
+    code, said, errors = clickclock(service, "apply", "-f", str(tmp_path), *term, through=not_as_root)
+    (tmp_path / "closed").chmod(0o700)
+    assert (code, said) == (1, "")
+    assert f"{tmp_path}/closed: It cannot be read: Permission denied." in errors
+    assert clickclock(service, "apply", "-f", str(tmp_path), *term)[1] == "2 unchanged.\n"
 
 
 def test_a_crontab_is_imported_and_again_changes_nothing(service: Service) -> None:

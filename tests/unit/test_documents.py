@@ -126,11 +126,13 @@ def test_a_folder_is_read_in_order_and_a_fault_finds_its_file(tmp_path: Path) ->
 def test_every_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_bytes(b"a: 1\nb: \xff\n")
     (tmp_path / "b.yaml").write_text("[")
+    (tmp_path / "c.yaml").symlink_to("gone.yaml")
     with pytest.raises(Unreadable) as caught:
         Sources.read([tmp_path, tmp_path / "none.yaml"])
     assert [fault.field.removeprefix(f"{tmp_path}/").split(":")[0] for fault in caught.value.faults] == [
         "a.yaml",
         "b.yaml",
+        "c.yaml",
         "none.yaml",
     ]
 

@@ -1,15 +1,16 @@
 """Files of declarations: read from the disk, sent as one array, and found again when the service names a place.
 
-Never writes. Invariants: a folder's files are read in the order of their paths, hidden ones left out; every file that
-cannot be read is told, together with the others.
+Never writes. Invariants: a folder's files are read in the order of their paths, hidden ones left out; every file and
+folder that cannot be read is told, together with the others: what is passed over, `--prune` would delete.
 
 >>> Sources.read([Path("jobs/")]).documents                                           # doctest: +SKIP
 [{'application': 'shop', 'jobs': [{'jobName': 'nightly', 'command': 'python export.py'}]}]
 """
 
+import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -43,7 +44,7 @@ class Sources:
         """All documents of these files and folders; `-` is standard input. Raises `Unreadable` naming every fault."""
         sources = cls()
         faults: list[Fault] = []
-        for path in dict.fromkeys(file for given in paths for file in _files(given)):
+        for path in dict.fromkeys(file for given in paths for file in _files(given, faults)):
             try:
                 sources.add(_name_of(path), text_of(path))
             except Unreadable as unreadable:
@@ -72,14 +73,19 @@ class Sources:
         return fault
 
 
-def _files(path: Path) -> Iterator[Path]:
+def _files(path: Path, faults: list[Fault]) -> list[Path]:
+    """The file, or a folder's; folders that cannot be read are added to `faults`."""
     if path == STANDARD_INPUT or not path.is_dir():
-        yield path
-        return
-    for found in sorted(path.rglob("*")):
-        is_hidden = any(part.startswith(".") for part in found.relative_to(path).parts)
-        if found.suffix in ENDINGS and found.is_file() and not is_hidden:
-            yield found
+        return [path]
+    found: list[Path] = []
+    for folder, folders, files in os.walk(path, onerror=lambda error: faults.append(_fault(error.filename, error))):
+        folders[:] = [each for each in folders if not each.startswith(".")]
+        found += [Path(folder, each) for each in files if not each.startswith(".") and Path(each).suffix in ENDINGS]
+    return sorted(found)
+
+
+def _fault(name: str, error: OSError) -> Fault:
+    return Fault(name, f"It cannot be read: {error.strerror}.")
 
 
 def _name_of(path: Path) -> str:
@@ -91,7 +97,7 @@ def text_of(path: Path) -> str:
     try:
         raw = sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
     except OSError as error:
-        raise Unreadable(faults=[Fault(_name_of(path), f"It cannot be read: {error.strerror}.")]) from error
+        raise Unreadable(faults=[_fault(_name_of(path), error)]) from error
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
