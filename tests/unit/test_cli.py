@@ -243,3 +243,16 @@ def test_ctrl_c_ends_a_command_with_130_while_its_words_are_read() -> None:
         Program(commands_at={}, params=[click.Option(["--one"], callback=interrupt)]), ["--one", "1"]
     )
     assert (done.exit_code, done.output) == (INTERRUPTED, "Interrupted.\n")
+
+
+@pytest.mark.parametrize("url", ["http://", "http://[::1", "https:///jobs", "127.0.0.1:8080"])
+def test_an_address_without_a_host_is_a_wrong_command_line(url: str) -> None:
+    for words in (["--url", url, "job", "list"], ["demo", "--click-url", url]):
+        done = CliRunner().invoke(main, words)
+        assert (done.exit_code, "give an address such as http://127.0.0.1:80" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("words", [["job", "show", "\udcff", "x"], ["job", "create", "a", "b", "--command", "\udcff"]])
+def test_a_word_that_is_not_utf_8_is_a_wrong_command_line(words: list[str]) -> None:
+    done = CliRunner().invoke(main, ["--url", UNUSED, *words])
+    assert (done.exit_code, "is not UTF-8" in done.stderr) == (2, True)

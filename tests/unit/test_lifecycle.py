@@ -183,7 +183,6 @@ async def test_a_loop_that_is_stopped_before_its_first_step_takes_none() -> None
     steps = Steps(30.0)
     loop = Loop("l", steps, first_s=3600.0)
     task = asyncio.create_task(loop.run())
-    await asyncio.sleep(0)
     loop.stop()
     await ended(task)
     assert steps.taken == 0

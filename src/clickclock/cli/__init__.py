@@ -13,7 +13,7 @@ import os
 
 import click
 
-from clickclock.cli.program import Program
+from clickclock.cli.program import Program, address
 
 COMMANDS = {
     "serve": "clickclock.cli.serve:serve",
@@ -58,12 +58,6 @@ TITLES = {
 """The parts of the list, by the command that begins each."""
 
 
-def _address(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    if not value.startswith(("http://", "https://")):
-        raise click.BadParameter("give an address such as http://127.0.0.1:8080", ctx, param)
-    return value
-
-
 @click.group(
     cls=Program,
     commands_at=COMMANDS,
@@ -76,7 +70,7 @@ def _address(ctx: click.Context, param: click.Parameter, value: str) -> str:
     default="http://127.0.0.1:8080",
     show_default=True,
     show_envvar=True,
-    callback=_address,
+    callback=address,
     help="Where the service is.",
 )
 @click.version_option(package_name="clickclock")

@@ -9,6 +9,7 @@ Never touches anything but a client id of its own, `demo-shop`. Invariant: it do
 import click
 
 from clickclock.cli.calling import NoService, service
+from clickclock.cli.program import address
 from clickclock.cli.rendering import table
 
 REPORT = table(
@@ -33,6 +34,7 @@ REPORT = table(
     default="http://127.0.0.1:8081",
     show_default=True,
     show_envvar=True,
+    callback=address,
     help="Where the collector is.",
 )
 @click.pass_context

@@ -11,6 +11,7 @@ import errno
 import os
 import sys
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -33,6 +34,11 @@ class Program(LazyGroup):
             sys.stdout.flush()
         except KeyboardInterrupt:
             raise _interrupted() from None
+        except UnicodeEncodeError as error:
+            if not "\udc80" <= error.object[error.start] <= "\udcff":
+                raise
+            # So Python shows a byte of the system's that is no text.
+            raise click.UsageError("A word of the command line, or a file's name, is not UTF-8; change it.") from error
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise
@@ -47,3 +53,14 @@ class Program(LazyGroup):
 def _interrupted() -> Exception:
     click.echo("Interrupted.", err=True)
     return click.exceptions.Exit(INTERRUPTED)
+
+
+def address(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """The address of a service, as an option's callback."""
+    try:
+        is_address = value.startswith(("http://", "https://")) and bool(urlsplit(value).hostname)
+    except ValueError:  # half an IPv6 address
+        is_address = False
+    if not is_address:
+        raise click.BadParameter("give an address such as http://127.0.0.1:8080", ctx, param)
+    return value
