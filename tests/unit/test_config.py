@@ -73,6 +73,10 @@ def test_an_empty_folder_is_not_the_one_that_we_happen_to_be_in(tmp_path: Path) 
     assert "Invalid value for '--data-dir': it is empty" in result.output
 
 
+def test_no_folder_has_a_nul_in_its_name(tmp_path: Path) -> None:
+    assert "NUL" in faults_of(toml(tmp_path, 'data_dir = "a\\u0000b"\n'))["data_dir"]
+
+
 def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text('prot = 1\nprocess_slots = 0\ndatabase_url = "mysql://x"\n')

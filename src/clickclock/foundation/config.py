@@ -156,9 +156,11 @@ class Config(Settings):
     # Of single fields, not of the whole: those run only when every field is fine, and faults are reported together.
     @field_validator("data_dir", "secrets_dir", "examples", "spark_scratch", mode="before")
     @classmethod
-    def _refuse_the_folder_that_we_happen_to_be_in(cls, folder: object) -> object:
-        if folder == "":
+    def _refuse_what_names_no_folder(cls, folder: object) -> object:
+        if folder == "":  # that would be the one that we happen to be in
             raise ValueError("it is empty; give a folder, or leave it out")
+        if isinstance(folder, str) and "\0" in folder:
+            raise ValueError("it has a NUL character, which no path can have")
         return folder
 
     @field_validator("host")
