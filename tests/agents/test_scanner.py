@@ -20,7 +20,7 @@ from clickclock.scheduler.finding import (
     Severity,
     finding,
 )
-from clickclock.scheduler.scanner import SCAN_EVERY_S, Scanner
+from clickclock.scheduler.scanner import MADE_UP_S, SCAN_EVERY_S, Scanner
 from clickclock.scheduler.store import Store
 from tests.stores import add_job, add_schedule, at, claim, ended, finish, heartbeat, plan, queue, start
 
@@ -77,6 +77,19 @@ async def test_overdue_schedules_are_found_until_they_are_planned(
     assert (found.count, found.ids) == (1, ["s"])
     await plan(store, clock.now())
     assert await codes(scanner) == []
+
+
+async def test_what_was_missed_while_nobody_was_here_is_found_once_there_was_time_to_make_up_for_it(
+    scanner: Scanner, store: Store, clock: ManualClock
+) -> None:
+    await add_job(store)
+    await add_schedule(store)
+    clock.advance(121)
+    await scanner.step()
+    assert scanner.last is not None
+    assert scanner.last.findings == ()
+    clock.advance(MADE_UP_S)
+    assert await codes(scanner) == [FindingCode.OVERDUE_SCHEDULES]
 
 
 async def test_attempts_that_no_living_replica_holds_are_found_and_so_is_who_fell_silent(
@@ -222,6 +235,7 @@ async def test_a_store_that_is_away_is_a_finding_and_hides_no_other(
     caplog.set_level(logging.INFO)
     await add_job(store)
     await add_schedule(store)
+    await scanner.step()
     clock.advance(121)
     await scanner.step()
 
@@ -255,6 +269,7 @@ async def test_the_log_tells_when_something_appears_and_when_it_is_gone_and_not_
     caplog.set_level(logging.INFO)
     await add_job(store)
     await add_schedule(store)
+    await scanner.step()
     clock.advance(121)
     for _ in range(3):
         await scanner.step()

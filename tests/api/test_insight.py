@@ -230,10 +230,11 @@ async def test_metrics_tell_of_every_finding_once_the_scanner_has_looked(
     http: httpx.AsyncClient, engine: Engine, clock: ManualClock, job: None
 ) -> None:
     await http.post("schedules", json=SCHEDULE)
-    clock.advance(timedelta(days=1).total_seconds())
     before = await http.get("http://127.0.0.1/metrics")
     assert "clickclock_findings{" not in before.text
     assert 'clickclock_loop_overdue_seconds{loop="planner"}' in before.text
+    await engine.scanner.step()
+    clock.advance(timedelta(days=1).total_seconds())
     await engine.scanner.step()
     response = await http.get("http://127.0.0.1/metrics")
     assert response.headers["content-type"].startswith("text/plain; version=0.0.4")

@@ -161,33 +161,6 @@ async def test_a_loop_that_was_stopped_takes_no_further_step() -> None:
     assert steps.taken == 2
 
 
-async def test_the_first_step_of_a_loop_comes_when_it_is_to_and_until_then_it_is_not_late() -> None:
-    steps, rests = Steps(30.0), list[float]()
-    loop = Loop("l", steps, first_s=3600.0)
-
-    async def note(seconds: float) -> None:
-        rests.append(seconds)
-        assert loop.health() == LoopHealth("l", 0.0, None)
-        assert steps.taken == 0
-
-    loop.woken = note  # type: ignore[method-assign]
-    task = asyncio.create_task(loop.run())
-    await steps.begun()
-    assert rests == [3600.0]
-    loop.stop()
-    steps.end()
-    await ended(task)
-
-
-async def test_a_loop_that_is_stopped_before_its_first_step_takes_none() -> None:
-    steps = Steps(30.0)
-    loop = Loop("l", steps, first_s=3600.0)
-    task = asyncio.create_task(loop.run())
-    loop.stop()
-    await ended(task)
-    assert steps.taken == 0
-
-
 async def test_a_loop_waits_as_long_as_its_step_says_but_never_longer_than_it_may() -> None:
     results: list[float | None] = [5.0, None, 99999.0, -3.0, 0.0, 1.0]
 

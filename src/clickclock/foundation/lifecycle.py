@@ -119,7 +119,6 @@ class Loop:
     """Runs `step` again and again. A step returns how many seconds it needs not run; None: until it is woken.
 
     It gives way where `busy_s` is given: no step begins while that says for how many seconds others need the machine.
-    The first step comes `first_s` after the start.
     """
 
     def __init__(
@@ -129,19 +128,17 @@ class Loop:
         idle_max_s: float = IDLE_MAX_S,
         back_off_max_s: float = BACK_OFF_MAX_S,
         busy_s: Callable[[], float] | None = None,
-        first_s: float = 0.0,
     ) -> None:
         self.name = name
         self._back_off_max_s = back_off_max_s
         self._step = step
         self._idle_max_s = idle_max_s
         self._busy_s = busy_s
-        self._first_s = first_s
         self._wake = asyncio.Event()
         self._stopping = asyncio.Event()
         self._failures = 0
         self._error: str | None = None
-        self._expected_s = time.monotonic() + first_s
+        self._expected_s = time.monotonic()
 
     def wake(self) -> None:
         """Run the next step at once."""
@@ -158,8 +155,6 @@ class Loop:
 
     async def run(self) -> None:
         """Step until `stop`."""
-        if self._first_s:
-            await self.woken(self._first_s)
         while not self._stopping.is_set():
             if self._busy_s is not None and await self._gives_way(self._busy_s):
                 continue

@@ -35,7 +35,7 @@ from clickclock.scheduler.planner import Planner
 from clickclock.scheduler.preempter import PREEMPTIONS_MAX, Preempter
 from clickclock.scheduler.pruner import Pruner
 from clickclock.scheduler.rescuer import COMPARE_EVERY_S, Rescuer
-from clickclock.scheduler.scanner import SCAN_FIRST_S, Scanner
+from clickclock.scheduler.scanner import Scanner
 from clickclock.scheduler.settler import Settler
 from clickclock.scheduler.store import Edited, Heartbeat, Hint, Store
 from clickclock.scheduler.targets import Target
@@ -184,7 +184,7 @@ class Engine:
             self._announcer_loop,
             Loop("alarmer", self.alarmer.step, busy_s=busy_s),
             self._notifier_loop,
-            Loop("scanner", self.scanner.step, first_s=SCAN_FIRST_S),
+            Loop("scanner", self.scanner.step),
         ]
         self.faults = Examiner(self.store, self.clock, loops=self.loops, beats=self._heartbeat_loop.health).faults
 

@@ -7,7 +7,7 @@ never history; it is true of the moment in which it was made, whoever asks for i
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from clickclock.foundation.clock import Clock
@@ -29,10 +29,11 @@ from clickclock.scheduler.finding import (
 )
 from clickclock.scheduler.store import Heartbeat, Queued, Store, Survey
 
-SCAN_FIRST_S = 5.0
-"""After the start, when times that passed while nobody was here have been made up: they are no finding."""
 SCAN_EVERY_S = 30.0
+MADE_UP_S = 5.0
+"""So long after the first step, times that passed while nobody was here are being made up, and are no finding."""
 
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _log = logging.getLogger(__name__)
 
 
@@ -74,12 +75,15 @@ class Scanner:
         self._starting: dict[str, float] = {}
         self._ahead_s: float | None = None
         self._jumped: tuple[float, float] | None = None
+        self._made_up_by_s = 0.0
         self._told: dict[tuple[str, str], Finding] = {}
         self.last: Scan | None = None
 
     async def step(self) -> float | None:
         """Look, keep what was found, and log what is new and what is gone."""
         began_s = self._clock.monotonic_s()
+        if self.last is None:
+            self._made_up_by_s = began_s + MADE_UP_S
         try:
             findings = await self.look()
         except StoreUnreachable as error:
@@ -112,7 +116,7 @@ class Scanner:
         clusters = await self._capacities() if clusters is None else clusters
         survey = await self._store.surveys.take(
             now,
-            overdue_before=now - OVERDUE_AFTER,
+            overdue_before=now - OVERDUE_AFTER if self._clock.monotonic_s() >= self._made_up_by_s else _NEVER,
             queued_before=now - QUEUED_TOO_LONG,
             failures=FAILURES_UNHEARD,
         )
