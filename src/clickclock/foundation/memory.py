@@ -20,9 +20,10 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 
 
 def keep() -> None:
-    """Have Arrow ask the C library for memory, and that one keep what it has. To be called before Arrow is loaded.
+    """Have Arrow ask the C library for memory, and that one keep what it has.
 
-    Each block needs as much memory as the one before it, and what went back to the system comes again page by page.
+    Arrow looks when it is loaded: call this before, or in a process that was started by one which did. Each
+    block needs as much memory as the one before it, and what went back to the system comes again page by page.
     """
     os.putenv("ARROW_DEFAULT_MEMORY_POOL", "system")  # noqa: TID251 (Arrow asks there alone, and only once)
     if platform.libc_ver()[0] == "glibc":
