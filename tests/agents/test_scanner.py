@@ -183,6 +183,29 @@ async def test_a_clock_behind_the_last_change_is_found(scanner: Scanner, store: 
     assert await codes(scanner) == []
 
 
+async def test_a_clock_that_was_set_back_is_found_whatever_changes_meanwhile(
+    scanner: Scanner, store: Store, clock: ManualClock
+) -> None:
+    await add_job(store, now=at(0))
+    clock.step_to(at(-90))
+    assert await codes(scanner) == [FindingCode.CLOCK_SET_BACK]
+    await add_job(store, "another", now=at(-90))
+    found = await the_one(scanner, FindingCode.CLOCK_SET_BACK)
+    assert found.message == "The clock is 90 s behind the last change in the store."
+    clock.advance(90)
+    assert await codes(scanner) == []
+
+
+async def test_every_jump_of_the_clock_is_logged(
+    scanner: Scanner, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for seconds in (0, 3600, 3600, 0):
+        clock.step_to(at(seconds))
+        await scanner.step()
+    told = [each.message.partition(" jumped by ")[2].split(" s ")[0] for each in caplog.records]
+    assert [each for each in told if each] == ["+3600.0", "-3600.0"]
+
+
 async def test_a_clock_that_jumps_is_told_of_for_an_hour(scanner: Scanner, clock: ManualClock) -> None:
     assert await codes(scanner) == []
     clock.advance(30)

@@ -75,6 +75,7 @@ class Scanner:
         self._starting: dict[str, float] = {}
         self._ahead_s: float | None = None
         self._jumped: tuple[float, float] | None = None
+        self._changed_at = _NEVER
         self._made_up_by_s = 0.0
         self._told: dict[tuple[str, str], Finding] = {}
         self.last: Scan | None = None
@@ -161,10 +162,13 @@ class Scanner:
         before_s, self._ahead_s = self._ahead_s, now.timestamp() - now_s
         if before_s is not None and abs(self._ahead_s - before_s) > JUMP_S_MAX:
             self._jumped = self._ahead_s - before_s, now_s
+            self._told.pop((FindingCode.CLOCK_JUMPED, self._node), None)  # another jump is news
         if self._jumped is not None and now_s - self._jumped[1] < JUMP_TOLD_S:
             yield finding(FindingCode.CLOCK_JUMPED, [self._node], node=self._node, jump_s=self._jumped[0])
-        if survey.changed_at is not None and survey.changed_at - now > SET_BACK_AFTER:
-            behind_s = (survey.changed_at - now).total_seconds()
+        # What changes after the clock was set back is no sign that schedules have gone on.
+        self._changed_at = max(self._changed_at, survey.changed_at or _NEVER)
+        if self._changed_at - now > SET_BACK_AFTER:
+            behind_s = (self._changed_at - now).total_seconds()
             yield finding(FindingCode.CLOCK_SET_BACK, [self._node], behind_s=behind_s)
 
 
