@@ -26,6 +26,7 @@ from clickclock.attribution.models import (
     Model,
     NoModel,
     PathRow,
+    Share,
     TableModel,
     TimesNeeded,
     TooManyStates,
@@ -36,6 +37,7 @@ from clickclock.attribution.models import (
     credit_table,
     registry,
 )
+from clickclock.attribution.models import chain as chain_module
 from clickclock.attribution.models.chain import STATES_MAX, build, eliminated, inverted, iterated, steps
 from clickclock.attribution.models.last_non_direct import LastNonDirect
 from clickclock.attribution.models.markov import Markov, removal_effects
@@ -294,6 +296,30 @@ def test_a_chain_with_too_many_states_is_refused_before_it_takes_the_memory() ->
     rows = [PathRow((f"channel {number}",)) for number in range(STATES_MAX)]
     with pytest.raises(TooManyStates, match="100,001 states"):
         Markov().credit(rows)
+
+
+def test_channels_that_lead_to_nothing_are_no_states_and_cost_next_to_nothing() -> None:
+    # Anybody can send clicks that say a new channel each.
+    rows = [*GA_MAIL, *(PathRow((f"channel {number}",), 0, 0, 1) for number in range(STATES_MAX))]
+    chain = build(steps(Paths.of(rows), 1), 1)
+    assert (chain.size, sorted(chain.members)) == (3, ["GA", "Mail"])
+    alone = [*GA_MAIL, PathRow(("channel 0",), 0, 0, STATES_MAX)]
+    for model in (Markov(), ShapleyRate()):
+        shares = model.credit(rows)
+        assert len(shares) == STATES_MAX + 2
+        assert shares["channel 7"] == Share(0, 0)
+        assert_same({name: shares[name] for name in ("GA", "Mail", "channel 0")}, model.credit(alone))
+
+
+def test_channels_are_iterated_some_at_a_time_with_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = build(steps(Paths.of([row for row in pathdata()[0] if row.conversions + row.nulls]), 1), 1)
+    at_once = iterated(chain)
+    monkeypatch.setattr(chain_module, "CELLS_MAX", 10 * chain.size)
+    whole, lost = iterated(chain)
+    assert whole == pytest.approx(at_once[0], rel=1e-12)
+    assert lost.keys() == at_once[1].keys() == chain.members.keys()
+    for channel, found in lost.items():
+        assert found == pytest.approx(at_once[1][channel], rel=1e-12)
 
 
 # Whatever the paths are

@@ -67,3 +67,9 @@ class ErasureUnfinished(Transient):
     """What is to be erased is still there somewhere, or keeps coming back; nothing else was lost, so run it again."""
 
     code = "erasureUnfinished"
+
+
+class ModelOverwhelmed(Permanent):
+    """A model cannot learn from so much; take other settings of it, or leave it out of `attribution_models`."""
+
+    code = "modelOverwhelmed"

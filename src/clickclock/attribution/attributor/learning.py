@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from clickclock.attribution.errors import ModelOverwhelmed
 from clickclock.attribution.lake import COUNTS, FITTED, GROUP, SEPARATOR, TEXTS, groups, numbers
-from clickclock.attribution.models import JourneyModel, Model, Paths, TableModel, counts, credit_counts
+from clickclock.attribution.models import JourneyModel, Model, Paths, TableModel, TooManyStates, counts, credit_counts
 from clickclock.attribution.models.journeys import Journeys, Numbering, offsets_of
 from clickclock.attribution.unconverted import PATH_SEPARATOR
 
@@ -150,7 +151,10 @@ def added_up(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def learnt(models: Mapping[str, TableModel], counted: pa.Table) -> pa.Table:
-    """What the models learn from counts, as rows of the lake's table `fitted`; from a month without orders, nothing."""
+    """What the models learn from counts, as rows of the lake's table `fitted`; from a month without orders, nothing.
+
+    Raises `ModelOverwhelmed`.
+    """
     journeys, group, names = _parts(counted.combine_chunks())
     conversions, nulls = (counted[name].to_numpy().astype(np.float64) for name in COUNTED)
     paths = Paths(journeys, conversions, np.zeros(len(journeys)), nulls)
@@ -161,7 +165,11 @@ def learnt(models: Mapping[str, TableModel], counted: pa.Table) -> pa.Table:
         mine = by_group[start:end]
         if conversions[mine].any():
             told = dict(zip(PARTS_OF, name, strict=True))
-            shares = credit_counts(models[told["model"]], paths.only(mine))
+            try:
+                shares = credit_counts(models[told["model"]], paths.only(mine))
+            except TooManyStates as error:
+                whose = f"{told['model']} cannot learn from the orders of {told['client_id']} in {told['order_month']}"
+                raise ModelOverwhelmed(f"{whose}: {error} Or leave it out of attribution_models.") from error
             found += [{**told, "channel": each, "worth": share.conversions} for each, share in shares.items()]
     return pa.Table.from_pylist(found, FITTED.whole)
 

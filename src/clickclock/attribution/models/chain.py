@@ -3,9 +3,10 @@
 Never simulates. Invariants: every state reaches an end; nothing is subtracted but where a large chain is inverted, so
 that small results are as exact as large ones; a chain follows from its steps, in whatever order these come.
 
-A state is the last k channels. A move from a state to itself is left out: it does not change where a path ends. A step
-is what a chain is made of: the channels of a state and the one that comes next, or `END`. If these are no more than k
-channels, and no end, it is the beginning of a path.
+A state is the last k channels. A move from a state to itself is left out: it does not change where a path ends. So is a
+state that leads to no yield, and moving there is an end without one: anybody can send clicks of ever new channels. A
+step is what a chain is made of: the channels of a state and the one that comes next, or `END`. If these are no more
+than k channels, and no end, it is the beginning of a path.
 
 With Q the moves and R what each state yields when it ends, h = Q h + R is what is still to come from each state. What
 passes through the states C of a channel is u = h in C, and u = Q u elsewhere; u of the start is what the channel's
@@ -52,7 +53,9 @@ STATES_INVERTED_MAX = 2000
 STEPS_FEW = 2000
 """Enough for paths of fifty touches; they take a second where an inversion takes one."""
 STATES_MAX = 100_000
-"""An iteration then holds some hundred megabytes for a few dozen channels."""
+"""One channel after the other, these are iterated in minutes."""
+CELLS_MAX = 20_000_000
+"""States times what is iterated of each: a few hundred megabytes. The channels beyond are for the next time."""
 STEPS_MAX = 50_000
 """Paths of a thousand touches need about as many; more would take hours."""
 MISSING_MAX = 1e-15
@@ -73,7 +76,7 @@ class Chain:
     """The chain, its start at place 0."""
 
     members: Mapping[str, Places]
-    """The places of the states that end in each channel."""
+    """The places of the states that end in each channel; a channel without any is not there."""
     froms: Places
     """Of each move between two states, where it begins."""
     tos: Places
@@ -153,32 +156,51 @@ def build(counted: Paths, order: int) -> Chain:
     is_end = journeys.channel[journeys.ends] == list(journeys.channels).index(END)
     # Within a step there are beginnings that no path has; each state that one has is where a step leads.
     real, to = distinct(there[~is_end], len(states) + 1)
-    count = len(real) + 1
-    if count > STATES_MAX:
-        raise TooManyStates(
-            f"Order {order} has {count:,} states here, and at most {STATES_MAX:,} are solved; "
-            "take a lower order, or the transform exposure or first."
-        )
     known = np.zeros(len(states) + 1, np.int64)
-    known[real] = np.arange(1, count)
+    known[real] = np.arange(1, len(real) + 1)
     weight = counted.conversions + counted.nulls
     froms, tos, moves = known[here[~is_end]], to + 1, weight[~is_end]
     worth = (counted.conversions, counted.value, weight)
-    *ended, left = (np.bincount(known[here[is_end]], each[is_end], count) for each in worth)
-    leaving = np.bincount(froms, moves, count) + left
+    *ended, left = (np.bincount(known[here[is_end]], each[is_end], len(real) + 1) for each in worth)
+    leaving = np.bincount(froms, moves, len(real) + 1) + left
     yields = np.stack(ended, axis=1)
-    channel = states[real - 1] % len(journeys.channels)
+    kept = _that_lead(np.any(yields, axis=1), froms, tos)
+    if len(kept) > STATES_MAX:
+        raise TooManyStates(
+            f"Order {order} has {len(kept):,} states here, and at most {STATES_MAX:,} are solved; "
+            "take a lower order, or the transform exposure or first."
+        )
+    place = np.full(len(leaving), -1)
+    place[kept] = np.arange(len(kept))
+    stays = place[froms] >= 0
+    lost = stays & (place[tos] < 0)
+    left += np.bincount(froms[lost], moves[lost], len(left))
+    stays &= ~lost
+    froms, tos, moves = froms[stays], tos[stays], moves[stays]
+    channel = states[real[kept[1:] - 1] - 1] % len(journeys.channels)
+    by_channel = np.argsort(channel, kind="stable")
+    codes, firsts = np.unique(channel[by_channel], return_index=True)
+    parts = np.split(by_channel + 1, firsts[1:]) if len(codes) else []
     return Chain(
-        members={
-            name: np.flatnonzero(channel == code) + 1 for code, name in enumerate(journeys.channels) if name != END
-        },
-        froms=froms,
-        tos=tos,
+        members={journeys.channels[code]: part for code, part in zip(codes.tolist(), parts, strict=True)},
+        froms=place[froms],
+        tos=place[tos],
         moves=moves / leaving[froms],
-        ends=left / leaving,
-        yields=yields / leaving[:, np.newaxis],
+        ends=left[kept] / leaving[kept],
+        yields=yields[kept] / leaving[kept, np.newaxis],
         best=(yields[left > 0] / left[left > 0, np.newaxis]).max(axis=0),
     )
+
+
+def _that_lead(is_yielding: NDArray[np.bool_], froms: Whole, tos: Whole) -> Whole:
+    """The start, and the places of the states that lead to a yield."""
+    leads = is_yielding.copy()
+    leads[0] = True
+    while True:
+        more = froms[leads[tos] & ~leads[froms]]
+        if not len(more):
+            return np.flatnonzero(leads)
+        leads[more] = True
 
 
 def _states(journeys: Journeys, order: int) -> tuple[Whole, Whole, Whole]:
@@ -255,24 +277,36 @@ def inverted(chain: Chain) -> tuple[Yield, dict[str, Yield]]:
 
 def iterated(chain: Chain, steps_max: int = STEPS_MAX) -> tuple[Yield, dict[str, Yield]]:
     """`solve`, by paths of more and more moves."""
+    whole: Yield = (0.0, 0.0)
+    lost: dict[str, Yield] = {}
+    some = max(CELLS_MAX // (2 * chain.size), 1)
+    members = list(chain.members.items())
+    for first in range(0, max(len(members), 1), some):
+        whole, found = _iterated(chain, dict(members[first : first + some]), steps_max)
+        lost |= found
+    return whole, lost
+
+
+def _iterated(chain: Chain, members: Mapping[str, Places], steps_max: int) -> tuple[Yield, dict[str, Yield]]:
+    """`iterated`, for some of the channels: the chain itself takes much less than these."""
     moves = chain.sparse
     # Which states lead to a yield at all: whatever passes through no other is zero, and stays it.
     leads, known = chain.yields > 0, None
     while known is None or not np.array_equal(leads, known):
         known, leads = leads, leads | (moves @ leads > 0)
-    is_some = np.array([leads[places].any(axis=0) for places in chain.members.values()])
+    is_some = np.array([leads[places].any(axis=0) for places in members.values()], np.bool_).reshape(-1, 2)
     # Columns: h; u of each channel; and, last, how much still moves.
-    now = np.zeros((chain.size, 2 * len(chain.members) + 3))
+    now = np.zeros((chain.size, 2 * len(members) + 3))
     now[:, -1] = 1.0
     for _ in range(steps_max):
         after = moves @ now
         after[:, :2] += chain.yields
-        for number, places in enumerate(chain.members.values(), 1):
+        for number, places in enumerate(members.values(), 1):
             after[places, 2 * number : 2 * number + 2] = after[places, :2]
         now = after
         found = now[0, 2:-1].reshape(-1, 2)
         if np.all(~is_some | (now[0, -1] * chain.best <= MISSING_MAX * found)):
-            return _yield(now[0, :2]), dict(zip(chain.members, map(_yield, found), strict=True))
+            return _yield(now[0, :2]), dict(zip(members, map(_yield, found), strict=True))
     raise TooManyStates(
         f"The {chain.size:,} states of these paths end too slowly to be solved; take a lower order, or the transform "
         "exposure or first."

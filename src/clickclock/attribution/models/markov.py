@@ -93,12 +93,13 @@ def _effects(counts: Paths, order: int, *, with_nulls: bool) -> Effects:
     journeys = counted.journeys
     is_end = np.array([channel == END for channel in journeys.channels], np.bool_)[journeys.channel[journeys.ends]]
     total = Share(float(counted.conversions[is_end].sum()), float(counted.value.sum()))
+    none = {channel: 0.0 for channel in journeys.channels if channel != END}
     if not total.conversions:
-        none = {channel: 0.0 for channel in journeys.channels if channel != END}
         return Effects(none, none, total, 0.0)
     whole, lost = solve(build(counted, order))
-    conversions = {channel: _part(conversions, whole[0]) for channel, (conversions, _) in lost.items()}
-    value = {channel: _part(value, whole[1]) for channel, (_, value) in lost.items()}
+    # Channels that lead to nothing are not in the chain.
+    conversions = none | {channel: _part(conversions, whole[0]) for channel, (conversions, _) in lost.items()}
+    value = none | {channel: _part(value, whole[1]) for channel, (_, value) in lost.items()}
     return Effects(conversions, value, total, whole[0])
 
 

@@ -73,12 +73,16 @@ class ShapleyRate:
         return replace(paths, journeys=as_sets(paths.journeys)).merged()
 
     def credit_counts(self, counts: Paths) -> dict[str, Share]:
-        bits = {channel: 1 << place for place, channel in enumerate(counts.journeys.channels)}
-        table = [(sum(bits[channel] for channel in row.path), row) for row in counts if row.conversions + row.nulls]
+        # A set that brought nothing, and a channel of such sets alone, are worth nothing to any other.
+        brought = [row for row in counts if row.conversions or (row.value and row.nulls)]
+        channels = sorted({channel for row in brought for channel in row.path})
+        bits = {channel: 1 << place for place, channel in enumerate(channels)}
+        table = [(sum(bits[channel] for channel in row.path), row) for row in brought]
         count = {members: row.conversions + row.nulls for members, row in table}
         by_conversions = _played({members: row.conversions / count[members] for members, row in table}, count)
         by_value = _played({members: row.value / count[members] for members, row in table}, count)
-        return {channel: Share(by_conversions.get(bit, 0.0), by_value.get(bit, 0.0)) for channel, bit in bits.items()}
+        worth = {channel: Share(by_conversions.get(bit, 0.0), by_value.get(bit, 0.0)) for channel, bit in bits.items()}
+        return dict.fromkeys(counts.journeys.channels, Share(0.0, 0.0)) | worth
 
 
 def as_sets(journeys: Journeys) -> Journeys:
