@@ -60,6 +60,8 @@ async def test_a_backfill_is_paused_resumed_paced_and_cancelled(
     stale = await http.put("backfill", json=change | {"paused": True}, headers={"If-Match": '"1"'})
     assert stale.json()["code"] == "staleVersion"
     assert "" in told(await http.put("backfill", json=change))
+    faulty = await http.put("backfill", json=change | {"maxConcurrentTriggers": 0})
+    assert list(told(faulty)) == ["maxConcurrentTriggers"]
     over = await http.delete("backfill", params=change)
     assert (over.status_code, over.json()["backfill"]["state"]) == (202, "cancelled")
     assert (await http.put("backfill", json=change | {"paused": True})).json()["code"] == "backfillIsOver"

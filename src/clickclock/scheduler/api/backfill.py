@@ -4,6 +4,7 @@ Parse, call, render. Invariant: what a dry run says would run is what the same c
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -13,9 +14,10 @@ from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.record import Record
 from clickclock.scheduler.api.calendar import calendars_of
+from clickclock.scheduler.api.faults import wire_names
 from clickclock.scheduler.api.operation import Call, Operation, etag, success
 from clickclock.scheduler.api.paging import listed
-from clickclock.scheduler.api.reading import Body, Page, Query, Word
+from clickclock.scheduler.api.reading import Body, Page, Query, Word, read_object
 from clickclock.scheduler.backfill import (
     Backfill,
     BackfillState,
@@ -103,7 +105,8 @@ async def find(call: Call[BackfillFilters]) -> Response:
 async def change(call: Call[Query]) -> Response:
     """PUT: pause, resume, go faster or slower."""
     engine = call.engine
-    asked: BackfillChange = CHANGE.read(call.body, _refuse_nothing)
+    given = read_object(call.body)
+    asked: BackfillChange = CHANGE.validate(given, lambda _: _refuse_nothing(given))
     pace: dict[str, Any] = {
         "max_concurrent": asked.max_concurrent_triggers,
         "per_second": asked.max_triggers_per_second,
@@ -119,8 +122,9 @@ async def change(call: Call[Query]) -> Response:
     return success(200, etag(stored.version), backfill=stored)
 
 
-def _refuse_nothing(asked: BackfillChange) -> None:
-    if asked.paused is None and not any(getattr(asked, name) is not None for name in Pace.model_fields):
+def _refuse_nothing(given: Mapping[str, Any]) -> None:
+    """What is given and faulty is told of as that."""
+    if all(given.get(name) is None for name in ("paused", *wire_names(Pace))):
         names = "paused, maxConcurrentTriggers or maxTriggersPerSecond"
         raise Invalid(faults=[Fault("", f"Nothing is to change; give {names}.")])
 
