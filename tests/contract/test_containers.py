@@ -189,6 +189,26 @@ async def test_settings_of_the_cluster_reach_its_containers(engine: ContainerEng
     await place.leave()
 
 
+async def test_a_clock_that_is_set_back_while_a_container_is_made_does_not_keep_it_from_starting(
+    engine: ContainerEngine, tmp_path: Path
+) -> None:
+    clock = SystemClock()
+    place = Place(ContainerMember(tmp_path, engine))
+    place.executor = ContainerExecutor(
+        name="boxes",
+        data_dir=tmp_path,
+        node="host-1",
+        log_bytes_max=LOG_BYTES_MAX,
+        clock=clock,
+        options={**OPTIONS, "engine": engine.address},
+    )
+    await place.open()
+    name = await place.start("true", not_before=clock.now() + timedelta(milliseconds=5))
+    clock.offset -= timedelta(hours=1)
+    assert (await place.end(name)).code == 0
+    await place.leave()
+
+
 async def test_containers_outlive_their_engine_and_no_end_is_missed(mortal: ContainerEngine, tmp_path: Path) -> None:
     place = await _open(mortal, tmp_path / "data")
     runs = await place.shell("echo began; sleep 1; echo ended; exit 3")

@@ -12,7 +12,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -80,6 +80,10 @@ class ContainerAttempt:
         self._engine = around.engine
         self._launch = launch
         self._accepted_s = around.clock.monotonic_s()
+        self._moment_s = self._accepted_s
+        if launch is not None and launch.not_before is not None:
+            # From now on by a clock that does not step: a clock that is set back must not keep it from starting.
+            self._moment_s += (launch.not_before - around.clock.now()).total_seconds()
         self._output = Output(str(around.logs), name, around.log_bytes_max)
         self._mark = around.marks / name
         self._asked = _noted(self._mark)
@@ -151,8 +155,7 @@ class ContainerAttempt:
         made = await self._create(launch)
         if made is None:
             return
-        if launch.not_before is not None:
-            await self._until(launch.not_before)
+        await self._until_moment()
         await self._end_if_stopped()
         self._may_run = True
         try:
@@ -168,13 +171,13 @@ class ContainerAttempt:
             if there is None or request.instant(there["State"]["StartedAt"]) is None:
                 self._fail(request.why_not_started(launch.argv[0], str(refused)))
 
-    async def _until(self, moment: datetime) -> None:
-        """Wait for it, or to be stopped before."""
-        early = moment - self._around.clock.now()
-        if early > timedelta():
+    async def _until_moment(self) -> None:
+        """Wait for its moment, or to be stopped before."""
+        early_s = self._moment_s - self._around.clock.monotonic_s()
+        if early_s > 0:
             with contextlib.suppress(TimeoutError):
                 # With the clock's own step: never a moment early.
-                async with asyncio.timeout(early.total_seconds() + 0.001):
+                async with asyncio.timeout(early_s + 0.001):
                     await self._hurry.wait()
 
     async def _create(self, launch: Launch) -> str | None:
