@@ -140,7 +140,8 @@ RULES: Mapping[FindingCode, Rule] = {
     FindingCode.CLOCK_SET_BACK: Rule(
         _FAIL,
         "The clock is {behind_s:.0f} s behind the last change in the store.",
-        "Set the clock right; whatever is due waits until the clock has passed that moment.",
+        "Set the clock right; whatever is due waits until the clock has passed that moment. If it is right, "
+        "and that is too far away, delete the schedules that wait and create them again.",
     ),
     FindingCode.CLOCK_JUMPED: Rule(
         _WARN,

@@ -75,7 +75,7 @@ class Scanner:
         self._starting: dict[str, float] = {}
         self._ahead_s: float | None = None
         self._jumped: tuple[float, float] | None = None
-        self._changed_at = _NEVER
+        self._looks_ahead = True
         self._made_up_by_s = 0.0
         self._told: dict[tuple[str, str], Finding] = {}
         self.last: Scan | None = None
@@ -120,6 +120,7 @@ class Scanner:
             overdue_before=now - OVERDUE_AFTER if self._clock.monotonic_s() >= self._made_up_by_s else _NEVER,
             queued_before=now - QUEUED_TOO_LONG,
             failures=FAILURES_UNHEARD,
+            looks_ahead=self._looks_ahead,
         )
         unwritten = self._beat_error()
         found = [
@@ -160,16 +161,16 @@ class Scanner:
     def _of_clock(self, now: datetime, survey: Survey) -> Iterable[Finding]:
         now_s = self._clock.monotonic_s()
         before_s, self._ahead_s = self._ahead_s, now.timestamp() - now_s
-        if before_s is not None and abs(self._ahead_s - before_s) > JUMP_S_MAX:
-            self._jumped = self._ahead_s - before_s, now_s
+        jump_s = 0.0 if before_s is None else self._ahead_s - before_s
+        if abs(jump_s) > JUMP_S_MAX:
+            self._jumped = jump_s, now_s
             self._told.pop((FindingCode.CLOCK_JUMPED, self._node), None)  # another jump is news
         if self._jumped is not None and now_s - self._jumped[1] < JUMP_TOLD_S:
             yield finding(FindingCode.CLOCK_JUMPED, [self._node], node=self._node, jump_s=self._jumped[0])
-        # What changes after the clock was set back is no sign that schedules have gone on.
-        self._changed_at = max(self._changed_at, survey.changed_at or _NEVER)
-        if self._changed_at - now > SET_BACK_AFTER:
-            behind_s = (self._changed_at - now).total_seconds()
-            yield finding(FindingCode.CLOCK_SET_BACK, [self._node], behind_s=behind_s)
+        behind = max(survey.changed_at or _NEVER, survey.planned_through or _NEVER) - now
+        self._looks_ahead = behind > SET_BACK_AFTER or jump_s < -JUMP_S_MAX
+        if behind > SET_BACK_AFTER:
+            yield finding(FindingCode.CLOCK_SET_BACK, [self._node], behind_s=behind.total_seconds())
 
 
 def _of_replicas(beats: Sequence[Heartbeat], silent: Sequence[tuple[Heartbeat, int]]) -> Iterable[Finding]:

@@ -1,7 +1,8 @@
 """What should not be, as it is in the rows now: one look for the scanner.
 
 Never judges and never writes. Invariant: each question is answered from an index of live rows, of open alarms or of
-what is due, and never from history; where the answer could be long, it is cut off.
+what is due, and never from history; where the answer could be long, it is cut off. What reads all schedules is asked
+only when there is a sign of trouble.
 """
 
 from collections.abc import Sequence
@@ -57,6 +58,8 @@ class Survey:
     starting: tuple[str, ...]
     changed_at: datetime | None
     """When the newest change was written, by the clock of then."""
+    planned_through: datetime | None = None
+    """Until when a schedule is planned, if that was looked for."""
 
 
 class Surveys:
@@ -65,8 +68,20 @@ class Surveys:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def take(self, now: datetime, *, overdue_before: datetime, queued_before: datetime, failures: int) -> Survey:
-        """Look. `failures` is how often a job must have failed to be told of."""
+    async def take(
+        self,
+        now: datetime,
+        *,
+        overdue_before: datetime,
+        queued_before: datetime,
+        failures: int,
+        looks_ahead: bool = False,
+    ) -> Survey:
+        """Look. `failures` is how often a job must have failed to be told of.
+
+        `looks_ahead` reads all schedules for the one that is planned furthest: for when the clock may have been set
+        back, which whatever changes afterwards would hide.
+        """
 
         def work(connection: sa.Connection) -> Survey:
             living = sa.select(replica.c.replica_id).where(replica.c.lease_until > now)
@@ -81,6 +96,7 @@ class Surveys:
                 queued=_queued(connection, queued_before),
                 starting=_starting(connection),
                 changed_at=connection.execute(_NEWEST_CHANGE).scalar(),
+                planned_through=connection.execute(_PLANNED_THROUGH).scalar() if looks_ahead else None,
             )
 
         return await self._database.read(work)
@@ -88,6 +104,7 @@ class Surveys:
 
 _NOT_PAUSED = sa.not_(schedule.c.definition.contains('"paused":true', autoescape=True))
 _NEWEST_CHANGE = sa.select(change.c.at).order_by(change.c.position.desc()).limit(1)
+_PLANNED_THROUGH = sa.select(sa.func.max(schedule.c.high_water))
 
 
 def _some(connection: sa.Connection, of: sa.Column[Any], *conditions: sa.ColumnElement[bool]) -> Some:
