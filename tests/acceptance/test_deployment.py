@@ -111,6 +111,56 @@ def test_the_configuration_of_the_chart_is_one_that_the_service_takes(tmp_path: 
 
 
 @helm
+def test_a_whole_number_in_a_file_of_values_is_one_in_the_configuration(tmp_path: Path) -> None:
+    """Helm reads those of a file as 3.0, and those of `--set` as 3."""
+    values = tmp_path / "values.yaml"
+    models = {"third": {"model": "markov", "order": 3}, "decay": {"model": "time_decay", "half_life_ms": 0.5}}
+    windows = [{"channel": "meta", "days": 5}]
+    values.write_text(
+        yaml.safe_dump(
+            {
+                "insecureNoAuthentication": True,
+                "config": {
+                    "request_body_bytes_max": 123456789,
+                    "attribution_models": models,
+                    "accounts": [{"client_id": "shop-1", "attribution": {"windows": windows}}],
+                },
+                "jobs": {"options": {"pod_template": {"spec": {"securityContext": {"supplementalGroups": [2000]}}}}},
+            }
+        )
+    )
+    words = ["helm", "template", "shop", str(CHART), "--namespace", "jobs", "--values", str(values)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    objects = [each for each in yaml.safe_load_all(done.stdout) if each]
+    text = named(objects, "ConfigMap", "shop-clickclock-scheduler")["data"]["clickclock.toml"]
+    assert re.findall(r"^\s*(\w+) = (\[?[\d.e+]+\]?)$", text, re.MULTILINE) == [
+        ("click_port", "8081"),
+        ("port", "8080"),
+        ("request_body_bytes_max", "123456789"),
+        ("days", "5"),
+        ("half_life_ms", "0.5"),
+        ("order", "3"),
+        ("capacity", "100"),
+        ("supplementalGroups", "[2000]"),
+    ]
+
+
+@helm
+@pytest.mark.parametrize("component", ["scheduler", "collector"])
+def test_a_budget_of_disruptions_says_one_thing(component: str) -> None:
+    """Kubernetes refuses one that says both."""
+
+    def said(*settings: str) -> dict[str, Any]:
+        budget = named(rendered(TRUSTED, *COLLECTORS, *settings), "PodDisruptionBudget", f"shop-clickclock-{component}")
+        return {name: value for name, value in budget["spec"].items() if name != "selector"}
+
+    assert said() == {"maxUnavailable": 1}
+    values = "collectors" if component == "collector" else component
+    assert said(f"{values}.podDisruptionBudget.minAvailable=1") == {"minAvailable": 1}
+    assert said(f"{values}.podDisruptionBudget.maxUnavailable=50%") == {"maxUnavailable": "50%"}
+
+
+@helm
 @pytest.mark.parametrize("component", ["scheduler", "collector"])
 def test_no_service_of_the_namespace_gets_into_the_settings(component: str) -> None:
     """A Service called clickclock, as a release of that name has it, is told of in the variable CLICKCLOCK_PORT."""
@@ -148,6 +198,10 @@ def test_a_change_of_the_configuration_replaces_the_pods() -> None:
         ((TRUSTED, "scheduler.replicas=0"), "/scheduler/replicas"),
         ((TRUSTED, "schedular.replicas=3"), "schedular"),
         ((TRUSTED, "image.pullPolicy=Sometimes"), "/image/pullPolicy"),
+        (
+            (TRUSTED, "scheduler.podDisruptionBudget.minAvailable=1", "scheduler.podDisruptionBudget.maxUnavailable=1"),
+            "/scheduler/podDisruptionBudget",
+        ),
     ],
 )
 def test_values_that_cannot_work_are_refused_with_what_to_do(settings: tuple[str, ...], says: str) -> None:

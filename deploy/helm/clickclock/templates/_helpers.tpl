@@ -33,7 +33,35 @@ app.kubernetes.io/component: {{ .component }}
 {{- $clusters := mergeOverwrite (deepCopy (default dict .root.Values.config.clusters)) (dict "kubernetes" $kubernetes) -}}
 {{- $_ := set $config "clusters" $clusters -}}
 {{- end -}}
+{{- include "clickclock.whole" $config -}}
 {{- toToml $config -}}
+{{- end }}
+
+{{- /* Helm reads the 3 of a file of values as 3.0, which is no whole number: in place, they become what was written. */ -}}
+{{- define "clickclock.whole" -}}
+{{- $of := . -}}
+{{- range $name, $each := $of -}}
+{{- if kindIs "float64" $each -}}
+{{- if and (eq (floor $each) $each) (lt $each 1e15) (gt $each -1e15) -}}
+{{- $_ := set $of $name (int64 $each) -}}
+{{- end -}}
+{{- else if kindIs "map" $each -}}
+{{- include "clickclock.whole" $each -}}
+{{- else if kindIs "slice" $each -}}
+{{- $entries := list -}}
+{{- range $each -}}
+{{- $entry := dict "is" . -}}
+{{- include "clickclock.whole" $entry -}}
+{{- $entries = append $entries $entry.is -}}
+{{- end -}}
+{{- $_ := set $of $name $entries -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- /* How many replicas of a component may be away. One, if the values say nothing. */ -}}
+{{- define "clickclock.budget" -}}
+{{- toYaml (default (dict "maxUnavailable" 1) .) -}}
 {{- end }}
 
 {{- /* A replica's own volume. It stays when the chart goes: it may hold what is nowhere else yet. */ -}}
