@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +36,16 @@ def test_as_json_an_event_is_one_line(capsys: pytest.CaptureFixture[str]) -> Non
     logging.getLogger("one").warning(FORGED)
     (line,) = capsys.readouterr().err.splitlines()
     assert json.loads(line)["message"] == FORGED
+
+
+def test_in_either_form_an_event_says_when_and_in_which_zone(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up("json", "info")
+    logging.getLogger("one").warning("two")
+    log.set_up("text", "info")
+    logging.getLogger("one").warning("two")
+    as_json, as_text = capsys.readouterr().err.splitlines()
+    for time in (json.loads(as_json)["time"], as_text.split()[0]):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", time)
 
 
 def test_what_cannot_be_announced_is_in_the_log(

@@ -41,10 +41,10 @@ class _Json(logging.Formatter):
 def set_up(form: str, level: str) -> None:
     """Log to stderr from now on. `form` is `text` or `json`; times are UTC."""
     handler = logging.StreamHandler(sys.stderr)
-    formatter = _Json() if form == "json" else _Text("%(asctime)sZ %(levelname)-7s %(name)s: %(message)s")
+    formatter = _Json() if form == "json" else _Text("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     formatter.converter = time.gmtime
     formatter.default_time_format = "%Y-%m-%dT%H:%M:%S"
-    formatter.default_msec_format = "%s.%03d"
+    formatter.default_msec_format = "%s.%03dZ"
     handler.setFormatter(formatter)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for talkative in ("alembic", "httpx"):
