@@ -261,6 +261,36 @@ def test_the_compose_file_names_settings_and_files_that_there_are() -> None:
             assert (context / build["dockerfile"]).is_file()
 
 
+def entrypoint(secret: Path, pgpass: Path) -> subprocess.CompletedProcess[str]:
+    """What a container of the compose file does first, with `echo` in clickclock's place."""
+    service = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())["services"]["one"]
+    shell, flags, script, *rest = (word.replace("$$", "$") for word in service["entrypoint"])
+    given = service["secrets"][0]
+    script = script.replace(f"/run/secrets/{given}", str(secret)).replace("exec clickclock", "exec echo")
+    environment = {"PATH": "/usr/bin:/bin", "PGPASSFILE": str(pgpass)}
+    words = [shell, flags, script, *rest, *service["command"]]
+    return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_container_without_its_password_does_not_start_and_says_so(tmp_path: Path) -> None:
+    """It went on with an empty one, and the database was said to refuse it."""
+    secret, pgpass = tmp_path / "secret", tmp_path / "pgpass"
+    done = entrypoint(secret, pgpass)
+    assert (done.returncode, done.stdout, pgpass.exists()) == (1, "", False)
+    assert "No such file" in done.stderr
+    secret.write_text("abc\n")
+    done = entrypoint(secret, pgpass)
+    assert (done.returncode, done.stdout) == (0, "serve\n")
+    assert pgpass.read_text() == "postgresql:5432:clickclock:clickclock:abc\n"
+
+
+def test_the_password_that_the_compose_file_asks_for_is_no_part_of_the_repository() -> None:
+    secrets = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())["secrets"]
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    for secret in secrets.values():
+        assert f"/deploy/compose/{secret['file']}" in ignored
+
+
 def test_the_image_is_made_of_files_that_there_are_and_settings_that_there_are() -> None:
     text = (DEPLOY / "Containerfile").read_text()
     for words in re.findall(r"^COPY (?!--from)(.+)$", text, re.MULTILINE):
