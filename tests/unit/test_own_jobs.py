@@ -37,6 +37,12 @@ def test_it_reads_the_same_configuration_and_writes_the_same_lake() -> None:
     assert options == {"--data-dir": "/d", "--config": str(Path.cwd() / "c.toml"), "--lake-url": "s3://clicks"}
 
 
+def test_a_lake_in_a_folder_is_named_in_full() -> None:
+    """A job begins in another folder than the service, and would write another lake."""
+    assert command(Config(data_dir=Path("/d"), lake_url="clicks"))[-1] == str(Path.cwd() / "clicks")
+    assert command(Config(data_dir=Path("/d"), lake_url="file:///clicks"))[-1] == "file:///clicks"
+
+
 def test_no_secret_is_in_a_job() -> None:
     config = Config.model_validate({"lake_url": "s3://clicks", "lake_options": {"AWS_SECRET_ACCESS_KEY": "hush"}})
     assert "hush" not in str(own_jobs(config, None))

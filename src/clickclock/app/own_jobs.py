@@ -97,7 +97,9 @@ def own_jobs(config: Config, file: Path | None, node: str | None = None) -> list
     if file is not None:
         settings += ["--config", str(file.absolute())]
     if config.lake_url is not None:
-        settings += ["--lake-url", config.lake_url]
+        # A job begins in the root of the file system: a folder there is named in full.
+        is_address = "://" in config.lake_url
+        settings += ["--lake-url", config.lake_url if is_address else str(Path(config.lake_url).absolute())]
     bound_to = node if config.shares_database else None
     return [_payloads(job, settings, bound_to, is_shared=_is_shared(job, config)) for job in OWN_JOBS]
 
