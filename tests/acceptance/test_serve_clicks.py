@@ -105,6 +105,16 @@ def test_without_clicks_there_is_no_collector_and_no_job(tmp_path: Path) -> None
         assert not (tmp_path / "journal").exists()
 
 
+def test_the_log_names_the_settings_that_do_not_reach_its_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CLICKCLOCK_CLICK_RETENTION_DAYS", "30")
+    with running(tmp_path, *with_clicks(free_port())):
+        pass
+    warnings = [line for line in capfd.readouterr().err.splitlines() if "does not reach the jobs" in line]
+    assert [line.split()[3] for line in warnings] == ["CLICKCLOCK_CLICK_RETENTION_DAYS"]
+
+
 def test_clicks_reach_the_lake_by_the_service_s_own_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLICKCLOCK_SEGMENT_AGE_S", "0.2")
     port, data_dir = free_port(), tmp_path / "data"

@@ -473,3 +473,17 @@ def test_what_cannot_be_read_yet_is_told_by_check_config_and_holds_up_no_start(t
     told = ("secrets_dir: ", "clusters.boxes: tls_ca", "clusters.boxes: registry_auth_file", "clusters.batch: ")
     assert [next(place for place in told if line.startswith(place)) for line in warnings] == list(told)
     assert all("No such file" in line for line in warnings)
+
+
+def test_settings_of_attribution_s_jobs_that_do_not_reach_them_are_told_by_check_config() -> None:
+    """They are in force nowhere: such a retention would delete nothing, and nobody would know."""
+    given = {"CLICKCLOCK_CLICK_RETENTION_DAYS": "30", "CLICKCLOCK_UPLOAD_MODEL": "first", "CLICKCLOCK_PORT": "9000"}
+    result = CliRunner().invoke(check_config, env=given)
+    assert result.exit_code == 0
+    assert [line.split()[1:3] for line in result.stderr.splitlines()] == [
+        ["click_retention_days:", "CLICKCLOCK_CLICK_RETENTION_DAYS"],
+        ["upload_model:", "CLICKCLOCK_UPLOAD_MODEL"],
+    ]
+    reached = given | {"CLICKCLOCK_JOB_ENVIRONMENT": f"PATH,{','.join(given)}"}
+    for variables in (reached, given | {"CLICKCLOCK_CLICKS": "false"}):
+        assert CliRunner().invoke(check_config, env=variables).stderr == ""

@@ -12,15 +12,29 @@ and to be cut off anywhere.
 import logging
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from clickclock.client import Client, Payload, Refused
-from clickclock.foundation.config import Config
-from clickclock.foundation.errors import ClickclockError
+from clickclock.foundation.config import PREFIX, Config, from_environment
+from clickclock.foundation.errors import ClickclockError, Fault
 
 APPLICATION = "attribution"
 EXISTS = "jobExists"
+SETTINGS = (
+    "attribution_engine",
+    "attribution_memory_mb",
+    "attribution_threads",
+    "click_retention_days",
+    "google_conversion_name",
+    "lake_history_days",
+    "order_retention_days",
+    "spark_master",
+    "spark_scratch",
+    "upload_model",
+)
+"""What these jobs do is decided by these settings, and the service itself needs none of them."""
 
 _log = logging.getLogger(__name__)
 
@@ -102,6 +116,18 @@ def own_jobs(config: Config, file: Path | None, node: str | None = None) -> list
         settings += ["--lake-url", config.lake_url if is_address else str(Path(config.lake_url).absolute())]
     bound_to = node if config.shares_database else None
     return [_payloads(job, settings, bound_to, is_shared=_is_shared(job, config)) for job in OWN_JOBS]
+
+
+def out_of_reach(config: Config, variables: Mapping[str, str]) -> list[Fault]:
+    """Settings of these jobs that the service's environment gives, where they do not see them: a job has its own.
+
+    >>> [fault.field for fault in out_of_reach(Config(), {"CLICKCLOCK_CLICK_RETENTION_DAYS": "30"})]
+    ['click_retention_days']
+    """
+    given = from_environment(variables, []) if config.clicks else {}
+    names = {name: f"{PREFIX}{name.upper()}" for name in SETTINGS if name in given}
+    told = "does not reach the jobs of attribution; give it in the file, or name the variable in job_environment."
+    return [Fault(name, f"{names[name]} {told}") for name in names if names[name] not in config.job_environment]
 
 
 def _is_shared(job: OwnJob, config: Config) -> bool:

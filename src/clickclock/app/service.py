@@ -30,7 +30,7 @@ from clickclock.app.connection import Connection
 from clickclock.app.desk import open_desk
 from clickclock.app.holding import BACKLOG, listening, make_data_dir, sole, url_of
 from clickclock.app.membership import advertised_url, be_sole, node_name, open_store
-from clickclock.app.own_jobs import ensure_own_jobs
+from clickclock.app.own_jobs import ensure_own_jobs, out_of_reach
 from clickclock.app.targets import open_targets
 from clickclock.attribution import api as attribution_api
 from clickclock.examples import apply_examples, read_examples
@@ -164,6 +164,8 @@ async def _clicks(
 
 async def _keep_own_jobs(stopping: asyncio.Event, url: str, config: Config, file: Path | None, node: str) -> None:
     """Until they are there; among replicas for ever, since one that is gone leaves those that it has for all."""
+    for fault in out_of_reach(config, environment()):
+        _log.warning("%s", fault.message)
     while not stopping.is_set():
         are_there = await asyncio.to_thread(ensure_own_jobs, url, config, file, node)
         with contextlib.suppress(TimeoutError):

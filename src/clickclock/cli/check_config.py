@@ -27,6 +27,7 @@ _PASSWORD = re.compile(r"(?<=://)([^:/@]*):.*(?=@)|([?&](?:ssl)?password=)[^&]*"
 def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
     """Check the configuration, and print the settings in force."""
     from clickclock.app.checking import check, unreadable  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.app.own_jobs import out_of_reach  # noqa: PLC0415 (as above)
     from clickclock.foundation.config import environment, from_environment, load  # noqa: PLC0415 (as above)
 
     variables, overrides = environment(), given(options)
@@ -36,7 +37,7 @@ def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
     except ConfigurationError as error:
         raise refusal(error) from error
 
-    for fault in unreadable(loaded):
+    for fault in [*unreadable(loaded), *out_of_reach(loaded, variables)]:
         click.echo(f"Warning: {fault.field}: {fault.message}", err=True)
     told = from_environment(variables, [])
 
