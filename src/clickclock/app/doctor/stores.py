@@ -29,8 +29,8 @@ from clickclock.scheduler.store.schema import installation
 
 DAMAGES_TOLD = 3
 _RECOVER = (
-    "Stop the service, copy the file, and restore the last backup; without one, `sqlite3 FILE .recover` saves what can "
-    "be read. Then look at the disk."
+    "Stop the service, copy the file and its -wal, and restore the last backup; without one, `sqlite3 FILE .recover` "
+    "saves what can be read, but not Debian's sqlite3 (see `When something is wrong`). Then look at the disk."
 )
 
 
