@@ -8,7 +8,7 @@ True
 """
 
 import socket
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from random import SystemRandom
 
 FIRST, LAST = 10_000, 32_767
@@ -30,3 +30,13 @@ def free_ports(count: int) -> list[int]:
                 taken.enter_context(socket.create_server(("127.0.0.1", number)))
                 numbers.append(number)
     return numbers
+
+
+def is_free(number: int) -> bool:
+    """Whether nobody listens on a port; nobody who connects meanwhile is answered."""
+    with closing(socket.socket()) as asking:
+        asking.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with suppress(OSError):
+            asking.bind(("127.0.0.1", number))
+            return True
+    return False

@@ -21,6 +21,7 @@ from typing import Any, Self
 from clickclock.attribution.entry import Entry, decode
 from clickclock.attribution.journal import State, inspect, read, segments, slots
 from clickclock.attribution.sighting import Sighting, sight
+from tests.ports import is_free
 
 READY_WITHIN_S = 60
 ANSWERED_WITHIN_S = 60
@@ -225,4 +226,6 @@ def collecting(
             process.stdout.close()
         # They end by themselves, and hold the data folder until then.
         until(lambda: not any(map(parent_of, workers)), "its workers are gone")
+        if port:  # so does one that was just being started, or whose parent had been killed before
+            until(lambda: is_free(port), "nobody listens any more")
         sys.stderr.write(log_of(data_dir).read_text())  # shown if the test fails
