@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -159,28 +160,32 @@ async def test_a_time_out_outlives_the_service(place: Place) -> None:
     assert (await place.end(name)).kind is ExitKind.TIMEOUT
 
 
+async def _configured(engine: ContainerEngine, data_dir: Path, clock: SystemClock, options: dict[str, Any]) -> Place:
+    """A place whose executor has this clock, and these options beside the usual ones."""
+    place = Place(ContainerMember(data_dir, engine))
+    place.executor = ContainerExecutor(
+        name="boxes",
+        data_dir=data_dir,
+        node="host-1",
+        log_bytes_max=LOG_BYTES_MAX,
+        clock=clock,
+        options={**OPTIONS, "engine": engine.address, **options},
+    )
+    await place.open()
+    return place
+
+
 async def test_settings_of_the_cluster_reach_its_containers(engine: ContainerEngine, tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "file").write_text("from the host")
     options = {
-        **OPTIONS,
-        "engine": engine.address,
         "init": False,
         "user": "12:34",
         "mounts": [f"{tmp_path}/shared:/shared:ro"],
         "ulimits": {"nofile": "512", "nproc": "1000:1000"},
         "labels": {"team": "orders"},
     }
-    place = Place(ContainerMember(tmp_path, engine))
-    place.executor = ContainerExecutor(
-        name="boxes",
-        data_dir=tmp_path,
-        node="host-1",
-        log_bytes_max=LOG_BYTES_MAX,
-        clock=SystemClock(),
-        options=options,
-    )
-    await place.open()
+    place = await _configured(engine, tmp_path, SystemClock(), options)
     name = await place.shell("id -u; id -g; cat /shared/file; echo; ulimit -n; touch /shared/x || echo $$")
     await place.end(name)
     lines = (await place.output(name)).splitlines()
@@ -193,16 +198,7 @@ async def test_a_clock_that_is_set_back_while_a_container_is_made_does_not_keep_
     engine: ContainerEngine, tmp_path: Path
 ) -> None:
     clock = SystemClock()
-    place = Place(ContainerMember(tmp_path, engine))
-    place.executor = ContainerExecutor(
-        name="boxes",
-        data_dir=tmp_path,
-        node="host-1",
-        log_bytes_max=LOG_BYTES_MAX,
-        clock=clock,
-        options={**OPTIONS, "engine": engine.address},
-    )
-    await place.open()
+    place = await _configured(engine, tmp_path, clock, {})
     name = await place.start("true", not_before=clock.now() + timedelta(milliseconds=5))
     clock.offset -= timedelta(hours=1)
     assert (await place.end(name)).code == 0

@@ -53,7 +53,7 @@ STATES_INVERTED_MAX = 2000
 STEPS_FEW = 2000
 """Enough for paths of fifty touches; they take a second where an inversion takes one."""
 STATES_MAX = 100_000
-"""One channel after the other, these are iterated in minutes."""
+"""These fit into memory, as they are iterated some channels at a time."""
 CELLS_MAX = 20_000_000
 """States times what is iterated of each: a few hundred megabytes. The channels beyond are for the next time."""
 STEPS_MAX = 50_000
