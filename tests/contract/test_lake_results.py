@@ -362,6 +362,13 @@ def test_rows_of_many_partitions_become_one_file_for_each(tmp_path: Path) -> Non
     assert len(_orders(lake)) == 20
 
 
+def test_files_are_where_they_are_said_to_be_whatever_the_folder_is_called(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "a größer lake")
+    lake.append(ADS, pa.Table.from_pylist([_example(ADS)], ADS.whole), NOW_MS)
+    (file,) = lake.uris(ADS.name)
+    assert pa.parquet.read_metadata(file).num_rows == 1
+
+
 def test_a_table_that_nobody_wrote_has_no_rows_and_no_changes(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     assert list(lake.scan(ADS.name)) == lake.uris(ADS.name) == []

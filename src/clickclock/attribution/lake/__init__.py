@@ -21,7 +21,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from clickclock.attribution.errors import VersionGone
-from clickclock.attribution.lake.changes import Changes, Stored, changes_since, stored_in
+from clickclock.attribution.lake.changes import Changes, Stored, changes_since, paths_of, stored_in
 from clickclock.attribution.lake.credited import (
     COLUMNS_OF_MODEL,
     CREDITED_FROM,
@@ -179,8 +179,9 @@ class Lake:
 
     def uris(self, name: str, version: int | None = None) -> list[str]:
         """The files of a table as it is now, or was at a version."""
+        # Not delta-rs' own: it writes a space in a folder's name as `%20`.
         delta = self.table(name, version)
-        return [] if delta is None else delta.file_uris()
+        return [] if delta is None else [f"{self.url}/{name}/{path}" for path in paths_of(delta)]
 
     def scan(
         self,
