@@ -96,6 +96,8 @@ class KubernetesDouble:
         """What the next Secrets get."""
         self.log_is_late = False
         """Whether the next request for a log finds the container not there yet, as a node that is behind says."""
+        self.pods_are_late: asyncio.Event | None = None
+        """Until when an answer of which pods there are is under way; it tells of the moment it was asked for."""
         self.excuses: list[bytes] = []
         """What the nodes say after a status of 200 in the next logs: instead of the output, or after what there is."""
         self.token = TOKEN
@@ -463,7 +465,11 @@ class KubernetesDouble:
             case "GET" if name:
                 return copy.deepcopy(self.things[kind][name])
             case "GET":
-                return self._listed(kind, query, names_only="as=PartialObjectMetadataList" in headers["accept"])
+                found = self._listed(kind, query, names_only="as=PartialObjectMetadataList" in headers["accept"])
+                if kind == "pods" and self.pods_are_late is not None:
+                    found = copy.deepcopy(found)
+                    await self.pods_are_late.wait()
+                return found
             case "POST":
                 return self.create(kind, body, is_strict=query.get("fieldValidation") == "Strict")
             case "PATCH":

@@ -621,6 +621,24 @@ async def test_a_create_that_arrives_after_its_attempt_was_concluded_elsewhere_r
         await place.executor.close()
 
 
+async def test_what_is_told_while_an_older_answer_is_under_way_is_not_undone_by_it(
+    double: KubernetesDouble, tmp_path: Path
+) -> None:
+    first, heir = await _sharing(double, tmp_path / "first"), await _sharing(double, tmp_path / "heir")
+    name, pod = await first.begun("sleep 60", grace_s=1)
+    pods = ("GET", f"/api/v1/namespaces/{NAMESPACE}/pods")
+    before, double.pods_are_late = double.requests.count(pods), asyncio.Event()
+    adopting = asyncio.create_task(heir.executor.adopt([name], contested=False))
+    await first.until(lambda: double.requests.count(pods) > before)
+    double.delete_pod(pod)
+    assert (await first.end(name)).kind is ExitKind.LOST
+    double.call(double.pods_are_late.set)
+    await adopting
+    assert (await heir.end(name)).kind is ExitKind.LOST
+    for place in (first, heir):
+        await place.executor.close()
+
+
 async def test_what_was_taken_over_and_ended_without_a_pod_comes_to_an_end_in_the_cluster_and_runs_nothing(
     double: KubernetesDouble, tmp_path: Path
 ) -> None:

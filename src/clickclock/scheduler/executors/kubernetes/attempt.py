@@ -227,7 +227,8 @@ class Attempt:
         """Whether it has a pod: the watch of pods may be behind, or have told of it before we knew the Job."""
         selector = f"batch.kubernetes.io/job-name={job_name(self.name)}"
         pods, _ = await self._around.api.find("pods", labelSelector=selector)
-        if pods:
+        # While the answer was under way, the watch may have told of what came later.
+        if pods and (self._pod is None or verdict.is_later(pods[-1], self._pod)):
             self.hear_pod(pods[-1], removed=False)
         return bool(pods)
 

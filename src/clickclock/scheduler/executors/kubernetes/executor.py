@@ -130,7 +130,8 @@ class KubernetesExecutor:
                     if refused.status != httpx.codes.NOT_FOUND:
                         raise ExecutorUnreachable(str(refused)) from refused
                     continue
-                self._hear_job(job, removed=False)
+                if name not in self._attempts:  # the watch, which may know more, did not tell of it meanwhile
+                    self._hear_job(job, removed=False)
             attempt = self._attempts.get(name)
             if attempt is not None and name not in self._ours:
                 if contested:

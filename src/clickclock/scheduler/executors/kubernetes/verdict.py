@@ -130,6 +130,11 @@ def generation(job: Object) -> int:
     return int(job["metadata"].get("generation") or 0)
 
 
+def is_later(thing: Object, known: Object) -> bool:
+    """Whether it tells of a later moment than what is known; Kubernetes counts its versions up (KEP-5504)."""
+    return int(thing["metadata"]["resourceVersion"]) > int(known["metadata"]["resourceVersion"])
+
+
 def finer(moment: datetime, seen_at: datetime, earliest: datetime) -> datetime:
     """Kubernetes tells times in whole seconds: within that second, the moment we heard of it is nearest the truth."""
     if moment <= seen_at < moment + 2 * _SECOND:
