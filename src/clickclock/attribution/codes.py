@@ -40,6 +40,18 @@ def places(known: Codes, asked: Codes) -> NDArray[np.intp]:
     return found
 
 
+def distinct(codes: Codes) -> Codes:
+    """The codes sorted, each once: what `np.unique` says, which has a table of hashes and takes ten times as long.
+
+    >>> distinct(np.array([5, 2, 5])).tolist()
+    [2, 5]
+    """
+    ordered = np.sort(codes)
+    is_first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return ordered[is_first]
+
+
 def among(known: Codes, asked: Codes) -> NDArray[np.bool_]:
     """Whether each code is one of some sorted ones."""
     found: NDArray[np.bool_] = places(known, asked) >= 0

@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clickclock.attribution.codes import Codes, places
+from clickclock.attribution.codes import Codes, among, distinct, places
 
 LINKS_MAX: Final = 50
 """A person with a new browser each week has as many within a year; beyond that it is not one person."""
@@ -46,13 +46,13 @@ def persons(pairs: Codes, sentinels: Codes) -> Persons:
     Ten million links take a few seconds and some hundred megabytes beside them.
     """
     codes, ends, links = _compacted(pairs)
-    is_sentinel = np.isin(codes, sentinels)
+    sentinels = distinct(sentinels)
+    is_sentinel = among(sentinels, codes)
     is_shared = is_sentinel | (links > LINKS_MAX)
     ends = ends[:, ~(is_shared[ends[0]] | is_shared[ends[1]])]
     person = codes[_smallest_of_component(ends, len(codes))]
     is_another = person != codes
     guarded = is_shared & ~is_sentinel
-    sentinels = np.unique(sentinels)
     shared = np.concatenate([codes[guarded], sentinels])
     counts = np.concatenate([links[guarded], np.zeros(len(sentinels), np.int64)])
     by_code = np.argsort(shared)

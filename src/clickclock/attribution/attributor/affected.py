@@ -25,7 +25,7 @@ from clickclock.attribution.attributor.neighbours import neighbours
 from clickclock.attribution.attributor.people import KINDS, Who
 from clickclock.attribution.attributor.walker import Since
 from clickclock.attribution.attributor.world import World
-from clickclock.attribution.codes import among
+from clickclock.attribution.codes import among, distinct
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.identity import Persons
 from clickclock.attribution.lake import (
@@ -75,9 +75,7 @@ def find_affected(lake: Lake, engine: Engine, world: World) -> Affected:
     whole.append(_busy(clicked[0]))
     moments = together([*clicked, *_of_orders(world, then)])
     return Affected(
-        since=since_of(
-            moments, np.unique(np.concatenate(whole)), world.who, world.orders.table["placed_ms"].to_numpy()
-        ),
+        since=since_of(moments, distinct(np.concatenate(whole)), world.who, world.orders.table["placed_ms"].to_numpy()),
         amended=amended.keys,
         first_told=amended.first_told,
         nobodys=_nobodys(world, then),

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from clickclock.attribution import months
 from clickclock.attribution.attributor.orders import Orders
 from clickclock.attribution.attributor.walker import FOUND
+from clickclock.attribution.codes import distinct
 from clickclock.attribution.journey import Reason
 from clickclock.attribution.lake import credits_table
 from clickclock.attribution.policy import Policies
@@ -74,7 +75,7 @@ class Blocks:
     @property
     def numbers(self) -> Numbers:
         """The orders that are there, sorted."""
-        return np.unique(np.concatenate(self._numbers))
+        return distinct(np.concatenate(self._numbers))
 
     def __iter__(self) -> Iterator[pa.Table]:
         """The blocks, sorted by the orders' numbers and the touchpoints' places. Nothing can be added afterwards."""

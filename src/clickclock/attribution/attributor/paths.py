@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from clickclock.attribution import months
 from clickclock.attribution.attributor.target import Target, but, crowded
 from clickclock.attribution.attributor.walker import Since
-from clickclock.attribution.codes import among, places
+from clickclock.attribution.codes import among, distinct, places
 from clickclock.attribution.lake import UNCONVERTED, Lake
 
 MONTH: Final = "month"
@@ -90,7 +90,7 @@ class Paths:
 def _differing(then: pa.Table, now: pa.Table) -> pa.Table:
     """The rows that are in one only; their `sign` says in which: below zero then, above it now."""
     # Of who had no path then, every one is new.
-    is_known = among(np.unique(then["person"].to_numpy()), now["person"].to_numpy())
+    is_known = among(distinct(then["person"].to_numpy()), now["person"].to_numpy())
     new, now = now.filter(pa.array(~is_known)), now.filter(pa.array(is_known))
     signs = pa.array(np.append(np.full(then.num_rows, -1), np.ones(now.num_rows, np.int64)))
     rows = pa.concat_tables([then, now]).append_column(_SIGN, signs)

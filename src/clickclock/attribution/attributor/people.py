@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from clickclock.attribution import identifier, identity
-from clickclock.attribution.codes import among
+from clickclock.attribution.codes import among, distinct
 from clickclock.attribution.identity import Persons
 from clickclock.attribution.lake import IDENTITIES
 from clickclock.attribution.policy import Policies
@@ -58,7 +58,7 @@ def sentinels(policies: Policies, client_ids: Iterable[str]) -> Numbers:
         for value in policies.find(client_id).shared_identifiers
         for kind in KINDS[:2]
     ]
-    return np.unique(np.array(codes, np.int64))
+    return distinct(np.array(codes, np.int64))
 
 
 def table_of(known: Persons) -> pa.Table:
@@ -84,12 +84,12 @@ def persons_of(rows: pa.Table) -> Persons:
 
 def moved(before: Persons, after: Persons) -> Numbers:
     """All persons, of then and of now, that have gained or lost an identifier."""
-    codes = np.unique(np.concatenate([before.codes, before.shared, after.codes, after.shared]))
+    codes = distinct(np.concatenate([before.codes, before.shared, after.codes, after.shared]))
     persons_then, persons_now = identity.find(before, codes), identity.find(after, codes)
     shared_then, shared_now = among(before.shared, codes), among(after.shared, codes)
     is_moved = (persons_then != persons_now) | (shared_then != shared_now)
     found = [persons_then[is_moved & ~shared_then], persons_now[is_moved & ~shared_now]]
-    return np.unique(np.concatenate([_NONE, *found]))
+    return distinct(np.concatenate([_NONE, *found]))
 
 
 def are_persons(codes: Numbers, known: Persons) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from clickclock.attribution.attributor import people
+from clickclock.attribution.codes import distinct
 from clickclock.attribution.identity import Persons
 from clickclock.attribution.journey import Reason
 from clickclock.attribution.lake import CREDITS, IDENTITIES, Lake
@@ -38,4 +39,4 @@ def then_of(lake: Lake, before: Result | None) -> Then:
         where = pc.field("reason") == Reason.NO_CLICK
         rows = lake.scan(CREDITS, where, ["person"], before.credits_version)
         credited += (batch["person"].to_numpy() for batch in rows)
-    return Then(people.persons_of(pa.concat_tables(identities)), np.unique(np.concatenate(credited)))
+    return Then(people.persons_of(pa.concat_tables(identities)), distinct(np.concatenate(credited)))

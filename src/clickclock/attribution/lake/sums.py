@@ -24,6 +24,10 @@ _KEY: Final = ("client_id", "order_id")
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _NULL: Final = 0x5851F42D4C957F2D
 """Stands for null, and so for hardly any value."""
+_ID_BYTES: Final = 32
+"""Of a click's id."""
+_SEED: Final = np.int64(hash("clicks"))
+"""Another one in each process, so that nobody can choose ids whose words are equal."""
 
 
 class Sums:
@@ -85,9 +89,7 @@ def _words(column: pa.ChunkedArray) -> Words:
     """A word for each value."""
     kind = column.type
     if pa.types.is_string(kind):
-        encoded = column.combine_chunks().dictionary_encode()
-        words = np.array([hash(text) for text in encoded.dictionary.to_pylist()] or [0], np.int64)
-        found: Words = words[pc.fill_null(encoded.indices, 0).to_numpy()].view(np.uint64)
+        found = _words_of_texts(column.combine_chunks())
     else:
         whole = column.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date(kind) else column
         whole = whole.cast(pa.int64()) if not pa.types.is_floating(kind) else whole
@@ -97,3 +99,29 @@ def _words(column: pa.ChunkedArray) -> Words:
     is_null = np.asarray(pc.is_null(column).cast(pa.int8())).view(np.bool_)
     result: Words = np.where(is_null, np.uint64(_NULL), found)
     return result
+
+
+def _words_of_texts(texts: pa.StringArray) -> Words:
+    """A word for each text; for null, any. Ids are many, and hardly two are equal; of other texts, few differ."""
+    lengths = pc.fill_null(pc.binary_length(texts), 0).to_numpy()
+    is_id = lengths == _ID_BYTES
+    if is_id.all():
+        return _words_of_ids(texts)
+    words = np.empty(len(texts), np.uint64)
+    if is_id.any():
+        words[is_id] = _words_of_ids(texts.filter(pa.array(is_id)))
+        texts = texts.filter(pa.array(~is_id))
+    encoded = texts.dictionary_encode()
+    of_text = np.array([hash(text) for text in encoded.dictionary.to_pylist()] or [0], np.int64)
+    words[~is_id] = of_text[pc.fill_null(encoded.indices, 0).to_numpy()].view(np.uint64)
+    return words
+
+
+def _words_of_ids(ids: pa.StringArray) -> Words:
+    """A word for each id, read as numbers."""
+    if not len(ids):
+        return np.empty(0, np.uint64)
+    _, offsets, content = ids.buffers()
+    first = int(np.frombuffer(offsets, np.int32)[ids.offset])
+    parts = np.ndarray((len(ids), _ID_BYTES // 8), np.int64, content, first)
+    return mixed(parts[:, 0] ^ _SEED, *parts.T[1:])
