@@ -38,7 +38,17 @@ from clickclock.attribution.models import (
     registry,
 )
 from clickclock.attribution.models import chain as chain_module
-from clickclock.attribution.models.chain import STATES_MAX, build, eliminated, inverted, iterated, steps
+from clickclock.attribution.models.chain import (
+    STATES_FEW,
+    STATES_INVERTED_MAX,
+    STATES_MAX,
+    build,
+    divided,
+    eliminated,
+    inverted,
+    iterated,
+    steps,
+)
 from clickclock.attribution.models.last_non_direct import LastNonDirect
 from clickclock.attribution.models.markov import Markov, removal_effects
 from clickclock.attribution.models.shapley import Shapley, ShapleyRate
@@ -311,6 +321,26 @@ def test_channels_that_lead_to_nothing_are_no_states_and_cost_next_to_nothing() 
         assert_same({name: shares[name] for name in ("GA", "Mail", "channel 0")}, model.credit(alone))
 
 
+@pytest.mark.parametrize("count", [STATES_FEW, STATES_INVERTED_MAX + 1])
+def test_channels_of_one_path_alone_share_what_a_single_one_in_their_place_gets(count: int) -> None:
+    rows = [*GA_MAIL, PathRow(("GA", "Mail", "Mail"), 3, 0, 90)]
+    many = removal_effects([*rows, PathRow(tuple(f"channel {number}" for number in range(count)), 2)])
+    one = removal_effects([*rows, PathRow(("channel 0",), 2)])
+    assert many.probability == pytest.approx(one.probability, rel=1e-12)
+    alike = dict.fromkeys((f"channel {number}" for number in range(count)), one.conversions["channel 0"])
+    assert many.conversions == pytest.approx(one.conversions | alike, rel=1e-12)
+
+
+def test_a_chain_that_ends_too_slowly_says_so() -> None:
+    there_and_back = PathRow(("GA", "Mail") * 100, 1)
+    chain = build(steps(Paths.of([there_and_back, PathRow(("once",), 1)]), 1), 1)
+    with pytest.raises(TooManyStates, match="end too slowly"):
+        divided(chain, steps_max=1000)
+    (whole, _), lost = divided(chain)
+    assert whole == pytest.approx(1, rel=1e-12)
+    assert lost["once"] == pytest.approx((0.5, 0), rel=1e-12)
+
+
 def test_channels_are_iterated_some_at_a_time_with_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     chain = build(steps(Paths.of([row for row in pathdata()[0] if row.conversions + row.nulls]), 1), 1)
     at_once = iterated(chain)
@@ -469,10 +499,14 @@ def test_a_large_chain_is_solved_as_a_small_one(rows: list[PathRow], order: int)
         chain = build(steps(Paths.of(counted), order), order)
         (small, small_lost), (large, large_lost) = eliminated(chain), iterated(chain)
         slow, slow_lost = inverted(chain)
+        parts, parts_lost = divided(chain)
         assert large == pytest.approx(small, rel=1e-12) == slow
+        assert parts == pytest.approx(small, rel=1e-12)
+        assert parts_lost.keys() == large_lost.keys()
         for channel, lost in large_lost.items():
             assert lost == pytest.approx(small_lost[channel], rel=1e-12, abs=0)
             assert lost == pytest.approx(slow_lost[channel], rel=1e-12, abs=1e-13)
+            assert lost == pytest.approx(parts_lost[channel], rel=1e-12, abs=0)
 
 
 def test_pathdata_has_the_same_answer_by_both_ways() -> None:

@@ -18,6 +18,10 @@ than who still moves times the best yield; it goes on until that is nothing besi
 slowly for that are inverted: N = (I - Q)^-1, h = N R. The visits to C from the start are N_0C = f N_CC, where f is how
 likely C is entered first at each of its states; u_0 = f h_C. One inversion serves all channels.
 
+Of a channel with one state that no path can pass twice, N_CC is 1, and so u_0 is N_0C h_C: what comes to it from the
+start times what comes of it, two vectors for all such channels. So somebody who buys after a click on each of thousands
+of channels that nobody else has costs some seconds, and not hours.
+
 Source: Kemeny and Snell, "Finite Markov Chains" (1960); Grassmann, Taksar and Heyman, "Regenerative Analysis and Steady
 State Distributions for Markov Chains" (1985), for states that are passed over.
 
@@ -32,7 +36,7 @@ State Distributions for Markov Chains" (1985), for states that are passed over.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,14 +54,14 @@ STATES_FEW = 50
 """To pass over these takes a few milliseconds."""
 STATES_INVERTED_MAX = 2000
 """An inversion of these takes a second, and a hundred megabytes."""
-STEPS_FEW = 2000
-"""Enough for paths of fifty touches; they take a second where an inversion takes one."""
 STATES_MAX = 100_000
 """These fit into memory, as they are iterated some channels at a time."""
 CELLS_MAX = 20_000_000
 """States times what is iterated of each: a few hundred megabytes. The channels beyond are for the next time."""
-STEPS_MAX = 50_000
-"""Paths of a thousand touches need about as many; more would take hours."""
+STEPS_FEW, STEPS_MAX = 2000, 50_000
+"""Paths of a thousand touches need about as many: few where an inversion takes a second, more where none can be."""
+WORK_FEW, WORK_MAX = 4 * 10**9, 5 * 10**11
+"""Steps times what is iterated in each: some seconds, and some minutes."""
 MISSING_MAX = 1e-15
 """Of the smallest result: below what a float can hold of it."""
 
@@ -222,12 +226,12 @@ def _states(journeys: Journeys, order: int) -> tuple[Whole, Whole, Whole]:
 
 def solve(chain: Chain) -> tuple[Yield, dict[str, Yield]]:
     """What the whole chain yields, and what of it passes through each channel. Raises `TooManyStates`."""
-    if chain.size > STATES_INVERTED_MAX:
-        return iterated(chain)
     if chain.size <= STATES_FEW:
         return eliminated(chain)
+    if chain.size > STATES_INVERTED_MAX:
+        return divided(chain)
     with suppress(TooManyStates):  # they end slowly, and an inversion takes as long for these as for any
-        return iterated(chain, STEPS_FEW)
+        return divided(chain, STEPS_FEW, WORK_FEW)
     return inverted(chain)
 
 
@@ -275,12 +279,59 @@ def inverted(chain: Chain) -> tuple[Yield, dict[str, Yield]]:
     return _yield(to_come[0]), lost
 
 
-def iterated(chain: Chain, steps_max: int = STEPS_MAX) -> tuple[Yield, dict[str, Yield]]:
+def divided(chain: Chain, steps_max: int = STEPS_MAX, work: int = WORK_MAX) -> tuple[Yield, dict[str, Yield]]:
+    """`solve`, of channels that no path passes twice all at once, and of the others by iteration."""
+    once = _passed_once(chain)
+    if not once:
+        return iterated(chain, steps_max, work)
+    whole, lost = _straight(chain, once, steps_max)
+    others = {channel: places for channel, places in chain.members.items() if channel not in once}
+    if others:
+        lost |= iterated(replace(chain, members=others), steps_max, work)[1]
+    return whole, {channel: lost[channel] for channel in chain.members}
+
+
+def _passed_once(chain: Chain) -> dict[str, Places]:
+    """Channels with one state alone, to which no way leads from any ring of moves, or from which none leads to one."""
+    alone = {channel: places for channel, places in chain.members.items() if len(places) == 1}
+    between, is_known = np.ones(chain.size, np.bool_), not alone
+    while not is_known:
+        stays = between[chain.froms] & between[chain.tos]
+        begins, ends = (np.bincount(places[stays], minlength=chain.size) > 0 for places in (chain.froms, chain.tos))
+        is_known = np.array_equal(between, begins & ends)
+        between = begins & ends
+    return {channel: places for channel, places in alone.items() if not between[places].any()}
+
+
+def _straight(chain: Chain, members: Mapping[str, Places], steps_max: int) -> tuple[Yield, dict[str, Yield]]:
+    """`solve`, of channels that are passed once at most."""
+    moves = chain.sparse
+    back, leads = moves.T.tocsr(), _leads(chain)
+    places = np.concatenate([[0], *members.values()]).astype(np.intp)
+    # Columns: h; and, last, how much still moves. What came to each state cannot come to lack more than that.
+    now, came = np.zeros((chain.size, 3)), np.zeros(chain.size)
+    now[:, -1] = 1.0
+    for _ in range(steps_max):
+        now = moves @ now
+        now[:, :2] += chain.yields
+        came = back @ came
+        came[0] = 1.0
+        found, missing = now[places, :2], now[places, -1:] * chain.best
+        if np.all(~leads[places] | (missing <= MISSING_MAX * found)) and np.all(
+            now[0, -1] <= MISSING_MAX * came[places]
+        ):
+            lost = came[places[1:], np.newaxis] * found[1:]
+            return _yield(found[0]), dict(zip(members, map(_yield, lost), strict=True))
+    raise _slow(chain)
+
+
+def iterated(chain: Chain, steps_max: int = STEPS_MAX, work: int = WORK_MAX) -> tuple[Yield, dict[str, Yield]]:
     """`solve`, by paths of more and more moves."""
     whole: Yield = (0.0, 0.0)
     lost: dict[str, Yield] = {}
     some = max(CELLS_MAX // (2 * chain.size), 1)
     members = list(chain.members.items())
+    steps_max = min(work // (chain.size * (2 * len(members) + 3)), steps_max)
     for first in range(0, max(len(members), 1), some):
         whole, found = _iterated(chain, dict(members[first : first + some]), steps_max)
         lost |= found
@@ -289,11 +340,7 @@ def iterated(chain: Chain, steps_max: int = STEPS_MAX) -> tuple[Yield, dict[str,
 
 def _iterated(chain: Chain, members: Mapping[str, Places], steps_max: int) -> tuple[Yield, dict[str, Yield]]:
     """`iterated`, for some of the channels: the chain itself takes much less than these."""
-    moves = chain.sparse
-    # Which states lead to a yield at all: whatever passes through no other is zero, and stays it.
-    leads, known = chain.yields > 0, None
-    while known is None or not np.array_equal(leads, known):
-        known, leads = leads, leads | (moves @ leads > 0)
+    moves, leads = chain.sparse, _leads(chain)
     is_some = np.array([leads[places].any(axis=0) for places in members.values()], np.bool_).reshape(-1, 2)
     # Columns: h; u of each channel; and, last, how much still moves.
     now = np.zeros((chain.size, 2 * len(members) + 3))
@@ -307,7 +354,19 @@ def _iterated(chain: Chain, members: Mapping[str, Places], steps_max: int) -> tu
         found = now[0, 2:-1].reshape(-1, 2)
         if np.all(~is_some | (now[0, -1] * chain.best <= MISSING_MAX * found)):
             return _yield(now[0, :2]), dict(zip(members, map(_yield, found), strict=True))
-    raise TooManyStates(
+    raise _slow(chain)
+
+
+def _leads(chain: Chain) -> NDArray[np.bool_]:
+    """Which states lead to a yield at all: whatever passes through no other is zero, and stays it."""
+    moves, leads, known = chain.sparse, chain.yields > 0, None
+    while known is None or not np.array_equal(leads, known):
+        known, leads = leads, leads | (moves @ leads > 0)
+    return leads
+
+
+def _slow(chain: Chain) -> TooManyStates:
+    return TooManyStates(
         f"The {chain.size:,} states of these paths end too slowly to be solved; take a lower order, or the transform "
         "exposure or first."
     )
