@@ -19,6 +19,6 @@ def test_a_model_that_cannot_learn_from_a_month_says_which_and_whose() -> None:
     }
     learning.show(pa.table([columns[name] for name in LEARNT_FROM], names=LEARNT_FROM))
     with pytest.raises(
-        ModelOverwhelmed, match=r"markov_1 cannot learn from the orders of shop-1 in 2026-11: .*100,001"
+        ModelOverwhelmed, match=r"markov_1 cannot learn from the orders of shop-1 in 2026-11: .*500,001"
     ):
         learnt(learning.models, learning.counted())

@@ -304,19 +304,19 @@ def test_an_order_that_no_chain_has_is_refused(order: Any) -> None:
 
 def test_a_chain_with_too_many_states_is_refused_before_it_takes_the_memory() -> None:
     rows = [PathRow((f"channel {number}",)) for number in range(STATES_MAX)]
-    with pytest.raises(TooManyStates, match="100,001 states"):
+    with pytest.raises(TooManyStates, match="500,001 states"):
         Markov().credit(rows)
 
 
 def test_channels_that_lead_to_nothing_are_no_states_and_cost_next_to_nothing() -> None:
     # Anybody can send clicks that say a new channel each.
-    rows = [*GA_MAIL, *(PathRow((f"channel {number}",), 0, 0, 1) for number in range(STATES_MAX))]
+    rows = [*GA_MAIL, *(PathRow((f"channel {number}",), 0, 0, 1) for number in range(100_000))]
     chain = build(steps(Paths.of(rows), 1), 1)
     assert (chain.size, sorted(chain.members)) == (3, ["GA", "Mail"])
-    alone = [*GA_MAIL, PathRow(("channel 0",), 0, 0, STATES_MAX)]
+    alone = [*GA_MAIL, PathRow(("channel 0",), 0, 0, 100_000)]
     for model in (Markov(), ShapleyRate()):
         shares = model.credit(rows)
-        assert len(shares) == STATES_MAX + 2
+        assert len(shares) == 100_002
         assert shares["channel 7"] == Share(0, 0)
         assert_same({name: shares[name] for name in ("GA", "Mail", "channel 0")}, model.credit(alone))
 
@@ -329,6 +329,13 @@ def test_channels_of_one_path_alone_share_what_a_single_one_in_their_place_gets(
     assert many.probability == pytest.approx(one.probability, rel=1e-12)
     alike = dict.fromkeys((f"channel {number}" for number in range(count)), one.conversions["channel 0"])
     assert many.conversions == pytest.approx(one.conversions | alike, rel=1e-12)
+
+
+def test_a_channel_for_each_of_many_orders_is_worth_its_order() -> None:
+    # As where a mailing has a source of its own for each address.
+    shares = Markov().credit([PathRow((f"channel {number}", "channel 0"), 1, 20) for number in range(1, 100_001)])
+    assert shares["channel 0"] == pytest.approx((50_000, 1_000_000), rel=1e-12)
+    assert shares["channel 77"] == pytest.approx((0.5, 10), rel=1e-12)
 
 
 def test_a_chain_that_ends_too_slowly_says_so() -> None:

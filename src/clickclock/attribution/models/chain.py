@@ -54,8 +54,8 @@ STATES_FEW = 50
 """To pass over these takes a few milliseconds."""
 STATES_INVERTED_MAX = 2000
 """An inversion of these takes a second, and a hundred megabytes."""
-STATES_MAX = 100_000
-"""These fit into memory, as they are iterated some channels at a time."""
+STATES_MAX = 500_000
+"""These fit into some hundred megabytes, as they are iterated some channels at a time."""
 CELLS_MAX = 20_000_000
 """States times what is iterated of each: a few hundred megabytes. The channels beyond are for the next time."""
 STEPS_FEW, STEPS_MAX = 2000, 50_000
@@ -282,12 +282,13 @@ def inverted(chain: Chain) -> tuple[Yield, dict[str, Yield]]:
 def divided(chain: Chain, steps_max: int = STEPS_MAX, work: int = WORK_MAX) -> tuple[Yield, dict[str, Yield]]:
     """`solve`, of channels that no path passes twice all at once, and of the others by iteration."""
     once = _passed_once(chain)
-    if not once:
-        return iterated(chain, steps_max, work)
-    whole, lost = _straight(chain, once, steps_max)
     others = {channel: places for channel, places in chain.members.items() if channel not in once}
+    steps, whole, lost = _straight(chain, once, steps_max)
+    affordable = min(work // (chain.size * (2 * len(others) + 3)), steps_max)
+    if others and steps > affordable:
+        raise _slow(chain)  # before it is tried: the others take as many steps
     if others:
-        lost |= iterated(replace(chain, members=others), steps_max, work)[1]
+        lost |= iterated(replace(chain, members=others), affordable)[1]
     return whole, {channel: lost[channel] for channel in chain.members}
 
 
@@ -303,15 +304,15 @@ def _passed_once(chain: Chain) -> dict[str, Places]:
     return {channel: places for channel, places in alone.items() if not between[places].any()}
 
 
-def _straight(chain: Chain, members: Mapping[str, Places], steps_max: int) -> tuple[Yield, dict[str, Yield]]:
-    """`solve`, of channels that are passed once at most."""
+def _straight(chain: Chain, members: Mapping[str, Places], steps_max: int) -> tuple[int, Yield, dict[str, Yield]]:
+    """`solve`, of channels that are passed once at most; and the steps that this took."""
     moves = chain.sparse
     back, leads = moves.T.tocsr(), _leads(chain)
     places = np.concatenate([[0], *members.values()]).astype(np.intp)
     # Columns: h; and, last, how much still moves. What came to each state cannot come to lack more than that.
     now, came = np.zeros((chain.size, 3)), np.zeros(chain.size)
     now[:, -1] = 1.0
-    for _ in range(steps_max):
+    for step in range(1, steps_max + 1):
         now = moves @ now
         now[:, :2] += chain.yields
         came = back @ came
@@ -321,17 +322,16 @@ def _straight(chain: Chain, members: Mapping[str, Places], steps_max: int) -> tu
             now[0, -1] <= MISSING_MAX * came[places]
         ):
             lost = came[places[1:], np.newaxis] * found[1:]
-            return _yield(found[0]), dict(zip(members, map(_yield, lost), strict=True))
+            return step, _yield(found[0]), dict(zip(members, map(_yield, lost), strict=True))
     raise _slow(chain)
 
 
-def iterated(chain: Chain, steps_max: int = STEPS_MAX, work: int = WORK_MAX) -> tuple[Yield, dict[str, Yield]]:
+def iterated(chain: Chain, steps_max: int = STEPS_MAX) -> tuple[Yield, dict[str, Yield]]:
     """`solve`, by paths of more and more moves."""
     whole: Yield = (0.0, 0.0)
     lost: dict[str, Yield] = {}
     some = max(CELLS_MAX // (2 * chain.size), 1)
     members = list(chain.members.items())
-    steps_max = min(work // (chain.size * (2 * len(members) + 3)), steps_max)
     for first in range(0, max(len(members), 1), some):
         whole, found = _iterated(chain, dict(members[first : first + some]), steps_max)
         lost |= found

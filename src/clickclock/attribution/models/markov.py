@@ -20,6 +20,7 @@ attribution modeling" (2016).
 [0.75, 0.5]
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -110,5 +111,5 @@ def _part(lost: float, whole: float) -> float:
 
 def _shared(total: float, effects: Mapping[str, float]) -> dict[str, float]:
     """The total, in proportion to the effects."""
-    whole = sum(effects.values())
+    whole = math.fsum(effects.values())
     return {channel: total * effect / whole if whole else 0.0 for channel, effect in effects.items()}
