@@ -338,6 +338,14 @@ def test_a_channel_for_each_of_many_orders_is_worth_its_order() -> None:
     assert shares["channel 77"] == pytest.approx((0.5, 10), rel=1e-12)
 
 
+def test_the_conversion_rate_game_of_ever_new_channels_is_played_one_set_at_a_time() -> None:
+    rows = [PathRow((f"channel {number}", "mail"), 1, 20, 1) for number in range(100_000)]
+    shares = ShapleyRate().credit([*rows, PathRow(("mail",), 1, 20, 3)])
+    # Of each pair, which converts at 1/2, mail has 3/8, as it converts at 1/4 alone.
+    assert shares["channel 77"] == pytest.approx((0.25, 5), rel=1e-12)
+    assert shares["mail"] == pytest.approx((75_001, 1_500_020), rel=1e-12)
+
+
 def test_a_chain_that_ends_too_slowly_says_so() -> None:
     there_and_back = PathRow(("GA", "Mail") * 100, 1)
     chain = build(steps(Paths.of([there_and_back, PathRow(("once",), 1)]), 1), 1)

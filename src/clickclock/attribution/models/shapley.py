@@ -20,9 +20,12 @@ Source: the Python package marketing-attribution-models (DP6), there only over a
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain
 from math import comb, lcm
+from operator import xor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +38,7 @@ WHOLE_MAX = 2**53
 """The whole numbers that a float holds; beyond, hundreds of touchpoints, the weights are the floats nearest to 1/n."""
 COUNT_WHOLE = 40
 """The least common multiple of all numbers up to here is no more than that."""
+_WORD_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +79,10 @@ class ShapleyRate:
     def credit_counts(self, counts: Paths) -> dict[str, Share]:
         # A set that brought nothing, and a channel of such sets alone, are worth nothing to any other.
         brought = [row for row in counts if row.conversions or (row.value and row.nulls)]
-        channels = sorted({channel for row in brought for channel in row.path})
-        bits = {channel: 1 << place for place, channel in enumerate(channels)}
-        table = [(sum(bits[channel] for channel in row.path), row) for row in brought]
-        count = {members: row.conversions + row.nulls for members, row in table}
-        by_conversions = _played({members: row.conversions / count[members] for members, row in table}, count)
-        by_value = _played({members: row.value / count[members] for members, row in table}, count)
-        worth = {channel: Share(by_conversions.get(bit, 0.0), by_value.get(bit, 0.0)) for channel, bit in bits.items()}
+        game, paths = _Game([row.path for row in brought]), [row.conversions + row.nulls for row in brought]
+        conversions = game.played([row.conversions for row in brought], paths)
+        value = game.played([row.value for row in brought], paths)
+        worth = {channel: Share(part, value[channel]) for channel, part in conversions.items()}
         return dict.fromkeys(counts.journeys.channels, Share(0.0, 0.0)) | worth
 
 
@@ -93,51 +94,68 @@ def as_sets(journeys: Journeys) -> Journeys:
     return Journeys(offsets_of(np.bincount(number, minlength=len(journeys))), channel, journeys.channels)
 
 
-def _played(rates: Mapping[int, float], paths: Mapping[int, float]) -> dict[int, float]:
-    """The sum over all sets with a rate of their paths times each member's Shapley value, by the member's bit."""
-    credit: dict[int, float] = {}
-    for members, rate in rates.items():
-        for bit, part in _values(members, rates).items() if rate else ():
-            credit[bit] = credit.get(bit, 0.0) + paths[members] * part
-    return credit
+class _Game:
+    """Sets of channels, each there once, and which of them are inside which."""
 
+    def __init__(self, sets: Sequence[tuple[str, ...]]) -> None:
+        used = Counter(chain.from_iterable(sets))
+        chance = np.random.default_rng(0)
+        self._sets = sets
+        self._word = {channel: int.from_bytes(chance.bytes(_WORD_BYTES), "little") for channel in used}
+        """Sets are known by the sums without carry of their channels' words, which no two of them share."""
+        self._place = {reduce(xor, map(self._word.__getitem__, members)): at for at, members in enumerate(sets)}
+        self._by_rarest: dict[str, list[int]] = {channel: [] for channel in used}
+        for at, members in enumerate(sets):
+            self._by_rarest[min(members, key=used.__getitem__)].append(at)
 
-def _values(members: int, rates: Mapping[int, float]) -> dict[int, float]:
-    """The Shapley value of each of `members`, by its bit.
+    def played(self, totals: Sequence[float], paths: Sequence[float]) -> dict[str, float]:
+        """The sum over all sets of their paths times each member's Shapley value, where v is a set's total per path."""
+        rates = [total / count for total, count in zip(totals, paths, strict=True)]
+        credit = dict.fromkeys(self._word, 0.0)
+        for members, rate, count in zip(self._sets, rates, paths, strict=True):
+            for channel, part in zip(members, self._values(members, rates), strict=True) if rate else ():
+                credit[channel] += count * part
+        return credit
 
-    Each set T inside counts for its own members with (|T|-1)! (n-|T|)! / n!, and against the others with
-    |T|! (n-|T|-1)! / n!.
-    """
-    size = members.bit_count()
-    values = dict.fromkeys(_bits(members), 0.0)
-    for inner in _subsets(members, rates):
-        rate = rates.get(inner, 0.0)
-        if not rate:
-            continue
-        inside = inner.bit_count()
-        gain = rate / (inside * comb(size, inside))
-        loss = rate / ((size - inside) * comb(size, inside)) if inside < size else 0.0
-        for bit in values:
-            values[bit] += gain if inner & bit else -loss
-    return values
+    def _values(self, members: tuple[str, ...], rates: Sequence[float]) -> list[float]:
+        """The Shapley value of each of `members`.
 
+        Each set T inside counts for its own members with (|T|-1)! (n-|T|)! / n!, and against the others with
+        |T|! (n-|T|-1)! / n!.
+        """
+        size, lost = len(members), 0.0
+        values = [0.0] * size
+        for at, inner in self._inside(members):
+            if not rates[at]:
+                continue
+            inside = inner.bit_count()
+            gain = rates[at] / (inside * comb(size, inside))
+            loss = rates[at] / ((size - inside) * comb(size, inside)) if inside < size else 0.0
+            lost += loss
+            left = inner
+            while left:
+                place = left.bit_length() - 1
+                values[place] += gain + loss
+                left ^= 1 << place
+        return [value - lost for value in values]
 
-def _subsets(members: int, rates: Mapping[int, float]) -> Iterable[int]:
-    """The sets inside `members` that may have a rate, by the shorter way of the two."""
-    if 1 << members.bit_count() > len(rates):
-        return (inner for inner in rates if inner & members == inner)
-    return _all_subsets(members)
+    def _inside(self, members: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+        """The sets inside `members`, and of each a bit for each of `members` that it has.
 
-
-def _all_subsets(members: int) -> Iterable[int]:
-    inner = members
-    while inner:
-        yield inner
-        inner = (inner - 1) & members
-
-
-def _bits(members: int) -> Iterable[int]:
-    while members:
-        bit = members & -members
-        yield bit
-        members ^= bit
+        By the shorter way of two: all that there could be, or all that have one of these channels as their rarest.
+        """
+        if 1 << len(members) <= sum(len(self._by_rarest[channel]) for channel in members):
+            words = [self._word[channel] for channel in members]
+            known = inner = 0
+            # From each set to the next, one channel comes or goes (a Gray code).
+            for number in range(1, 1 << len(members)):
+                bit = number & -number
+                inner ^= bit
+                known ^= words[bit.bit_length() - 1]
+                if (at := self._place.get(known)) is not None:
+                    yield at, inner
+            return
+        bits = {channel: 1 << place for place, channel in enumerate(members)}
+        for at in chain.from_iterable(self._by_rarest[channel] for channel in members):
+            if bits.keys() >= set(self._sets[at]):
+                yield at, sum(bits[channel] for channel in self._sets[at])
