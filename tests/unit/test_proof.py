@@ -41,7 +41,7 @@ NOON_MS = int(NOON.timestamp() * 1000)
 MODELS: dict[str, JourneyModel] = {
     "last": Last(),
     "linear": Linear(),
-    "markov": ByChannel({"google": 3.0, "meta": 1.0}),
+    "markov": ByChannel({"google": 3.0, "meta": 1.0, "of others": 9.0}),
 }
 
 

@@ -147,13 +147,14 @@ def _click(considered: Considered, proof: Proof) -> dict[str, Any]:
 
 def _credit(credit: Credit, proof: Proof) -> dict[str, Any]:
     currency, model = proof.order.currency, credit.model
+    channels = sorted({each.judged.touch.channel for each in proof.touchpoints})
     return {
         "model": credit.name,
         "amount": to_text(proof.order.amount_minor, currency),
         "refunded": to_text(proof.order.refunded_minor, currency),
         "currency": currency,
-        # What the month taught: the conversions that each channel is credited with.
-        "fitted": {"month": proof.month, "channels": dict(sorted(model.credit.items()))}
+        # What the month taught of these channels (there may be thousands more): the conversions each is credited with.
+        "fitted": {"month": proof.month, "channels": {name: model.credit.get(name, 0.0) for name in channels}}
         if isinstance(model, ByChannel)
         else None,
         "sumOfWeights": credit.total,
