@@ -185,13 +185,46 @@ def test_completion_is_printed_for_each_shell() -> None:
         assert "_CLICKCLOCK_COMPLETE" in result.stdout
 
 
-def test_what_is_no_json_is_text_where_it_may_be_and_refused_where_it_may_not(tmp_path: Path) -> None:
-    assert Json().convert("priority=NaN", None, None) == {"priority": "NaN"}
-    for name, content in (("a.json", '{"priority": Infinity}'), ("a.toml", "priority = nan")):
-        file = tmp_path / name
-        file.write_text(content)
-        with pytest.raises(click.BadParameter, match="is no JSON"):
-            Document().convert(str(file), None, None)
+@pytest.mark.parametrize("content", ["NaN", "1e400", "-1.5e999", "9" * 5000, "[" * 100_000, '{"a": 1, "a": 2}'])
+def test_what_is_no_json_is_text_where_it_may_be(content: str) -> None:
+    assert Json().convert(f"priority={content}", None, None) == {"priority": content}
+
+
+def test_half_of_a_surrogate_pair_is_no_text() -> None:
+    with pytest.raises(click.BadParameter, match="surrogate"):
+        Json().convert(r'command="\ud800"', None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.json", b'{"priority": Infinity}', "has Infinity"),
+        ("a.json", b'{"timeoutSeconds": 1e400}', "too long"),
+        ("a.json", b'{"command": "a", "command": "b"}', "gives 'command' twice"),
+        ("a.json", b'{"labels": ' + b"[" * 100_000, "nested too deeply"),
+        ("a.json", b'{"command": "\xe9"}', "not UTF-8"),
+        ("a.json", b'{"command": "\\ud800"}', "surrogate"),
+        ("a.json", b"", "not JSON"),
+        ("a.toml", b"priority = nan", "has NaN"),
+        ("a.toml", b"timeoutSeconds = 1e400", "has Infinity"),
+        ("a.toml", b"labels = " + b"[" * 100_000, "nested too deeply"),
+        ("a.toml", b'command = "\xe9"', "is not valid"),
+    ],
+)
+def test_a_file_that_is_not_valid_is_told_with_what_is_wrong(
+    tmp_path: Path, name: str, content: bytes, says: str
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(click.BadParameter, match=says):
+        Document().convert(str(file), None, None)
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.json", '{"priority": 7}'), ("a.toml", "priority = 7\r\n")])
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path, name: str, content: str) -> None:
+    file = tmp_path / name
+    file.write_text(content, encoding="utf-8-sig")
+    assert Document().convert(str(file), None, None) == {"priority": 7}
 
 
 def test_a_list_of_triggers_says_why_a_time_was_skipped(capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,8 +79,9 @@ def test_aliases_cannot_make_a_small_file_large() -> None:
     assert "stand for too much" in message
 
 
-def test_a_number_has_an_end() -> None:
-    assert faults(f"a: 1\nb: {'9' * 5000}\n") == [("f.yaml:2:4", "This number is too long; give fewer digits.")]
+@pytest.mark.parametrize("number", ["9" * 5000, "1.0e+400", "-1.5E+999"])
+def test_a_number_has_an_end(number: str) -> None:
+    assert faults(f"a: 1\nb: {number}\n") == [("f.yaml:2:4", "This number is too large; give a smaller one.")]
 
 
 def test_nesting_has_an_end() -> None:

@@ -7,20 +7,27 @@ Invariants: only what was given is sent; `--set` wins over an option, an option 
 'maxConcurrentTriggers'
 """
 
+import codecs
 import functools
 import json
 import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from math import isinf
+from typing import Any, ParamSpec, TypeVar
 
 import click
 
 from clickclock.cli.calling import complete_application, complete_job
+from clickclock.foundation.errors import Malformed
+from clickclock.foundation.strict_json import StrictJson
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+HALF_A_PAIR = "has half of a surrogate pair, which is no text"
 
 
 class Instant(click.ParamType[str]):
@@ -58,9 +65,11 @@ class Json(Pair):
         pairs = super().convert(value, param, ctx)
         for name, content in pairs.items():
             try:
-                pairs[name] = json.loads(content, parse_constant=_no_constant)
-            except ValueError:
+                pairs[name] = _JSON.read(content.encode())
+            except Malformed:
                 pairs[name] = content
+            if _has_half_a_pair(pairs[name]):
+                self.fail(f"{value!r} {HALF_A_PAIR}", param, ctx)
         return pairs
 
 
@@ -71,18 +80,23 @@ class Document(click.ParamType[dict[str, Any]]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
         try:
-            with click.open_file(value, encoding="utf-8") as file:
-                text = file.read()
-            fields = tomllib.loads(text) if value.endswith(".toml") else json.loads(text)
-            # TOML has times and dates of its own, which JSON writes as text.
-            plain = json.loads(json.dumps(fields, default=str), parse_constant=_no_constant)
+            with click.open_file(value, "rb") as file:
+                raw = file.read().removeprefix(codecs.BOM_UTF8)
+            if value.endswith(".toml"):
+                # TOML has times and dates of its own, which JSON writes as text.
+                raw = json.dumps(tomllib.loads(raw.decode()), default=str).encode()
+            fields = _JSON.read(raw)
         except OSError as error:
             self.fail(f"{value} cannot be read: {error.strerror}", param, ctx)
-        except ValueError as error:
+        except RecursionError:
+            self.fail(f"{value} is nested too deeply", param, ctx)
+        except (ValueError, Malformed) as error:
             self.fail(f"{value} is not valid: {error}", param, ctx)
-        if not isinstance(plain, dict):
+        if not isinstance(fields, dict):
             self.fail(f"{value} does not hold one object with fields", param, ctx)
-        return plain
+        if _has_half_a_pair(fields):
+            self.fail(f"{value} {HALF_A_PAIR}", param, ctx)
+        return fields
 
 
 class _Field(click.Option):
@@ -211,8 +225,23 @@ def camel_case(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+def _finite(text: str) -> float:
+    number = float(text)
+    if isinf(number):
+        raise ValueError(text)
+    return number
+
+
+_JSON = StrictJson(number=_finite)
+
+
+def _has_half_a_pair(value: Any) -> bool:
+    r"""Whether JSON says something, as `"\ud800"`, that cannot be sent as UTF-8."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _merge(_ctx: click.Context, _param: click.Parameter, pairs: tuple[dict[str, Any], ...]) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from io import StringIO
+from math import isinf
 from typing import Any
 
 import yaml
@@ -157,9 +158,9 @@ class _Reader:
             if event.tag is None and event.implicit[0]:
                 try:
                     value = _plain(event.value)
-                except ValueError:  # a number of thousands of digits
+                except ValueError:
                     value = None
-                    self._fault(event, "This number is too long; give fewer digits.")
+                    self._fault(event, "This number is too large; give a smaller one.")
             else:
                 value = event.value
                 if event.tag not in {None, "!", _STRING_TAG}:
@@ -229,13 +230,18 @@ class _Reader:
 
 
 def _plain(text: str) -> Any:
-    """What an unquoted word is."""
+    """What an unquoted word is. Raises `ValueError` for a number of thousands of digits, or one beyond all floats."""
     if text in _WORDS:
         return _WORDS[text]
     number = _NUMBER.fullmatch(text) if text[0] in _NUMBER_BEGINS else None
     if number is None:
         return text
-    return float(text) if number["rest"] else int(text)
+    if not number["rest"]:
+        return int(text)
+    value = float(text)
+    if isinf(value):
+        raise ValueError(text)
+    return value
 
 
 def _syntax_fault(error: yaml.YAMLError) -> tuple[int, int, str]:
