@@ -135,6 +135,32 @@ def test_nobody_there_is_said_in_a_sentence_with_what_to_do() -> None:
         answering(answer).cluster()
 
 
+def test_the_collector_is_named_where_it_is_the_one_that_does_not_answer() -> None:
+    def answer(_: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("Connection refused")
+
+    client = Client(click_url="http://clicks.test", transport=httpx.MockTransport(answer))
+    with pytest.raises(Unreachable, match=r"clicks\.test/aclick does not answer"):
+        client.register_click(client_id="shop-1")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://[::1",
+        "http://service.test:x",
+        "http://service.test:70000",
+        "http://service..test",
+        f"http://{'a' * 64}.test",
+        "http://\u2603.test",
+        "http://service.test/\n/",
+    ],
+)
+def test_what_is_no_address_is_said_in_a_sentence(address: str) -> None:
+    with pytest.raises(Unreachable, match="Check the address"):
+        Client(address)
+
+
 def test_a_change_keeps_the_other_fields_and_names_the_version_that_it_knows() -> None:
     job = {"application": "a", "jobName": "j", "command": "true", "priority": 70, "version": 3, "createdAt": "…"}
     sent: list[httpx.Request] = []
@@ -153,6 +179,32 @@ def test_a_change_of_what_is_not_there_is_refused() -> None:
     with pytest.raises(Refused, match="no group night") as caught:
         client.change_group("night", {"paused": True})
     assert caught.value.code == "groupNotFound"
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("change_job", ("a", None, {"enabled": False})),
+        ("change_job", (None, "j", {"enabled": False})),
+        ("change_group", (None, {"paused": True})),
+        ("change_calendar", (None, {"excludeDates": []})),
+        ("wait", (None,)),
+        ("schedule", (None,)),
+        ("backfill", (None,)),
+    ],
+)
+def test_without_a_name_nothing_is_taken_for_what_was_meant(method: str, words: tuple[Any, ...]) -> None:
+    thing = {"state": "failed", "version": 1}
+    lists = {key: [thing] for key in ("jobs", "groups", "calendars", "triggers", "schedules", "backfills")}
+    sent: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request.method)
+        return httpx.Response(200, json={"status": "success", **lists})
+
+    with pytest.raises(NotFound, match=r"None.*check the name"):
+        getattr(answering(answer), method)(*words)
+    assert sent == ["GET"]
 
 
 class _Broken(httpx.SyncByteStream):

@@ -210,8 +210,8 @@ class Client(Alarming, Attributing, Declaring, Listing, Timing):
 
     def change_job(self, application: str, job_name: str, changes: Payload) -> Payload:
         """Change some fields of a job and leave the others; refused if someone else changed it meanwhile."""
-        payload = only("jobs", self.list_jobs(application=application, jobName=job_name), "jobNotFound", job_name)
-        job = payload["jobs"][0]
+        found = self.list_jobs(application=application, jobName=job_name)
+        job = only("jobs", found, "jobNotFound", application, job_name)["jobs"][0]
         return self.put_job(job | changes, job["version"])
 
     def delete_job(self, application: str, job_name: str, *, force: bool | None = None) -> Payload:

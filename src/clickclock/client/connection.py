@@ -12,7 +12,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, TypedDict, Unpack
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import httpx
 
@@ -101,17 +101,20 @@ class Connection:
         self.root_url = root
         self.base_url = root + BASE_PATH
         self._pauses_s = tuple(RETRY_PAUSES_S[min(each, len(RETRY_PAUSES_S) - 1)] for each in range(retries))
-        parts = urlsplit(root)
-        is_here = parts.hostname in LOOPBACK
-        self._http = httpx.Client(
-            base_url=self.base_url,
-            timeout=timeout_s,
-            transport=transport,
-            # A proxy of the company has no way to this machine.
-            trust_env=not is_here,
-            # Loading all certificates takes 50 ms, and HTTP has no use for them.
-            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_here and parts.scheme == "http" else True,
-        )
+        try:
+            parts = _parts(root)
+            is_here = parts.hostname in LOOPBACK
+            self._http = httpx.Client(
+                base_url=self.base_url,
+                timeout=timeout_s,
+                transport=transport,
+                # A proxy of the company has no way to this machine.
+                trust_env=not is_here,
+                # Loading all certificates takes 50 ms, and HTTP has no use for them.
+                verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_here and parts.scheme == "http" else True,
+            )
+        except (ValueError, httpx.InvalidURL) as error:  # this is no address
+            raise self._unreachable(error) from error
 
     def close(self) -> None:
         """Let go of it."""
@@ -144,7 +147,7 @@ class Connection:
                 never_arrived = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
                 broke = repeatable and not isinstance(error, httpx.TimeoutException)
                 if pause_s is None or not (never_arrived or broke):
-                    raise self._unreachable(error) from error
+                    raise self._unreachable(error, path) from error
                 time.sleep(pause_s)
             else:
                 break
@@ -169,13 +172,22 @@ class Connection:
                 for chunk in response.iter_bytes():
                     yield from parser.feed(chunk)
         except httpx.TransportError as error:
-            raise self._unreachable(error) from error
+            raise self._unreachable(error, path) from error
 
-    def _unreachable(self, error: httpx.TransportError) -> Unreachable:
+    def _unreachable(self, error: Exception, path: str = "") -> Unreachable:
+        who = f"The service at {path}" if "://" in path else f"The scheduler service at {self.base_url}"
         return Unreachable(
-            f"The scheduler service at {self.base_url} does not answer ({str(error) or type(error).__name__}). "
+            f"{who} does not answer ({str(error) or type(error).__name__}). "
             "Check the address, or start the service with: clickclock serve"
         )
+
+
+def _parts(address: str) -> SplitResult:
+    """An address, taken apart. Raises `ValueError` where its host or its port is none."""
+    parts = urlsplit(address)
+    (parts.hostname or "").encode("idna")
+    _ = parts.port
+    return parts
 
 
 def _query(fields: Mapping[str, object] | None) -> dict[str, str]:
@@ -221,8 +233,12 @@ def given(fields: Mapping[str, object]) -> Payload:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def only(key: str, payload: Payload, code: str, name: str) -> Payload:
-    """A list that has the one thing that was asked for. Raises `NotFound`."""
-    if not payload[key]:
+def only(key: str, payload: Payload, code: str, *names: str | None) -> Payload:
+    """A list that has the one thing that was asked for. Raises `NotFound`.
+
+    Without a name it was not asked for: a filter that is None is not sent, and what came first would be taken for it.
+    """
+    if None in names or not payload[key]:
+        name = "/".join(map(str, names))
         raise NotFound(httpx.codes.NOT_FOUND, code, f"There is no {key.removesuffix('s')} {name}; check the name.")
     return payload
