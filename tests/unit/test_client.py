@@ -182,6 +182,38 @@ def test_a_change_of_what_is_not_there_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("method", "words", "field"),
+    [
+        ("change_job", ("a", "j", {"jobName": "other"}), "jobName"),
+        ("change_job", ("a", "j", {"application": "other", "jobName": "j"}), "application"),
+        ("change_group", ("g", {"groupName": "other"}), "groupName"),
+        ("change_calendar", ("c", {"calendarName": "other"}), "calendarName"),
+        ("update_schedule", ("s", {"scheduleId": "other"}), "scheduleId"),
+        ("change_backfill", ("b", {"backfillId": "other"}), "backfillId"),
+    ],
+)
+def test_a_change_that_names_another_thing_is_refused_and_written_nowhere(
+    method: str, words: tuple[Any, ...], field: str
+) -> None:
+    thing = {"application": "a", "jobName": "j", "groupName": "g", "calendarName": "c", "version": 1}
+    lists = {key: [thing] for key in ("jobs", "groups", "calendars")}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert request.method == "GET"
+        return httpx.Response(200, json={"status": "success", **lists})
+
+    with pytest.raises(Invalid) as refused:
+        getattr(answering(answer), method)(*words)
+    assert [fault.field for fault in refused.value.faults] == [field]
+
+
+def test_a_backfill_is_of_the_schedule_that_was_named() -> None:
+    client = answering(lambda _: httpx.Response(201, json={"status": "success"}))
+    with pytest.raises(Invalid, match="names something else"):
+        client.start_backfill("s", scheduleId="other")
+
+
+@pytest.mark.parametrize(
     ("method", "words"),
     [
         ("change_job", ("a", None, {"enabled": False})),

@@ -32,6 +32,7 @@ from clickclock.client.connection import (
     Refused,
     Unavailable,
     Unreachable,
+    changed,
     given,
     only,
 )
@@ -212,7 +213,7 @@ class Client(Alarming, Attributing, Declaring, Listing, Timing):
         """Change some fields of a job and leave the others; refused if someone else changed it meanwhile."""
         found = self.list_jobs(application=application, jobName=job_name)
         job = only("jobs", found, "jobNotFound", application, job_name)["jobs"][0]
-        return self.put_job(job | changes, job["version"])
+        return self.put_job(changed(job, changes, "application", "jobName"), job["version"])
 
     def delete_job(self, application: str, job_name: str, *, force: bool | None = None) -> Payload:
         """Delete a job and its schedules; with `force` even while it runs."""
@@ -243,7 +244,8 @@ class Client(Alarming, Attributing, Declaring, Listing, Timing):
 
     def update_schedule(self, schedule_id: str, changes: Payload, if_match: int | None = None) -> Payload:
         """Change some fields of a schedule and leave the others; with `if_match` only if that is its version."""
-        return self._call("PUT", "schedules", {**changes, "scheduleId": schedule_id}, if_match=if_match)
+        body = changed({"scheduleId": schedule_id}, changes, "scheduleId")
+        return self._call("PUT", "schedules", body, if_match=if_match)
 
     def delete_schedule(self, schedule_id: str) -> Payload:
         """Delete a schedule."""
@@ -274,7 +276,7 @@ class Client(Alarming, Attributing, Declaring, Listing, Timing):
     def change_group(self, group_name: str, changes: Payload) -> Payload:
         """Change some fields of a group and leave the others; refused if someone else changed it meanwhile."""
         group = self.group(group_name)["groups"][0]
-        return self.put_group(group | changes, group["version"])
+        return self.put_group(changed(group, changes, "groupName"), group["version"])
 
     def delete_group(self, group_name: str) -> Payload:
         """Delete a group that holds no job."""

@@ -242,3 +242,17 @@ def only(key: str, payload: Payload, code: str, *names: str | None) -> Payload:
         name = "/".join(map(str, names))
         raise NotFound(httpx.codes.NOT_FOUND, code, f"There is no {key.removesuffix('s')} {name}; check the name.")
     return payload
+
+
+def changed(thing: Payload, changes: Payload, *keys: str) -> Payload:
+    """The thing as it is to be. Raises `Invalid` where the changes name another one: that would be written instead."""
+    others = [key for key in keys if key in changes and changes[key] != thing.get(key)]
+    if others:
+        sentence = "This is what it is known by, and stays; leave it out, or create another under that name."
+        raise Invalid(
+            httpx.codes.UNPROCESSABLE_ENTITY,
+            "invalid",
+            "The change names something else than what is to be changed.",
+            [Fault(key, sentence) for key in others],
+        )
+    return thing | changes

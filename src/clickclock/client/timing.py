@@ -6,7 +6,7 @@ Never computes a time. Invariant: a change of a calendar is refused if somebody 
 ...     client.start_backfill("shop.export", **{"from": "2026-11-01T00:00:00Z", "to": "2026-11-08T00:00:00Z"})
 """
 
-from clickclock.client.connection import Connection, Payload, given, only
+from clickclock.client.connection import Connection, Payload, changed, given, only
 
 
 class Timing:
@@ -34,7 +34,7 @@ class Timing:
     def change_calendar(self, calendar_name: str, changes: Payload) -> Payload:
         """Change some fields of a calendar and leave the others; refused if someone else changed it meanwhile."""
         calendar = self.calendar(calendar_name)["calendars"][0]
-        return self.put_calendar(calendar | changes, calendar["version"])
+        return self.put_calendar(changed(calendar, changes, "calendarName"), calendar["version"])
 
     def delete_calendar(self, calendar_name: str) -> Payload:
         """Delete a calendar that no schedule goes by."""
@@ -50,11 +50,13 @@ class Timing:
 
     def start_backfill(self, schedule_id: str, **fields: object) -> Payload:
         """Run a schedule's times `from` … `to` (as `**{"from": …}`); with `dryRun` only say what would run."""
-        return self._connection.call("POST", "backfill", {"scheduleId": schedule_id, **given(fields)})
+        return self._connection.call(
+            "POST", "backfill", changed({"scheduleId": schedule_id}, given(fields), "scheduleId")
+        )
 
     def change_backfill(self, backfill_id: str, changes: Payload) -> Payload:
         """Pause (`paused`), resume or pace a backfill."""
-        return self._connection.call("PUT", "backfill", {**changes, "backfillId": backfill_id})
+        return self._connection.call("PUT", "backfill", changed({"backfillId": backfill_id}, changes, "backfillId"))
 
     def cancel_backfill(self, backfill_id: str) -> Payload:
         """End a backfill with its unfinished triggers."""
