@@ -24,6 +24,8 @@ from clickclock.client import (
 )
 from clickclock.client.connection import Connection
 from clickclock.client.event_stream import Event, EventParser
+from clickclock.foundation.errors import Malformed
+from clickclock.foundation.strict_json import StrictJson
 
 STREAM = (
     b": a comment\n\n"
@@ -159,6 +161,18 @@ def test_the_collector_is_named_where_it_is_the_one_that_does_not_answer() -> No
 def test_what_is_no_address_is_said_in_a_sentence(address: str) -> None:
     with pytest.raises(Unreachable, match="Check the address"):
         Client(address)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_what_is_no_number_in_json_is_refused_by_the_service(number: float) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert request.headers["Content-Type"] == "application/json"
+        with pytest.raises(Malformed):
+            StrictJson().read(request.content)
+        return httpx.Response(400, json={"status": "error", "code": "malformed", "message": "No number."})
+
+    with pytest.raises(Invalid, match="No number"):
+        answering(answer).silence(number, "me", application="shop")
 
 
 def test_a_change_keeps_the_other_fields_and_names_the_version_that_it_knows() -> None:

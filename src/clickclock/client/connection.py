@@ -8,6 +8,7 @@ said, or an `Unreachable`.
 'http://127.0.0.1:8080/schedulerService'
 """
 
+import json
 import ssl
 import time
 from collections.abc import Iterator, Mapping
@@ -139,10 +140,17 @@ class Connection:
         headers = {**terms.get("headers", {}), **({} if if_match is None else {"If-Match": f'"{if_match}"'})}
         timeout = self._http.timeout if timeout_s is None else httpx.Timeout(timeout_s)
         query = _query(terms.get("query"))
+        content = None
+        if body is not None:
+            # With what is no number in JSON, too: the service refuses it with a sentence.
+            content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+            headers["Content-Type"] = "application/json"
         repeatable = terms.get("is_repeatable", False) or method == "GET" or (method == "PUT" and if_match is None)
         for pause_s in (*self._pauses_s, None):
             try:
-                response = self._http.request(method, path, json=body, params=query, headers=headers, timeout=timeout)
+                response = self._http.request(
+                    method, path, content=content, params=query, headers=headers, timeout=timeout
+                )
             except httpx.TransportError as error:
                 never_arrived = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
                 broke = repeatable and not isinstance(error, httpx.TimeoutException)
