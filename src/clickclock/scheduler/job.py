@@ -160,7 +160,10 @@ class Job(Record):
     max_retries: int = Field(0, ge=0, le=100, description="Further attempts after a failure.")
     retry_backoff: RetryBackoff = Field(default_factory=RetryBackoff, description="Waits between attempts.")
     retry_on_exit_codes: Annotated[list[Annotated[int, Field(ge=0, le=255)]], Field(max_length=256)] | None = Field(
-        None, description="Only these exit codes are tried again; every failure if not given.", examples=[[75]]
+        None,
+        description="Of failures with an exit code only these are tried again; those without one (a signal ended it, "
+        "it was lost) are in any case. Every failure if not given.",
+        examples=[[75]],
     )
     success_exit_codes: list[Annotated[int, Field(ge=0, le=255)]] = Field(
         default_factory=lambda: [0], min_length=1, max_length=256, description="Exit codes that count as success."
