@@ -289,3 +289,18 @@ def test_an_address_without_a_host_is_a_wrong_command_line(url: str) -> None:
 def test_a_word_that_is_not_utf_8_is_a_wrong_command_line(words: list[str]) -> None:
     done = CliRunner().invoke(main, ["--url", UNUSED, *words])
     assert (done.exit_code, "is not UTF-8" in done.stderr) == (2, True)
+
+
+@click.command()
+def weather() -> None:
+    click.echo("\u2603")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
+def test_output_that_the_terminal_has_no_letters_for_ends_a_command_with_a_sentence(encoding: str) -> None:
+    tools = Program("tools", commands_at={"weather": f"{__name__}:weather"})
+    done = CliRunner(charset=encoding).invoke(tools, ["weather"])
+    assert (done.exit_code, done.stderr.splitlines()) == (
+        1,
+        [f"Error: The output cannot be written as {encoding}; use a locale of UTF-8, or set PYTHONIOENCODING=utf-8."],
+    )

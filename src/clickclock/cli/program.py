@@ -35,6 +35,9 @@ class Program(LazyGroup):
         except KeyboardInterrupt:
             raise _interrupted() from None
         except UnicodeEncodeError as error:
+            if error.encoding != "utf-8":
+                sentence = f"The output cannot be written as {sys.stdout.encoding}; use a locale of UTF-8, or set"
+                raise click.ClickException(f"{sentence} PYTHONIOENCODING=utf-8.") from error
             if not "\udc80" <= error.object[error.start] <= "\udcff":
                 raise
             # So Python shows a byte of the system's that is no text.
