@@ -376,6 +376,52 @@ def test_waiting_ends_when_the_trigger_has_finished() -> None:
     assert answering(answer).wait("t") == {"state": "failed"}
 
 
+GONE = httpx.ConnectError("Connection refused")
+STARTING = httpx.Response(503, json={"status": "error", "code": "storeUnreachable", "message": "The store is away."})
+
+
+@pytest.mark.parametrize("answer", [GONE, STARTING])
+def test_waiting_and_following_outlive_a_restart_of_the_service(answer: httpx.Response | httpx.ConnectError) -> None:
+    def steps(states: list[Any]) -> Client:
+        left = iter(states)
+
+        def step(request: httpx.Request) -> httpx.Response:
+            if request.url.path.endswith("/jobLog"):
+                return httpx.Response(200, content=b'event: end\ndata: {"attemptState": "failed", "exitCode": 1}\n\n')
+            state = next(left)
+            if isinstance(state, httpx.ConnectError):
+                raise state
+            if isinstance(state, httpx.Response):
+                return state
+            return httpx.Response(200, json={"status": "success", "triggers": [{"attempt": 1, "state": state}]})
+
+        return Client("http://service.test", transport=httpx.MockTransport(step), retries=0)
+
+    restarted = ["running", answer, answer, "succeeded"]
+    assert steps(restarted).wait("t")["state"] == "succeeded"
+    assert list(steps(restarted).follow_trigger("t")) == [AttemptEnd(1, "failed", 1)]
+
+
+@pytest.mark.parametrize(("answer", "error"), [(GONE, Unreachable), (STARTING, Unavailable)])
+def test_who_never_answered_is_not_waited_for(
+    answer: httpx.Response | httpx.ConnectError, error: type[Exception]
+) -> None:
+    asked: list[str] = []
+
+    def silence(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        if isinstance(answer, httpx.ConnectError):
+            raise answer
+        return answer
+
+    client = Client("http://service.test", transport=httpx.MockTransport(silence), retries=0)
+    with pytest.raises(error):
+        client.wait("t")
+    with pytest.raises(error):
+        next(client.follow_events())
+    assert len(asked) == 2
+
+
 def test_waiting_too_long_says_so_and_has_the_trigger() -> None:
     body = {"status": "success", "triggers": [{"state": "running"}]}
     with pytest.raises(Unfinished) as caught:

@@ -39,6 +39,7 @@ from clickclock.client.connection import (
 from clickclock.client.declaring import Declaring
 from clickclock.client.event_stream import Event
 from clickclock.client.listing import Listing
+from clickclock.client.patience import PAUSE_MAX_S, Patience
 from clickclock.client.timing import Timing
 from clickclock.foundation.errors import Transient
 from clickclock.foundation.ids import new_id
@@ -63,10 +64,6 @@ __all__ = [
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 DEFAULT_CLICK_URL = "http://127.0.0.1:8081"
-RECONNECT_MAX_S = 15.0
-"""How long a broken stream is tried again: enough for the service to be restarted."""
-PAUSE_FIRST_S = 0.05
-PAUSE_MAX_S = 1.0
 FINISHED = frozenset({"succeeded", "failed", "timedOut", "cancelled", "lost", "skipped"})
 
 
@@ -162,16 +159,20 @@ class Client(Alarming, Attributing, Declaring, Listing, Timing):
     def wait(self, trigger_id: str, timeout_s: float | None = None) -> Payload:
         """The trigger itself, when it has finished for good. Raises `Unfinished` after `timeout_s`; it goes on then."""
         until_s = None if timeout_s is None else time.monotonic() + timeout_s
-        pause_s = PAUSE_FIRST_S
+        trigger: Payload = {}
+        patience = Patience()
         while True:
-            trigger: Payload = self.get_trigger(trigger_id)["triggers"][0]
+            try:
+                trigger = self.get_trigger(trigger_id)["triggers"][0]
+                patience.answered()
+            except (Unreachable, Unavailable) as error:
+                patience.bear(error)
             if trigger["state"] in FINISHED:
                 return trigger
-            left_s = pause_s if until_s is None else until_s - time.monotonic()
+            left_s = PAUSE_MAX_S if until_s is None else until_s - time.monotonic()
             if left_s <= 0:
                 raise Unfinished(trigger)
-            time.sleep(min(pause_s, left_s))
-            pause_s = min(pause_s * 2, PAUSE_MAX_S)
+            patience.pause(left_s)
 
     def get_trigger(self, trigger_id: str) -> Payload:
         """One trigger with its attempts, as the only one of `triggers`; refused if there is none."""
@@ -315,12 +316,12 @@ class Client(Alarming, Attributing, Declaring, Listing, Timing):
     def follow_log(self, trigger_id: str, attempt: int, offset: int = 0) -> Iterator[LogText | AttemptEnd]:
         """One attempt's output as it is written, from byte `offset`, until the attempt ends."""
         query = {"triggerId": trigger_id, "attempt": attempt, "follow": True}
-        broken_at: float | None = None
-        pause_s = PAUSE_FIRST_S
+        patience = Patience(is_there=True)
         while True:
             try:
                 for event in self._connection.stream("jobLog", {**query, "offset": offset}):
-                    broken_at, pause_s = None, PAUSE_FIRST_S
+                    patience.answered()
+                    patience.told()
                     if event.name == "log":
                         offset = int(event.id)
                         yield LogText(attempt, json.loads(event.data)["text"], offset)
@@ -328,12 +329,9 @@ class Client(Alarming, Attributing, Declaring, Listing, Timing):
                         end = json.loads(event.data)
                         yield AttemptEnd(attempt, end["attemptState"], end["exitCode"])
                         return
-            except Unreachable:
-                broken_at = broken_at or time.monotonic()
-                if time.monotonic() - broken_at > RECONNECT_MAX_S:
-                    raise
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 2, PAUSE_MAX_S)
+            except (Unreachable, Unavailable) as error:
+                patience.bear(error)
+            patience.pause()
 
     def follow_trigger(self, trigger_id: str, attempt: int = 1, offset: int = 0) -> Iterator[LogText | AttemptEnd]:
         """The output of a trigger's attempts, from this attempt and byte on, until it has finished for good."""
@@ -367,33 +365,31 @@ class Client(Alarming, Attributing, Declaring, Listing, Timing):
 
     def _follow(self, path: str, query: Mapping[str, object], after: str | None) -> Iterator[Event]:
         """The events of a stream without an end; one that broke goes on where it stopped."""
-        has_stood = False
-        broken_at: float | None = None
-        pause_s = PAUSE_FIRST_S
+        patience = Patience()
         while True:
             try:
                 for event in self._connection.stream(path, query, after):
-                    has_stood, broken_at = True, None
+                    patience.answered()
                     after = event.id or after
                     if event.name != OPENED:
-                        pause_s = PAUSE_FIRST_S
+                        patience.told()
                         yield event
-            except Unreachable:
-                broken_at = broken_at or time.monotonic()
-                if not has_stood or time.monotonic() - broken_at > RECONNECT_MAX_S:
-                    raise
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 2, PAUSE_MAX_S)
+            except (Unreachable, Unavailable) as error:
+                patience.bear(error)
+            patience.pause()
 
     def _has_attempt(self, trigger_id: str, attempt: int) -> bool:
         """Wait for an attempt; False when the trigger finished without it. For the first the service itself waits."""
-        pause_s = PAUSE_FIRST_S
+        patience = Patience(is_there=True)
         while attempt > 1:
-            trigger = self.get_trigger(trigger_id)["triggers"][0]
-            if trigger["attempt"] >= attempt:
-                break
-            if trigger["state"] in FINISHED:
-                return False
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 2, PAUSE_MAX_S)
+            try:
+                trigger = self.get_trigger(trigger_id)["triggers"][0]
+                patience.answered()
+                if trigger["attempt"] >= attempt:
+                    break
+                if trigger["state"] in FINISHED:
+                    return False
+            except (Unreachable, Unavailable) as error:
+                patience.bear(error)
+            patience.pause()
         return True
