@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from clickclock.app.models import known_models
 from clickclock.attribution.models import NoModel, choose
 from clickclock.cli.attribution_paths import paths
+from clickclock.foundation.errors import ConfigurationError
 
 CSV = "path,total_conversions,total_conversion_value,total_null\nGA,2,20,1\nMail,1,10,0\nGA > Mail,1,10,0\n"
 ROWS = [
@@ -192,10 +193,43 @@ def test_a_model_that_cannot_be_loaded_is_told_and_stands_in_nobody_elses_way(in
 def test_a_name_that_is_taken_is_refused(installed: Any) -> None:
     installed("one_model", MIDDLE, middle="Middle")
     installed("other_model", MIDDLE, middle="Middle")
-    with pytest.raises(NoModel, match="both bring a model middle; uninstall one"):
+    with pytest.raises(ConfigurationError, match="both bring a model middle; uninstall one"):
         known_models()
 
 
 def test_nobody_replaces_a_model_that_is_built_in(installed: Any) -> None:
     installed("first_model", MIDDLE, first="Middle")
     assert "The model first is built in; give yours another name." in refused("-", given=CSV)
+
+
+ANSWERS = """
+from clickclock.attribution.models import Share
+
+class Weighs:
+    needs_times = False
+    def __init__(self, weights=()):
+        self.given = weights
+    def weights(self, journey):
+        return self.given
+
+class Credits:
+    def __init__(self, share=None):
+        self.share = share
+    def credit(self, rows):
+        return {"GA": Share(self.share, 0.0)} if self.share is not None else [1]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "told"),
+    [
+        ("weighs", "weights=[1, 2, 3]", "It gives 3 weights for 1 touchpoints; one for each is needed."),
+        ("weighs", "weights=[0]", "Its weights are not all numbers of at least 0, one of each journey above."),
+        ("weighs", "weights=[-1]", "Its weights are not all numbers of at least 0, one of each journey above."),
+        ("credits", "share=null", "It does not give a dict with a Share of each channel."),
+        ("credits", 'share="many"', "It gives GA a share that is infinite or no number."),
+    ],
+)
+def test_a_model_that_does_not_answer_as_it_must_is_refused(installed: Any, name: str, setting: str, told: str) -> None:
+    installed("answers", ANSWERS, weighs="Weighs", credits="Credits")
+    assert told in refused("-", "--model", name, "--set", setting, given="path,total_conversions\nGA,1\n")

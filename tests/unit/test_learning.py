@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from clickclock.attribution.attributor.learning import LEARNT_FROM, Learning, learnt
-from clickclock.attribution.errors import ModelOverwhelmed
-from clickclock.attribution.models import choose
+from clickclock.attribution.errors import ModelFailing, ModelOverwhelmed
+from clickclock.attribution.models import Share, choose
 from clickclock.attribution.models.chain import STATES_MAX
 
 
@@ -21,4 +21,18 @@ def test_a_model_that_cannot_learn_from_a_month_says_which_and_whose() -> None:
     with pytest.raises(
         ModelOverwhelmed, match=r"markov_1 cannot learn from the orders of shop-1 in 2026-11: .*500,001"
     ):
+        learnt(learning.models, learning.counted())
+
+
+class NoNumbers:
+    """Made a division by zero, in numpy."""
+
+    def credit(self, _rows: object) -> dict[str, Share]:
+        return {"meta": Share(float("nan"), 0.0)}
+
+
+def test_what_a_model_cannot_have_learnt_is_not_kept() -> None:
+    learning = Learning({"ours": NoNumbers()})
+    learning.show(pa.table([["shop-1"], ["2026-11"], [1], ["meta"]], names=LEARNT_FROM))
+    with pytest.raises(ModelFailing, match=r"ours cannot learn from the orders of shop-1 in 2026-11: It gives meta a"):
         learnt(learning.models, learning.counted())

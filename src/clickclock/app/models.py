@@ -40,15 +40,18 @@ class Brought:
 
 
 def known_models() -> dict[str, Factory]:
-    """Every model by name. Raises `NoModel` for a name that is taken."""
+    """Every model by name. Raises `ConfigurationError` for a name that is taken."""
     entries: dict[str, EntryPoint] = {}
     for entry in entry_points(group=GROUP):
         other = entries.setdefault(entry.name, entry)
         if other.value != entry.value:
-            raise NoModel(
+            raise ConfigurationError(
                 f"{_package(other)} and {_package(entry)} both bring a model {entry.name}; uninstall one of them."
             )
-    return registry({name: Brought(entry) for name, entry in entries.items()})
+    try:
+        return registry({name: Brought(entry) for name, entry in entries.items()})
+    except NoModel as error:
+        raise ConfigurationError(str(error)) from error
 
 
 def chosen_models(config: Config) -> tuple[Mapping[str, Mapping[str, Any]], dict[str, Factory]]:

@@ -73,3 +73,9 @@ class ModelOverwhelmed(Permanent):
     """A model cannot learn from so much; take other settings of it, or leave it out of `attribution_models`."""
 
     code = "modelOverwhelmed"
+
+
+class ModelFailing(Permanent):
+    """A model does not answer as it must; have it fixed, or leave it out of `attribution_models`."""
+
+    code = "modelFailing"

@@ -19,9 +19,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from clickclock.attribution.errors import ModelOverwhelmed
+from clickclock.attribution.errors import ModelFailing, ModelOverwhelmed
 from clickclock.attribution.lake import COUNTS, FITTED, GROUP, SEPARATOR, TEXTS, groups, numbers
-from clickclock.attribution.models import JourneyModel, Model, Paths, TableModel, TooManyStates, counts, credit_counts
+from clickclock.attribution.models import (
+    BadModel,
+    JourneyModel,
+    Model,
+    Paths,
+    TableModel,
+    TooManyStates,
+    counts,
+    credit_counts,
+)
 from clickclock.attribution.models.journeys import Journeys, Numbering, offsets_of
 from clickclock.attribution.unconverted import PATH_SEPARATOR
 
@@ -153,7 +162,7 @@ def added_up(tables: Sequence[pa.Table]) -> pa.Table:
 def learnt(models: Mapping[str, TableModel], counted: pa.Table) -> pa.Table:
     """What the models learn from counts, as rows of the lake's table `fitted`; from a month without orders, nothing.
 
-    Raises `ModelOverwhelmed`.
+    Raises `ModelFailing`, `ModelOverwhelmed`.
     """
     journeys, group, names = _parts(counted.combine_chunks())
     conversions, nulls = (counted[name].to_numpy().astype(np.float64) for name in COUNTED)
@@ -167,8 +176,10 @@ def learnt(models: Mapping[str, TableModel], counted: pa.Table) -> pa.Table:
             told = dict(zip(PARTS_OF, name, strict=True))
             try:
                 shares = credit_counts(models[told["model"]], paths.only(mine))
-            except TooManyStates as error:
+            except (BadModel, TooManyStates) as error:
                 whose = f"{told['model']} cannot learn from the orders of {told['client_id']} in {told['order_month']}"
+                if isinstance(error, BadModel):
+                    raise ModelFailing(f"{whose}: {error} Fix it, or leave it out of attribution_models.") from error
                 raise ModelOverwhelmed(f"{whose}: {error} Or leave it out of attribution_models.") from error
             found += [{**told, "channel": each, "worth": share.conversions} for each, share in shares.items()]
     return pa.Table.from_pylist(found, FITTED.whole)

@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from clickclock.attribution.allotment import split_many
+from clickclock.attribution.errors import ModelFailing
 from clickclock.attribution.models import ByChannel, JourneyModel
 from clickclock.attribution.models.journeys import Journeys, Numbering, weights
 
@@ -42,7 +43,7 @@ Worth = Mapping[str, float]
 def credited(rows: pa.Table, models: Mapping[str, JourneyModel], learnt: Mapping[str, Worth]) -> pa.Table:
     """The rows with the columns of these models, and of those that have learnt something.
 
-    They are of whole orders, each order's touchpoints together and in time order.
+    They are of whole orders, each order's touchpoints together and in time order. Raises `ModelFailing`.
     """
     if not models and not learnt:
         return rows
@@ -55,9 +56,14 @@ def credited(rows: pa.Table, models: Mapping[str, JourneyModel], learnt: Mapping
     apart = _apart(touched, journeys) if learnt else journeys
     for name in sorted({*models, *learnt}):
         mine, model = (journeys, models[name]) if name in models else (apart, ByChannel(learnt[name]))
-        weight = weights(model, mine)
-        exact = weight.astype(np.float64)
-        parts = split_many(amounts, weight, mine.offsets)
+        try:
+            weight = weights(model, mine)
+            exact = weight.astype(np.float64)
+            parts = split_many(amounts, weight, mine.offsets)
+        except (TypeError, ValueError) as error:  # others bring models, too
+            why = str(error).rstrip(".")
+            sentence = f"The model {name} cannot weigh journeys: {why}. Fix it, or leave it out of attribution_models."
+            raise ModelFailing(sentence) from error
         made = {
             "credit": parts,
             "refund": _refunds(refunds, amounts, parts, mine),

@@ -11,7 +11,7 @@ Invariant: a model is a pure function of its settings and of what it is given.
 from clickclock.attribution.models.by_channel import ByChannel
 from clickclock.attribution.models.chain import TooManyStates
 from clickclock.attribution.models.frames import NoColumn, attribute, read_paths
-from clickclock.attribution.models.journey import Journey, JourneyModel, TimesNeeded
+from clickclock.attribution.models.journey import BadModel, Journey, JourneyModel, TimesNeeded
 from clickclock.attribution.models.journeys import ColumnarModel, Journeys, weights
 from clickclock.attribution.models.markov import BadOrder
 from clickclock.attribution.models.registry import (
@@ -41,6 +41,7 @@ from clickclock.attribution.models.transform import TRANSFORMS, NoTransform, Tra
 __all__ = [
     "BUILT_IN",
     "TRANSFORMS",
+    "BadModel",
     "BadOrder",
     "BadPath",
     "ByChannel",

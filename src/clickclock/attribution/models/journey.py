@@ -43,6 +43,10 @@ class TimesNeeded(ValueError):
         super().__init__(type(self).__doc__)
 
 
+class BadModel(ValueError):
+    """A model does not answer as it must; the text says how."""
+
+
 @runtime_checkable
 class JourneyModel(Protocol):
     """Credits one journey at a time, without looking at others."""

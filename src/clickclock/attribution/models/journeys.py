@@ -19,7 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from clickclock.attribution.models.journey import Journey, JourneyModel
+from clickclock.attribution.models.journey import BadModel, Journey, JourneyModel
 
 Whole = NDArray[np.int64]
 Weights = NDArray[Any]
@@ -163,10 +163,23 @@ def journeys_of(paths: Sequence[Sequence[str]]) -> Journeys:
 
 
 def weights(model: JourneyModel, journeys: Journeys) -> Weights:
-    """A weight for each touchpoint: at once if the model can, else one journey after the other."""
+    """A weight for each touchpoint: at once if the model can, else one journey after the other. Raises `BadModel`."""
     if isinstance(model, ColumnarModel):
-        return model.weights_of_many(journeys)
-    return _exactly([weight for journey in journeys for weight in model.weights(journey)])
+        found = model.weights_of_many(journeys)
+        _expect(len(journeys.channel), len(found))
+        return found
+    return _exactly([weight for journey in journeys for weight in _weights_of(model, journey)])
+
+
+def _weights_of(model: JourneyModel, journey: Journey) -> list[float]:
+    found = model.weights(journey)
+    _expect(len(journey.channels), len(found))
+    return found
+
+
+def _expect(touchpoints: int, count: int) -> None:
+    if count != touchpoints:
+        raise BadModel(f"It gives {count} weights for {touchpoints} touchpoints; one for each is needed.")
 
 
 def offsets_of(touches: Whole) -> Whole:

@@ -28,6 +28,7 @@ from clickclock.attribution.models.table import (
     counts,
     credit_counts,
     credit_paths,
+    expect_shares,
 )
 from clickclock.attribution.models.time_decay import TimeDecay
 
@@ -83,10 +84,10 @@ def choose(name: str, settings: Mapping[str, Any], models: Mapping[str, Factory]
 
 
 def credit_table(model: Model, rows: Iterable[PathRow]) -> dict[str, Share]:
-    """Each channel's share of a table of paths, by either shape of model. Raises `BadPath`, `TimesNeeded`."""
+    """Each channel's share of a table of paths, by either shape. Raises `BadModel`, `BadPath`, `TimesNeeded`."""
     if isinstance(model, JourneyModel):
         return credit_paths(model, rows)
-    return model.credit(rows)
+    return expect_shares(model.credit(rows))
 
 
 def by_channel(model: TableModel, rows: Iterable[PathRow]) -> ByChannel:

@@ -8,14 +8,16 @@ rows means nothing, and neither does a row that comes in two parts.
 Share(conversions=1.5, value=15.0)
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
+from numbers import Real
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clickclock.attribution.models.journey import JourneyModel
+from clickclock.attribution.models.journey import BadModel, JourneyModel
 from clickclock.attribution.models.journeys import Journeys, Whole, journeys_of, weights
 
 Numbers = NDArray[np.float64]
@@ -145,17 +147,33 @@ def counts(model: TableModel, paths: Paths) -> Paths:
 
 
 def credit_counts(model: TableModel, counted: Paths) -> dict[str, Share]:
-    """Each channel's share, by what was counted: to the last bit the same, in whatever order it comes."""
+    """Each channel's share, by what was counted: to the last bit the same, in whatever order it comes.
+
+    Raises `BadModel`.
+    """
     rows = Paths.of(counted).merged()
-    return model.credit_counts(rows) if isinstance(model, CountingModel) else model.credit(rows)
+    return expect_shares(model.credit_counts(rows) if isinstance(model, CountingModel) else model.credit(rows))
+
+
+def expect_shares(found: object) -> dict[str, Share]:
+    """What a model says of channels, if it is that. Raises `BadModel`."""
+    if not isinstance(found, Mapping) or not all(isinstance(share, Share) for share in found.values()):
+        raise BadModel("It does not give a dict with a Share of each channel.")
+    for channel, share in found.items():
+        if not all(isinstance(each, Real) and isfinite(each) for each in share):
+            raise BadModel(f"It gives {channel} a share that is infinite or no number.")
+    return dict(found)
 
 
 def credit_paths(model: JourneyModel, rows: Iterable[PathRow]) -> dict[str, Share]:
-    """Each channel's share where `model` splits every path by itself. Raises `BadPath`, `TimesNeeded`."""
+    """Each channel's share where `model` splits every path by itself. Raises `BadPath`, `BadModel`, `TimesNeeded`."""
     paths = Paths.of(rows)
     journeys = paths.journeys
     weight = weights(model, journeys).astype(np.float64)
-    part = weight / journeys.spread(journeys.reduced(np.add, weight))
+    total = journeys.reduced(np.add, weight)
+    if not (np.isfinite(total).all() and (weight >= 0).all() and (total > 0).all()):
+        raise BadModel("Its weights are not all numbers of at least 0, one of each journey above.")
+    part = weight / journeys.spread(total)
     conversions = paths.by_channel(part * journeys.spread(paths.conversions))
     value = paths.by_channel(part * journeys.spread(paths.value))
     return {channel: Share(conversions[channel], value[channel]) for channel in conversions}
