@@ -101,3 +101,12 @@ def test_an_order_without_credit_says_why() -> None:
 def test_what_a_client_sent_cannot_move_the_cursor() -> None:
     proof = {**PROOF, "orderId": "7\x1b[2J"}
     assert "\x1b" not in drawn(proof)
+
+
+def test_a_shared_identifier_says_what_makes_it_one() -> None:
+    kiosk = {"kind": "device_id", "value": "kiosk", "links": 52}
+    told = lines({**PROOF, "sharedIdentifiers": [*PROOF["sharedIdentifiers"], kiosk]})
+    place = told.index("shared identifiers, which are nobody's")
+    # A value's links are not counted: it may well have some.
+    assert told[place + 1] == "device_id test, a value that identifies nobody"
+    assert told[place + 2] == "device_id kiosk, linked to 52 others"

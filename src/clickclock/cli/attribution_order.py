@@ -105,8 +105,13 @@ def _add_person(root: "Tree", proof: Payload) -> None:
             one, other = map(_identifier, link["between"])
             where = [f"{name} {', '.join(link[name])}" for name in ("clicks", "orders") if link[name]]
             _branch(branch, f"{one} is {other}, seen together on", where)
-    shared = (f"{_identifier(each)}, linked to {each['links']} others" for each in proof["sharedIdentifiers"])
-    _branch(root, "shared identifiers, which are nobody's", shared)
+    _branch(root, "shared identifiers, which are nobody's", map(_shared, proof["sharedIdentifiers"]))
+
+
+def _shared(each: Payload) -> str:
+    # The links of a value that is known to identify nobody are not counted.
+    why = f"linked to {each['links']} others" if each["links"] else "a value that identifies nobody"
+    return f"{_identifier(each)}, {why}"
 
 
 def _identifier(each: Payload) -> str:

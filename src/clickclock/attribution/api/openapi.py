@@ -268,7 +268,7 @@ def _proof_schema() -> Schema:
         order=_field("object", "The order as it stands: when, how much, of whom."),
         amendments=_field("array", "All that was ever said of the order."),
         person=_field(["object", "null"], "Whose order it is, by which identifiers, and what links them."),
-        sharedIdentifiers=_field("array", "Identifiers that are nobody's, with the number of their links."),
+        sharedIdentifiers=_field("array", "Identifiers that are nobody's, with their links; 0 if by their value."),
         reason=_field(["string", "null"], "Why it has no touchpoint; null if it has."),
         why=_field(["string", "null"], "The same as a sentence."),
         clicks=_field("array", "Every click of the person, with its fate and the rule that decided it."),
