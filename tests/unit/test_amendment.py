@@ -119,6 +119,12 @@ def test_every_fault_is_told_at_once() -> None:
     }
 
 
+@pytest.mark.parametrize(("status", "refunded"), [("partially_refunded", "0"), ("completed", "1.00")])
+def test_a_refund_that_fits_no_amount_is_told_beside_an_amount_that_cannot_be_read(status: str, refunded: str) -> None:
+    found = refused(raw(amount=".5", status=status, refunded_amount=refunded))
+    assert [fault.field for fault in found.faults] == ["amount", "refunded_amount"]
+
+
 @pytest.mark.parametrize(
     ("changes", "field", "says"),
     [

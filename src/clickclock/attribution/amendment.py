@@ -189,17 +189,19 @@ def _refunded(fields: Fields, status: Status | None, amount_minor: int | None, c
     """What the customer has back, where status, amount and refunded_amount agree."""
     name = "refunded_amount"
     given = fields.minor(name, currency, required=status is Status.PARTIALLY_REFUNDED)
-    if status is None or amount_minor is None or name in fields.faulty:
+    if status is None or name in fields.faulty:
         return None
+    # Of an amount that cannot be read nobody knows whether it is enough; all else can be told along with it.
+    most = given if amount_minor is None else amount_minor
     sentence = ""
     match status:
         case Status.COMPLETED if given:
             sentence = "A completed order has no refund; give the status partially_refunded or refunded."
-        case Status.PARTIALLY_REFUNDED if given is not None and not 0 < given <= amount_minor:
+        case Status.PARTIALLY_REFUNDED if given is not None and most is not None and not 0 < given <= most:
             sentence = "Give more than zero, and not more than the amount."
-        case Status.REFUNDED if given not in (None, amount_minor):
+        case Status.REFUNDED if given not in (None, most):
             sentence = "This is not the whole amount; give the status partially_refunded, or leave this out."
-        case Status.CANCELLED if given not in (None, 0, amount_minor):
+        case Status.CANCELLED if given not in (None, 0, most):
             sentence = "Of a cancelled order nothing stays paid; leave this out."
     if sentence:
         fields.fault(name, sentence, Reason.BAD_AMOUNT)
