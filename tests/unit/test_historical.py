@@ -106,6 +106,13 @@ def test_a_line_of_another_request_is_none(made: str) -> None:
     assert of_log_line(f'1.2.3.4 - - [01/Jan/2026:00:00:00 +0000] "{made} HTTP/1.1" 200 5'.encode()) is None
 
 
+@pytest.mark.parametrize(
+    "said", ['GET /x HTTP/1.1" 200 5 "https://c.example/aclick?a=b" "curl', "GET /login?back=/aclick?a=b HTTP/1.1"]
+)
+def test_an_address_that_another_request_only_names_is_no_click(said: str) -> None:
+    assert of_log_line(f'1.2.3.4 - - [01/Jan/2026:00:00:00 +0000] "{said}"'.encode()) is None
+
+
 @pytest.mark.parametrize("line", [b"", b"hello", b"a=b and more"])
 def test_a_line_without_a_click_says_so(line: bytes) -> None:
     with pytest.raises(Unusable, match="aclick"):

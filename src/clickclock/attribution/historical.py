@@ -91,6 +91,9 @@ def of_log_line(line: bytes) -> Historical | None:
     before = text[: found.start()]
     if _ADDRESS.fullmatch(before):
         return _historical(found[1], None)
+    other = _OTHER_REQUEST.search(before)
+    if other and (other.end() < len(before) or b"?" in other[0]):
+        return None  # of another request, which came from such a page or has such an address in its query
     received_ms = _logged_ms(before)
     # What a URL may not hold, servers write in their log with a backslash.
     headers = _AFTER_REQUEST.match(text, found.end())
