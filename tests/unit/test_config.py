@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
 
 from clickclock.app.clusters import clusters
@@ -131,6 +132,13 @@ def test_an_address_that_only_this_machine_can_reach_is_fine(host: str) -> None:
 @pytest.mark.parametrize("url", ["sqlite:////tmp/x.db", "postgresql://u@h/n", "postgresql+psycopg://u@h/n"])
 def test_the_store_is_where_the_database_url_says(url: str) -> None:
     assert load(None, {}, {"database_url": url}).store_url == url
+
+
+@pytest.mark.parametrize("name", ["a b", "50%", "a%20b", "what?", "what?now=1", "#1", "a@b:c", "Ä", "\udcff"])
+def test_the_store_is_in_the_data_folder_whatever_that_is_called(tmp_path: Path, name: str) -> None:
+    """`%20` was read as a space, and what is behind a `?` left out: the store was in another folder, or in none."""
+    config = load(None, {}, {"data_dir": tmp_path / name})
+    assert sa.make_url(config.store_url).database == str(tmp_path / name / "clickclock.db")
 
 
 @pytest.mark.parametrize("url", ["mysql://x", "clickclock.db", "", "sqlite3:///x"])
@@ -464,6 +472,22 @@ registry_auth_file = "{folder}/auth.json"
 executor = "kubernetes"
 kubeconfig = "{folder}/kubeconfig"
 """
+
+
+@pytest.mark.parametrize(("name", "told"), [("a%20b", "%20"), ("a\\b", "\\"), ("a\tb", "a control character")])
+def test_a_folder_in_which_no_table_can_be_is_refused_before_clicks_are_taken(
+    tmp_path: Path, name: str, told: str
+) -> None:
+    """Clicks were acknowledged, and every compaction ended with an error that asked to try again."""
+    folder = str(tmp_path / name)
+    for setting, option in (("data_dir", "--data-dir"), ("lake_url", "--lake-url")):
+        result = CliRunner().invoke(check_config, [option, folder])
+        assert result.exit_code == 1
+        assert f"  {setting}: the lake cannot be in {folder}" in result.output
+        assert f"can have {told} in its path" in result.output
+    # Without clicks there is no lake, and on an object store these are signs like all others.
+    for options in (["--no-clicks", "--data-dir", folder], ["--lake-url", f"s3://bucket/{name}"]):
+        assert CliRunner().invoke(check_config, options).exit_code == 0
 
 
 def test_what_cannot_be_read_yet_is_told_by_check_config_and_holds_up_no_start(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import asyncio
 from typing import Any
 
 from clickclock.app.clusters import clusters
-from clickclock.app.holding import expect_lake
+from clickclock.app.holding import expect_lake, expect_place_of_tables
 from clickclock.app.targets import open_targets
 from clickclock.examples import read_examples
 from clickclock.foundation.clock import SystemClock
@@ -95,8 +95,10 @@ def _look_at_database(config: Config) -> None:
 
 
 def _look_at_lake(config: Config) -> None:
-    if config.lake_url is not None:  # the data folder's own is looked at when that is made
+    if config.lake_url is not None:
         expect_lake(config)
+    elif config.clicks:  # the rest of the data folder's own is looked at when that is made
+        expect_place_of_tables(config)
 
 
 def _look_at_ports(config: Config) -> None:

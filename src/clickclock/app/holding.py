@@ -25,6 +25,8 @@ _EMPTIED = ("answers", "run")
 """Of those, what is emptied when it is used again."""
 _SIGNS = ("lock", "collectors-lock", "lake-lock", "run-lock", "node", "clickclock.db")
 """Files by which a folder is known to be a data folder already: each command that writes makes one of them."""
+_NOT_FOR_TABLES = re.compile(r"%[0-9A-Fa-f]{2}|[\x00-\x1f\x7f\\]")
+"""What delta-rs takes for something else in the path of a table: nothing is found again, or nothing can be made."""
 
 
 def make_data_dir(data_dir: Path) -> None:
@@ -68,11 +70,25 @@ def expect_lake(config: Config) -> None:
     """
     if config.lake_url is None:
         expect_data_dir(config.data_dir)
+    expect_place_of_tables(config)
     # What may not be looked at is told by who opens it.
     is_there, is_folder = os.path.exists(config.lake), os.path.isdir(config.lake)  # noqa: PTH110, PTH112 (see above)
     if "://" not in config.lake and is_there and not is_folder:
         setting = "data_dir" if config.lake_url is None else "lake_url"
         raise ConfigurationError(faults=[Fault(setting, f"{config.lake} is no folder; move it away, or give another.")])
+
+
+def expect_place_of_tables(config: Config) -> None:
+    """Refuse a folder for the lake in whose path no table can be: every compaction would end with that."""
+    folder = config.lake.removeprefix("file://")
+    found = None if "://" in folder else _NOT_FOR_TABLES.search(str(Path(folder).absolute()))
+    if found is not None:
+        setting, sign = ("data_dir" if config.lake_url is None else "lake_url"), found[0]
+        sentence = (
+            f"the lake cannot be in {Path(folder).absolute()}: no Delta table can have "
+            f"{sign if sign.isprintable() else 'a control character'} in its path; give another."
+        )
+        raise ConfigurationError(faults=[Fault(setting, sentence)])
 
 
 @contextlib.contextmanager

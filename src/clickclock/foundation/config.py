@@ -188,9 +188,12 @@ class Config(Settings):
 
     @field_validator("lake_url")
     @classmethod
-    def _refuse_passwords_that_all_would_see(cls, url: str | None) -> str | None:
+    def _refuse_what_is_no_lake_and_passwords_that_all_would_see(cls, url: str | None) -> str | None:
         if url is not None and re.match(r"\w+://[^/]*:[^/]*@", url):
             raise ValueError("it has a password, which jobs' command lines would show; give it in lake_options")
+        scheme = re.match("([A-Za-z][A-Za-z0-9+.-]+):/(/?)", url or "")
+        if scheme and not (scheme[1] in LAKE_SCHEMES and scheme[2]):
+            raise ValueError("give a folder, or a URL that begins with s3://, gs:// or az://")
         return url
 
     @field_validator("click_host")
@@ -260,14 +263,6 @@ class Config(Settings):
             raise ValueError("give a URL that begins with sqlite:/// or postgresql://")
         return url
 
-    @field_validator("lake_url")
-    @classmethod
-    def _refuse_unknown_object_stores(cls, url: str | None) -> str | None:
-        scheme = re.match("([A-Za-z][A-Za-z0-9+.-]+):/(/?)", url or "")
-        if scheme and not (scheme[1] in LAKE_SCHEMES and scheme[2]):
-            raise ValueError("give a folder, or a URL that begins with s3://, gs:// or az://")
-        return url
-
     @property
     def names_models(self) -> bool:
         """Whether it says anything of models. They are slow to load, and are looked at only then."""
@@ -303,7 +298,9 @@ class Config(Settings):
     @property
     def store_url(self) -> str:
         """Where the store is."""
-        return self.database_url or f"sqlite:///{self.data_dir.absolute() / 'clickclock.db'}"
+        # Nothing else that a path may have means anything in such a URL.
+        file = str(self.data_dir.absolute() / "clickclock.db").replace("%", "%25").replace("?", "%3F")
+        return self.database_url or f"sqlite:///{file}"
 
 
 def is_loopback(host: str) -> bool:
