@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ import pytest
 from clickclock.foundation.clock import SystemClock
 from clickclock.scheduler.api import create_app
 from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.executors import Launch
 from clickclock.scheduler.executors.process import ProcessExecutor
 from clickclock.scheduler.store import Store
+from clickclock.scheduler.store.triggers import Triggers
+from clickclock.scheduler.trigger import FINISHED, Trigger
 from tests.api.conftest import BASE
 
 DEADLINE_S = 60
@@ -77,6 +81,34 @@ async def test_a_log_is_followed_to_its_end_with_state_and_exit_code(running: ht
     end = events[-1]
     assert (end["event"], end["state"], end["exitCode"], end["attempt"]) == ("end", "failed", 3, 1)
     assert end["id"] == len("one\nzwei ü\n".encode())
+
+
+async def test_what_is_written_between_a_look_at_the_output_and_one_at_the_trigger_is_told(
+    running: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The follower is there first; by when it asks how the trigger stands, all is over."""
+    is_follower = ContextVar("is_follower", default=False)
+    asked, has_looked = 0, asyncio.Event()
+    get, start = Triggers.get, ProcessExecutor.start
+
+    async def slow_get(triggers: Triggers, trigger_id: str) -> Trigger:
+        nonlocal asked
+        asked += is_follower.get()
+        trigger = await get(triggers, trigger_id)
+        while is_follower.get() and asked > 1 and trigger.state not in FINISHED:
+            has_looked.set()
+            trigger = await get(triggers, trigger_id)
+        return trigger
+
+    async def slow_start(executor: ProcessExecutor, launches: Sequence[Launch]) -> None:
+        await has_looked.wait()
+        await start(executor, launches)
+
+    monkeypatch.setattr(Triggers, "get", slow_get)
+    monkeypatch.setattr(ProcessExecutor, "start", slow_start)
+    trigger_id = await _run(running, "printf one")
+    is_follower.set(True)
+    assert _text(await _events(running, trigger_id)) == "one"
 
 
 async def test_who_comes_back_gets_only_the_rest(running: httpx.AsyncClient) -> None:

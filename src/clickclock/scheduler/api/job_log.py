@@ -103,7 +103,7 @@ async def _follow(call: Call[LogFilters], trigger: Trigger, attempt: int, offset
     engine = call.engine
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     quiet_s = 0.0
-    complete = False
+    complete = is_over = False
     while True:
         chunk = await _read(engine, trigger, attempt, offset, CHUNK_BYTES)
         if chunk is not None:
@@ -116,6 +116,9 @@ async def _follow(call: Call[LogFilters], trigger: Trigger, attempt: int, offset
                 quiet_s = 0.0
                 yield _event("log", {"text": text, "offset": told}, told)
         if chunk is None or complete or not chunk.data:
+            if is_over and (chunk is None or complete):
+                break
+            was_over = is_over
             trigger = await engine.store.triggers.get(trigger.trigger_id)
             if chunk is None and (node := await relay.keeper(engine, call.headers, trigger.trigger_id, attempt)):
                 # It waited, and another replica has started it.
@@ -124,8 +127,9 @@ async def _follow(call: Call[LogFilters], trigger: Trigger, attempt: int, offset
                     async for piece in elsewhere.body_iterator:
                         yield bytes(piece, "utf-8") if isinstance(piece, str) else bytes(piece)
                     return
-            if _has_ended(trigger, attempt) and (chunk is None or complete):
-                break
+            is_over = _has_ended(trigger, attempt)
+            if is_over and not was_over:
+                continue  # it may have begun, and written, and ended since the output was looked at
             await asyncio.sleep(POLL_S)
             quiet_s += POLL_S
             if quiet_s >= KEEP_ALIVE_S:
