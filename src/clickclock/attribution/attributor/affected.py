@@ -72,10 +72,11 @@ def find_affected(lake: Lake, engine: Engine, world: World) -> Affected:
             whole.append(who.person[who.is_known])
         clicked = [_of_clicks(world, touches) for touches in (new, looking.result())]
     whole += [moments.person[among(world.then.clickless, moments.person)] for moments in clicked]
-    whole.append(_busy(clicked[0]))
     moments = together([*clicked, *_of_orders(world, then)])
+    placed_ms, placed_month = world.orders.table["placed_ms"].to_numpy(), world.facts.month
+    everything = distinct(np.concatenate(whole))
     return Affected(
-        since=since_of(moments, distinct(np.concatenate(whole)), world.who, world.orders.table["placed_ms"].to_numpy()),
+        since=since_of(moments, everything, _busy(clicked[0]), world.who, placed_ms, placed_month),
         amended=amended.keys,
         first_told=amended.first_told,
         nobodys=_nobodys(world, then),

@@ -37,7 +37,8 @@ class Keys:
 
 
 def _joined(rows: pa.Table) -> pa.Array:
-    return pc.binary_join_element_wise(rows["client_id"], rows["order_id"], "\x1f").combine_chunks()
+    client_id = rows["client_id"].cast(pa.string())  # which may be a dictionary
+    return pc.binary_join_element_wise(client_id, rows["order_id"], "\x1f").combine_chunks()
 
 
 def _is_in(values: pa.Array | pa.ChunkedArray, known: pa.Array) -> NDArray[np.bool_]:

@@ -55,6 +55,8 @@ from clickclock.attribution.result import Result
 
 COMPARED: Final = (*KEY, ORDER_MONTH, "person", "reason", "place", "click_id", "channel")
 """The columns of credits by which an order is seen to have changed, unless it was amended: others follow from these."""
+_FEW: Final = ("client_id", ORDER_MONTH, "reason", "channel")
+"""Of these, texts of which few differ."""
 
 
 def run_partially(
@@ -193,9 +195,12 @@ class _Journeys:
     def _compare(self) -> None:
         """See which orders have changed."""
         then, now = Sums(), Sums()
-        old = [self._table.whole.empty_table().select(COMPARED)]
-        for rows in self._then(self._months, COMPARED):
-            old.append(rows.filter(pa.array(self._renewed.among(rows))))
+        nothing = self._table.whole.empty_table().select(COMPARED)
+        old = [nothing]
+        for rows in self._then(self._months, COMPARED, _FEW):
+            is_first = rows["place"].to_numpy() <= 1
+            is_renewed = self._renewed.among(rows.select(KEY).filter(pa.array(is_first)))
+            old.append(rows.filter(pa.array(is_renewed[np.cumsum(is_first) - 1])).cast(nothing.schema))
             for month in rows[ORDER_MONTH].value_counts().to_pylist():
                 self._standing[month["values"]] += month["counts"]
         whole = pa.concat_tables(old)
@@ -232,9 +237,9 @@ class _Journeys:
             is_changed = among(self._numbers, found["number"].to_numpy())
             yield self._world.facts.rows(found.filter(pa.array(is_changed)), names)
 
-    def _then(self, wanted: Iterable[str], columns: Sequence[str]) -> Iterator[pa.Table]:
+    def _then(self, wanted: Iterable[str], columns: Sequence[str], encoded: Sequence[str] = ()) -> Iterator[pa.Table]:
         where = pc.field(ORDER_MONTH).isin(pa.array(sorted(wanted), pa.string()))
-        return whole_orders(self._lake.scan(CREDITS, where, list(columns), self._before.credits_version))
+        return whole_orders(self._lake.scan(CREDITS, where, list(columns), self._before.credits_version, encoded))
 
     def _is_changed(self, rows: pa.Table) -> NDArray[np.bool_]:
         return np.isin(keys_of(rows), self.changed)

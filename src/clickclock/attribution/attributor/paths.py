@@ -26,6 +26,7 @@ from clickclock.attribution.lake import UNCONVERTED, Lake
 MONTH: Final = "month"
 AT_ONCE: Final = 2**18
 _SIGN: Final = "sign"
+_FEW: Final = ("client_id", "path", MONTH)
 
 
 class Paths:
@@ -42,7 +43,7 @@ class Paths:
         for rows in self._then(self._where):
             for month in rows[MONTH].value_counts().to_pylist():
                 self._standing[month["values"]] += month["counts"]
-            dropped.append(rows.filter(pa.array(self._is_renewed(rows))))
+            dropped.append(rows.filter(pa.array(self._is_renewed(rows))).cast(UNCONVERTED.whole))
         differing = _differing(pa.concat_tables(dropped), fresh)
         self.new = differing.filter(pc.greater(differing[_SIGN], 0)).select(UNCONVERTED.whole.names)
         self.gone = differing.filter(pc.less(differing[_SIGN], 0)).select(UNCONVERTED.whole.names)
@@ -54,7 +55,10 @@ class Paths:
         gone = Counter(self.gone[MONTH].to_pylist())
         anew = crowded(self._lake.stored(UNCONVERTED.name, self._version or 0), self._standing, gone)
         then = self._then(pc.field(MONTH).isin(pa.array(sorted(anew), pa.string()))) if anew else ()
-        kept = (rows.join(self.gone, UNCONVERTED.whole.names, join_type="left anti") for rows in then)
+        kept = (
+            rows.cast(UNCONVERTED.whole).join(self.gone, UNCONVERTED.whole.names, join_type="left anti")
+            for rows in then
+        )
         return target.revise(UNCONVERTED, self._version, chain(kept, [self.new]), [but(self.gone, MONTH, anew)], anew)
 
     @property
@@ -66,19 +70,19 @@ class Paths:
         return pc.field(MONTH) >= (months.name(first) if first >= 0 else "")
 
     def _then(self, where: pc.Expression) -> Iterator[pa.Table]:
-        """The rows of the version before."""
+        """The rows of the version before, their texts as dictionaries."""
         waiting: list[pa.RecordBatch] = []
-        for batch in self._lake.scan(UNCONVERTED.name, where, UNCONVERTED.whole.names, self._version):
+        for batch in self._lake.scan(UNCONVERTED.name, where, UNCONVERTED.whole.names, self._version, _FEW):
             waiting.append(batch)
             if sum(each.num_rows for each in waiting) >= AT_ONCE:
-                yield pa.Table.from_batches(waiting).cast(UNCONVERTED.whole)
+                yield pa.Table.from_batches(waiting)
                 waiting = []
         if waiting:
-            yield pa.Table.from_batches(waiting).cast(UNCONVERTED.whole)
+            yield pa.Table.from_batches(waiting)
 
     def _is_renewed(self, rows: pa.Table) -> NDArray[np.bool_]:
         at = places(self._since.person, rows["person"].to_numpy())
-        encoded = rows[MONTH].combine_chunks().dictionary_encode()
+        encoded = rows[MONTH].combine_chunks()
         numbers = np.array([months.number(name) for name in encoded.dictionary.to_pylist()], np.int64)
         maybe = np.flatnonzero(at >= 0)
         month = numbers[encoded.indices.to_numpy()[maybe]]

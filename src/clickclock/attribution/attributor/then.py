@@ -37,6 +37,6 @@ def then_of(lake: Lake, before: Result | None) -> Then:
         batches = lake.scan(IDENTITIES.name, version=before.identities_version)
         identities += (pa.Table.from_batches([batch]).cast(IDENTITIES.schema) for batch in batches)
         where = pc.field("reason") == Reason.NO_CLICK
-        rows = lake.scan(CREDITS, where, ["person"], before.credits_version)
+        rows = lake.scan(CREDITS, where, ["person"], before.credits_version, ["reason"])
         credited += (batch["person"].to_numpy() for batch in rows)
     return Then(people.persons_of(pa.concat_tables(identities)), distinct(np.concatenate(credited)))

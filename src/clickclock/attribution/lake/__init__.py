@@ -10,7 +10,7 @@ compactors; a reader sees all rows of a commit or none.
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -189,13 +189,17 @@ class Lake:
         where: pc.Expression | None = None,
         columns: list[str] | None = None,
         version: int | None = None,
+        encoded: Collection[str] = (),
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a table that fit, batch by batch, never all of them in memory. Raises `VersionGone`."""
+        """The rows of a table that fit, batch by batch, never all of them in memory. Raises `VersionGone`.
+
+        Columns of texts that are `encoded` come as dictionaries: where values repeat, they cost less.
+        """
         delta = self.table(name, version)
         if delta is None:
             return
         with reaching(self.url, version):
-            dataset = dataset_of(delta, Storage(f"{self.url}/{name}", self.storage_options))
+            dataset = dataset_of(delta, Storage(f"{self.url}/{name}", self.storage_options), encoded)
             key = KEYS.get(name, ())
             yield from standing(dataset, (*delta.metadata().partition_columns, *key) if key else (), where, columns)
 

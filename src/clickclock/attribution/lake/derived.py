@@ -33,9 +33,10 @@ def _table(
     statistics: tuple[str, ...] = (),
     partition: pa.Field | None = None,
     key: tuple[str, ...] = (),
+    bare: tuple[str, ...] = (),
 ) -> Table:
     statistics = (*statistics, RETRACTION) if key else statistics
-    return Table(name, pa.schema(columns), MappingProxyType(dict(encodings)), statistics, partition, key)
+    return Table(name, pa.schema(columns), MappingProxyType(dict(encodings)), statistics, partition, key, bare)
 
 
 TOUCHES: Final = _table(
@@ -49,13 +50,14 @@ TOUCHES: Final = _table(
         ("is_bot", pa.bool_()),
     ],
     {
-        "id": RISING,
+        "id": RANDOM,
         "received_us": NUMBERS,
         "time_ms": NUMBERS,
         **dict.fromkeys((*_IDENTIFIERS, "ad_key", "click_id", "parameters"), PLAIN),
     },
     ("received_us", "time_ms"),
     pa.field(DAY, pa.date32()),
+    bare=("id",),
 )
 """Clicks in codes, one row each: what identity and journeys are computed from."""
 

@@ -1,7 +1,7 @@
 """Parquet files of the lake: written row group by row group to wherever the table is, and not seen before a commit.
 
 Never touches the table's log. Invariants: zstd, level 1 (what is left after the dictionaries is random, and higher
-levels make it longer), and none for codes; a file that nobody commits is litter, which a vacuum takes away.
+levels make it longer), and none for codes and what every run reads; a file that nobody commits is litter, which a vacuum takes away.
 
 >>> Storage("/data/lake/clicks", {}).folder
 PosixPath('/data/lake/clicks')
@@ -152,10 +152,10 @@ def parquet_options(table: Table) -> dict[str, Any]:
     """How this machine writes the table's files."""
     leaves = _leaves(table.schema)
     plain = [path for path in leaves if table.encodings.get(path) == PLAIN]
-    codes = {path for path in plain if pa.types.is_integer(table.schema.field(path).type)}
+    bare = {*table.bare, *(path for path in plain if pa.types.is_integer(table.schema.field(path).type))}
     return {
-        "compression": {path: "none" if path in codes else "zstd" for path in leaves},
-        "compression_level": {path: 1 for path in leaves if path not in codes},
+        "compression": {path: "none" if path in bare else "zstd" for path in leaves},
+        "compression_level": {path: 1 for path in leaves if path not in bare},
         "use_dictionary": [path for path in leaves if path not in table.encodings],
         "column_encoding": dict(table.encodings),
         "dictionary_pagesize_limit": _DICTIONARY_BYTES,

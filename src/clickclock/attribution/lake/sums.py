@@ -88,7 +88,7 @@ def mixed_rows(rows: pa.Table, names: tuple[str, ...]) -> Words:
 def _words(column: pa.ChunkedArray) -> Words:
     """A word for each value."""
     kind = column.type
-    if pa.types.is_string(kind):
+    if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
         found = _words_of_texts(column.combine_chunks())
     else:
         whole = column.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date(kind) else column
@@ -101,8 +101,11 @@ def _words(column: pa.ChunkedArray) -> Words:
     return result
 
 
-def _words_of_texts(texts: pa.StringArray) -> Words:
+def _words_of_texts(texts: pa.StringArray | pa.DictionaryArray) -> Words:
     """A word for each text; for null, any. Ids are many, and hardly two are equal; of other texts, few differ."""
+    if pa.types.is_dictionary(texts.type):
+        of_each = np.append(_words_of_texts(texts.dictionary), np.uint64(0))
+        return of_each[pc.fill_null(texts.indices, -1).to_numpy()]
     lengths = pc.fill_null(pc.binary_length(texts), 0).to_numpy()
     is_id = lengths == _ID_BYTES
     if is_id.all():

@@ -68,6 +68,8 @@ class Table:
     """The column by whose values the files are kept apart; None if they are not."""
     key: tuple[str, ...] = ()
     """Of a table that later runs revise: what rows are retracted by, together with the partition's column."""
+    bare: tuple[str, ...] = ()
+    """Columns that are not compressed, beside codes: those of which every run reads all for the sake of a few rows."""
 
     @property
     def schema(self) -> pa.Schema:
