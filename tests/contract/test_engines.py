@@ -35,7 +35,7 @@ from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.engines.spark import Spark
 from clickclock.attribution.errors import EngineFailing, EngineMissing
-from clickclock.attribution.lake import ADS, CLICKS, COSTS, TOUCHES, Lake
+from clickclock.attribution.lake import ADS, CLICKS, COSTS, DAY, TOUCHES, Lake
 from clickclock.attribution.policy import Policies, Policy
 from clickclock.attribution.touchpoint import RETRY_US
 from clickclock.attribution.traffic import FLOOD_MS
@@ -46,6 +46,7 @@ from tests.object_store import BUCKET
 
 MOMENT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MOMENT_MS = int(MOMENT.timestamp() * 1000)
+DAYS = (date(2027, 1, 15), date(2027, 1, 16))
 KINDS = ("cli_ubid", "device_id", "gaid", "idfa")
 DEVICE = "38400000-8CF0-11BD-B23E-10B96E40000D"
 
@@ -377,9 +378,10 @@ def _touch(number: int, **columns: Any) -> Row:
 
 
 def _keep_touches(folder: Path, rows: Sequence[Row]) -> list[str]:
-    """Two files of touches."""
-    paths = [folder / f"touches-{number}.parquet" for number in range(2)]
+    """Two files of touches, of a day each."""
+    paths = [folder / f"{DAY}={day}" / f"touches-{number}.parquet" for number, day in enumerate(DAYS)]
     for number, path in enumerate(paths):
+        path.parent.mkdir(exist_ok=True)
         pq.write_table(pa.Table.from_pylist(list(rows[number::2]), TOUCHES.schema), path)
     return list(map(str, paths))
 
@@ -574,9 +576,9 @@ def test_clicks_are_found_by_their_click_ids(engine: Engine, tmp_path: Path) -> 
     ids = pa.array([100, 7])
     received, clicked = (find(touches, ids) for find in (engine.received, engine.clicked))
     assert (received.schema, clicked.schema) == (RECEIVED, CLICKED)
-    for found in (received, clicked):
-        wanted = [{name: row[name] for name in found.column_names} for row in (rows[0], rows[2])]
-        assert found.sort_by("received_us").to_pylist() == wanted
+    assert received.to_pylist() == [{"click_id": 100, DAY: DAYS[0]}] * 2
+    wanted = [{name: row[name] for name in clicked.column_names} for row in (rows[0], rows[2])]
+    assert clicked.sort_by("received_us").to_pylist() == wanted
     assert engine.clicked(touches, ids.slice(1)).num_rows == 0
 
 

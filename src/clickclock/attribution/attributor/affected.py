@@ -151,7 +151,6 @@ def persons_of_orders(orders: pa.Table, known: Persons) -> Who:
 
 
 def _nobodys(world: World, then: Persons) -> Numbers:
-    was = persons_of_orders(world.orders.table, then)
-    is_wanted = was.is_known.copy()
-    is_wanted[world.orders.anew] = True
-    return np.flatnonzero(is_wanted & ~world.who.is_known)
+    numbers = np.flatnonzero(~world.who.is_known)
+    was = persons_of_orders(world.orders.table.take(pa.array(numbers)), then)
+    return numbers[was.is_known | (numbers >= world.orders.standing)]

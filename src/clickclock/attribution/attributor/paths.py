@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from clickclock.attribution import months
 from clickclock.attribution.attributor.target import Target, but, crowded
 from clickclock.attribution.attributor.walker import Since
-from clickclock.attribution.codes import among, distinct, places
+from clickclock.attribution.codes import among, distinct
 from clickclock.attribution.lake import UNCONVERTED, Lake
 
 MONTH: Final = "month"
@@ -81,13 +81,12 @@ class Paths:
             yield pa.Table.from_batches(waiting)
 
     def _is_renewed(self, rows: pa.Table) -> NDArray[np.bool_]:
-        at = places(self._since.person, rows["person"].to_numpy())
-        encoded = rows[MONTH].combine_chunks()
-        numbers = np.array([months.number(name) for name in encoded.dictionary.to_pylist()], np.int64)
-        maybe = np.flatnonzero(at >= 0)
-        month = numbers[encoded.indices.to_numpy()[maybe]]
-        is_renewed = np.zeros(len(at), np.bool_)
-        is_renewed[maybe] = month >= self._since.month[at[maybe]]
+        person, month = rows["person"].to_numpy(), rows[MONTH].combine_chunks()
+        is_renewed = np.zeros(len(person), np.bool_)
+        for place, name in enumerate(month.dictionary.to_pylist()):
+            theirs = np.flatnonzero(month.indices.to_numpy() == place)
+            # Of most persons only the last month is looked at, and to find few of them takes a part of the time.
+            is_renewed[theirs] = among(self._since.person[self._since.month <= months.number(name)], person[theirs])
         return is_renewed
 
 

@@ -36,7 +36,16 @@ def then_of(lake: Lake, before: Result | None) -> Then:
     if before is not None:
         batches = lake.scan(IDENTITIES.name, version=before.identities_version)
         identities += (pa.Table.from_batches([batch]).cast(IDENTITIES.schema) for batch in batches)
-        where = pc.field("reason") == Reason.NO_CLICK
-        rows = lake.scan(CREDITS, where, ["person"], before.credits_version, ["reason"])
-        credited += (batch["person"].to_numpy() for batch in rows)
+        # Not as a filter: Arrow would make a text of each reason, and few are there.
+        batches = lake.scan(CREDITS, None, ["person", "reason"], before.credits_version, ["reason"])
+        credited += map(_clickless, batches)
     return Then(people.persons_of(pa.concat_tables(identities)), distinct(np.concatenate(credited)))
+
+
+def _clickless(rows: pa.RecordBatch) -> NDArray[np.int64]:
+    """The persons of rows that have no click."""
+    reason = rows["reason"]
+    number = reason.dictionary.index(Reason.NO_CLICK).as_py()
+    is_clickless = pc.equal(reason.indices, number)
+    persons: NDArray[np.int64] = rows["person"].filter(is_clickless).to_numpy()
+    return persons

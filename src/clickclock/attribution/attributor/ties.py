@@ -10,7 +10,7 @@ are gone, nothing that was kept is certain, and all is found anew.
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import combinations
 from typing import Final
 
@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from clickclock.attribution.attributor.people import KINDS
+from clickclock.attribution.codes import among
 from clickclock.attribution.engines import AHEAD_MS, FLOODS, USES, Engine
-from clickclock.attribution.lake import TIES, TOUCHES, Lake
+from clickclock.attribution.lake import DAY, TIES, TOUCHES, Lake
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.result import Result
 from clickclock.attribution.rolling import changes
@@ -29,8 +30,6 @@ from clickclock.attribution.touchpoint import RETRY_US
 from clickclock.attribution.traffic import FLOOD_MS
 
 _LINK, _USE, _FLOOD = "link", "use", "flood"
-_EPOCH: Final = date(1970, 1, 1)
-_DAY_US: Final = 86_400_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +126,8 @@ def _uses(lake: Lake, engine: Engine, touched: pa.Table, version: int) -> pa.Tab
     every = engine.received(lake.addresses(TOUCHES.name, stored), wanted)
     codes, count = np.unique(every["click_id"].to_numpy(), return_counts=True)
     several = codes[count > 1]
-    is_several = np.isin(every["click_id"].to_numpy(), several)
-    days = _days(every["received_us"].to_numpy()[is_several])
+    is_several = pa.array(among(several, every["click_id"].to_numpy()))
+    days = set(map(str, every[DAY].filter(is_several).unique().to_pylist()))
     if not days:
         return USES.empty_table()
     # A second look, at a few days, finds which click each was: to read all ids would cost more than all else.
@@ -147,11 +146,6 @@ def _uses(lake: Lake, engine: Engine, touched: pa.Table, version: int) -> pa.Tab
 
 def _rising(rows: pa.Table, *names: str) -> pa.Table:
     return rows.sort_by([(name, "ascending") for name in names])
-
-
-def _days(received_us: NDArray[np.int64]) -> Collection[str]:
-    """The days of receipt, as partitions are named."""
-    return {str(_EPOCH + timedelta(days=day)) for day in np.unique(received_us // _DAY_US).tolist()}
 
 
 def _rows(kind: str, columns: dict[str, pa.Array | pa.ChunkedArray]) -> pa.Table:

@@ -76,6 +76,11 @@ class Since:
         since_ms = np.maximum(self.needed_ms - SEARCHED_MS, EVER_MS)
         return pa.table({"person": self.person, "since_ms": since_ms})
 
+    def about(self, persons: Numbers) -> "Since":
+        """Those from the first to the last of sorted persons: to find these among fewer takes a part of the time."""
+        bounds = slice(*np.searchsorted(self.person, [persons[0], persons[-1] + 1])) if len(persons) else slice(0)
+        return Since(self.person[bounds], self.after_ms[bounds], self.month[bounds], self.needed_ms[bounds])
+
     def only(self, is_wanted: NDArray[np.bool_]) -> "Since":
         """Some of them."""
         columns = (self.person, self.after_ms, self.month, self.needed_ms)
@@ -101,9 +106,10 @@ class Walker:
     schema = FOUND
 
     def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        columns, uncertain = _columns(rows), np.empty(0, np.int64)
-        if self.since is not None:
-            kept, uncertain = _seen_in_part(columns, self.since)
+        columns, uncertain, since = _columns(rows), np.empty(0, np.int64), self.since
+        if since is not None:
+            since = since.about(columns.person)
+            kept, uncertain = _seen_in_part(columns, since)
             rows = rows.filter(pa.array(kept))
             columns = _columns(rows)
         walked = walk(columns, self.orders, self.terms)
@@ -111,10 +117,10 @@ class Walker:
         # The rows of an order are together, and in the order of the orders.
         order = np.flatnonzero(columns.is_order)[np.cumsum(journeys.place <= 1) - 1]
         is_wanted, is_wanted_path = np.ones(len(order), np.bool_), np.ones(len(paths.person), np.bool_)
-        if self.since is not None:
-            at = self.since.find(columns.person[order])
-            is_wanted = columns.time_ms[order] > self.since.after_ms[at]
-            is_wanted_path = paths.month >= self.since.month[self.since.find(paths.person)]
+        if since is not None:
+            at = since.find(columns.person[order])
+            is_wanted = columns.time_ms[order] > since.after_ms[at]
+            is_wanted_path = paths.month >= since.month[since.find(paths.person)]
         found = [
             _journeys(rows, journeys, columns.person[order], is_wanted),
             _paths(paths, self.terms.ads.channels, is_wanted_path),

@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from clickclock.attribution.identifier import NAMESPACES
+from clickclock.attribution.lake import DAY
 from clickclock.attribution.policy import Policies
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ USES: Final = pa.schema([("used", pa.int64()), ("first_id", pa.string())])
 FLOODS: Final = pa.schema([("flooding", pa.int64()), ("flooded", pa.int64()), ("at_ms", pa.int64())])
 """Networks, ads and times: there were too many clicks on the ad from the network in `FLOOD_MS` up to that time."""
 
-RECEIVED: Final = pa.schema([("click_id", pa.int64()), ("received_us", pa.int64())])
+RECEIVED: Final = pa.schema([("click_id", pa.int64()), (DAY, pa.date32())])
 CLICKED: Final = pa.schema(
     [(name, pa.int64()) for name in ("click_id", "parameters", "time_ms", "received_us")] + [("id", pa.string())]
 )
@@ -147,7 +148,7 @@ class Engine(Protocol):
         ...
 
     def received(self, touches: Source, click_ids: pa.Array) -> pa.Table:
-        """`RECEIVED` of the clicks that have one of these click ids."""
+        """`RECEIVED` of the clicks, in files of a day each, that have one of these click ids."""
         ...
 
     def clicked(self, touches: Source, click_ids: pa.Array) -> pa.Table:

@@ -10,6 +10,7 @@ by the same click, and a flood is at the same times.
 from typing import Final
 
 import ibis
+import pyarrow as pa
 
 from clickclock.attribution.engines import CLICKED, FLOODS, RECEIVED, SEEN, SENT, USES
 from clickclock.attribution.engines.columns import unbound
@@ -89,7 +90,7 @@ def floods(rules: Policies) -> ibis.Table:
 
 def received() -> ibis.Table:
     """`RECEIVED` of those of `touches` that have one of the click ids `ids`."""
-    return _having().select(*RECEIVED.names)
+    return _having(TOUCHES.whole).select(*RECEIVED.names)
 
 
 def clicked() -> ibis.Table:
@@ -117,9 +118,9 @@ def concerned() -> ibis.Table:
     )
 
 
-def _having() -> ibis.Table:
+def _having(columns: pa.Schema = TOUCHES.schema) -> ibis.Table:
     """Those of `touches` that have one of the click ids `ids`."""
-    touches, ids = unbound(TOUCHES.schema, "touches"), unbound(IDS, "ids")
+    touches, ids = unbound(columns, "touches"), unbound(IDS, "ids")
     return touches.join(ids, touches.click_id == ids.used)
 
 

@@ -104,8 +104,9 @@ def _words(column: pa.ChunkedArray) -> Words:
 def _words_of_texts(texts: pa.StringArray | pa.DictionaryArray) -> Words:
     """A word for each text; for null, any. Ids are many, and hardly two are equal; of other texts, few differ."""
     if pa.types.is_dictionary(texts.type):
-        of_each = np.append(_words_of_texts(texts.dictionary), np.uint64(0))
-        return of_each[pc.fill_null(texts.indices, -1).to_numpy()]
+        of_each: Words = np.append(_words_of_texts(texts.dictionary), np.uint64(0))
+        of_row: Words = of_each[pc.fill_null(texts.indices, -1).to_numpy()]
+        return of_row
     lengths = pc.fill_null(pc.binary_length(texts), 0).to_numpy()
     is_id = lengths == _ID_BYTES
     if is_id.all():
