@@ -227,6 +227,70 @@ def test_a_path_that_is_the_same_as_before_teaches_nothing_anew(lake: Lake, tmp_
     assert differences(lake, taught, result_of(lake, tmp_path, full=True)) == []
 
 
+MINUTE_MS = 60_000
+
+
+def _paths(lake: Lake, result: Result) -> dict[str, str]:
+    return {row["month"]: row["path"] for row in rows(lake, result, UNCONVERTED.name).to_pylist()}
+
+
+@pytest.mark.parametrize(
+    ("later_ms", "paths"),
+    [
+        (-30 * MINUTE_MS, {"2026-10": "meta > google"}),
+        (0, {"2026-10": "google > meta"}),
+        (30 * MINUTE_MS, {"2026-10": "google > meta"}),
+        (70 * MINUTE_MS, {"2026-10": "google > meta"}),
+        (5 * HOUR_MS, {"2026-10": "google > meta"}),
+        (2 * DAY_MS, {"2026-10": "google", "2026-11": "meta"}),
+    ],
+)
+def test_a_path_goes_on_with_what_is_clicked_later(
+    lake: Lake, tmp_path: Path, later_ms: int, paths: dict[str, str]
+) -> None:
+    load(lake, click(1, START_MS, cli_ubid="a"))
+    assert _paths(lake, result_of(lake, tmp_path)) == {"2026-10": "google"}
+    said = {"cli_ubid": "a", "source": "meta", "atag": "another"}
+    load(lake, click(2, START_MS + later_ms, received_ms=START_MS + max(later_ms, 0) + 2000, **said))
+    after = result_of(lake, tmp_path)
+    assert _paths(lake, after) == paths
+    assert differences(lake, after, result_of(lake, tmp_path, full=True)) == []
+
+
+def test_a_path_stays_as_it_was_where_no_later_click_counts(lake: Lake, tmp_path: Path) -> None:
+    load(lake, click(1, START_MS, cli_ubid="a"))
+    before = result_of(lake, tmp_path)
+    load(lake, click(2, START_MS + 5 * HOUR_MS, cli_ubid="a", agent="Googlebot/2.1"))
+    after = result_of(lake, tmp_path)
+    assert after.kind is Kind.INCREMENTAL
+    assert after.unconverted_version == before.unconverted_version
+    assert differences(lake, after, result_of(lake, tmp_path, full=True)) == []
+
+
+def test_a_path_is_found_anew_where_an_order_of_its_month_is_gone(lake: Lake, tmp_path: Path) -> None:
+    load(lake, click(1, START_MS, cli_ubid="a"), order(2, "bought", START_MS + HOUR_MS, cli_ubid="a"))
+    assert _paths(lake, result_of(lake, tmp_path)) == {}
+    erase(lake, "orders", [f"{2:032x}"])
+    load(lake, click(3, START_MS + 5 * HOUR_MS, cli_ubid="a", source="meta", atag="another"))
+    after = result_of(lake, tmp_path)
+    assert (after.kind, _paths(lake, after)) == (Kind.INCREMENTAL, {"2026-10": "google > meta"})
+    assert differences(lake, after, result_of(lake, tmp_path, full=True)) == []
+
+
+def test_who_clicks_all_day_long_is_credited_for_what_is_new(lake: Lake, tmp_path: Path) -> None:
+    def clicks(first: int, start_ms: int) -> list[bytes]:
+        times_ms = (start_ms + place * 20 * MINUTE_MS for place in range(60))
+        return [click(first + place, at_ms, cli_ubid="a", atag=f"t{place}") for place, at_ms in enumerate(times_ms)]
+
+    load(lake, *clicks(100, START_MS), order(1, "then", START_MS + HOUR_MS, cli_ubid="a"))
+    result_of(lake, tmp_path)
+    load(lake, *clicks(200, START_MS + DAY_MS), order(2, "now", START_MS + DAY_MS + HOUR_MS, cli_ubid="a"))
+    after = result_of(lake, tmp_path)
+    assert (after.kind, after.changed) == (Kind.INCREMENTAL, 1)
+    assert journeys(lake, after)["now"][-3:] == ["200", "201", "202"]
+    assert differences(lake, after, result_of(lake, tmp_path, full=True)) == []
+
+
 def test_a_table_of_credits_of_another_layout_makes_a_full_run(lake: Lake, tmp_path: Path) -> None:
     load(lake, click(1, START_MS, cli_ubid="a"), order(2, "bought", START_MS + HOUR_MS, cli_ubid="a"))
     before = result_of(lake, tmp_path)

@@ -23,6 +23,7 @@ from clickclock.attribution.engines import (
     CLICKED,
     FLOODS,
     IDENTIFIED,
+    LAST,
     ORDERS,
     PERSONS,
     RECEIVED,
@@ -580,6 +581,19 @@ def test_clicks_are_found_by_their_click_ids(engine: Engine, tmp_path: Path) -> 
     wanted = [{name: row[name] for name in clicked.column_names} for row in (rows[0], rows[2])]
     assert clicked.sort_by("received_us").to_pylist() == wanted
     assert engine.clicked(touches, ids.slice(1)).num_rows == 0
+
+
+def test_clicks_are_found_that_were_made_or_received_since(engine: Engine, tmp_path: Path) -> None:
+    rows = [
+        _touch(1, time_ms=MOMENT_MS, received_us=0),
+        _touch(2, time_ms=MOMENT_MS - 1, received_us=MOMENT_MS * 1000),
+        _touch(3, time_ms=MOMENT_MS - 1, received_us=MOMENT_MS * 1000 - 1),
+    ]
+    found = engine.last(_keep_touches(tmp_path, rows), MOMENT_MS)
+    assert found.schema == LAST
+    wanted = [{name: row[name] for name in found.column_names} for row in rows[:2]]
+    assert found.sort_by("received_us").to_pylist() == wanted
+    assert engine.last([], MOMENT_MS).num_rows == 0
 
 
 def test_a_click_is_concerned_by_its_click_id_a_repeat_before_it_and_a_flood(engine: Engine, tmp_path: Path) -> None:

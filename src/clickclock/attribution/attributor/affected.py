@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from clickclock.attribution import months
 from clickclock.attribution.attributor import people
 from clickclock.attribution.attributor.keys import KEY, Keys
-from clickclock.attribution.attributor.moments import Moments, moments_of, since_of, together
-from clickclock.attribution.attributor.neighbours import neighbours
+from clickclock.attribution.attributor.moments import Moments, Placed, moments_of, since_of, together
+from clickclock.attribution.attributor.neighbours import Before, clicks_before, neighbours
 from clickclock.attribution.attributor.people import KINDS, Who
-from clickclock.attribution.attributor.walker import Since
+from clickclock.attribution.attributor.walker import CLEAR_MS, Since
 from clickclock.attribution.attributor.world import World
-from clickclock.attribution.codes import among, distinct
+from clickclock.attribution.codes import among, distinct, places
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.identity import Persons
 from clickclock.attribution.lake import (
@@ -35,6 +35,7 @@ from clickclock.attribution.lake import (
     differing,
 )
 from clickclock.attribution.policy import Policies
+from clickclock.attribution.rolling import changes
 
 Numbers = NDArray[np.int64]
 BUSY_CLICKS: Final = 48
@@ -65,18 +66,25 @@ def find_affected(lake: Lake, engine: Engine, world: World) -> Affected:
     then, new, gone = world.then.persons, world.news.touches, world.news.gone
     with ThreadPoolExecutor(1, "neighbours") as beside:
         looking = beside.submit(neighbours, lake, engine, world, pa.concat_tables([new, gone]))
+        looking_back = beside.submit(clicks_before, lake, engine, world)
         amended = _amended(world)
         whole = [people.moved(then, world.persons)]
         for known in (then, world.persons):
             who = people.who_is([gone[kind] for kind in KINDS], known)
             whole.append(who.person[who.is_known])
         clicked = [_of_clicks(world, touches) for touches in (new, looking.result())]
+        before = looking_back.result()
     whole += [moments.person[among(world.then.clickless, moments.person)] for moments in clicked]
-    moments = together([*clicked, *_of_orders(world, then)])
-    placed_ms, placed_month = world.orders.table["placed_ms"].to_numpy(), world.facts.month
-    everything = distinct(np.concatenate(whole))
+    others = together([clicked[1], *_of_orders(world, then)])
+    since = since_of(
+        together([clicked[0], others]),
+        Placed(world.who, world.orders.table["placed_ms"].to_numpy(), world.facts.month),
+        whole=distinct(np.concatenate(whole)),
+        busy=_busy(clicked[0]),
+        going_on=_going_on(world, clicked[0], before, others.person),
+    )
     return Affected(
-        since=since_of(moments, everything, _busy(clicked[0]), world.who, placed_ms, placed_month),
+        since=since,
         amended=amended.keys,
         first_told=amended.first_told,
         nobodys=_nobodys(world, then),
@@ -100,6 +108,24 @@ def _busy(moments: Moments) -> Numbers:
     """Who clicked so often that there is hardly a quiet time before: to find that out by a walk costs a second one."""
     person, clicks = np.unique(moments.person, return_counts=True)
     return person[clicks >= BUSY_CLICKS]
+
+
+def _going_on(world: World, moments: Moments, before: Before | None, others: Numbers) -> Numbers:
+    """Whose new clicks come long after all others of theirs, if nothing else has happened to them; sorted."""
+    if before is None:
+        return others[:0]
+    by_time = np.lexsort((moments.after_ms, moments.person))
+    firsts = by_time[changes(moments.person[by_time])]
+    person, first_ms = moments.person[firsts], moments.after_ms[firsts]
+    who = people.who_is([before.clicks[kind] for kind in KINDS], world.persons)
+    at = places(person, who.person)
+    theirs = np.flatnonzero(who.is_known & (at >= 0))
+    last_ms = np.full(len(person), before.from_ms - CLEAR_MS)
+    for told in (before.clicks["time_ms"].to_numpy(), before.clicks["received_us"].to_numpy() // 1000 + 1):
+        np.maximum.at(last_ms, at[theirs], told[theirs])
+    is_long_after = (first_ms >= before.from_ms) & (first_ms - last_ms >= CLEAR_MS)
+    going_on: Numbers = person[is_long_after & ~among(distinct(others), person)]
+    return going_on
 
 
 # --- orders ---

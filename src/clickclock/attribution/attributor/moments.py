@@ -4,8 +4,8 @@ Never looks at a click or an order. Invariant: what a person is needed from is e
 moments: the beginning of any month whose path is wanted, and of everything if an order is.
 
 >>> moments = moments_of(np.array([7, 7]), np.array([1_800_000_000_000] * 2), np.array([0, 0]), ["shop"], Policies())
->>> nobody, zero = np.empty(0, np.int64), np.zeros(1, np.int64)
->>> since_of(moments, np.array([9]), nobody, Who(np.array([7]), np.array([True])), zero, zero).person.tolist()
+>>> nobody, placed = np.empty(0, np.int64), Placed(Who(np.array([7]), np.array([True])), np.zeros(1), np.zeros(1))
+>>> since_of(moments, placed, whole=np.array([9]), busy=nobody, going_on=nobody).person.tolist()
 [7, 9]
 """
 
@@ -40,6 +40,15 @@ class Moments:
     """When the next one begins."""
 
 
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """All orders."""
+
+    who: Who
+    at_ms: Numbers
+    month: NDArray[np.integer]
+
+
 def moments_of(
     person: Numbers, at_ms: Numbers, client: NDArray[np.integer], clients: Sequence[str], policies: Policies
 ) -> Moments:
@@ -58,24 +67,19 @@ def moments_of(
 
 def together(many: Iterable[Moments]) -> Moments:
     """One after the other."""
-    columns = zip(*((each.person, each.after_ms, each.month, each.month_ms, each.next_ms) for each in many), strict=True)
+    columns = zip(
+        *((each.person, each.after_ms, each.month, each.month_ms, each.next_ms) for each in many), strict=True
+    )
     return Moments(*map(np.concatenate, columns))
 
 
-def since_of(
-    moments: Moments,
-    whole: Numbers,
-    busy: Numbers,
-    who: Who,
-    placed_ms: Numbers,
-    placed_month: NDArray[np.integer],
-) -> Since:
-    """Every person of these moments, from the earliest on, and those of whom everything is wanted, who are sorted.
+def since_of(moments: Moments, placed: Placed, *, whole: Numbers, busy: Numbers, going_on: Numbers) -> Since:
+    """Every person of these moments, from the earliest on, and those of whom the `whole` is wanted.
 
-    `who`, `placed_ms` and `placed_month` are those of all orders. Of who placed one that is wanted, all clicks count:
-    what an order without touchpoints lacks depends on all of them. So they do of the `busy`, who are sorted, too. Of
-    the others, clicks count for the months alone; and who placed an order in the first of these, which is none that is
-    wanted and so was there before, had no path in that month and has none.
+    Of who placed an order that is wanted, all clicks count: what one without touchpoints lacks depends on all of them.
+    So they do of the `busy`. Of the others, clicks count for the months alone: of those who are `going_on`, from the
+    earliest moment on. And who placed an order in the first of these months, which is none that is wanted and so was
+    there before, had no path in that month and has none. Whoever is named is sorted.
     """
     by_person = np.argsort(moments.person)
     starts = np.flatnonzero(changes(moments.person[by_person]))
@@ -87,18 +91,19 @@ def since_of(
         for column in (moments.after_ms, moments.month, moments.month_ms, moments.next_ms)
     )
     has_order, has_no_path = np.zeros(len(person), np.bool_), np.zeros(len(person), np.bool_)
-    place = places(person, who.person)
-    theirs = np.flatnonzero(who.is_known & (place >= 0))
+    place = places(person, placed.who.person)
+    theirs = np.flatnonzero(placed.who.is_known & (place >= 0))
     at = place[theirs]
-    has_order[at[placed_ms[theirs] > after_ms[at]]] = True
-    has_no_path[at[placed_month[theirs] == month[at]]] = True
+    has_order[at[placed.at_ms[theirs] > after_ms[at]]] = True
+    has_no_path[at[placed.month[theirs] == month[at]]] = True
     has_no_path &= ~has_order
+    goes_on = among(going_on, person) & ~has_order & ~has_no_path
     month += has_no_path
-    needed_ms = np.where(has_no_path, next_ms, month_ms)
-    needed_ms[has_order | among(busy, person)] = EVER_MS
+    needed_ms = np.where(has_no_path, next_ms, np.where(goes_on, after_ms, month_ms))
+    needed_ms[has_order | (among(busy, person) & ~goes_on)] = EVER_MS
     everybody = np.concatenate([person, whole])
     by_person = np.argsort(everybody)
-    columns = ((after_ms, EVER_MS), (month, EVERY_MONTH), (needed_ms, EVER_MS))
+    columns = ((after_ms, EVER_MS), (month, EVERY_MONTH), (needed_ms, EVER_MS), (goes_on, False))
     return Since(
         everybody[by_person],
         *(np.concatenate([column, np.full(len(whole), ever)])[by_person] for column, ever in columns),

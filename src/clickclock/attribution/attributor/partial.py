@@ -30,7 +30,7 @@ from clickclock.attribution.attributor.learning import LEARNT_FROM, Learning, ad
 from clickclock.attribution.attributor.orders import Orders
 from clickclock.attribution.attributor.paths import Paths
 from clickclock.attribution.attributor.target import Target, but, crowded
-from clickclock.attribution.attributor.walker import UNCERTAIN
+from clickclock.attribution.attributor.walker import UNCERTAIN, Since
 from clickclock.attribution.attributor.world import World
 from clickclock.attribution.codes import among
 from clickclock.attribution.engines import Engine
@@ -72,8 +72,8 @@ def run_partially(
     ties_version = before.ties_version
     # Journeys and paths have nothing to do with each other, and neither of them takes more than one core.
     with Blocks(scratch) as blocks, ThreadPoolExecutor(1, "beside") as beside:
-        fresh = _walk(engine, world, affected, blocks)
-        comparing = beside.submit(Paths, lake, before.unconverted_version, affected.since, fresh)
+        fresh, since = _walk(engine, world, affected, blocks)
+        comparing = beside.submit(Paths, lake, before.unconverted_version, since, fresh)
         journeys = _Journeys(lake, before, world, affected, blocks)
         paths = comparing.result()
         writing = beside.submit(journeys.write, target)
@@ -101,11 +101,15 @@ def run_partially(
     )
 
 
-def _walk(engine: Engine, world: World, affected: Affected, blocks: Blocks) -> pa.Table:
-    """Put aside the journeys of all who could have changed; returns their paths without an order."""
+def _walk(engine: Engine, world: World, affected: Affected, blocks: Blocks) -> tuple[pa.Table, Since]:
+    """Put aside the journeys of all who could have changed.
+
+    Returns their paths without an order, and from when on these are: of some, everything had to be looked at.
+    """
     paths = [UNCONVERTED.whole.empty_table()]
     # Who has become part of another is nobody to walk along, and has only rows to lose.
-    since = affected.since.only(people.are_persons(affected.since.person, world.persons))
+    walked = affected.since
+    since = walked.only(people.are_persons(walked.person, world.persons))
     while len(since.person):
         uncertain = [np.empty(0, np.int64)]
         for found in engine.walk(
@@ -122,8 +126,9 @@ def _walk(engine: Engine, world: World, affected: Affected, blocks: Blocks) -> p
             paths.append(some)
             uncertain.append(found["person"].to_numpy()[found["number"].to_numpy() == UNCERTAIN])
         since = since.only(np.isin(since.person, np.concatenate(uncertain))).in_full
+        walked = walked.afresh(since.person)
     blocks.add(nobodys(affected.nobodys))
-    return pa.concat_tables(paths)
+    return pa.concat_tables(paths), walked
 
 
 def _fold(target: Target, before: Result, orders: Orders) -> int | None:

@@ -1,7 +1,8 @@
 """Paths without an order, from one version to the next: those that are new, those that are gone.
 
 Never publishes. Invariants: of a person who was looked at again, the paths from the month on in which something
-happened are those that were found now; what is the same then and now is neither new nor gone.
+happened are those that were found now, or what they were with what was found now behind it; what is the same then and
+now is neither new nor gone.
 
 >>> Paths(lake, before, since, fresh).changed   # doctest: +SKIP
 frozenset({'2026-11'})
@@ -20,8 +21,9 @@ from numpy.typing import NDArray
 from clickclock.attribution import months
 from clickclock.attribution.attributor.target import Target, but, crowded
 from clickclock.attribution.attributor.walker import Since
-from clickclock.attribution.codes import among, distinct
+from clickclock.attribution.codes import among, distinct, places
 from clickclock.attribution.lake import UNCONVERTED, Lake
+from clickclock.attribution.unconverted import PATH_SEPARATOR
 
 MONTH: Final = "month"
 AT_ONCE: Final = 2**18
@@ -44,7 +46,7 @@ class Paths:
             for month in rows[MONTH].value_counts().to_pylist():
                 self._standing[month["values"]] += month["counts"]
             dropped.append(rows.filter(pa.array(self._is_renewed(rows))).cast(UNCONVERTED.whole))
-        differing = _differing(pa.concat_tables(dropped), fresh)
+        differing = _differing(*_going_on(pa.concat_tables(dropped), fresh, since))
         self.new = differing.filter(pc.greater(differing[_SIGN], 0)).select(UNCONVERTED.whole.names)
         self.gone = differing.filter(pc.less(differing[_SIGN], 0)).select(UNCONVERTED.whole.names)
         self.changed: frozenset[str] = frozenset(differing[MONTH].unique().to_pylist())
@@ -88,6 +90,22 @@ class Paths:
             # Of most persons only the last month is looked at, and to find few of them takes a part of the time.
             is_renewed[theirs] = among(self._since.person[self._since.month <= months.number(name)], person[theirs])
         return is_renewed
+
+
+def _going_on(then: pa.Table, now: pa.Table, since: Since) -> tuple[pa.Table, pa.Table]:
+    """Both, where paths go on: those that do are behind what they were, and of the others nothing is gone."""
+    is_theirs = among(since.person[since.goes_on], then["person"].to_numpy())
+    theirs = then.filter(pa.array(is_theirs))  # the first month's: one of each person, and none of a later month
+    theirs = theirs.take(pa.array(np.argsort(theirs["person"].to_numpy())))
+    at = places(theirs["person"].to_numpy(), now["person"].to_numpy())
+    places_then = pa.array(at, mask=at < 0)
+    is_same = pc.fill_null(pc.equal(theirs[MONTH].take(places_then), now[MONTH]), fill_value=False).to_numpy()
+    path_then = theirs["path"].take(pa.array(at, mask=~is_same))
+    path = pc.binary_join_element_wise(path_then, now["path"], PATH_SEPARATOR, null_handling="skip")
+    return (
+        pa.concat_tables([then.filter(pa.array(~is_theirs)), theirs.take(pa.array(at[is_same]))]),
+        now.set_column(now.column_names.index("path"), "path", path),
+    )
 
 
 def _differing(then: pa.Table, now: pa.Table) -> pa.Table:

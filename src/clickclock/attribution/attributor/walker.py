@@ -11,7 +11,7 @@ what would be said if all its rows were there; where that is not certain, nothin
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +53,8 @@ QUIET_MS: Final = 65 * 60_000
 be received five minutes before the time that it gives."""
 SEARCHED_MS: Final = 12 * 3_600_000
 """How far back a quiet time is looked for."""
+CLEAR_MS: Final = QUIET_MS + 10 * 60_000
+"""Where nobody's click was for so long before a new one, there is a quiet time, whenever that one was received."""
 
 Numbers = NDArray[np.int64]
 
@@ -69,31 +71,45 @@ class Since:
     """Paths of this month and later ones are wanted."""
     needed_ms: Numbers
     """Clicks from this time on count for what is wanted; `EVER_MS` if all do, as they do for every order."""
+    goes_on: NDArray[np.bool_]
+    """Whether there are only new clicks from `needed_ms` on, and none for long before: the path of `month` goes on with
+    what is found."""
+
+    @property
+    def searched_ms(self) -> Numbers:
+        """From when on a quiet time is looked for."""
+        return np.maximum(self.needed_ms - np.where(self.goes_on, CLEAR_MS, SEARCHED_MS), EVER_MS)
 
     @property
     def wanted(self) -> pa.Table:
         """What an engine is to look up: from when on, for each person."""
-        since_ms = np.maximum(self.needed_ms - SEARCHED_MS, EVER_MS)
-        return pa.table({"person": self.person, "since_ms": since_ms})
+        return pa.table({"person": self.person, "since_ms": self.searched_ms})
 
     def about(self, persons: Numbers) -> "Since":
         """Those from the first to the last of sorted persons: to find these among fewer takes a part of the time."""
         bounds = slice(*np.searchsorted(self.person, [persons[0], persons[-1] + 1])) if len(persons) else slice(0)
-        return Since(self.person[bounds], self.after_ms[bounds], self.month[bounds], self.needed_ms[bounds])
+        return Since(*(column[bounds] for column in self._columns))
 
     def only(self, is_wanted: NDArray[np.bool_]) -> "Since":
         """Some of them."""
-        columns = (self.person, self.after_ms, self.month, self.needed_ms)
-        return Since(*(column[is_wanted] for column in columns))
+        return Since(*(column[is_wanted] for column in self._columns))
 
     @property
     def in_full(self) -> "Since":
         """The same persons and the same of them, for which all clicks are looked at."""
-        return replace(self, needed_ms=np.full(len(self.person), EVER_MS))
+        return replace(self, needed_ms=np.full(len(self.person), EVER_MS)).afresh(self.person)
+
+    def afresh(self, persons: Numbers) -> "Since":
+        """The same, but paths of these persons do not go on: they are found anew."""
+        return replace(self, goes_on=self.goes_on & ~np.isin(self.person, persons))
 
     def find(self, persons: Numbers) -> NDArray[np.intp]:
         """The place of each person, who has to be there."""
         return np.searchsorted(self.person, persons)
+
+    @property
+    def _columns(self) -> tuple[NDArray[Any], ...]:
+        return (self.person, self.after_ms, self.month, self.needed_ms, self.goes_on)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,14 +150,15 @@ def _seen_in_part(columns: Columns, since: Since) -> tuple[NDArray[np.bool_], Nu
     is_first = changes(columns.person)
     who = np.cumsum(is_first) - 1
     person = columns.person[is_first]
-    needed_ms = since.needed_ms[since.find(person)]
+    at = since.find(person)
+    needed_ms, searched_ms = since.needed_ms[at], since.searched_ms[at]
     is_partial = needed_ms > EVER_MS
     received_ms = columns.received_us // 1000
     # All moments of the time before what is needed in which something happened; and its bounds.
-    moments = [(np.flatnonzero(is_partial), bound_ms[is_partial]) for bound_ms in (needed_ms - SEARCHED_MS, needed_ms)]
+    moments = [(np.flatnonzero(is_partial), bound_ms[is_partial]) for bound_ms in (searched_ms, needed_ms)]
     for at_ms in (columns.time_ms, received_ms):
         is_in = ~columns.is_order & is_partial[who]
-        is_in &= (at_ms < needed_ms[who]) & (at_ms >= needed_ms[who] - SEARCHED_MS)
+        is_in &= (at_ms < needed_ms[who]) & (at_ms >= searched_ms[who])
         moments.append((who[is_in], at_ms[is_in]))
     whose, at_ms = (np.concatenate(column) for column in zip(*moments, strict=True))
     by_time = np.lexsort((at_ms, whose))

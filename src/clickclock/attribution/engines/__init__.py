@@ -29,6 +29,7 @@ __all__ = [
     "CLICKED",
     "FLOODS",
     "IDENTIFIED",
+    "LAST",
     "ORDERS",
     "PERSONS",
     "RECEIVED",
@@ -67,6 +68,9 @@ CLICKED: Final = pa.schema(
 
 SEEN: Final = pa.schema([(name, pa.int64()) for name in (*NAMESPACES, "ad", "time_ms")])
 """What is told of a click that others concern."""
+
+LAST: Final = pa.schema([(name, pa.int64()) for name in (*NAMESPACES, "received_us", "time_ms")])
+"""What is told of clicks that came shortly before others."""
 
 SENT: Final = pa.schema([("parameters", pa.int64()), ("received_us", pa.int64())])
 """What a click repeats, and when each was received."""
@@ -161,6 +165,10 @@ class Engine(Protocol):
         They have one of the click ids, or the parameters of one of `sent` (`SENT`, at least one) that was received
         before, or are of `floods` (`FLOODS`). Who is concerned twice may be told twice.
         """
+        ...
+
+    def last(self, touches: Source, since_ms: int) -> pa.Table:
+        """`LAST` of the clicks that were made or received at this time or later."""
         ...
 
     def walk(

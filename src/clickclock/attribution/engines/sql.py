@@ -17,7 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from clickclock.attribution.engines import CLICKED, FLOODS, IDENTIFIED, RECEIVED, SEEN, SENT, USES, Kernel, Source
+from clickclock.attribution.engines import (
+    CLICKED,
+    FLOODS,
+    IDENTIFIED,
+    LAST,
+    RECEIVED,
+    SEEN,
+    SENT,
+    USES,
+    Kernel,
+    Source,
+)
 from clickclock.attribution.engines.batches import as_agreed, numbered
 from clickclock.attribution.engines.dialects import Dialect
 from clickclock.attribution.engines.text import Text
@@ -98,6 +109,9 @@ class SqlEngine(ABC):
         tables = {"touches": touches, "ids": _ids(click_ids), "sent": sent, "floods": floods}
         text = self._text("tying:concerned").at(pc.min(sent[SENT.names[1]]).as_py())
         return self._found(text, tables, SEEN)
+
+    def last(self, touches: Source, since_ms: int) -> pa.Table:
+        return self._found(self._text("tying:last").at(since_ms), {"touches": touches}, LAST)
 
     def walk(
         self,

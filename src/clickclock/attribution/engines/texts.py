@@ -28,7 +28,7 @@ from clickclock.attribution.policy import Policies
 
 ALWAYS: Final = (
     *(f"expressions:{name}" for name in ("agents", "walk", "walk_in_part")),
-    *(f"tying:{name}" for name in ("clicked", "concerned", "links", "received", "uses")),
+    *(f"tying:{name}" for name in ("clicked", "concerned", "last", "links", "received", "uses")),
 )
 """What does not depend on rules."""
 _WRITERS: Final = ("clickclock", "ibis-framework", "sqlglot")

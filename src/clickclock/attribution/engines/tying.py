@@ -12,7 +12,7 @@ from typing import Final
 import ibis
 import pyarrow as pa
 
-from clickclock.attribution.engines import CLICKED, FLOODS, RECEIVED, SEEN, SENT, USES
+from clickclock.attribution.engines import CLICKED, FLOODS, LAST, RECEIVED, SEEN, SENT, USES
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.expressions import by_client
 from clickclock.attribution.engines.sql import IDS
@@ -116,6 +116,13 @@ def concerned() -> ibis.Table:
         repeated.filter(repeated.received_us >= repeated.first_us).select(*SEEN.names),
         flooded.select(*SEEN.names),
     )
+
+
+def last() -> ibis.Table:
+    """`LAST` of those of `touches` that were made or received at `INSTANT`, in ms, or later."""
+    touches, since_ms = unbound(TOUCHES.schema, "touches"), ibis.literal(INSTANT, _NUMBER)
+    is_late = (touches.time_ms >= since_ms) | (touches.received_us >= since_ms * 1000)
+    return touches.filter(is_late).select(*LAST.names)
 
 
 def _having(columns: pa.Schema = TOUCHES.schema) -> ibis.Table:

@@ -1,7 +1,8 @@
 """Parquet files of the lake: written row group by row group to wherever the table is, and not seen before a commit.
 
 Never touches the table's log. Invariants: zstd, level 1 (what is left after the dictionaries is random, and higher
-levels make it longer), and none for codes and what every run reads; a file that nobody commits is litter, which a vacuum takes away.
+levels make it longer), and none for codes and for what every run reads; a file that nobody commits is litter, which a
+vacuum takes away.
 
 >>> Storage("/data/lake/clicks", {}).folder
 PosixPath('/data/lake/clicks')

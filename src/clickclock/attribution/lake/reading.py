@@ -19,7 +19,6 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from clickclock.attribution.lake.files import Storage
 
-
 _ENCODED: Final = pa.dictionary(pa.int32(), pa.string())
 
 
