@@ -47,7 +47,7 @@ class _Nulls:
     """How often each path of a client and month was followed by no order."""
 
     def __init__(self) -> None:
-        self._counted = [_COUNTED.empty_table()]
+        self._counted: list[pa.Table] = []
 
     def add(self, paths: pa.Table) -> None:
         """Count some of the rows of the lake's table `unconverted`."""
@@ -63,7 +63,9 @@ class _Nulls:
     @property
     def counted(self) -> pa.Table:
         """Client, month and path, each once, and how often."""
-        sums = pa.concat_tables(self._counted).group_by(_COUNTED.names[:3]).aggregate([("count", "sum")])
+        if len(self._counted) == 1:
+            return self._counted[0]
+        sums = pa.concat_tables([_COUNTED.empty_table(), *self._counted]).group_by(_COUNTED.names[:3]).aggregate([("count", "sum")])
         return sums.rename_columns(_COUNTED.names)
 
 

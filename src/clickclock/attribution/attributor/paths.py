@@ -9,7 +9,7 @@ frozenset({'2026-11'})
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Final
 
@@ -27,7 +27,6 @@ from clickclock.attribution.unconverted import PATH_SEPARATOR
 
 MONTH: Final = "month"
 AT_ONCE: Final = 2**18
-_SIGN: Final = "sign"
 _FEW: Final = ("client_id", "path", MONTH)
 
 
@@ -46,10 +45,21 @@ class Paths:
             for month in rows[MONTH].value_counts().to_pylist():
                 self._standing[month["values"]] += month["counts"]
             dropped.append(rows.filter(pa.array(self._is_renewed(rows))).cast(UNCONVERTED.whole))
-        differing = _differing(*_going_on(pa.concat_tables(dropped), fresh, since))
-        self.new = differing.filter(pc.greater(differing[_SIGN], 0)).select(UNCONVERTED.whole.names)
-        self.gone = differing.filter(pc.less(differing[_SIGN], 0)).select(UNCONVERTED.whole.names)
-        self.changed: frozenset[str] = frozenset(differing[MONTH].unique().to_pylist())
+        then = pa.concat_tables(dropped)
+        at = _matched(then, fresh)
+        goes_on = (at >= 0) & among(since.person[since.goes_on], fresh["person"].to_numpy())
+        path_then = then["path"].take(pa.array(at, mask=at < 0))
+        on_from = pc.if_else(pa.array(goes_on), path_then, pa.scalar(None, pa.string()))
+        path = pc.binary_join_element_wise(on_from, fresh["path"], PATH_SEPARATOR, null_handling="skip")
+        is_new = ~pc.fill_null(pc.equal(path_then, path), fill_value=False).to_numpy()
+        # Who only clicked on loses nothing, whatever the new clicks are worth.
+        is_gone = ~among(since.person[since.goes_on], then["person"].to_numpy())
+        is_gone[at[at >= 0]] = is_new[at >= 0]
+        self.new = fresh.set_column(fresh.column_names.index("path"), "path", path).filter(pa.array(is_new))
+        self.gone = then.filter(pa.array(is_gone))
+        self.changed = frozenset(
+            pc.unique(pa.chunked_array([*self.new[MONTH].chunks, *self.gone[MONTH].chunks], pa.string())).to_pylist()
+        )
         """The months of both."""
 
     def write(self, target: Target) -> int:
@@ -57,10 +67,10 @@ class Paths:
         gone = Counter(self.gone[MONTH].to_pylist())
         anew = crowded(self._lake.stored(UNCONVERTED.name, self._version or 0), self._standing, gone)
         then = self._then(pc.field(MONTH).isin(pa.array(sorted(anew), pa.string()))) if anew else ()
-        kept = (
-            rows.cast(UNCONVERTED.whole).join(self.gone, UNCONVERTED.whole.names, join_type="left anti")
-            for rows in then
-        )
+        gone_in = {
+            month: distinct(self.gone.filter(pc.equal(self.gone[MONTH], month))["person"].to_numpy()) for month in anew
+        }
+        kept = (rows.filter(pa.array(~_are_among(rows, gone_in.__getitem__))).cast(UNCONVERTED.whole) for rows in then)
         return target.revise(UNCONVERTED, self._version, chain(kept, [self.new]), [but(self.gone, MONTH, anew)], anew)
 
     @property
@@ -83,38 +93,29 @@ class Paths:
             yield pa.Table.from_batches(waiting)
 
     def _is_renewed(self, rows: pa.Table) -> NDArray[np.bool_]:
-        person, month = rows["person"].to_numpy(), rows[MONTH].combine_chunks()
-        is_renewed = np.zeros(len(person), np.bool_)
-        for place, name in enumerate(month.dictionary.to_pylist()):
-            theirs = np.flatnonzero(month.indices.to_numpy() == place)
-            # Of most persons only the last month is looked at, and to find few of them takes a part of the time.
-            is_renewed[theirs] = among(self._since.person[self._since.month <= months.number(name)], person[theirs])
-        return is_renewed
+        # Of most persons only the last month is looked at, and to find few of them takes a part of the time.
+        return _are_among(rows, lambda month: self._since.person[self._since.month <= months.number(month)])
 
 
-def _going_on(then: pa.Table, now: pa.Table, since: Since) -> tuple[pa.Table, pa.Table]:
-    """Both, where paths go on: those that do are behind what they were, and of the others nothing is gone."""
-    is_theirs = among(since.person[since.goes_on], then["person"].to_numpy())
-    theirs = then.filter(pa.array(is_theirs))  # the first month's: one of each person, and none of a later month
-    theirs = theirs.take(pa.array(np.argsort(theirs["person"].to_numpy())))
-    at = places(theirs["person"].to_numpy(), now["person"].to_numpy())
-    places_then = pa.array(at, mask=at < 0)
-    is_same = pc.fill_null(pc.equal(theirs[MONTH].take(places_then), now[MONTH]), fill_value=False).to_numpy()
-    path_then = theirs["path"].take(pa.array(at, mask=~is_same))
-    path = pc.binary_join_element_wise(path_then, now["path"], PATH_SEPARATOR, null_handling="skip")
-    return (
-        pa.concat_tables([then.filter(pa.array(~is_theirs)), theirs.take(pa.array(at[is_same]))]),
-        now.set_column(now.column_names.index("path"), "path", path),
-    )
+def _are_among(rows: pa.Table, persons: Callable[[str], NDArray[np.int64]]) -> NDArray[np.bool_]:
+    """Which rows, whose months are a dictionary, are of the persons of their month, which are sorted."""
+    person, month = rows["person"].to_numpy(), rows[MONTH].combine_chunks()
+    are_among = np.zeros(len(person), np.bool_)
+    for place, name in enumerate(month.dictionary.to_pylist()):
+        theirs = np.flatnonzero(month.indices.to_numpy() == place)
+        are_among[theirs] = among(persons(name), person[theirs])
+    return are_among
 
 
-def _differing(then: pa.Table, now: pa.Table) -> pa.Table:
-    """The rows that are in one only; their `sign` says in which: below zero then, above it now."""
-    # Of who had no path then, every one is new.
-    is_known = among(distinct(then["person"].to_numpy()), now["person"].to_numpy())
-    new, now = now.filter(pa.array(~is_known)), now.filter(pa.array(is_known))
-    signs = pa.array(np.append(np.full(then.num_rows, -1), np.ones(now.num_rows, np.int64)))
-    rows = pa.concat_tables([then, now]).append_column(_SIGN, signs)
-    sums = rows.group_by(UNCONVERTED.whole.names).aggregate([(_SIGN, "sum")])
-    sums = sums.filter(pc.not_equal(sums[f"{_SIGN}_sum"], 0)).rename_columns([*UNCONVERTED.whole.names, _SIGN])
-    return pa.concat_tables([sums, new.append_column(_SIGN, pa.repeat(pa.scalar(1, pa.int64()), new.num_rows))])
+def _matched(then: pa.Table, now: pa.Table) -> NDArray[np.intp]:
+    """For each row of now that of then of the same person and month, of which there is at most one; or -1."""
+    names = pc.unique(then[MONTH])
+    month_then, month_now = (pc.fill_null(pc.index_in(rows[MONTH], names), -1).to_numpy() for rows in (then, now))
+    person_then, person_now = (rows["person"].to_numpy() for rows in (then, now))
+    at = np.full(now.num_rows, -1, np.intp)
+    for month in range(len(names)):
+        theirs_then, theirs_now = (np.flatnonzero(each == month) for each in (month_then, month_now))
+        by_person = theirs_then[np.argsort(person_then[theirs_then])]
+        found = places(person_then[by_person], person_now[theirs_now])
+        at[theirs_now[found >= 0]] = by_person[found[found >= 0]]
+    return at
