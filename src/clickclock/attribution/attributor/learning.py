@@ -65,7 +65,11 @@ class _Nulls:
         """Client, month and path, each once, and how often."""
         if len(self._counted) == 1:
             return self._counted[0]
-        sums = pa.concat_tables([_COUNTED.empty_table(), *self._counted]).group_by(_COUNTED.names[:3]).aggregate([("count", "sum")])
+        sums = (
+            pa.concat_tables([_COUNTED.empty_table(), *self._counted])
+            .group_by(_COUNTED.names[:3])
+            .aggregate([("count", "sum")])
+        )
         return sums.rename_columns(_COUNTED.names)
 
 
