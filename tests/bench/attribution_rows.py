@@ -29,7 +29,8 @@ Integers: TypeAlias = NDArray[np.int64]
 Truths: TypeAlias = NDArray[np.bool_]
 
 DAY_MS: Final = 86_400_000
-START_MS: Final = int(datetime(2026, 9, 1, tzinfo=UTC).timestamp() * 1000)
+START_MS: Final = int(datetime(2026, 9, 11, tzinfo=UTC).timestamp() * 1000)
+"""In the middle of a month, and so is the day after thirty: to add a day on a month's first would be less work."""
 CLIENTS: Final = 40
 ADS: Final = 20_000
 """Ads of all clients; each is of one client, seller and campaign."""
@@ -56,7 +57,7 @@ class World:
     late_share: float = 0.01
     seed: int = 4
     first_day: int = 0
-    """Counted from the start of September 2026: a world that begins later has the same people, and further rows."""
+    """Counted from `START_MS`: a world that begins later has the same people, and further rows."""
 
     @cached_property
     def people(self) -> NDArray[np.float64]:
