@@ -20,7 +20,7 @@ WORKS: dict[str, tuple[object, ...]] = {
     "expressions:codes": (RULES,),
     "tying:floods": (RULES,),
 }
-OF_AN_INSTANT = {"expressions:walk_in_part", "tying:concerned"}
+OF_AN_INSTANT = {"expressions:walk_in_part", "tying:concerned", "tying:last"}
 
 
 def _written(texts: Texts, dialect: Dialect = DUCKDB) -> dict[str, Text]:
