@@ -29,6 +29,8 @@ ROUNDING = 2.0**-52
 """Twice what one operation on floats can be off, as a part of its result."""
 OPERATIONS = 4
 """On a share, beside the additions of the total and with some to spare."""
+WIDTHS = 4
+"""Of tables, from one length of orders to its double: more leave less empty, and each takes its time."""
 
 
 def split_many(amounts_minor: Whole, weights: NDArray[Any], offsets: Whole) -> Whole:
@@ -104,11 +106,15 @@ def _largest(rest: NDArray[Any], count: Whole, starts: Whole, touches: Whole) ->
     """Which touchpoints have one of the `count` largest of their order's rests; of equal ones, the later."""
     chosen = np.zeros(len(rest), dtype=np.bool_)
     wanted = np.flatnonzero(count)
-    wanted = wanted[np.argsort(touches[wanted], kind="stable")]
-    # Orders of equal length are the rows of one table.
-    for orders in np.split(wanted, np.flatnonzero(np.diff(touches[wanted])) + 1) if len(wanted) else ():
-        place = np.arange(touches[orders[0]])
-        first = starts[orders, np.newaxis]
-        ranked = first + np.argsort(rest[first + place], axis=1, kind="stable")
+    width = (WIDTHS * np.log2(touches[wanted])).astype(np.int64)
+    by_width = np.argsort(width, kind="stable")
+    wanted, width = wanted[by_width], width[by_width]
+    # Orders of about one length are the rows of one table, each at its right end; what is left of it is less than any.
+    for orders in np.split(wanted, np.flatnonzero(np.diff(width)) + 1) if len(wanted) else ():
+        place = np.arange(touches[orders].max())
+        at = (starts[orders] + touches[orders])[:, np.newaxis] - len(place) + place
+        is_out = at < starts[orders, np.newaxis]
+        ranked = np.argsort(np.where(is_out, -1, rest[at]), axis=1, kind="stable")
+        ranked += at[:, :1]
         chosen[ranked[place >= len(place) - count[orders, np.newaxis]]] = True
     return chosen
