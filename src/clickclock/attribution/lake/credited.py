@@ -47,8 +47,9 @@ def credited(rows: pa.Table, models: Mapping[str, JourneyModel], learnt: Mapping
     """
     if not models and not learnt:
         return rows
-    is_touched = rows["place"].to_numpy() > 0
-    touched = rows.select([*CREDITED_FROM, *(TIMES if models else ())]).filter(pa.array(is_touched))
+    is_touched = pa.array(rows["place"].to_numpy() > 0)
+    places = np.flatnonzero(is_touched)
+    touched = rows.select([*CREDITED_FROM, *(TIMES if models else ())]).filter(is_touched)
     is_first = touched["place"].to_numpy() == 1
     orders = touched.filter(pa.array(is_first))
     amounts, refunds = (orders[name].to_numpy() for name in ("amount_minor", "refunded_minor"))
@@ -70,7 +71,7 @@ def credited(rows: pa.Table, models: Mapping[str, JourneyModel], learnt: Mapping
             "share": exact / mine.spread(mine.reduced(np.add, exact)),
         }
         for kind, values in made.items():
-            rows = rows.append_column(f"{name}_{kind}", _spread(values, is_touched, COLUMNS_OF_MODEL[kind]))
+            rows = rows.append_column(f"{name}_{kind}", _spread(values, places, is_touched, COLUMNS_OF_MODEL[kind]))
     return rows
 
 
@@ -141,10 +142,11 @@ def _refunds(refunds: Numbers, amounts: Numbers, given: Numbers, journeys: Journ
     return parts
 
 
-def _spread(values: NDArray[np.generic], is_touched: NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
-    """The values where there is a touchpoint, and null elsewhere."""
-    if is_touched.all():
+def _spread(values: NDArray[np.generic], places: Numbers, is_there: pa.BooleanArray, kind: pa.DataType) -> pa.Array:
+    """The values at these places, where `is_there` is true, and null elsewhere."""
+    if len(values) == len(is_there):
         return pa.array(values, kind)
-    whole = np.zeros(len(is_touched), values.dtype)
-    whole[is_touched] = values
-    return pa.array(whole, kind, mask=~is_touched)
+    whole = np.zeros(len(is_there), values.dtype)
+    whole[places] = values
+    # Truths are kept as the bits that say what is there: to make those anew for each column takes as long as the rest.
+    return pa.Array.from_buffers(kind, len(whole), [is_there.buffers()[1], pa.py_buffer(whole)])
