@@ -31,6 +31,8 @@ from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 from clickclock.attribution.policy import FURTHER_CHANNEL_RULES, Policies, Policy
 
 _OTHER_CHANNEL: Final = "other"
+_SOURCES: Final = ("utm_source", "source")
+"""Parameters that name what a click comes from; the first that is there counts."""
 _NUMBER: Final = "int64"
 
 
@@ -43,6 +45,7 @@ def ads(dialect: Dialect, rules: Policies) -> ibis.Table:
     """The ads of those of `clicks` whose ids are in `shown`, each once."""
     clicks, shown = unbound(CLICKS.schema, "clicks"), unbound(SHOWN, "shown")
     rows = clicks.join(shown, clicks.id == shown.click)
+    rows = rows.mutate(**_sources(rows))
     parts = _ad(rows, rules)
     described = rows.select(ad=_hash(dialect, *parts.values()), **parts)
     return (
@@ -55,7 +58,7 @@ def touches(dialect: Dialect, rules: Policies) -> ibis.Table:
     clicks, bots = unbound(CLICKS.schema, "clicks"), unbound(BOTS, "bots").select(bot="user_agent")
     rows = clicks.left_join(bots, clicks.user_agent == bots.bot)
     # By themselves, because an engine computes anew what stands in several places of one row.
-    rows = rows.mutate(**{f"{kind}_code": _code(rows, kind, rules) for kind in NAMESPACES})
+    rows = rows.mutate(**{f"{kind}_code": _code(rows, kind, rules) for kind in NAMESPACES}, **_sources(rows))
     ad = _ad(rows, rules)
     # Of the two ids, the one that counts stands at its own place: equal texts of two kinds are two ids.
     click_id = ibis.ifelse(
@@ -192,7 +195,7 @@ def _members() -> ibis.Table:
 
 
 def _ad(clicks: Any, rules: Policies) -> dict[str, Any]:
-    """The columns of `ADS` but the code."""
+    """The columns of `ADS` but the code, of clicks with those of `_sources`."""
     return {
         "client_id": clicks.client_id,
         "channel": by_client(clicks.client_id, rules, lambda policy: _channel(clicks, policy)),
@@ -208,8 +211,7 @@ def _ad(clicks: Any, rules: Policies) -> dict[str, Any]:
 def _channel(clicks: Any, policy: Policy) -> Any:
     """What the first rule that matches says, else what the click says of itself."""
     # Paths are channels joined by ` > `: what anybody can send must not be read as two of them.
-    said = clicks.utm_source.coalesce(clicks.source)
-    said = _small(said, said.translate(*DISPUTED).lower()).replace(">", "-").coalesce(_OTHER_CHANNEL)
+    said = ibis.coalesce(*(clicks[_in_small(name)] for name in _SOURCES)).replace(">", "-").coalesce(_OTHER_CHANNEL)
     rules = (*policy.channel_rules, *FURTHER_CHANNEL_RULES)
     return ibis.cases(*((_matches(clicks, rule), rule.channel) for rule in rules), else_=said)
 
@@ -221,8 +223,24 @@ def _matches(clicks: Any, rule: ChannelRule) -> Any:
         # What is no value is not there, as in the columns.
         value = clicks.other.get(rule.parameter)
         value = ibis.ifelse(value.isin(sorted(PLACEHOLDERS)), ibis.null("string"), value)
-    values = [small_letters(each) for each in rule.values]
-    return _small(value, value.translate(*DISPUTED).lower()).isin(values) if values else value.notnull()
+    if not rule.values:
+        return value.notnull()
+    small = clicks[_in_small(rule.parameter)] if rule.parameter in _SOURCES else _small_letters(value)
+    return small.isin([small_letters(each) for each in rule.values])
+
+
+def _sources(clicks: Any) -> dict[str, Any]:
+    """What most rules for channels look at, in small letters."""
+    return {_in_small(name): _small_letters(clicks[name]) for name in _SOURCES}
+
+
+def _in_small(name: str) -> str:
+    return f"{name}_in_small"
+
+
+def _small_letters(value: Any) -> Any:
+    """`account.small_letters` of a text."""
+    return _small(value, value.translate(*DISPUTED).lower())
 
 
 def _code(clicks: Any, kind: str, rules: Policies) -> Any:
