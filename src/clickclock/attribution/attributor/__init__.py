@@ -107,12 +107,11 @@ class Attributor:
         draft = Result(
             version=number,
             created_at=now,
-            engine=self._engine.fingerprint(self._settings.policies),
             code_version=self._code_version,
             settings=told,
             settings_hash=sha256(told.encode()).hexdigest(),
         )
-        why = "It was asked for." if full else _why_full(before, draft)
+        why = "It was asked for." if full else self._why_full(before, draft)
         if before is not None and not why:
             try:
                 if not self._is_laid_out(before):
@@ -137,6 +136,21 @@ class Attributor:
         self._lake.tidy_derived(history_hours=self._history_hours)
         return Ran(result, is_new=True)
 
+    def _why_full(self, before: Result | None, now: Result) -> str:
+        """Why everybody has to be looked at; empty if not."""
+        if before is None:
+            return "It is the first run."
+        if before.kind is Kind.ERASURE:
+            return "Something was deleted for good."
+        if before.settings_hash != now.settings_hash:
+            return "Settings have changed."
+        if before.code_version != now.code_version:
+            return f"The program has changed, from {before.code_version} to {now.code_version}."
+        engine = self._engine.fingerprint(self._settings.policies)
+        if before.engine != engine:
+            return f"The engine has changed, from {before.engine} to {engine}."
+        return ""
+
     def _behold(self, now_ms: int, before: Result | None) -> World:
         return behold(self._lake, self._engine, self._settings.policies, self._models, now_ms, before)
 
@@ -152,26 +166,12 @@ class Attributor:
         return any(self._lake.changes(name, since) for name, since in versions)
 
 
-def _why_full(before: Result | None, now: Result) -> str:
-    """Why everybody has to be looked at; empty if not."""
-    if before is None:
-        return "It is the first run."
-    if before.kind is Kind.ERASURE:
-        return "Something was deleted for good."
-    if before.settings_hash != now.settings_hash:
-        return "Settings have changed."
-    if before.code_version != now.code_version:
-        return f"The program has changed, from {before.code_version} to {now.code_version}."
-    if before.engine != now.engine:
-        return f"The engine has changed, from {before.engine} to {now.engine}."
-    return ""
-
-
 def _finished(draft: Result, world: World, outcome: Outcome, why: str, seconds: float) -> Result:
     return msgspec.structs.replace(
         draft,
         kind=Kind.FULL if why else Kind.INCREMENTAL,
         why=why,
+        engine=world.taken.engine,
         clicks_version=world.taken.clicks_version,
         orders_version=world.orders.version,
         touches_version=world.taken.version,
