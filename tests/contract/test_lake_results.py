@@ -69,6 +69,29 @@ def test_partitions_are_replaced_at_once_and_the_others_stay(lake: Lake) -> None
     assert _orders(lake) == ["e"]
 
 
+@pytest.mark.parametrize("months", [[1, 1, 0], [1, 0, 1], [0], []], ids=["apart", "mixed", "one", "none"])
+def test_texts_can_come_as_dictionaries_in_any_order_and_settled_files_are_committed(
+    lake: Lake, months: list[int]
+) -> None:
+    names, paths = ["2026-01", "2026-02", "2026-03"], ["meta", "mail > meta", "google"]
+    rows = {
+        "client_id": pa.DictionaryArray.from_arrays(pa.array([1] * len(months), pa.int32()), ["b", "c"]),
+        "person": pa.array(range(len(months)), pa.int64()),
+        "path": pa.array(paths[: len(months)], pa.string()),
+        "month": pa.DictionaryArray.from_arrays(pa.array(months, pa.int32()), names),
+    }
+    ledger = lake.ledger(UNCONVERTED)
+    parts = ledger.parts("part-1", NOW_MS)
+    parts.write(pa.table(rows))
+    parts.settle()
+    parts.write(_unconverted({"2026-02": "a"}))
+    parts.write(pa.table(rows))
+    ledger.commit(parts.close(), NOW_MS, instead_of=None, notes={"result": 1})
+    found = pa.Table.from_batches(lake.scan(UNCONVERTED.name), UNCONVERTED.whole).to_pylist()
+    once = [("c", number, paths[number], names[month]) for number, month in enumerate(months)]
+    assert sorted(tuple(row.values()) for row in found) == sorted([*once, *once, ("c", 7, "a", "2026-02")])
+
+
 def test_a_partition_can_be_replaced_by_nothing(lake: Lake) -> None:
     _write(lake, LAST, pa.concat_tables([_credits("2026-01", ["a"]), _credits("2026-02", ["c"])]), 1)
     _write(lake, LAST, _credits("2026-01", []), 2, instead_of=["2026-01"])

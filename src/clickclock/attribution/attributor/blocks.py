@@ -1,9 +1,9 @@
 """Journeys on their way to credits: put aside on disk as they come, person by person, and taken up order by order.
 
 Never holds more than a block of orders in memory, or a few small ones. Invariants: all rows of an order are in one
-block, its touchpoints in time order; blocks rise with the orders' numbers.
+block, its touchpoints in time order; blocks rise with the orders' numbers, and in a block so do the orders of a month.
 
->>> with Blocks(Path("/tmp")) as blocks:   # doctest: +SKIP
+>>> with Blocks(Path("/tmp"), facts.month) as blocks:   # doctest: +SKIP
 ...     blocks.add(batch)
 ...     tables = list(blocks)
 """
@@ -46,7 +46,9 @@ Numbers = NDArray[np.int64]
 class Blocks:
     """Rows of `FOUND` that are orders', in a folder that goes when the `with` ends."""
 
-    def __init__(self, scratch: Path) -> None:
+    def __init__(self, scratch: Path, month: NDArray[np.int32]) -> None:
+        """`month` is that of each order, by its number."""
+        self._month = month
         self._folder = TemporaryDirectory(dir=scratch, prefix="journeys-")
         self._files: dict[int, pa.RecordBatchFileWriter] = {}
         self._numbers: list[Numbers] = [np.empty(0, np.int64)]
@@ -78,7 +80,7 @@ class Blocks:
         return distinct(np.concatenate(self._numbers))
 
     def __iter__(self) -> Iterator[pa.Table]:
-        """The blocks, sorted by the orders' numbers and the touchpoints' places. Nothing can be added afterwards."""
+        """The blocks, sorted by months, orders' numbers and touchpoints' places. Nothing can be added afterwards."""
         for file in self._files.values():
             file.close()
         some: list[pa.Table] = []
@@ -86,13 +88,22 @@ class Blocks:
             with pa.memory_map(str(self._path(number))) as source:
                 found = pa.ipc.open_file(source).read_all()
                 # Both in one number: much of it is in order already, which a sort by two would not see.
-                rank = found["number"].to_numpy() << _PLACE_BITS | found["place"].to_numpy()
+                first = number * ORDERS_PER_BLOCK
+                rank = self._ranks(first)[found["number"].to_numpy() - first] << _PLACE_BITS
+                rank |= found["place"].to_numpy()
                 some.append(found.take(pa.array(np.argsort(rank, kind="stable"))))
             if sum(each.num_rows for each in some) >= ROWS_AT_ONCE:
                 yield pa.concat_tables(some).combine_chunks()
                 some = []
         if some:
             yield pa.concat_tables(some).combine_chunks()
+
+    def _ranks(self, first: int) -> Numbers:
+        """The rank of each order of a block: those of a month are together, as they are where they are written."""
+        by_month = np.argsort(self._month[first : first + ORDERS_PER_BLOCK], kind="stable")
+        ranks = np.empty(len(by_month), np.int64)
+        ranks[by_month] = np.arange(len(by_month))
+        return ranks
 
     def _file(self, number: int) -> pa.RecordBatchFileWriter:
         if number not in self._files:
@@ -114,11 +125,14 @@ class Facts:
     """The same."""
     ads: Ads
     ads_table: pa.Table
-    """The ads in the order of `ads`."""
+    """The ads in the order of `ads`, their texts as dictionaries."""
     terms: OrderTerms
 
     def rows(self, found: pa.Table, names: Sequence[str] = tuple(ROWS.names)) -> pa.Table:
-        """Rows of `FOUND` that are orders', as rows of credits that lack the models' columns; or some of the others."""
+        """Rows of `FOUND` that are orders', as rows of credits that lack the models' columns; or some of the others.
+
+        Texts that do not differ from order to order are dictionaries: neither taken nor compared as texts any more.
+        """
         number = found["number"].to_numpy()
         is_touched = found["place"].to_numpy() > 0
         ad = np.zeros(len(number), np.int64)
@@ -134,17 +148,17 @@ class Facts:
                 case "order_month":
                     return _month_names(self.month[number])
                 case "reason":
-                    return _REASONS.take(found["reason"].combine_chunks())
+                    return pa.DictionaryArray.from_arrays(found["reason"].combine_chunks().cast(pa.int32()), _REASONS)
                 case "click_at":
                     return _instant(found["time_ms"])
                 case "click_id" | "person" | "touches" | "place":
                     return found[_IN_FOUND.get(name, name)]
                 case "click_seller_id" | "channel" | "campaign" | "ad_set" | "ad" | "atag" | "asvt":
-                    return self.ads_table[_IN_ADS.get(name, name)].take(touchpoint)
+                    return _brief(self.ads_table[_IN_ADS.get(name, name)].combine_chunks().take(touchpoint))
                 case _:
                     return self.orders[name].take(order)
 
-        return pa.table([column(name) for name in names], schema=pa.schema([ROWS.field(name) for name in names]))
+        return pa.table([column(name) for name in names], names)
 
 
 _IN_FOUND: Final = {"click_id": "id"}
@@ -177,7 +191,7 @@ def facts_of(orders: Orders, ads: pa.Table, policies: Policies) -> Facts:
         month[mine], day[mine] = months.months(placed_ms[mine], zone), months.days(placed_ms[mine], zone)
     starts = named.offsets.to_numpy().astype(np.int64)
     terms = OrderTerms(client, month, starts - starts[0], _places(named.flatten(), sellers))
-    return Facts(table, month, day, known, ads, terms)
+    return Facts(table, month, day, known, _encoded(ads), terms)
 
 
 def nobodys(numbers: Numbers) -> pa.RecordBatch:
@@ -199,10 +213,26 @@ def _places(texts: pa.Array | pa.ChunkedArray, names: list[str]) -> NDArray[np.i
     return result
 
 
+def _encoded(rows: pa.Table) -> pa.Table:
+    """The same rows, their texts as dictionaries."""
+    columns = [column.dictionary_encode() if column.type == pa.string() else column for column in rows.columns]
+    return pa.table(columns, rows.column_names)
+
+
+def _brief(texts: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same, of a dictionary that is no longer than the texts: what nobody has is left out."""
+    if len(texts.dictionary) <= len(texts):
+        return texts
+    used = distinct(texts.indices.drop_null().to_numpy())
+    places = pc.index_in(texts.indices, pa.array(used))
+    return pa.DictionaryArray.from_arrays(places, texts.dictionary.take(pa.array(used)))
+
+
 def _instant(ms: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.multiply(ms, 1000).cast(pa.timestamp("us", "UTC"))
 
 
-def _month_names(month: NDArray[np.int32]) -> pa.Array:
-    distinct, place = np.unique(month, return_inverse=True)
-    return pa.array([months.name(each) for each in distinct.tolist()], pa.string()).take(pa.array(place))
+def _month_names(month: NDArray[np.int32]) -> pa.DictionaryArray:
+    every, place = np.unique(month, return_inverse=True)
+    names = pa.array([months.name(each) for each in every.tolist()], pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(place, pa.int32()), names)

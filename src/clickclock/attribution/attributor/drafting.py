@@ -7,7 +7,7 @@ Never commits. Invariant: rows have the columns of those models alone whose cred
 ['last']
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -33,8 +33,12 @@ def split_found(found: pa.RecordBatch, world: World) -> tuple[pa.RecordBatch, pa
     """The journeys that a walk has found, and the paths without an order as rows of the lake."""
     number = found["number"].to_numpy()
     paths = found.filter(pa.array(number == PATH))
-    client = pa.array(world.facts.ads.clients, pa.string())
+    client = _encoded(world.facts.ads.clients, paths["client"])
     month, place = np.unique(paths["month"].to_numpy(), return_inverse=True)
-    named = pa.array([months.name(each) for each in month.tolist()], pa.string())
-    columns = [client.take(paths["client"]), paths["person"], paths["path"], named.take(pa.array(place))]
-    return found.filter(pa.array(number >= 0)), pa.table(columns, schema=UNCONVERTED.whole)
+    named = _encoded([months.name(each) for each in month.tolist()], pa.array(place, pa.int32()))
+    columns = [client, paths["person"], paths["path"], named]
+    return found.filter(pa.array(number >= 0)), pa.table(columns, UNCONVERTED.whole.names)
+
+
+def _encoded(texts: Sequence[str], places: pa.Array) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(places, pa.array(texts, pa.string()))

@@ -71,7 +71,7 @@ def run_fully(
     learning = Learning(world.models)
     credited_orders = touchpoints = 0
     sums = Sums()
-    with Blocks(scratch) as blocks:
+    with Blocks(scratch, world.facts.month) as blocks:
         for found in engine.walk(
             world.touches,
             world.ties.uses,
@@ -85,6 +85,11 @@ def run_fully(
             unconverted.write(paths)
             learning.show_unconverted(paths)
         blocks.add(nobodys(np.flatnonzero(~world.who.is_known)))
+        identities.write(people.table_of(world.persons))
+        ties.write(world.ties.as_table)
+        folded.write(world.orders.table)
+        for each in (unconverted, identities, ties, folded):
+            each.settle()
         for rows in in_turn(lambda block: weighed(world.facts.rows(block), world), blocks, WEIGHED_AT_ONCE):
             parts.write(rows)
             learning.show(rows)
@@ -93,9 +98,6 @@ def run_fully(
             touchpoints += int(np.count_nonzero(place))
             if before is not None:
                 sums.add(rows)
-    identities.write(people.table_of(world.persons))
-    ties.write(world.ties.as_table)
-    folded.write(world.orders.table)
     with ThreadPoolExecutor(1, "closing") as beside:
         # What waits to be written takes one core as long as the models take the other.
         closed = {each: beside.submit(each.close) for each in (parts, identities, unconverted, ties, folded)}

@@ -29,8 +29,8 @@ from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import ADS, CLICKS, DAY, TOUCHES, Lake, Stored
 from clickclock.attribution.policy import Policies
 
-AT_ONCE_BYTES: Final = 2**30
-"""Of days that are taken in together; a day is never cut."""
+AT_ONCE_BYTES: Final = 2**27
+"""Of days that are taken in together; a day is never cut. While some are, the files of those before go to disk."""
 _DAY_US: Final = 86_400_000_000
 _NOTE_OF_CLICKS: Final = "clicks"
 _NOTE_OF_RULES: Final = "rules"
@@ -83,6 +83,7 @@ def take_in(lake: Lake, engine: Engine, policies: Policies, now_ms: int) -> Take
                 if len(codes):
                     known = np.sort(np.concatenate([known, codes]))
                     fresh.append(rows.take(pc.index_in(pa.array(codes), batch["ad"])).select(["id", DAY]))
+            touches.settle()
             if fresh:
                 described.append(beside.submit(_ads_of, lake, engine, policies, some, pa.concat_tables(fresh)))
         # What waits to be written takes one core, as long as ads are described.

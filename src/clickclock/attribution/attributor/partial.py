@@ -71,7 +71,7 @@ def run_partially(
     identities_version, unconverted_version = before.identities_version, before.unconverted_version
     ties_version = before.ties_version
     # Journeys and paths have nothing to do with each other, and neither of them takes more than one core.
-    with Blocks(scratch) as blocks, ThreadPoolExecutor(1, "beside") as beside:
+    with Blocks(scratch, world.facts.month) as blocks, ThreadPoolExecutor(1, "beside") as beside:
         fresh, since = _walk(engine, world, affected, blocks)
         comparing = beside.submit(Paths, lake, before.unconverted_version, since, fresh)
         journeys = _Journeys(lake, before, world, affected, blocks)
@@ -123,7 +123,7 @@ def _walk(engine: Engine, world: World, affected: Affected, blocks: Blocks) -> t
         ):
             journeys, some = split_found(found, world)
             blocks.add(journeys)
-            paths.append(some)
+            paths.append(some.cast(UNCONVERTED.whole))
             uncertain.append(found["person"].to_numpy()[found["number"].to_numpy() == UNCERTAIN])
         since = since.only(np.isin(since.person, np.concatenate(uncertain))).in_full
         walked = walked.afresh(since.person)

@@ -132,13 +132,22 @@ class DayFiles:
 class File:
     """One file that is being written."""
 
-    def __init__(self, table: Table, files: PyFileSystem, path: str, partition: dict[str, str | None]) -> None:
+    def __init__(
+        self,
+        table: Table,
+        files: PyFileSystem,
+        path: str,
+        partition: dict[str, str | None],
+        schema: pa.Schema | None = None,
+    ) -> None:
+        """`schema` is that of the rows, if it is not the table's: texts may be dictionaries, and are the same texts."""
         self.path = path
+        self.schema = schema or table.schema
         self._partition = partition
         self._table = table
         self._told: list[pq.FileMetaData] = []
         self.sink = files.open_output_stream(path)
-        self.writer = pq.ParquetWriter(self.sink, table.schema, metadata_collector=self._told, **parquet_options(table))
+        self.writer = pq.ParquetWriter(self.sink, self.schema, metadata_collector=self._told, **parquet_options(table))
 
     def close(self, now_ms: int) -> AddAction:
         """End the file, and say what is to be committed."""

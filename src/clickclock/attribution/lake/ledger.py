@@ -13,13 +13,13 @@ result version that it was written for.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import (
     CommitProperties,
     DeltaTable,
@@ -37,6 +37,7 @@ from clickclock.attribution.lake.changes import changes_since
 from clickclock.attribution.lake.files import FILE_BYTES_MAX, File, Storage
 from clickclock.attribution.lake.reach import reaching
 from clickclock.attribution.lake.tables import RETRACTION, RUN, Table
+from clickclock.attribution.rolling import changes
 
 CELLS_WAITING_MAX: Final = 2**23
 """Rows by columns that become one group of rows: some tens of megabytes."""
@@ -70,9 +71,14 @@ class Parts:
         self._group_rows = min(CELLS_WAITING_MAX // len(table.schema), GROUP_ROWS_MAX)
 
     def write(self, rows: pa.Table) -> None:
-        """Write rows with all the columns that a reader sees, of whatever partitions."""
+        """Write rows with all the columns that a reader sees, of whatever partitions. Texts may be dictionaries."""
         self.rows += rows.num_rows
-        self._write(rows.select(self._table.whole.names).cast(self._table.whole), is_retraction=False)
+        rows = rows.select(self._table.whole.names)
+        types = (
+            there.type if pa.types.is_dictionary(there.type) else wanted.type
+            for there, wanted in zip(rows.schema, self._table.whole, strict=True)
+        )
+        self._write(rows.cast(pa.schema(zip(rows.column_names, types, strict=True))), is_retraction=False)
 
     def retract(self, keys: pa.Table) -> None:
         """Say that no row of an earlier run with one of these keys counts, in the partition that stands beside it."""
@@ -89,24 +95,33 @@ class Parts:
         if self._table.partition is None:
             self._keep(None, whole)
         else:
-            column = whole[self._table.partition.name]
+            column = whole[self._table.partition.name].combine_chunks().dictionary_encode()
             whole = whole.drop_columns([self._table.partition.name])
-            values = pc.unique(column)
-            for value in values:
-                self._keep(str(value), whole if len(values) == 1 else whole.filter(pc.equal(column, value)))
+            values = column.dictionary.cast(pa.string()).to_pylist()
+            place = column.indices.to_numpy()
+            starts = np.flatnonzero(changes(place))
+            whose = place[starts].tolist()
+            if len(set(whose)) == len(whose):  # those of a partition are together
+                ends = [*starts.tolist(), len(place)][1:]
+                for number, start, end in zip(whose, starts.tolist(), ends, strict=True):
+                    self._keep(values[number], whole.slice(start, end - start))
+            else:
+                for number in sorted(set(whose)):
+                    self._keep(values[number], whole.filter(pa.array(place == number)))
         while sum(map(_rows, self._waiting.values())) > GROUPS_WAITING_MAX * self._group_rows:
             self._flush(max(self._waiting, key=lambda partition: _rows(self._waiting[partition])))
 
+    def settle(self) -> None:
+        """End all files and make them durable, beside whatever comes next: of their partitions, no more rows come."""
+        waiting, self._waiting = self._waiting, defaultdict(list)
+        self._written()
+        self._writing = self._thread.submit(self._end, waiting)
+
     def close(self) -> list[AddAction]:
         """End all files, make them durable, and say what is to be committed."""
-        for partition in list(self._waiting):
-            self._flush(partition)
+        self.settle()
         self._written()
         self._thread.shutdown()
-        with reaching(self._storage.url):
-            self._done += [file.close(self._now_ms) for file in self._open.values()]
-            self._open.clear()
-            self._storage.sync([action.path for action in self._done])
         return self._done
 
     def _keep(self, partition: str | None, rows: pa.Table) -> None:
@@ -128,18 +143,32 @@ class Parts:
 
     def _append(self, partition: str | None, waiting: list[pa.Table]) -> None:
         with reaching(self._storage.url):
-            file = self._open.get(partition) or self._opened(partition)
-            file.writer.write_table(pa.concat_tables(waiting), row_group_size=self._group_rows)
+            file = self._open.get(partition) or self._opened(partition, waiting[0].schema)
+            rows = pa.concat_tables([some.cast(file.schema) for some in waiting]).unify_dictionaries()
+            file.writer.write_table(rows, row_group_size=self._group_rows)
             if file.sink.tell() >= FILE_BYTES_MAX:
-                self._done.append(self._open.pop(partition).close(self._now_ms))
+                self._finish([self._open.pop(partition)])
 
-    def _opened(self, partition: str | None) -> File:
+    def _end(self, waiting: Mapping[str | None, list[pa.Table]]) -> None:
+        for partition, rows in waiting.items():
+            if _rows(rows):
+                self._append(partition, rows)
+        with reaching(self._storage.url):
+            self._finish(self._open.values())
+            self._open.clear()
+
+    def _finish(self, files: Iterable[File]) -> None:
+        done = [file.close(self._now_ms) for file in files]
+        self._storage.sync([action.path for action in done])
+        self._done += done
+
+    def _opened(self, partition: str | None, schema: pa.Schema) -> File:
         name = f"{self._name}-{len(self._done) + len(self._open)}.zstd.parquet"
         values: dict[str, str | None] = {}
         if self._table.partition is not None:
             values[self._table.partition.name] = partition
             name = f"{self._table.partition.name}={partition}/{name}"
-        self._open[partition] = File(self._table, self._files, name, values)
+        self._open[partition] = File(self._table, self._files, name, values, schema)
         return self._open[partition]
 
 
