@@ -41,7 +41,7 @@ from clickclock.attribution.rolling import changes
 
 CELLS_WAITING_MAX: Final = 2**23
 """Rows by columns that become one group of rows: some tens of megabytes."""
-GROUP_ROWS_MAX: Final = 2**19
+GROUP_ROWS_MAX: Final = 2**18
 """What has few columns is read as a whole, mostly."""
 GROUPS_WAITING_MAX: Final = 4
 """Of all partitions together; then those with the most rows are written, though fewer than a group."""
