@@ -146,7 +146,7 @@ class Facts:
                 case "order_day":
                     return pa.array(self.day[number]).cast(pa.date32())
                 case "order_month":
-                    return _month_names(self.month[number])
+                    return month_names(self.month[number])
                 case "reason":
                     return pa.DictionaryArray.from_arrays(found["reason"].combine_chunks().cast(pa.int32()), _REASONS)
                 case "click_at":
@@ -232,7 +232,8 @@ def _instant(ms: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.multiply(ms, 1000).cast(pa.timestamp("us", "UTC"))
 
 
-def _month_names(month: NDArray[np.int32]) -> pa.DictionaryArray:
+def month_names(month: NDArray[np.int32]) -> pa.DictionaryArray:
+    """The names of months, as `months` numbers them."""
     every, place = np.unique(month, return_inverse=True)
     names = pa.array([months.name(each) for each in every.tolist()], pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(place, pa.int32()), names)

@@ -7,12 +7,11 @@ Never commits. Invariant: rows have the columns of those models alone whose cred
 ['last']
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-import numpy as np
 import pyarrow as pa
 
-from clickclock.attribution import months
+from clickclock.attribution.attributor.blocks import month_names
 from clickclock.attribution.attributor.walker import PATH
 from clickclock.attribution.attributor.world import World
 from clickclock.attribution.lake import UNCONVERTED, credited
@@ -33,12 +32,6 @@ def split_found(found: pa.RecordBatch, world: World) -> tuple[pa.RecordBatch, pa
     """The journeys that a walk has found, and the paths without an order as rows of the lake."""
     number = found["number"].to_numpy()
     paths = found.filter(pa.array(number == PATH))
-    client = _encoded(world.facts.ads.clients, paths["client"])
-    month, place = np.unique(paths["month"].to_numpy(), return_inverse=True)
-    named = _encoded([months.name(each) for each in month.tolist()], pa.array(place, pa.int32()))
-    columns = [client, paths["person"], paths["path"], named]
+    client = pa.DictionaryArray.from_arrays(paths["client"], pa.array(world.facts.ads.clients, pa.string()))
+    columns = [client, paths["person"], paths["path"], month_names(paths["month"].to_numpy())]
     return found.filter(pa.array(number >= 0)), pa.table(columns, UNCONVERTED.whole.names)
-
-
-def _encoded(texts: Sequence[str], places: pa.Array) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(places, pa.array(texts, pa.string()))

@@ -112,7 +112,7 @@ class Parts:
             self._flush(max(self._waiting, key=lambda partition: _rows(self._waiting[partition])))
 
     def settle(self) -> None:
-        """End all files and make them durable, beside whatever comes next: of their partitions, no more rows come."""
+        """End all files and make them durable, beside whatever comes next. Further rows would begin further files."""
         waiting, self._waiting = self._waiting, defaultdict(list)
         self._written()
         self._writing = self._thread.submit(self._end, waiting)
