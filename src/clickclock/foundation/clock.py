@@ -43,12 +43,16 @@ class SystemClock:
     def epoch_ms(self) -> int:
         return (time.time_ns() + (self.offset // _MICROSECOND * 1000 if self.offset else 0)) // 1_000_000
 
-    def exact_s(self) -> float:
-        """The wall clock in seconds since 1970, finer than a millisecond: to wait for an instant, not to name one."""
-        return time.time() + self.offset.total_seconds()
-
     def monotonic_s(self) -> float:
         return time.monotonic()
+
+    def epoch_s(self) -> float:
+        """Where 1970 lies on the monotonic clock, finer than a millisecond: added to an instant, it says when that is.
+
+        Never too early: whoever is held up between the two looks takes 1970 for later than it was.
+        """
+        since_s = time.time() + self.offset.total_seconds()
+        return self.monotonic_s() - since_s
 
 
 class ManualClock:

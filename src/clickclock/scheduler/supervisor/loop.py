@@ -146,8 +146,8 @@ class Supervisor:
         fresh = {launch["name"]: launch for launch in launches if launch["name"] not in self._journal.attempts}
         if not fresh:
             return
-        now_s, exact_s = self._clock.monotonic_s(), self._clock.exact_s()
-        moments = {name: now_s + launch.get("not_before", 0.0) - exact_s for name, launch in fresh.items()}
+        now_s, epoch_s = self._clock.monotonic_s(), self._clock.epoch_s()
+        moments = {name: epoch_s + launch.get("not_before", 0.0) for name, launch in fresh.items()}
         self._journal.accept(
             [
                 Attempt(

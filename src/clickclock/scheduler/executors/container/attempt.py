@@ -82,8 +82,10 @@ class ContainerAttempt:
         self._accepted_s = around.clock.monotonic_s()
         self._moment_s = self._accepted_s
         if launch is not None and launch.not_before is not None:
-            # From now on by a clock that does not step: a clock that is set back must not keep it from starting.
-            self._moment_s += (launch.not_before - around.clock.now()).total_seconds()
+            # From now on by a clock that does not step: a clock that is set back must not keep it from starting. The
+            # wall clock is asked first: what passes between the two looks makes the moment later, never earlier.
+            early_s = (launch.not_before - around.clock.now()).total_seconds()
+            self._moment_s = around.clock.monotonic_s() + early_s
         self._output = Output(str(around.logs), name, around.log_bytes_max)
         self._mark = around.marks / name
         self._asked = _noted(self._mark)
