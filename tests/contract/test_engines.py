@@ -21,10 +21,12 @@ from clickclock.attribution.engines import (
     AHEAD_MS,
     CHANGED,
     CLICKED,
+    CREDITED,
     FLOODS,
     IDENTIFIED,
     LAST,
     ORDERS,
+    PATHS,
     PERSONS,
     RECEIVED,
     SEEN,
@@ -36,7 +38,7 @@ from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.engines.spark import Spark
 from clickclock.attribution.errors import EngineFailing, EngineMissing
-from clickclock.attribution.lake import ADS, CLICKS, COSTS, DAY, TOUCHES, Lake
+from clickclock.attribution.lake import ADS, CLICKS, COSTS, DAY, ORDER_MONTH, TOUCHES, Lake
 from clickclock.attribution.policy import Policies, Policy
 from clickclock.attribution.touchpoint import RETRY_US
 from clickclock.attribution.traffic import FLOOD_MS
@@ -594,6 +596,30 @@ def test_clicks_are_found_that_were_made_or_received_since(engine: Engine, tmp_p
     wanted = [{name: row.get(name) for name in found.column_names} for row in rows[:2]]
     assert found.sort_by("received_us").to_pylist() == wanted
     assert engine.last([], MOMENT_MS).num_rows == 0
+
+
+def test_rows_that_runs_revise_are_found_by_their_keys_retractions_among_them(engine: Engine, tmp_path: Path) -> None:
+    credit = {"client_id": "c", "reason": None, "place": 1, "click_id": "k", "channel": "mail", "run": 1}
+    rows = [{**credit, "order_id": order, "person": 7, "is_retraction": order == "b"} for order in "abca"]
+    paths = [{"client_id": "c", "person": person, "run": 2, "is_retraction": not person} for person in (0, 7, 9, 7)]
+    for schema, column, find, told, keys in (
+        (CREDITED, ORDER_MONTH, engine.credited, rows, pa.array(["a", "b", "z"])),
+        (PATHS, "month", engine.unconverted, paths, pa.array([7, 0, 5])),
+    ):
+        files = []
+        for number, month in enumerate(("2026-01", "2026-02")):
+            path = tmp_path / f"{schema.names[2]}" / f"{column}={month}" / "it's part 0.parquet"
+            path.parent.mkdir(parents=True)
+            of_file = pa.schema([field for field in schema if field.name != column])
+            pq.write_table(pa.Table.from_pylist(told[number::2], of_file), path)
+            files.append(str(path))
+        found = find(files, keys)
+        wanted = [{name: row.get(name) for name in schema.names} for row in told]
+        for number, row in enumerate(wanted):
+            row[column] = ("2026-01", "2026-02")[number % 2]
+        assert found.schema == schema
+        assert sorted(map(str, found.to_pylist())) == sorted(str(wanted[place]) for place in (0, 1, 3))
+        assert find([], keys).num_rows == find(files, keys.slice(2)).num_rows == 0
 
 
 def test_a_click_is_concerned_by_its_click_id_a_repeat_before_it_and_a_flood(engine: Engine, tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from clickclock.attribution.engines import CREDITED
+from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.errors import RunOvertaken, VersionGone
 from clickclock.attribution.lake import (
     ADS,
@@ -132,6 +134,25 @@ def test_what_a_later_run_retracts_does_not_count_any_more_and_what_it_writes_do
     ]
     assert _orders(lake, after, pc.field("order_id") == "a") == ["a", "a"]
     assert next(lake.scan(CREDITS)).schema.names == LAST.whole.names
+
+
+def test_rows_of_a_few_keys_are_those_that_count_among_all(lake: Lake, tmp_path: Path) -> None:
+    engine = DuckDB(memory_mb=100, threads=1, temp_dir=tmp_path, storage_options=lake.storage_options)
+    first = _revise(lake, 1, pa.concat_tables([_credits("2026-01", list("abcd")), _credits("2026-02", ["a"])]))
+    retracted = pa.table({"client_id": ["c", "c", "d"], "order_id": ["a", "b", "c"], "order_month": ["2026-01"] * 3})
+    second = _revise(lake, 2, _credits("2026-01", ["a"]), retracted)
+    wanted = {"2026-01": pa.array(["a", "b", "c"]), "2026-02": pa.array(["b"]), "2026-03": pa.array(["a"])}
+    for version, runs, counts in ((first, {"a": 1, "b": 1, "c": 1}, [4, 1]), (second, {"a": 2, "c": 1}, [3, 1])):
+        (january, february) = lake.standing(LAST, version, wanted, engine.credited)
+        assert [(each.partition, each.every) for each in (january, february)] == [
+            ("2026-01", counts[0]),
+            ("2026-02", counts[1]),
+        ]
+        assert {row["order_id"]: row["run"] for row in january.rows.to_pylist()} == runs
+        assert (february.rows.num_rows, january.rows.schema, february.rows.schema) == (0, CREDITED, CREDITED)
+    assert list(lake.standing(LAST, None, wanted, engine.credited)) == []
+    with pytest.raises(VersionGone):
+        list(lake.standing(LAST, 99, wanted, engine.credited))
 
 
 def _revise(lake: Lake, number: int, rows: pa.Table, retracted: pa.Table | None = None) -> int:

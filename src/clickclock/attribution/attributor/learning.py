@@ -107,12 +107,12 @@ class Learning:
         paths, group = self._paths(self._nulls.counted)
         by_group = np.argsort(group, kind="stable")
         bounds = np.searchsorted(group[by_group], np.arange(len(self._groups) + 1))
-        found = [COUNTS.whole.empty_table()]
+        found: list[tuple[tuple[str, ...], Paths]] = []
         for name, start, end in zip(self._groups, bounds[:-1], bounds[1:], strict=True):
-            told = dict(zip(GROUP, name.rsplit(SEPARATOR, 1), strict=True))
+            group_of = tuple(name.rsplit(SEPARATOR, 1))
             mine = Paths.of(paths.only(by_group[start:end]))
-            found += [_rows({**told, "model": model}, counts(learner, mine)) for model, learner in self.models.items()]
-        return pa.concat_tables(found)
+            found += [((*group_of, model), counts(learner, mine)) for model, learner in self.models.items()]
+        return _rows(found)
 
     def _paths(self, nulls: pa.Table) -> tuple[Paths, NDArray[np.int64]]:
         """One row for each journey, and one for each path that no order followed; and the group of each."""
@@ -191,16 +191,28 @@ def learnt(models: Mapping[str, TableModel], counted: pa.Table) -> pa.Table:
     return pa.Table.from_pylist(found, FITTED.whole)
 
 
-def _rows(told: Mapping[str, str], counted: Paths) -> pa.Table:
-    """Counts as rows, which all say the same of whose they are."""
-    journeys = counted.journeys
-    channels = pa.array(journeys.channels, pa.string()).take(pa.array(journeys.channel))
+def _rows(counted: Sequence[tuple[tuple[str, ...], Paths]]) -> pa.Table:
+    """Counts as rows, each with whose they are: `PARTS_OF`."""
+    if not counted:
+        return COUNTS.whole.empty_table()
+    names = Numbering()
+    channels = [
+        np.array([names[channel] for channel in paths.journeys.channels] or [0], np.int64)[paths.journeys.channel]
+        for _, paths in counted
+    ]
+    touches, conversions, nulls = (
+        np.concatenate(columns)
+        for columns in zip(*((each.journeys.touches, each.conversions, each.nulls) for _, each in counted), strict=True)
+    )
+    of_row = pa.array(np.repeat(np.arange(len(counted)), [len(paths) for _, paths in counted]))
+    texts = pa.array(list(names), pa.string()).take(pa.array(np.concatenate(channels)))
     columns: dict[str, pa.Array] = {
-        "path": pa.ListArray.from_arrays(pa.array(journeys.offsets, pa.int32()), channels).cast(TEXTS),
-        "conversions": pa.array(counted.conversions).cast(pa.int64()),
-        "nulls": pa.array(counted.nulls).cast(pa.int64()),
-        **{name: pa.repeat(text, len(counted)) for name, text in told.items()},
+        "path": pa.ListArray.from_arrays(pa.array(offsets_of(touches), pa.int32()), texts).cast(TEXTS),
+        "conversions": pa.array(conversions).cast(pa.int64()),
+        "nulls": pa.array(nulls).cast(pa.int64()),
     }
+    for name, told in zip(PARTS_OF, zip(*(whose for whose, _ in counted), strict=True), strict=True):
+        columns[name] = pa.array(told, pa.string()).take(of_row)
     return pa.table([columns[name] for name in COUNTS.whole.names], schema=COUNTS.whole)
 
 

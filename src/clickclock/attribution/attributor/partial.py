@@ -29,11 +29,11 @@ from clickclock.attribution.attributor.keys import KEY, Keys
 from clickclock.attribution.attributor.learning import LEARNT_FROM, Learning, added_up, learnt, less
 from clickclock.attribution.attributor.orders import Orders
 from clickclock.attribution.attributor.paths import Paths
-from clickclock.attribution.attributor.target import Target, but, crowded
+from clickclock.attribution.attributor.target import Target, but, crowded, rows_of_each
 from clickclock.attribution.attributor.walker import UNCERTAIN, Since
 from clickclock.attribution.attributor.world import World
 from clickclock.attribution.codes import among
-from clickclock.attribution.engines import Engine
+from clickclock.attribution.engines import CREDITED, Engine
 from clickclock.attribution.lake import (
     COUNTS,
     CREDITS,
@@ -41,6 +41,8 @@ from clickclock.attribution.lake import (
     FOLDED,
     IDENTITIES,
     ORDER_MONTH,
+    RETRACTION,
+    RUN,
     TIES,
     UNCONVERTED,
     Lake,
@@ -53,10 +55,8 @@ from clickclock.attribution.lake import (
 )
 from clickclock.attribution.result import Result
 
-COMPARED: Final = (*KEY, ORDER_MONTH, "person", "reason", "place", "click_id", "channel")
+COMPARED: Final = tuple(name for name in CREDITED.names if name not in (RUN, RETRACTION))
 """The columns of credits by which an order is seen to have changed, unless it was amended: others follow from these."""
-_FEW: Final = ("client_id", ORDER_MONTH, "reason", "channel")
-"""Of these, texts of which few differ."""
 
 
 def run_partially(
@@ -73,8 +73,8 @@ def run_partially(
     # Journeys and paths have nothing to do with each other, and neither of them takes more than one core.
     with Blocks(scratch, world.facts.month) as blocks, ThreadPoolExecutor(1, "beside") as beside:
         fresh, since = _walk(engine, world, affected, blocks)
-        comparing = beside.submit(Paths, lake, before.unconverted_version, since, fresh)
-        journeys = _Journeys(lake, before, world, affected, blocks)
+        comparing = beside.submit(Paths, lake, engine, before.unconverted_version, since, fresh)
+        journeys = _Journeys(lake, engine, before, world, affected, blocks)
         paths = comparing.result()
         writing = beside.submit(journeys.write, target)
         counts_version, fitted_version = _learn(target, before, journeys, paths)
@@ -83,7 +83,7 @@ def run_partially(
         if not people.is_same(world.then.persons, world.persons):
             identities_version = target.replace(IDENTITIES, people.table_of(world.persons))
         folded_version = _fold(target, before, world.orders)
-        if paths.changed:
+        if paths.are_changed:
             unconverted_version = paths.write(target)
         credits_version = writing.result()
     return Outcome(
@@ -168,8 +168,11 @@ def _kept(lake: Lake, table: Table, version: int | None, where: pc.Expression) -
 class _Journeys:
     """Credits: of orders that were looked at again, and what stands of the others in their months."""
 
-    def __init__(self, lake: Lake, before: Result, world: World, affected: Affected, blocks: Blocks) -> None:
+    def __init__(
+        self, lake: Lake, engine: Engine, before: Result, world: World, affected: Affected, blocks: Blocks
+    ) -> None:
         self._lake = lake
+        self._engine = engine
         self._before = before
         self._world = world
         self._blocks = blocks
@@ -200,15 +203,14 @@ class _Journeys:
     def _compare(self) -> None:
         """See which orders have changed."""
         then, now = Sums(), Sums()
-        nothing = self._table.whole.empty_table().select(COMPARED)
-        old = [nothing]
-        for rows in self._then(self._months, COMPARED, _FEW):
-            is_first = rows["place"].to_numpy() <= 1
-            is_renewed = self._renewed.among(rows.select(KEY).filter(pa.array(is_first)))
-            old.append(rows.filter(pa.array(is_renewed[np.cumsum(is_first) - 1])).cast(nothing.schema))
-            for month in rows[ORDER_MONTH].value_counts().to_pylist():
-                self._standing[month["values"]] += month["counts"]
+        old = [self._table.whole.empty_table().select(COMPARED)]
+        wanted = dict.fromkeys(sorted(self._months), self._renewed.order_ids)
+        version = self._before.credits_version
+        for month, rows, count in self._lake.standing(self._table, version, wanted, self._engine.credited):
+            self._standing[month] = count
+            old.append(rows.select(COMPARED).filter(pa.array(self._renewed.among(rows))))
         whole = pa.concat_tables(old)
+        whole = whole.take(pa.array(np.lexsort((whole["place"].to_numpy(), keys_of(whole)))))
         then.add(whole)
         self._count(whole, -1)
         for found in self._blocks:
@@ -225,14 +227,10 @@ class _Journeys:
         version = self._before.credits_version
         if not len(self.changed):
             return version
-        gone = Counter(self._gone[ORDER_MONTH].to_pylist())
+        gone = rows_of_each(self._gone[ORDER_MONTH])
         anew = crowded(self._lake.stored(CREDITS, version or 0), self._standing, gone)
         fresh = (weighed(rows, self._world) for rows in self._fresh(ROWS.names))
-        kept = (
-            (rows.filter(pa.array(~self._is_changed(rows))) for rows in self._then(anew, self._table.whole.names))
-            if anew
-            else ()
-        )
+        kept = (rows.filter(pa.array(~self._is_changed(rows))) for rows in self._then(anew)) if anew else ()
         retracted = but(self._gone.filter(pc.less_equal(self._gone["place"], 1)), ORDER_MONTH, anew)
         return target.revise(self._table, version, chain(kept, fresh), [retracted], anew)
 
@@ -242,9 +240,10 @@ class _Journeys:
             is_changed = among(self._numbers, found["number"].to_numpy())
             yield self._world.facts.rows(found.filter(pa.array(is_changed)), names)
 
-    def _then(self, wanted: Iterable[str], columns: Sequence[str], encoded: Sequence[str] = ()) -> Iterator[pa.Table]:
+    def _then(self, wanted: Iterable[str]) -> Iterator[pa.Table]:
+        """All credits of some months, as they were."""
         where = pc.field(ORDER_MONTH).isin(pa.array(sorted(wanted), pa.string()))
-        return whole_orders(self._lake.scan(CREDITS, where, list(columns), self._before.credits_version, encoded))
+        return whole_orders(self._lake.scan(CREDITS, where, self._table.whole.names, self._before.credits_version))
 
     def _is_changed(self, rows: pa.Table) -> NDArray[np.bool_]:
         return np.isin(keys_of(rows), self.changed)

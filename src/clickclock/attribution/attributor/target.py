@@ -37,6 +37,11 @@ def crowded(files: Iterable[Stored], standing: Mapping[str, int], gone: Mapping[
     )
 
 
+def rows_of_each(partition: pa.ChunkedArray) -> Counter[str]:
+    """How many rows each partition has, of which these are the names."""
+    return Counter({each["values"]: each["counts"] for each in partition.value_counts().to_pylist()})
+
+
 def but(rows: pa.Table, column: str, values: Iterable[str]) -> pa.Table:
     """The rows that have none of these values."""
     return rows.filter(pc.invert(pc.is_in(rows[column], pa.array(sorted(values), pa.string()))))

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from clickclock.attribution.attributor.people import KINDS
-from clickclock.attribution.codes import among
+from clickclock.attribution.codes import among, distinct
 from clickclock.attribution.engines import AHEAD_MS, FLOODS, USES, Engine
 from clickclock.attribution.lake import DAY, TIES, TOUCHES, Lake
 from clickclock.attribution.policy import Policies
@@ -121,7 +121,7 @@ def files_since(lake: Lake, version: int, time_ms: int, but: Collection[str] = (
 
 def _uses(lake: Lake, engine: Engine, touched: pa.Table, version: int) -> pa.Table:
     """Of the click ids of some touches, those that several have of all."""
-    wanted = touched["click_id"].drop_null().unique()
+    wanted = pa.array(distinct(touched["click_id"].drop_null().to_numpy()))
     stored = lake.stored(TOUCHES.name, version)
     every = engine.received(lake.addresses(TOUCHES.name, stored), wanted)
     codes, count = np.unique(every["click_id"].to_numpy(), return_counts=True)

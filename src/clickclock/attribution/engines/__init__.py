@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from clickclock.attribution.identifier import NAMESPACES
-from clickclock.attribution.lake import DAY
+from clickclock.attribution.lake import DAY, ORDER_MONTH, RETRACTION, RUN, UNCONVERTED, credits_table
 from clickclock.attribution.policy import Policies
 
 if TYPE_CHECKING:
@@ -27,10 +27,12 @@ __all__ = [
     "AHEAD_MS",
     "CHANGED",
     "CLICKED",
+    "CREDITED",
     "FLOODS",
     "IDENTIFIED",
     "LAST",
     "ORDERS",
+    "PATHS",
     "PERSONS",
     "RECEIVED",
     "SEEN",
@@ -74,6 +76,13 @@ LAST: Final = pa.schema([(name, pa.int64()) for name in (*NAMESPACES, "received_
 
 SENT: Final = pa.schema([("parameters", pa.int64()), ("received_us", pa.int64())])
 """What a click repeats, and when each was received."""
+
+_COMPARED: Final = ("client_id", "order_id", ORDER_MONTH, "person", "reason", "place", "click_id", "channel")
+CREDITED: Final = pa.schema(credits_table(()).stored.field(name) for name in (*_COMPARED, RUN, RETRACTION))
+"""What is told of rows of credits: by this, an order is seen to have changed, unless it was amended."""
+
+PATHS: Final = UNCONVERTED.stored
+"""What is told of rows of paths without an order."""
 
 CHANGED: Final = pa.schema([("person", pa.int64()), ("since_ms", pa.int64())])
 """Persons, and from when on their clicks and orders are wanted: what happened then or later, and what came then."""
@@ -169,6 +178,14 @@ class Engine(Protocol):
 
     def last(self, touches: Source, since_ms: int) -> pa.Table:
         """`LAST` of the clicks that were made or received at this time or later."""
+        ...
+
+    def credited(self, rows: Source, order_ids: pa.Array) -> pa.Table:
+        """`CREDITED` of the rows of orders with one of these ids, each once; retractions are rows as well."""
+        ...
+
+    def unconverted(self, rows: Source, persons: pa.Array) -> pa.Table:
+        """`PATHS` of the rows of these persons, each once; retractions are rows as well."""
         ...
 
     def walk(

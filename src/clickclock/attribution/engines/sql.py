@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from clickclock.attribution.engines import (
     CLICKED,
+    CREDITED,
     FLOODS,
     IDENTIFIED,
     LAST,
+    PATHS,
     RECEIVED,
     SEEN,
     SENT,
@@ -113,6 +115,13 @@ class SqlEngine(ABC):
     def last(self, touches: Source, since_ms: int) -> pa.Table:
         return self._found(self._text("tying:last").at(since_ms), {"touches": touches}, LAST)
 
+    def credited(self, rows: Source, order_ids: pa.Array) -> pa.Table:
+        tables: dict[str, Source] = {"credits": rows, "keys": _keys(order_ids)}
+        return self._found(self._text("revising:credited"), tables, CREDITED)
+
+    def unconverted(self, rows: Source, persons: pa.Array) -> pa.Table:
+        return self._found(self._text("revising:unconverted"), {"paths": rows, "keys": _keys(persons)}, PATHS)
+
     def walk(
         self,
         touches: Source,
@@ -146,6 +155,10 @@ class SqlEngine(ABC):
 
 def _ids(click_ids: pa.Array) -> pa.Table:
     return pa.table([click_ids], IDS)
+
+
+def _keys(values: pa.Array) -> pa.Table:
+    return pa.table({"key": values})
 
 
 def _cut_ms(changed: pa.Table) -> int:

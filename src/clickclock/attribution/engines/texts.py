@@ -28,6 +28,7 @@ from clickclock.attribution.policy import Policies
 
 ALWAYS: Final = (
     *(f"expressions:{name}" for name in ("agents", "walk", "walk_in_part")),
+    *(f"revising:{name}" for name in ("credited", "unconverted")),
     *(f"tying:{name}" for name in ("clicked", "concerned", "last", "links", "received", "uses")),
 )
 """What does not depend on rules."""

@@ -62,7 +62,7 @@ from clickclock.attribution.lake.published import publish, published
 from clickclock.attribution.lake.reach import reaching
 from clickclock.attribution.lake.reading import dataset_of
 from clickclock.attribution.lake.receipts import give_receipt
-from clickclock.attribution.lake.revision import standing
+from clickclock.attribution.lake.revision import Find, Retracted, Standing, standing
 from clickclock.attribution.lake.sums import Sums, Words, different, differing, keys_of
 from clickclock.attribution.lake.tables import (
     CLICKS,
@@ -117,6 +117,7 @@ __all__ = [
     "Load",
     "Overtaken",
     "Parts",
+    "Standing",
     "Stored",
     "Sums",
     "Table",
@@ -202,6 +203,27 @@ class Lake:
             dataset = dataset_of(delta, Storage(f"{self.url}/{name}", self.storage_options), encoded)
             key = KEYS.get(name, ())
             yield from standing(dataset, (*delta.metadata().partition_columns, *key) if key else (), where, columns)
+
+    def standing(
+        self, table: Table, version: int | None, values: Mapping[str, pa.Array], find: Find
+    ) -> Iterator[Standing]:
+        """Of partitions, each with some values, the rows of a version that count, of keys that end with one of these.
+
+        Of tables that runs revise; partitions that are not there are left out. Raises `VersionGone`.
+        """
+        delta = None if version is None else self.table(table.name, version)
+        if delta is None:
+            return
+        key = (*table.partition_by, *table.key)
+        with reaching(self.url, version):
+            stored = stored_in(delta, table.partition_by)
+            dataset = dataset_of(delta, self._storage(table))
+            for partition, asked in values.items():
+                files = [file for file in stored if file.partition == partition]
+                if files:
+                    retracted = Retracted.of(dataset, key, pc.field(key[0]) == partition)
+                    rows, others = retracted.found(self.addresses(table.name, files), asked, find)
+                    yield Standing(partition, rows, sum(file.rows for file in files) - others)
 
     def credits(
         self, result: Result, where: pc.Expression | None, columns: Sequence[str], models: Sequence[str] = ()

@@ -9,8 +9,8 @@ as no later run has retracted them.
 [[8]]
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,20 @@ _READ: Final[dict[str, Any]] = {"batch_size": 2**16, "batch_readahead": 2, "frag
 """Some megabytes at once. What a batch costs beside its rows is felt where there are four times as many."""
 
 
+Find: TypeAlias = Callable[[list[str], pa.Array], pa.Table]
+"""What finds the rows of files, retractions among them, whose keys end with one of some values."""
+
+
+class Standing(NamedTuple):
+    """A partition, as far as it was asked for."""
+
+    partition: str
+    rows: pa.Table
+    """Those that count, of the keys that were asked for."""
+    every: int
+    """How many rows count in all."""
+
+
 def standing(
     dataset: ds.Dataset, key: Sequence[str], where: pc.Expression | None, columns: Sequence[str] | None
 ) -> Iterator[pa.RecordBatch]:
@@ -34,20 +48,26 @@ def standing(
     if RETRACTION not in there:
         yield from dataset.scanner(columns=wanted, filter=where, **_READ).to_batches()
         return
-    retracted = _Retracted(dataset.to_table([*key, RUN], filter=_IS_RETRACTION), key)
+    retracted = Retracted.of(dataset, key)
     # No filter by what is a row: Arrow would look at each, and copy all of them.
     read = list(dict.fromkeys([*wanted, RETRACTION, *((*key, RUN) if retracted else ())]))
     for batch in dataset.scanner(columns=read, filter=where, **_READ).to_batches():
-        rows = batch.filter(pc.invert(batch[RETRACTION])) if pc.any(batch[RETRACTION]).as_py() else batch
-        yield (retracted.without(rows) if retracted else rows).select(wanted)
+        yield retracted.standing(batch).select(wanted)
 
 
-class _Retracted:
+class Retracted:
     """Keys, and the latest run that retracted each."""
+
+    @classmethod
+    def of(cls, dataset: ds.Dataset, key: Sequence[str], where: pc.Expression | None = None) -> "Retracted":
+        """Those of a dataset, in the part of it that fits."""
+        is_wanted = _IS_RETRACTION if where is None else _IS_RETRACTION & where
+        return cls(dataset.to_table([*key, RUN], filter=is_wanted), key)
 
     def __init__(self, rows: pa.Table, key: Sequence[str]) -> None:
         self._key = tuple(key)
-        self._values = pc.unique(rows[key[-1]])
+        self.values: pa.Array = pc.unique(rows[key[-1]])
+        """The last columns of the keys."""
         words, runs = mixed_rows(rows, self._key), rows[RUN].to_numpy()
         by_key = np.lexsort((runs, words))
         is_last = np.append(words[by_key[1:]] != words[by_key[:-1]], True)[: len(words)]
@@ -57,10 +77,21 @@ class _Retracted:
     def __bool__(self) -> bool:
         return bool(len(self._words))
 
-    def without(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that no later run has retracted."""
+    def standing(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that count: those that are no retraction, and that no later run has retracted."""
+        rows = rows.filter(pc.invert(rows[RETRACTION])) if pc.any(rows[RETRACTION]).as_py() else rows
+        return self._without(rows) if self else rows
+
+    def found(self, files: list[str], values: pa.Array, find: Find) -> tuple[pa.Table, int]:
+        """The rows that count of keys that end with these values; and how many rows of the files do not count."""
+        every = find(files, pc.unique(pa.concat_arrays([values, self.values])) if self else values)
+        rows = pa.Table.from_batches(map(self.standing, every.to_batches()), every.schema)
+        asked = rows.filter(pc.is_in(rows[self._key[-1]], values)) if self else rows
+        return asked, every.num_rows - rows.num_rows
+
+    def _without(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         # Most rows are out by one column alone, without a word being made of all.
-        maybe = np.flatnonzero(pc.is_in(rows[self._key[-1]], self._values).to_numpy(zero_copy_only=False))
+        maybe = np.flatnonzero(pc.is_in(rows[self._key[-1]], self.values).to_numpy(zero_copy_only=False))
         if not len(maybe):
             return rows
         some = pa.Table.from_batches([rows.take(pa.array(maybe))])
