@@ -512,12 +512,14 @@ FURTHER: dict[str, dict[str, Any]] = {"steady": {}, "markov_2": {"model": "marko
     step_ms=st.sampled_from([HOUR_MS, 10 * HOUR_MS, 40 * HOUR_MS]),
     retracted_min=st.sampled_from([0, 3, 1000]),
     busy_clicks=st.sampled_from([2, 4, 48]),
+    rows_kept=st.sampled_from([0, 1000]),
 )
 def test_runs_of_what_is_new_make_what_one_run_of_everything_makes(
     days: list[dict[str, Any]],
     step_ms: int,
     retracted_min: int,
     busy_clicks: int,
+    rows_kept: int,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = tmp_path_factory.mktemp("world")
@@ -527,6 +529,7 @@ def test_runs_of_what_is_new_make_what_one_run_of_everything_makes(
         patch.setattr("clickclock.attribution.identity.LINKS_MAX", 2)
         patch.setattr("clickclock.attribution.attributor.target.RETRACTED_MIN", retracted_min)
         patch.setattr("clickclock.attribution.attributor.affected.BUSY_CLICKS", busy_clicks)
+        patch.setattr("clickclock.attribution.attributor.blocks.ROWS_KEPT", rows_kept)
         for place, day in enumerate(days):
             found, number = entries(day, number, START_MS + place * step_ms)
             load(lake, *found)

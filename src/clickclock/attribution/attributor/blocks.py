@@ -1,7 +1,8 @@
 """Journeys on their way to credits: put aside on disk as they come, person by person, and taken up order by order.
 
-Never holds more than a block of orders in memory, or a few small ones. Invariants: all rows of an order are in one
-block, its touchpoints in time order; blocks rise with the orders' numbers, and in a block so do the orders of a month.
+Never holds more than a block of orders in memory, or small ones that are no larger together. Invariants: all rows of an
+order are in one block, its touchpoints in time order; blocks rise with the orders' numbers, and in a block so do the
+orders of a month.
 
 >>> with Blocks(Path("/tmp"), facts.month) as blocks:   # doctest: +SKIP
 ...     blocks.add(batch)
@@ -36,6 +37,8 @@ ORDERS_PER_BLOCK: Final = 2**14
 """With thirty touchpoints each and all models' columns, some hundred megabytes."""
 ROWS_AT_ONCE: Final = 2**16
 """Blocks of which few orders are there, as after an incremental run, are taken up together until they have so many."""
+ROWS_KEPT: Final = 2**18
+"""So few rows of all blocks stay in memory once they were taken up: they are looked at several times."""
 _PLACE_BITS: Final = 31
 ROWS: Final = credits_table(()).whole
 """What is known of an order and a touchpoint before any model is asked."""
@@ -52,6 +55,8 @@ class Blocks:
         self._folder = TemporaryDirectory(dir=scratch, prefix="journeys-")
         self._files: dict[int, pa.RecordBatchFileWriter] = {}
         self._numbers: list[Numbers] = [np.empty(0, np.int64)]
+        self._rows = 0
+        self._kept: list[pa.Table] | None = None
 
     def __enter__(self) -> "Blocks":
         return self
@@ -67,6 +72,7 @@ class Blocks:
         """Put rows aside."""
         numbers = found["number"].to_numpy()
         self._numbers.append(numbers[changes(numbers)])
+        self._rows += len(numbers)
         block = numbers // ORDERS_PER_BLOCK
         by_block = np.argsort(block, kind="stable")
         found, block = found.take(pa.array(by_block)), block[by_block]
@@ -81,6 +87,13 @@ class Blocks:
 
     def __iter__(self) -> Iterator[pa.Table]:
         """The blocks, sorted by months, orders' numbers and touchpoints' places. Nothing can be added afterwards."""
+        if self._rows > ROWS_KEPT:
+            return self._taken_up()
+        if self._kept is None:
+            self._kept = list(self._taken_up())
+        return iter(self._kept)
+
+    def _taken_up(self) -> Iterator[pa.Table]:
         for file in self._files.values():
             file.close()
         some: list[pa.Table] = []
