@@ -20,14 +20,12 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 
 
 def keep() -> None:
-    """Have Arrow ask the C library for memory, and that one keep what it has; and no threads but those that work.
+    """Have Arrow ask the C library for memory, and that one keep what it has.
 
-    Arrow and numpy look when they are loaded: call this before, or in a process that was started by one which did. Each
-    block needs as much memory as the one before it, and what went back to the system comes again page by page. And to
-    start numpy's own threads, each with memory of its own, takes as long as all that they are ever given to do.
+    Arrow looks when it is loaded: call this before, or in a process that was started by one which did. Each
+    block needs as much memory as the one before it, and what went back to the system comes again page by page.
     """
     os.putenv("ARROW_DEFAULT_MEMORY_POOL", "system")  # noqa: TID251 (Arrow asks there alone, and only once)
-    os.putenv("OPENBLAS_NUM_THREADS", "1")  # noqa: TID251 (the same)
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
         # By itself each thread has an arena of its own, and none gets what another gave back.

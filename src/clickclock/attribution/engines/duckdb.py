@@ -109,8 +109,8 @@ class DuckDB(SqlEngine):
     def _database(self) -> duckdb.DuckDBPyConnection:
         """An empty one, in memory: to make it takes longer than most pieces of work, each of which has a cursor."""
         database = duckdb.connect(config=self._configuration)
-        # Files are on this machine (others come through Arrow), and the system reads ahead: to have all columns of a group
-        # of rows in memory before the first is looked at takes a tenth of the time of who wants few of its rows.
+        # Files are on this machine (others come through Arrow), and the system reads ahead: to have all columns of a
+        # group of rows in memory before the first is looked at takes a tenth of the time of who wants few of the rows.
         database.execute("SET GLOBAL disable_parquet_prefetching = true")
         for macro in _MACROS:
             database.execute(f"CREATE MACRO {macro}")
