@@ -197,7 +197,7 @@ def _rows(counted: Sequence[tuple[tuple[str, ...], Paths]]) -> pa.Table:
         return COUNTS.whole.empty_table()
     names = Numbering()
     channels = [
-        np.array([names[channel] for channel in paths.journeys.channels] or [0], np.int64)[paths.journeys.channel]
+        np.array([names[channel] for channel in paths.journeys.channels], np.int64)[paths.journeys.channel]
         for _, paths in counted
     ]
     touches, conversions, nulls = (

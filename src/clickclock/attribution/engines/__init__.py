@@ -1,9 +1,10 @@
 """Where table-sized work runs: DuckDB in this process, or Spark where one machine is outgrown. This is the door.
 
 Never decides: what a click is worth is decided by the nouns, and by the kernel that the caller hands over. The work is
-written once (`expressions.py`, `tying.py`), as expressions that ibis compiles for each member; a member runs the text
-and streams the rows. Invariants: every member gives the same rows, apart from codes that are its own, of which equal
-ones are equal on both; no member holds more than a part of a large table in memory; none of them downloads anything.
+written once (`expressions.py`, `tying.py`, `revising.py`), as expressions that ibis compiles for each member; a member
+runs the text and streams the rows. Invariants: every member gives the same rows, apart from codes that are its own, of
+which equal ones are equal on both; no member holds more than a part of a large table in memory; none of them downloads
+anything.
 
 >>> WALK.names[:3]
 ['person', 'time_ms', 'is_order']
