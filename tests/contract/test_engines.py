@@ -18,7 +18,6 @@ import pytest
 from clickclock.attribution import identifier
 from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, Account, ChannelRule, small_letters
 from clickclock.attribution.engines import (
-    AHEAD_MS,
     CHANGED,
     CLICKED,
     CREDITED,
@@ -182,14 +181,17 @@ def test_what_identifies_nobody_has_one_code_however_it_is_written(engine: Engin
     ]
 
 
-def test_times_are_exact_and_one_that_is_missing_is_that_of_receipt(engine: Engine, tmp_path: Path) -> None:
-    received = MOMENT + timedelta(microseconds=1)
+def test_times_are_exact_and_one_that_is_missing_or_later_than_the_receipt_is_the_receipt(
+    engine: Engine, tmp_path: Path
+) -> None:
     long_ago, far_ahead = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), datetime(2099, 12, 31, 23, 59, 59, tzinfo=UTC)
-    times = [None, long_ago, far_ahead]
-    rows = [_click(number, received_at=received, event_time=time) for number, time in enumerate(times)]
+    times = [(None, MOMENT), (long_ago, MOMENT), (far_ahead, MOMENT), (far_ahead, far_ahead)]
+    times += [(MOMENT + timedelta(minutes=4), MOMENT + timedelta(microseconds=1))]
+    rows = [_click(number, received_at=came, event_time=time) for number, (time, came) in enumerate(times)]
     touches = _taken_in(engine, tmp_path, *rows)
-    assert [touch["time_ms"] for touch in touches] == [MOMENT_MS, 1000, 4_102_444_799_000]
-    assert {touch["received_us"] for touch in touches} == {MOMENT_MS * 1000 + 1}
+    far_ahead_ms = 4_102_444_799_000
+    assert [touch["time_ms"] for touch in touches] == [MOMENT_MS, 1000, MOMENT_MS, far_ahead_ms, MOMENT_MS]
+    assert touches[-1]["received_us"] == MOMENT_MS * 1000 + 1
 
 
 def test_bots_are_known_by_their_user_agents(engine: Engine, tmp_path: Path) -> None:
@@ -793,7 +795,7 @@ def test_a_world_made_by_chance_is_walked_as_the_plainest_way_has_it(engine: Eng
     def times() -> dict[str, int]:
         time_ms = MOMENT_MS + chance.randrange(40) * FLOOD_MS // 8
         # However fast its clock is: one that is dated later counts as having happened when it was received.
-        received_ms = max(MOMENT_MS + chance.randrange(10) * 10**6, time_ms - AHEAD_MS)
+        received_ms = max(MOMENT_MS + chance.randrange(10) * 10**6, time_ms)
         return {"time_ms": time_ms, "received_us": received_ms * 1000}
 
     touches = [

@@ -196,8 +196,9 @@ def test_a_time_may_be_text_of_digits() -> None:
     assert accepted(raw(event_time=str(NOW))).event_time_ms == NOW
 
 
-def test_a_time_too_far_ahead_is_kept_and_not_believed() -> None:
-    assert not accepted(raw(event_time=NOW + AHEAD_MAX_MS)).is_ahead
+def test_a_time_ahead_is_kept_and_counts_as_the_receipt() -> None:
+    near = accepted(raw(event_time=NOW + AHEAD_MAX_MS))
+    assert (near.is_ahead, near.event_time_ms, near.effective_ms) == (False, NOW + AHEAD_MAX_MS, NOW)
     ahead = accepted(raw(event_time=NOW + AHEAD_MAX_MS + 1))
     assert ahead.is_ahead
     assert (ahead.event_time_ms, ahead.effective_ms) == (NOW + AHEAD_MAX_MS + 1, NOW)

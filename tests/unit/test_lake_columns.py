@@ -104,6 +104,18 @@ def test_plain_clicks_go_the_fast_way() -> None:
     assert _agree(queries, ACCOUNTS[0]) == 500
 
 
+def test_no_click_is_later_than_its_receipt_and_what_was_sent_is_kept_on_the_fast_way() -> None:
+    queries = [STRICT.replace(b"1800000000000", b"%d" % (RECEIVED_MS + late)) for late in (-1, 0, 1, 240_000, 300_000)]
+    assert _agree(queries, ACCOUNTS[0]) == len(queries)
+    lines = [line for number, query in enumerate(queries) if (line := _line(query, number, ACCOUNTS[0]))]
+    found = [(_ms(row["event_time"]), _ms(row["event_time_sent"])) for row in _rows(lines)[0]]
+    assert found == [(-1, None), (0, None), (0, 1), (0, 240_000), (0, 300_000)]
+
+
+def _ms(at: datetime | None) -> int | None:
+    return None if at is None else round(at.timestamp() * 1000) - RECEIVED_MS
+
+
 def test_a_line_that_only_seems_plain_is_handed_back() -> None:
     good = b"c\t%032x\t1800000000500\t\t\t\tstrict\t" % 1 + STRICT + b"\n"
     strange = [

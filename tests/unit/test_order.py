@@ -125,6 +125,14 @@ def test_a_clock_that_is_far_ahead_does_not_win_for_ever() -> None:
     assert order.placed_ms == ahead.received_ms
 
 
+def test_an_order_is_not_placed_after_it_was_received() -> None:
+    ahead = replace(PLACED, event_time_ms=PLACED.received_ms + 120_000)
+    late = replace(ahead, event_time_ms=ahead.event_time_ms - 9, amount_minor=1, received_ms=ahead.received_ms + 9)
+    order = fold([late, ahead])
+    # Each counts from its own receipt, so the one that came later is the later one, whatever their clocks say.
+    assert (order.placed_ms, order.amended_ms, order.amount_minor) == (ahead.received_ms, late.received_ms, 1)
+
+
 def test_a_correction_of_the_currency_adds_nothing_up() -> None:
     order = fold([PLACED, replace(PLACED, event_time_ms=NOW + 1, amount_minor=3, currency="JPY")])
     assert (order.amount_minor, order.currency) == (3, "JPY")

@@ -88,13 +88,13 @@ class Amendment(msgspec.Struct, frozen=True):
 
     @property
     def is_ahead(self) -> bool:
-        """Whether the caller's clock was too far ahead of ours to be believed."""
+        """Whether the caller's clock was so far ahead of ours that it is worth a flag."""
         return self.event_time_ms - self.received_ms > AHEAD_MAX_MS
 
     @property
     def effective_ms(self) -> int:
-        """The time that counts: the caller's, or when the message came if that is too far ahead."""
-        return self.received_ms if self.is_ahead else self.event_time_ms
+        """The time that counts: the caller's, or that of the receipt if the caller's is later."""
+        return min(self.event_time_ms, self.received_ms)
 
 
 Admit = Callable[[str], Fault | None]

@@ -19,7 +19,7 @@ from clickclock.attribution.query import Fault, Reason, Unreadable, split, split
 from clickclock.foundation.instant import DAY_MS
 
 AHEAD_MAX_MS: Final = 5 * 60_000
-"""How far a client's clock may be ahead of ours."""
+"""A client's clock that is further ahead of ours is worth a flag."""
 STALE_AFTER_MS: Final = 30 * DAY_MS
 """The longest window in which a click can earn an order."""
 
@@ -65,7 +65,7 @@ class Click(msgspec.Struct, frozen=True, gc=False):
     event_time_ms: int | None
     """What the client said, in milliseconds since 1970."""
     effective_ms: int
-    """The time that counts."""
+    """The time that counts: never later than the receipt."""
     flags: tuple[Flag, ...] = ()
     plain: bool = False
     """Whether the fast parser read it and nothing about it is unusual."""
@@ -118,7 +118,8 @@ def judge(query: bytes, received_ms: int, accounts: Accounts) -> Click | Rejecti
     ):
         event_time_ms = int(said)
         if -STALE_AFTER_MS <= event_time_ms - received_ms <= AHEAD_MAX_MS:
-            return Click(query, received_ms, account.profile, parameters, event_time_ms, event_time_ms, (), True)
+            effective_ms = min(event_time_ms, received_ms)
+            return Click(query, received_ms, account.profile, parameters, event_time_ms, effective_ms, (), True)
     return judge_fully(query, received_ms, accounts, parameters)
 
 
@@ -211,9 +212,8 @@ def _judge_event_time(
         findings.refuse("event_time", Reason.BAD_EVENT_TIME, sentence)
         return None, received_ms
     if event_time_ms - received_ms > AHEAD_MAX_MS:
-        # No click is later than its request, and an order just after it has to find it earlier.
         findings.flags.append(Flag.EVENT_TIME_AHEAD)
-        return event_time_ms, received_ms
     if received_ms - event_time_ms > STALE_AFTER_MS:
         findings.flags.append(Flag.STALE)
-    return event_time_ms, event_time_ms
+    # No click is later than its request, and an order just after it has to find it earlier.
+    return event_time_ms, min(event_time_ms, received_ms)

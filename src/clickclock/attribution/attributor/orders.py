@@ -37,6 +37,8 @@ READ: Final = (
 CODED: Final = {"cli_ubid": "browser_code", "device_id": "device_code"}
 """The columns of the codes of identifiers."""
 SCHEMA: Final = FOLDED.whole
+_AT_MS: Final = "at_ms"
+"""The column of the time that counts: what was said, but never later than the receipt."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,13 +119,16 @@ def folded(amendments: pa.Table, policies: Policies) -> Orders:
     by_order = _by_order(known)
     starts = _starts(known.select(KEY).take(pa.array(by_order)))
     order = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, known.num_rows)))
-    rank = [_ms(known["event_time"]).to_numpy(), _stages(known["status"]), known["refunded_minor"].to_numpy()]
+    said_ms, received_ms = _ms(known["event_time"]).to_numpy(), _ms(known["received_at"]).to_numpy()
+    # Releases before this one kept times later than the receipt.
+    known = known.append_column(_AT_MS, pa.array(np.minimum(said_ms, received_ms)))
+    rank = [known[_AT_MS].to_numpy(), _stages(known["status"]), known["refunded_minor"].to_numpy()]
     rank = [column[by_order] for column in rank]
     by_rank = np.lexsort((*rank[::-1], order)) if len(order) > len(starts) else np.arange(len(order))
     is_tied = np.zeros(len(starts), np.bool_)
     same = [column[by_rank[1:]] == column[by_rank[:-1]] for column in (order, *rank)]
     is_tied[order[by_rank[1:]][np.logical_and.reduce(same)]] = True
-    is_ahead = _are_there(known["event_time_sent"])[by_order]
+    is_ahead = (_are_there(known["event_time_sent"]) | (said_ms > received_ms))[by_order]
     is_tied[order[is_ahead]] = np.bincount(order)[order[is_ahead]] > 1
     codes, place = _Codes(policies), by_order[by_rank]
     # Only the definition knows which one counts of amendments that say the same of time, stage and refund; and which
@@ -174,8 +179,8 @@ def _stacked(rows: pa.Table, at: NDArray[np.intp], order: NDArray[np.int64]) -> 
     seller_id = _last(rows["seller_id"], at, starts)
     items = _last(rows["items"], at, starts, pc.greater(pc.fill_null(pc.list_value_length(rows["items"]), 0), 0))
     made = {
-        "placed_ms": _ms(rows["event_time"]).take(first),
-        "amended_ms": _ms(rows["event_time"]).take(final),
+        "placed_ms": rows[_AT_MS].take(first),
+        "amended_ms": rows[_AT_MS].take(final),
         "seller_id": seller_id,
         "sellers": _sellers(seller_id.combine_chunks(), items.combine_chunks()),
         **{kind: _last(rows[name], at, starts) for kind, name in CODED.items()},

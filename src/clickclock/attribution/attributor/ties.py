@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from clickclock.attribution.attributor.people import KINDS
 from clickclock.attribution.codes import among, distinct
-from clickclock.attribution.engines import AHEAD_MS, FLOODS, USES, Engine
+from clickclock.attribution.engines import FLOODS, USES, Engine
 from clickclock.attribution.lake import DAY, TIES, TOUCHES, Lake
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.result import Result
@@ -113,7 +113,7 @@ def ties_of(lake: Lake, engine: Engine, result: Result, ads: pa.Table, policies:
 
 def files_since(lake: Lake, version: int, time_ms: int, but: Collection[str] = ()) -> list[str]:
     """The files of touches, but some, that can have clicks from this time on, or such in whose flood these are."""
-    first = datetime.fromtimestamp((time_ms - FLOOD_MS - AHEAD_MS) / 1000, UTC).date().isoformat()
+    first = datetime.fromtimestamp((time_ms - FLOOD_MS) / 1000, UTC).date().isoformat()
     stored = lake.stored(TOUCHES.name, version)
     wanted = [file for file in stored if (file.partition or "") >= first and file.path not in but]
     return lake.addresses(TOUCHES.name, wanted)

@@ -49,8 +49,7 @@ EVER_MS: Final = -(10**15)
 EVERY_MONTH: Final = int(np.iinfo(np.int32).min)
 """Before any month."""
 QUIET_MS: Final = 65 * 60_000
-"""A repeat comes within an hour, a flood within ten minutes, a retry within seconds of what it repeats; and a click can
-be received five minutes before the time that it gives."""
+"""A repeat comes within an hour, a flood within ten minutes, a retry within seconds of what it repeats."""
 SEARCHED_MS: Final = 12 * 3_600_000
 """How far back a quiet time is looked for."""
 CLEAR_MS: Final = QUIET_MS + 10 * 60_000

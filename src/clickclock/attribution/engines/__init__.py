@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import ibis
 
 __all__ = [
-    "AHEAD_MS",
     "CHANGED",
     "CLICKED",
     "CREDITED",
@@ -87,9 +86,6 @@ PATHS: Final = UNCONVERTED.stored
 
 CHANGED: Final = pa.schema([("person", pa.int64()), ("since_ms", pa.int64())])
 """Persons, and from when on their clicks and orders are wanted: what happened then or later, and what came then."""
-
-AHEAD_MS: Final = 6 * 60_000
-"""A click may be dated five minutes after it was received."""
 
 WALK: Final = pa.schema(
     [

@@ -19,7 +19,7 @@ import ibis.expr.operations as ops
 import pyarrow as pa
 
 from clickclock.attribution.account import DISPUTED, PLACEHOLDERS, ChannelRule, small_letters
-from clickclock.attribution.engines import AHEAD_MS, CHANGED, FLOODS, PERSONS, USES, WALK
+from clickclock.attribution.engines import CHANGED, FLOODS, PERSONS, USES, WALK
 from clickclock.attribution.engines.batches import NUMBERED_ORDERS, NUMBERED_TEXTS
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.dialects import Dialect
@@ -70,7 +70,7 @@ def touches(dialect: Dialect, rules: Policies) -> ibis.Table:
     return rows.select(
         id=rows.id,
         received_us=_function(dialect.epoch_us, "timestamp", returns=_NUMBER)(rows.received_at),
-        time_ms=_function(dialect.epoch_ms, "timestamp", returns=_NUMBER)(rows.event_time.coalesce(rows.received_at)),
+        time_ms=_function(dialect.epoch_ms, "timestamp", returns=_NUMBER)(_effective(rows)),
         cli_ubid=codes["cli_ubid"],
         device_id=codes["device_id"],
         gaid=codes["gaid"].nullif(codes["device_id"]),
@@ -141,7 +141,7 @@ def _mine() -> ibis.Table:
     cut_ms = ibis.literal(INSTANT, _NUMBER)
     clicks, persons, members = unbound(TOUCHES.schema, "touches"), unbound(PERSONS, "persons"), _members()
     first = ibis.coalesce(*(clicks[kind] for kind in NAMESPACES))
-    is_recent = clicks.received_us >= (cut_ms - AHEAD_MS) * 1000
+    is_recent = clicks.received_us >= cut_ms * 1000
     none = ibis.null(_NUMBER)
     nobody = persons.filter(persons.is_shared).select(member="code", person=none, since_ms=none)
     changed = members.anti_join(nobody, "member")
@@ -206,6 +206,11 @@ def _ad(clicks: Any, rules: Policies) -> dict[str, Any]:
         "atag": clicks.atag,
         "asvt": clicks.asvt,
     }
+
+
+def _effective(clicks: Any) -> Any:
+    """The time that counts. Releases before this one kept times later than the receipt; of nulls both engines pass."""
+    return ibis.least(clicks.event_time, clicks.received_at)
 
 
 def _channel(clicks: Any, policy: Policy) -> Any:

@@ -39,6 +39,8 @@ def plain_clicks(lines: bytes, journal: str, segment: int) -> tuple[pa.RecordBat
         return CLICKS.batch([]), lines.split(b"\n")[:-1]
     parsed = parse(entries.fields("raw"))
     columns = parsed.columns | _head(entries, has_escapes=b"\\" in lines) | _tail(len(entries.rows), journal, segment)
+    if parsed.columns:
+        columns |= _times(columns["event_time"], columns["received_at"])
     batch = pa.RecordBatch.from_arrays(list(_whole(columns, len(entries.rows))), schema=CLICKS.schema)
     if parsed.is_good.all() and len(entries.rows) == entries.count:
         return batch, []
@@ -85,6 +87,15 @@ def _head(entries: _Entries, *, has_escapes: bool) -> dict[str, pa.Array]:
     texts = found[:headers].cast(pa.string())
     columns = columns_of(_TEXTS, texts) | columns_of(_HEADERS, _header_texts(found[headers:], has_escapes=has_escapes))
     return columns | {"received_at": instants(integers(columns.pop("received_ms")))}
+
+
+def _times(said: pa.TimestampArray, received: pa.TimestampArray) -> dict[str, pa.Array]:
+    """The time that counts, which is never later than the receipt; and what was said, where that is another."""
+    is_ahead = pc.greater(said, received)
+    if not is_ahead.true_count:
+        return {}
+    sent = pc.if_else(is_ahead, said, pa.scalar(None, said.type))
+    return {"event_time": pc.if_else(is_ahead, received, said), "event_time_sent": sent}
 
 
 def _tail(rows: int, journal: str, segment: int) -> dict[str, pa.Array]:

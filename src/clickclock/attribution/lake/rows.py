@@ -9,6 +9,7 @@ still be read of it. Invariant: a plain click becomes the same row here as in `p
 ('clicks', 'c', 'client_id=')
 """
 
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -82,7 +83,7 @@ def _click(entry: Entry) -> dict[str, Any]:
             shape = None
     return {
         "event_time": instant_of(effective_ms),
-        "event_time_sent": None if said_ms in (None, effective_ms) else instant_of(said_ms or 0),
+        "event_time_sent": _sent(said_ms, effective_ms),
         "flags": flags,
         "profile": str(profile),
         **columns,
@@ -99,7 +100,7 @@ def _order(entry: Entry) -> dict[str, Any]:
         return kept | {"client_id": judged.client_id, "order_id": judged.order_id}
     return kept | {
         "event_time": instant_of(judged.effective_ms),
-        "event_time_sent": instant_of(judged.event_time_ms) if judged.is_ahead else None,
+        "event_time_sent": _sent(judged.event_time_ms, judged.effective_ms),
         "client_id": judged.client_id,
         "order_id": judged.order_id,
         "cli_ubid": judged.cli_ubid,
@@ -111,6 +112,11 @@ def _order(entry: Entry) -> dict[str, Any]:
         "refunded_minor": judged.refunded_minor,
         "items": [msgspec.to_builtins(item) for item in judged.items],
     }
+
+
+def _sent(said_ms: int | None, effective_ms: int) -> datetime | None:
+    """What was said, where another time counts."""
+    return None if said_ms is None or said_ms == effective_ms else instant_of(said_ms)
 
 
 class _Detail(msgspec.Struct):
