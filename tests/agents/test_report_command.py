@@ -60,6 +60,8 @@ def test_faults_are_told_by_the_names_of_the_options(data_dir: Path) -> None:
     unknown = run(data_dir, "--model", "markov")
     assert (unknown.exit_code, "there are: last, linear" in unknown.stderr) == (2, True)
     assert run(data_dir, "--output", "report.csv").exit_code == 2
+    assert run(data_dir, "--raw").exit_code == 2
+    assert run(data_dir, "--raw", "--format", "csv").exit_code == 0
 
 
 def test_without_a_version_it_says_what_to_run(tmp_path: Path) -> None:

@@ -260,6 +260,15 @@ def test_json_csv_and_parquet_say_the_same(filled: SmallLake, engine: DuckDB) ->
     assert told["json"] == told["csv"] == told["parquet"]
 
 
+def test_in_csv_names_are_no_formulas_unless_they_are_to_stay_raw_and_numbers_stay_numbers() -> None:
+    for raw, name in (("false", "'=1+1"), ("true", "=1+1")):
+        asked = read({"by": ["campaign"], "figures": ["credit"], "format": ["csv"], "raw": [raw]})
+        row = {"campaign": "=1+1", "model": "last", "currency": "EUR", "credit": Decimal("-1.50")}
+        sink = io.BytesIO()
+        write(Report(asked=asked, version=1, created_at=NOW, models=("last",), rows=[row], notes=[]), sink)
+        assert sink.getvalue().decode().splitlines()[1] == f"{name},last,EUR,-1.50"
+
+
 def _number(value: Any) -> Any:
     if isinstance(value, date):
         return str(value)

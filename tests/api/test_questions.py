@@ -127,6 +127,9 @@ async def test_a_report_is_json_csv_or_parquet(http: httpx.AsyncClient, small: S
     assert as_csv.headers["content-type"].startswith("text/csv")
     assert as_csv.headers["content-disposition"] == 'attachment; filename="report-1.csv"'
     assert list(csv.reader(io.StringIO(as_csv.text)))[1] == ["google", "linear", "EUR", "3", "25.00", "4.0000"]
+    assert (await http.get(f"{query}&format=csv&raw=true")).content == as_csv.content
+    for refused in ("raw=true", "format=csv&raw=yes"):
+        assert [each["field"] for each in (await http.get(f"{query}&{refused}")).json()["errors"]] == ["raw"]
     as_parquet = await http.get(f"{query}&format=parquet")
     assert pq.read_table(io.BytesIO(as_parquet.content)).column("clicks").to_pylist() == [3, 2, 0]
 

@@ -1,6 +1,7 @@
 """The lake keeps its promises in a folder and in an object store."""
 
 import asyncio
+import csv
 import json
 import os
 import sys
@@ -18,9 +19,13 @@ import pytest
 from click import ClickException, Command
 from click.testing import CliRunner, Result
 
+from clickclock.attribution.archive import Archive
+from clickclock.attribution.archive import Format as ArchiveFormat
 from clickclock.attribution.compactor import Compactor
+from clickclock.attribution.entry import EntryKind, connection, encode
 from clickclock.attribution.errors import LakeUnreachable
 from clickclock.attribution.extractor import Format, Wanted, clicks, extract
+from clickclock.attribution.historical import Historical
 from clickclock.attribution.journal import segments
 from clickclock.attribution.lake import Lake, Overtaken
 from clickclock.cli.clicks_export import export, sink
@@ -139,6 +144,26 @@ def test_an_export_has_the_queries_byte_for_byte(tmp_path: Path, as_format: Form
     found = READERS[as_format](path).select("id", polars.col("query").cast(polars.String)).rows()
     assert {name: query.encode() for name, query in found} == {name: sent[name] for name, _ in found}
     assert len(found) == 70
+
+
+def test_csv_for_people_begins_no_cell_with_a_formula_and_comes_back_as_it_was(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    query = b"client_id=c&cli_ubid=@u&seller_id=%2B1%2B1&utm_campaign==1%2B1&utm_term=a;-1"
+    entry = encode(EntryKind.CLICK, "0" * 31 + "1", RECEIVED_MS, connection("", b"=agent()", b""), b"observed", query)
+    _load(lake, 1, [entry])
+    path = tmp_path / "clicks.csv"
+    told = {}
+    for raw in (True, False):
+        with path.open("wb") as file:
+            assert extract(lake, Wanted(), Format.CSV, file, raw=raw) == 1
+        with path.open(newline="") as file:
+            (told[raw],) = csv.DictReader(file)
+    names = ("cli_ubid", "seller_id", "utm_campaign", "utm_term", "user_agent")
+    assert [told[True][name] for name in names] == ["@u", "+1+1", "=1+1", "a;-1", "=agent()"]
+    assert [told[False][name] for name in names] == ["'@u", "'+1+1", "'=1+1", "a;'-1", "'=agent()"]
+    ((_, found),) = Archive(path, ArchiveFormat.CSV).clicks()
+    assert isinstance(found, Historical)
+    assert (found.query, found.received_ms) == (query, RECEIVED_MS)
 
 
 def test_an_export_is_of_one_client_and_of_a_time(tmp_path: Path) -> None:

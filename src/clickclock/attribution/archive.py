@@ -24,6 +24,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clickclock.attribution.csv_cell import of_cell
 from clickclock.attribution.historical import QUERY, Historical, Unusable, of_log_line, of_row
 from clickclock.foundation.errors import Malformed
 
@@ -191,7 +192,7 @@ class Archive:
                 counts = f"its values are not as many as the header's names: {len(values)}, not {len(names)}"
                 yield number, Unusable(counts)
             elif values:
-                yield number, dict(zip(names, values, strict=True))
+                yield number, dict(zip(names, map(of_cell, values), strict=True))
 
     def _names(self, header: str, delimiter: str) -> list[str]:
         if "\r" in header.rstrip("\r\n"):

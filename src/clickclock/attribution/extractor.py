@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from clickclock.attribution.csv_cell import as_cell
 from clickclock.attribution.lake import CLICKS, DAY, Lake
 from clickclock.attribution.shape import EVENT_TIME, rebuild
 from clickclock.foundation.instant import ms_of
@@ -68,9 +69,13 @@ def clicks(lake: Lake, wanted: Wanted) -> Iterator[list[Row]]:
         yield [_with_query(row) for row in batch.to_pylist()]
 
 
-def extract(lake: Lake, wanted: Wanted, as_format: Format, sink: IO[bytes]) -> int:
-    """Write them to `sink`; returns how many there were."""
-    return _WRITERS[as_format](clicks(lake, wanted), sink)
+def extract(lake: Lake, wanted: Wanted, as_format: Format, sink: IO[bytes], *, raw: bool = False) -> int:
+    """Write them to `sink`; returns how many there were.
+
+    In CSV, whatever a spreadsheet could take for a formula has an apostrophe in front, unless it is to be `raw`.
+    """
+    batches = clicks(lake, wanted)
+    return _write_csv(batches, sink, raw=raw) if as_format is Format.CSV else _WRITERS[as_format](batches, sink)
 
 
 def _with_query(row: Row) -> Row:
@@ -100,14 +105,15 @@ def _write_ndjson(batches: Iterator[list[Row]], sink: IO[bytes]) -> int:
     return count
 
 
-def _write_csv(batches: Iterator[list[Row]], sink: IO[bytes]) -> int:
+def _write_csv(batches: Iterator[list[Row]], sink: IO[bytes], *, raw: bool) -> int:
     count = 0
     text = io.TextIOWrapper(sink, encoding="utf-8", newline="")
     writer = csv.DictWriter(text, _COLUMNS)
     writer.writeheader()
     for rows in batches:
         for row in rows:
-            writer.writerow(row | _as_cells(row))
+            cells = row | _as_cells(row)
+            writer.writerow(cells if raw else {name: _as_text(value) for name, value in cells.items()})
         count += len(rows)
     text.flush()
     text.detach()
@@ -121,6 +127,10 @@ def _as_cells(row: Row) -> Row:
     return moments | {"flags": " ".join(row["flags"]), "other": other, "query": _text_of(row["query"])}
 
 
+def _as_text(value: Any) -> Any:
+    return as_cell(value) if isinstance(value, str) else value
+
+
 def _write_parquet(batches: Iterator[list[Row]], sink: IO[bytes]) -> int:
     count = 0
     with pq.ParquetWriter(sink, _SCHEMA, compression="zstd") as writer:
@@ -132,7 +142,6 @@ def _write_parquet(batches: Iterator[list[Row]], sink: IO[bytes]) -> int:
 
 _WRITERS: Final[dict[Format, Callable[[Iterator[list[Row]], IO[bytes]], int]]] = {
     Format.NDJSON: _write_ndjson,
-    Format.CSV: _write_csv,
     Format.PARQUET: _write_parquet,
 }
 

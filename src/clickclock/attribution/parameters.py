@@ -121,6 +121,16 @@ def currency_of(code: str) -> str:
     return code
 
 
+def flag_of(text: str) -> bool:
+    """Yes or no."""
+    if text not in _FLAGS:
+        raise ValueError("Give true or false.")
+    return _FLAGS[text]
+
+
+_FLAGS: Final = {"true": True, "false": False}
+
+
 def _bare(name: str) -> str:
     """`ad_set` and `adSet` are one name."""
     return name.replace("_", "").lower()

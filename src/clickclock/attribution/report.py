@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from clickclock.attribution.money import DIGITS, to_text
-from clickclock.attribution.parameters import Parameters, currency_of, day_of, no_such, text_of, version_of
+from clickclock.attribution.parameters import Parameters, currency_of, day_of, flag_of, no_such, text_of, version_of
 from clickclock.attribution.result import Result
 from clickclock.foundation.errors import Fault, Invalid, Malformed, NotFound
 from clickclock.foundation.record import rfc3339
@@ -121,6 +121,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     version: int | None = None
     """The latest if not given."""
     form: Form = Form.JSON
+    raw: bool = False
+    """Whether CSV has every name as it came, also where a spreadsheet would take it for a formula."""
 
     @property
     def groups(self) -> tuple[Dimension, ...]:
@@ -223,9 +225,12 @@ def read(given: Mapping[str, Sequence[str]]) -> Asked:
         currency=parameters.one("currency", currency_of),
         version=parameters.one("version", version_of),
         form=parameters.one("format", _form_of) or Form.JSON,
+        raw=parameters.one("raw", flag_of) or False,
     )
     if asked.since and asked.until and asked.since > asked.until:
         parameters.faults.append(Fault("from", f"This is after the last day, {asked.until}; give an earlier day."))
+    if asked.raw and asked.form is not Form.CSV:
+        parameters.faults.append(Fault("raw", f"This is for CSV; {asked.form} has names as they came. Leave it out."))
     parameters.finish()
     return asked
 

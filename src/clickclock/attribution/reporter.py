@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from clickclock.attribution.csv_cell import as_cell
 from clickclock.attribution.engines import Engine, Source
 from clickclock.attribution.errors import EngineFailing
 from clickclock.attribution.lake import ADS, COSTS, CREDITS, IDENTITIES, TOUCHES, Lake, Table, credits_table
@@ -170,7 +171,10 @@ def _write_csv(report: Report, sink: IO[bytes]) -> None:
     text = io.TextIOWrapper(sink, encoding="utf-8", newline="")
     writer = csv.writer(text)
     writer.writerow(report.columns)
-    writer.writerows([as_text(value) for value in row.values()] for row in report.rows)
+    as_name = str if report.asked.raw else as_cell
+    writer.writerows(
+        [as_name(value) if isinstance(value, str) else as_text(value) for value in row.values()] for row in report.rows
+    )
     text.flush()
     text.detach()
 

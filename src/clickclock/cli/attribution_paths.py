@@ -13,7 +13,9 @@ from typing import Any
 
 import click
 
+from clickclock.attribution.csv_cell import as_cell
 from clickclock.cli.calling import print_json
+from clickclock.cli.clicks_export import RAW, refuse_raw
 from clickclock.cli.fields import Json
 from clickclock.cli.rendering import table
 from clickclock.cli.settings import given
@@ -55,6 +57,7 @@ SHOW = table(
 )
 @click.option("--csv", "form", flag_value="csv", help="Print the credits as CSV, with all their digits.")
 @click.option("--json", "form", flag_value="json", help="Print the credits as JSON.")
+@RAW
 def paths(
     file: str,
     model: str,
@@ -62,12 +65,14 @@ def paths(
     no_null_paths: bool,
     fields: tuple[dict[str, Any], ...],
     form: str | None,
+    raw: bool,
     **columns: Any,
 ) -> None:
     """Credit the channels of a table of paths by a model.
 
     FILE is CSV, NDJSON or Parquet with a row for each path, or - for CSV on standard input.
     """
+    refuse_raw(raw=raw, form=form)
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app.models import known_models  # noqa: PLC0415 (see the line above)
     from clickclock.app.table import read_table  # noqa: PLC0415 (see the line above)
@@ -87,6 +92,7 @@ def paths(
     elif form == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(credits_.column_names)
-        writer.writerows(each.values() for each in answer["channels"])
+        as_name = str if raw else as_cell
+        writer.writerows({**each, "channel": as_name(each["channel"])}.values() for each in answer["channels"])
     else:
         SHOW(answer)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.clicks_export import sink
+from clickclock.cli.clicks_export import RAW, refuse_raw, sink
 from clickclock.cli.fields import camel_case
 from clickclock.cli.rendering import Column, plain, table
 from clickclock.cli.settings import FILE, OF_LAKE, configuration, expect_lake, settings
@@ -44,16 +44,19 @@ NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
 @click.option("--version", help="Result version; the latest if not given.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="Output format.")
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
+@RAW
 @click.option("--output", type=FILE, help="File to write; standard output if not given.")
 @settings(OF_LAKE)
-def report(config: Path | None, form: str, output: Path | None, **options: Any) -> None:
+def report(config: Path | None, form: str, raw: bool, output: Path | None, **options: Any) -> None:
     """Report what clicks brought.
 
     Clicks, people, orders, revenue, credit, refunds, cost, ROAS and CPA of a result version.
     """
     if form == TABLE and output is not None:
         raise click.UsageError("Say with --format how the file is to be written: json, csv or parquet.")
-    asked = {name: options.pop(name) for name in ASKED} | {"form": None if form == TABLE else form}
+    refuse_raw(raw=raw, form=form)
+    asked = {name: options.pop(name) for name in ASKED}
+    asked |= {"form": None if form == TABLE else form, "raw": "true" if raw else None}
     with configuration(config, options) as loaded:
         expect_lake(loaded)
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.

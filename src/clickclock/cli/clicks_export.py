@@ -23,6 +23,7 @@ from clickclock.cli.rendering import counted
 from clickclock.cli.settings import FILE, OF_LAKE, configuration, expect_lake, settings
 
 FORMATS = ("ndjson", "csv", "parquet")
+RAW = click.option("--raw", is_flag=True, help="In CSV, write texts that look like formulas without an apostrophe.")
 
 
 @click.command()
@@ -30,6 +31,7 @@ FORMATS = ("ndjson", "csv", "parquet")
 @click.option(
     "--format", "as_format", type=click.Choice(FORMATS), default="ndjson", show_default=True, help="Output format."
 )
+@RAW
 @click.option("--client-id", help="Only those of this client.")
 @click.option(
     "--since",
@@ -41,6 +43,7 @@ FORMATS = ("ndjson", "csv", "parquet")
 def export(
     config: Path | None,
     as_format: str,
+    raw: bool,
     client_id: str | None,
     since: str | None,
     until: str | None,
@@ -48,6 +51,7 @@ def export(
     **options: Any,
 ) -> None:
     """Write clicks of the lake, with their queries, as NDJSON, CSV or Parquet."""
+    refuse_raw(raw=raw, form=as_format)
     with configuration(config, options) as loaded, sink(output) as file:
         expect_lake(loaded)
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
@@ -55,13 +59,19 @@ def export(
         from clickclock.attribution.extractor import Format, Wanted, extract  # noqa: PLC0415 (see the line above)
 
         wanted = Wanted(client_id, _moment(since), _moment(until))
-        count = extract(found_lake(loaded), wanted, Format(as_format), file)
+        count = extract(found_lake(loaded), wanted, Format(as_format), file, raw=raw)
     if output is not None:
         click.echo(f"{counted(count, 'click')} written to {output}.", err=True)
 
 
 def _moment(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
+
+
+def refuse_raw(*, raw: bool, form: str | None) -> None:
+    """Refuse `--raw` where nothing is ever changed."""
+    if raw and form != "csv":
+        raise click.UsageError("--raw is for CSV alone; other formats have every text as it came.")
 
 
 @contextmanager

@@ -117,6 +117,10 @@ def _report() -> Schema:
             _parameter("currency", "One currency.", "EUR"),
             _VERSION,
             _parameter("format", "How it is written.", "csv", enum=list(Form), default=Form.JSON),
+            {
+                **_parameter("raw", "Whether CSV has names that look like formulas without an apostrophe.", True),
+                "schema": {"type": "boolean", "default": False},
+            },
         ],
         {
             "application/json": _payload(report={"$ref": "#/components/schemas/Report"}),
