@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from clickclock.attribution.address import pseudonym
 from clickclock.attribution.journal import Tail
 from clickclock.attribution.lake import CLICKS, ORDERS, REJECTIONS, Lake
 from tests.acceptance.collecting import collecting
@@ -146,6 +147,8 @@ def test_the_clicks_of_an_access_log_are_replayed(folder: Folder) -> None:
     folder.compact()
     (click,) = folder.rows()
     assert (click["cli_ubid"], click["user_agent"]) == ("u-1", "phone")
+    salt = bytes.fromhex((folder.data_dir / "address-salt").read_text())
+    assert click["address"] == pseudonym("1.2.3.4", salt)
     assert click["received_at"].timestamp() * 1000 == T0_MS + 1000
 
 
@@ -153,7 +156,7 @@ def test_a_row_that_cannot_be_read_stops_everything_unless_it_may_be_left_out(fo
     log = folder.write("queries.txt", f"{QUERY.format(n=1, at=T0_MS)}\nhello\n")
     code, output, errors = folder.run("replay", log)
     assert code == 1
-    assert "there is no /aclick?… in it" in output
+    assert "it is no line of a log that is known" in output
     assert "1 row cannot be read, and nothing was kept" in errors
     assert not (folder.data_dir / "journal").exists()
     code, output, errors = folder.run("replay", log, "--dry-run")

@@ -123,7 +123,7 @@ def test_a_line_of_ndjson_that_is_no_object_is_named(tmp_path: Path) -> None:
 def test_a_line_that_is_too_long_is_named_and_passed_over(tmp_path: Path) -> None:
     long = b"x" * (2 * door.LINE_BYTES_MAX + 7)
     (tmp_path / "a.csv").write_bytes(b"client_id\n" + long + b"\nc\n" + b'"a\n' + long + b'\nb"\nd\n')
-    (tmp_path / "a.log").write_bytes(b"a=" + long + b"\na=b\n" + b"a=" + long)
+    (tmp_path / "a.log").write_bytes(b"a=" + long + b"\natag=b\n" + b"a=" + long)
     too_long = "it has more than 1,048,576 bytes"
     assert said(tmp_path / "a.csv") == {2: too_long, 4: too_long}
     assert [number for number, found in opened(tmp_path / "a.csv").clicks() if isinstance(found, Historical)] == [3, 7]
@@ -134,7 +134,7 @@ def test_a_log_has_lines_of_other_requests(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     path.write_bytes(b'1.2.3.4 "GET /aclick?a=b HTTP/1.1" 204 0\n\n1.2.3.4 "GET / HTTP/1.1" 200 9\nhello\n')
     found = list(opened(path, Format.LOG).clicks())
-    assert found[:2] == [(1, Historical(b"a=b", None)), (3, None)]
+    assert found[:2] == [(1, Historical(b"a=b", None, peer="1.2.3.4")), (3, None)]
     assert isinstance(found[2][1], Unusable)
 
 

@@ -1,4 +1,4 @@
-"""Clicks of the past: rows and log lines become the queries that the collector would have got."""
+"""Clicks of the past: rows become the queries that the collector would have got."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.historical import Historical, Unusable, id_of, of_log_line, of_row, time_of
+from clickclock.attribution.historical import Historical, Unusable, id_of, of_row, time_of
 from clickclock.attribution.query import split
 
 NEW_YEAR_MS = 1_767_225_600_000
@@ -29,6 +29,8 @@ def test_the_columns_are_parameters_and_two_have_a_meaning_of_their_own() -> Non
     row = {"client_id": "shop-1", "asvt": "a|b", "received_at": "2026-01-01T00:00:00Z", "empty": "", "none": None}
     assert of_row(row) == Historical(b"client_id=shop-1&asvt=a|b", NEW_YEAR_MS)
     assert of_row({"query": "?a=%7C", "client_id": "not this"}) == Historical(b"a=%7C", None)
+    exported = {"query": "a=b", "user_agent": "curl", "referer": "https://s/", "address": "0123456789abcdef"}
+    assert of_row(exported) == Historical(b"a=b", None, b"curl", b"https://s/")
 
 
 @pytest.mark.parametrize(
@@ -78,51 +80,6 @@ def test_a_row_that_cannot_be_read_says_why(row: dict[str, object], sentence: st
 def test_bytes_that_are_not_utf_8_stay_as_they_are() -> None:
     assert of_row({"a": b"\xff".decode("utf-8", "surrogateescape")}).query == b"a=%FF"
     assert of_row({"query": b"a=\xff"}).query == b"a=\xff"
-
-
-@pytest.mark.parametrize(
-    ("line", "click"),
-    [
-        (b'1.2.3.4 - - [01/Jan/2026:01:00:00 +0100] "GET /aclick?a=b&c=%7C HTTP/1.1" 204 0 "-" "curl"\n',
-         Historical(b"a=b&c=%7C", NEW_YEAR_MS, b"curl")),
-        (b'::1 [01/Jan/2026:00:00:00 +0000] "GET /aclick?a=\\x22\\xC3\\xBC\\\\ HTTP/1.1" 204 0 "/s" "x \\"y\\""',
-         Historical(b'a="\xc3\xbc\\', NEW_YEAR_MS, b'x "y"', b"/s")),
-        (b'2026-01-01T00:00:00Z lb "GET https://c.example/ACLICK/?a=b HTTP/2.0" 204', Historical(b"a=b", NEW_YEAR_MS)),
-        (b'{"at":"2026-01-01T00:00:00.5Z","uri":"/aclick?a=b\\u0026c=d","status":204}',
-         Historical(b"a=b&c=d", NEW_YEAR_MS + 500)),
-        (b"https://clicks.example/aclick?a=b", Historical(b"a=b", None)),
-        (b"/aclick?a=b", Historical(b"a=b", None)),
-        (b"a=b&c=d\r\n", Historical(b"a=b&c=d", None)),
-        (b"?a=b", Historical(b"a=b", None)),
-        (b"https://shop.example/landing?a=b", Historical(b"a=b", None)),
-    ],
-)  # fmt: skip
-def test_a_line_of_a_log_a_url_and_a_bare_query_are_read(line: bytes, click: Historical) -> None:
-    assert of_log_line(line) == click
-
-
-@pytest.mark.parametrize("made", ["GET /index.html", "POST /aclick", "GET /", "OPTIONS *"])
-def test_a_line_of_another_request_is_none(made: str) -> None:
-    assert of_log_line(f'1.2.3.4 - - [01/Jan/2026:00:00:00 +0000] "{made} HTTP/1.1" 200 5'.encode()) is None
-
-
-@pytest.mark.parametrize(
-    "said", ['GET /x HTTP/1.1" 200 5 "https://c.example/aclick?a=b" "curl', "GET /login?back=/aclick?a=b HTTP/1.1"]
-)
-def test_an_address_that_another_request_only_names_is_no_click(said: str) -> None:
-    assert of_log_line(f'1.2.3.4 - - [01/Jan/2026:00:00:00 +0000] "{said}"'.encode()) is None
-
-
-@pytest.mark.parametrize("line", [b"", b"hello", b"a=b and more"])
-def test_a_line_without_a_click_says_so(line: bytes) -> None:
-    with pytest.raises(Unusable, match="aclick"):
-        of_log_line(line)
-
-
-@pytest.mark.parametrize("at", ["[31/Foo/2026:00:00:00 +0000]", "[32/Jan/2026:00:00:00 +0000]", "2026-13-01T00:00:00Z"])
-def test_a_line_with_a_time_that_is_none_says_so(at: str) -> None:
-    with pytest.raises(Unusable, match="its time cannot be read"):
-        of_log_line(f'1.2.3.4 {at} "GET /aclick?a=b HTTP/1.1"'.encode())
 
 
 @pytest.mark.parametrize(

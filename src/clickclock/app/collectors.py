@@ -21,7 +21,7 @@ from typing import Self
 
 import uvloop
 
-from clickclock.app.holding import kept_secret, listening, make_data_dir, sole, url_of
+from clickclock.app.holding import ADDRESS_SALT, kept_secret, listening, make_data_dir, sole, url_of
 from clickclock.foundation import log
 from clickclock.foundation.config import Config, environment
 
@@ -80,7 +80,7 @@ class Collectors:
         self.sentence = f"clicks are taken at {self.url}/aclick"
         self._sockets = sockets
         # All that a collector must know; it has neither our command line nor our environment to read it from.
-        salt = kept_secret(config.data_dir, "address-salt")
+        salt = kept_secret(config.data_dir, ADDRESS_SALT)
         told = config.model_dump(mode="json", exclude=_NOT_TOLD)
         self._orders = json.dumps({"config": told, "salt": salt}).encode() + b"\n"
         self._stopping = asyncio.Event()

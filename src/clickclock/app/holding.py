@@ -19,6 +19,8 @@ from pathlib import Path
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ConfigurationError, Fault
 
+ADDRESS_SALT = "address-salt"
+"""The name of the secret without which nobody makes the pseudonym of an address."""
 BACKLOG = 4096
 _FOLDERS = ("answers", "exports", "journal", "lake", "logs", "run", "stops", "supervisor")
 _EMPTIED = ("answers", "run")

@@ -11,13 +11,14 @@ import asyncio
 from collections.abc import Sequence
 
 from clickclock.app.accounts import accounts_of
-from clickclock.app.holding import make_data_dir
+from clickclock.app.holding import ADDRESS_SALT, kept_secret, make_data_dir
 from clickclock.app.lake import found_lake, lake_of
 from clickclock.app.turns import among_others
+from clickclock.attribution.api.origin import Origins
 from clickclock.attribution.archive import Archive
 from clickclock.attribution.cost_importer import CostImporter, CostsReport
 from clickclock.attribution.import_journal import ImportJournal
-from clickclock.attribution.importer import Importer, Report, Which
+from clickclock.attribution.importer import Importer, OriginOf, Report, Which, without_address
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 
@@ -29,7 +30,8 @@ def import_clicks(config: Config, archives: Sequence[Archive], *, skip_unreadabl
     """Import clicks from files; see `Importer.import_clicks`."""
     if not dry_run:
         make_data_dir(config.data_dir)
-    work = importer_of(config).import_clicks(archives, skip_unreadable=skip_unreadable, dry_run=dry_run)
+    importer = importer_of(config, without_address if dry_run else _origins(config).of)
+    work = importer.import_clicks(archives, skip_unreadable=skip_unreadable, dry_run=dry_run)
     return asyncio.run(work)
 
 
@@ -57,8 +59,13 @@ def replay_rejections(config: Config, which: Which, *, dry_run: bool) -> Report:
     return asyncio.run(importer_of(config).replay(which, dry_run=dry_run))
 
 
-def importer_of(config: Config) -> Importer:
-    """The importer of a configuration."""
+def importer_of(config: Config, origin_of: OriginOf = without_address) -> Importer:
+    """The importer of a configuration. `origin_of` makes pseudonyms of the addresses in a log."""
     lake, clock = lake_of(config), SystemClock()
     journal = ImportJournal(config.journal_dir / SLOT, lake, clock, config.segment_bytes_in_blocks)
-    return Importer(journal, lake, accounts_of(config), clock)
+    return Importer(journal, lake, accounts_of(config), clock, origin_of)
+
+
+def _origins(config: Config) -> Origins:
+    """As the collectors have them: the same address, seen live and in a log, has one pseudonym."""
+    return Origins(config.trusted_proxies, bytes.fromhex(kept_secret(config.data_dir, ADDRESS_SALT)))

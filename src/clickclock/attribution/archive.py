@@ -25,7 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clickclock.attribution.csv_cell import of_cell
-from clickclock.attribution.historical import QUERY, Historical, Unusable, of_log_line, of_row
+from clickclock.attribution.historical import QUERY, Historical, Unusable, of_row
+from clickclock.attribution.log_line import LogReader
 from clickclock.foundation.errors import Malformed
 
 SHOWN_MAX: Final = 20
@@ -111,11 +112,12 @@ class Archive:
     def clicks(self) -> Iterator[Row]:
         """Every click, in order. Raises `Malformed` when the file as a whole cannot be read."""
         if self.form is Format.LOG:
+            reader = LogReader()
             for number, line in self._read(_lines):
                 if line is None:
                     yield number, Unusable(_TOO_LONG)
-                elif not line.isspace():
-                    yield number, _tried(of_log_line, line)
+                elif not line.isspace() and not reader.heeds(line):
+                    yield number, _tried(reader.read, line)
             return
         for number, found in self.records(_CLIENT_ID, QUERY):
             if isinstance(found, bytes):

@@ -1,14 +1,13 @@
-r"""Clicks of the past: a row of a table, or a line of a server's log, as the query that the collector would have got.
+"""Clicks of the past: a row of a table as the query that the collector would have got; lines of logs: `log_line.py`.
 
 Never judges and never reads a file. Invariants: a row's values reach the query unchanged, and one that lost digits
 before it came here is refused; the same row of the same file always gets the same id, whenever it is imported and with
 whatever other files, so that what was imported once is known again.
 
->>> of_log_line(b'1.2.3.4 - - [20/Nov/2026:10:00:00 +0000] "GET /aclick?client_id=c HTTP/1.1" 204 0')
-Historical(query=b'client_id=c', received_ms=1795168800000, agent=b'', referer=b'')
+>>> of_row({"client_id": "c", "received_at": "2026-11-20T10:00:00Z"}).query
+b'client_id=c'
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -22,7 +21,10 @@ from clickclock.attribution.shape import EVENT_TIME
 from clickclock.foundation.instant import ms_of
 
 QUERY: Final = "query"
-"""A column with the raw query, which then is the click; the other columns but `RECEIVED_AT` do not count."""
+"""A column with the raw query, which then is the click; of the others, only those named here count."""
+AGENT: Final = "user_agent"
+REFERER: Final = "referer"
+"""Beside `QUERY`, as an export has them."""
 RECEIVED_AT: Final = "received_at"
 """A column with the time of receipt: milliseconds since 1970, or ISO 8601 with a zone."""
 QUERY_BYTES_MAX: Final = 64 * 1024
@@ -33,17 +35,6 @@ _WHOLE_FLOAT_MAX: Final = 2**53
 _PLAIN: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~|{}:,/@"
 _WRITTEN: Final = [b"%c" % byte if byte in _PLAIN else b"%%%02X" % byte for byte in range(256)]
 
-_QUOTED: Final = rb"((?:[^\"\\]|\\.)*)"
-_REQUEST: Final = re.compile(rb"/aclick/?\?((?:[^\s\"\\]|\\.)*)", re.IGNORECASE)
-_ADDRESS: Final = re.compile(rb"(?:https?:/\S*)?", re.IGNORECASE)
-_OTHER_REQUEST: Final = re.compile(rb"\b(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE|PRI) \S+")
-_AFTER_REQUEST: Final = re.compile(rb"[^\"]*\" \d{3} \S+ \"" + _QUOTED + rb"\" \"" + _QUOTED + rb"\"")
-_LOGGED_AT: Final = re.compile(rb"\[(\d{2})/(\w{3})/(\d{4}):(\d{2}:\d{2}:\d{2}) ([+-]\d{4})\]")
-_ISO_AT: Final = re.compile(rb"\b(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2}))")
-_MONTHS: Final = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
-_ESCAPE: Final = re.compile(rb"\\(?:(?:x|u00(?=[0-7]))([0-9A-Fa-f]{2})|([\"\\]))")
-"""As nginx, Apache and writers of JSON have it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Historical:
@@ -53,6 +44,10 @@ class Historical:
     received_ms: int | None
     agent: bytes = b""
     referer: bytes = b""
+    peer: str = ""
+    """The address that a server wrote down, of which only a pseudonym is kept."""
+    forwarded: bytes = b""
+    """The header `X-Forwarded-For` that came with it."""
 
 
 class Unusable(ValueError):
@@ -65,40 +60,18 @@ def of_row(row: Mapping[str, object]) -> Historical:
     received_ms = None if is_empty(told) else receipt_of(told)
     raw = row.get(QUERY)
     if not is_empty(raw):
-        return _historical((raw if isinstance(raw, bytes) else _bytes(str(raw))).removeprefix(b"?"), received_ms)
+        query = (raw if isinstance(raw, bytes) else bytes_of(str(raw))).removeprefix(b"?")
+        agent, referer = (
+            bytes_of(text) if isinstance(text := row.get(name), str) else b"" for name in (AGENT, REFERER)
+        )
+        return historical(query, received_ms, agent, referer)
     parts = []
     for name, value in row.items():
         if name not in (QUERY, RECEIVED_AT) and not is_empty(value):
             parts.append(_encoded(name) + b"=" + _encoded(value if type(value) is str else text_of(name, value)))
     if not parts:
         raise Unusable("the row is empty")
-    return _historical(b"&".join(parts), received_ms)
-
-
-def of_log_line(line: bytes) -> Historical | None:
-    """The click of a line: of an access log, a URL, or a bare query; None if it is of another request.
-
-    Raises `Unusable`, saying why.
-    """
-    text = line.strip()
-    found = _REQUEST.search(text)
-    if found is None:
-        if _OTHER_REQUEST.search(text):
-            return None
-        if b"=" not in text or b" " in text:
-            raise Unusable("there is no /aclick?… in it")
-        return _historical(text.partition(b"?")[2] or text, None)
-    before = text[: found.start()]
-    if _ADDRESS.fullmatch(before):
-        return _historical(found[1], None)
-    other = _OTHER_REQUEST.search(before)
-    if other and (other.end() < len(before) or b"?" in other[0]):
-        return None  # of another request, which came from such a page or has such an address in its query
-    received_ms = _logged_ms(before)
-    # What a URL may not hold, servers write in their log with a backslash.
-    headers = _AFTER_REQUEST.match(text, found.end())
-    referer, agent = (b"", b"") if headers is None else (_header(headers[1]), _header(headers[2]))
-    return _historical(_unescaped(found[1]), received_ms, agent, referer)
+    return historical(b"&".join(parts), received_ms)
 
 
 def time_of(click: Historical, now_ms: int) -> int:
@@ -135,12 +108,20 @@ def id_of(time_ms: int, query: bytes, nth: int) -> str:
     return f"{time_bits | version_8 | variant | digest & ~(0xF << 76) & ~(0b11 << 62):032x}"
 
 
-def _historical(query: bytes, received_ms: int | None, agent: bytes = b"", referer: bytes = b"") -> Historical:
+def historical(
+    query: bytes,
+    received_ms: int | None,
+    agent: bytes = b"",
+    referer: bytes = b"",
+    peer: str = "",
+    forwarded: bytes = b"",
+) -> Historical:
+    """A click of the past. Raises `Unusable` for a query that is empty or longer than any."""
     if not query:
         raise Unusable("the query is empty")
     if len(query) > QUERY_BYTES_MAX:
         raise Unusable(f"the query has {len(query):,} bytes; at most {QUERY_BYTES_MAX:,} are taken")
-    return Historical(query, received_ms, agent, referer)
+    return Historical(query, received_ms, agent, referer, peer, forwarded)
 
 
 def is_empty(value: object) -> bool:
@@ -212,34 +193,8 @@ def _ms(at: date) -> int:
     return ms_of(at if at.tzinfo else at.replace(tzinfo=UTC))
 
 
-def _logged_ms(before: bytes) -> int | None:
-    """The time in a log's line, before the request."""
-    logged, iso = _LOGGED_AT.search(before), _ISO_AT.search(before)
-    if logged is not None:
-        day, month, year, time, zone = logged.groups()
-        number = _MONTHS.index(month) + 1 if month in _MONTHS else 0
-        text = f"{year.decode()}-{number:02}-{day.decode()}T{time.decode()}{zone.decode()}"
-    elif iso is not None:
-        text = iso[1].decode().replace(",", ".")
-    else:
-        return None
-    try:
-        return _ms(datetime.fromisoformat(text))
-    except (ValueError, OverflowError) as error:
-        raise Unusable("its time cannot be read") from error
-
-
-def _unescaped(text: bytes) -> bytes:
-    if b"\\" not in text:
-        return text
-    return _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()) if found[1] else found[2], text)
-
-
-def _header(text: bytes) -> bytes:
-    return b"" if text == b"-" else _unescaped(text)
-
-
-def _bytes(text: str) -> bytes:
+def bytes_of(text: str) -> bytes:
+    """The bytes of a text, those that were no UTF-8 as they came. Raises `Unusable`."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
@@ -248,7 +203,7 @@ def _bytes(text: str) -> bytes:
 
 def _encoded(text: str) -> bytes:
     """Percent-encoded where it must be."""
-    raw = _bytes(text)
+    raw = bytes_of(text)
     if not raw.translate(None, _PLAIN):
         return raw
     return b"".join([_WRITTEN[byte] for byte in raw])

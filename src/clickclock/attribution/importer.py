@@ -35,6 +35,14 @@ from clickclock.foundation.instant import ms_of
 REASONS_MAX: Final = 100
 """Fields may be of anybody's making; a hundred different ones are enough to see what is wrong."""
 _NOWHERE: Final = connection("", b"", b"")
+OriginOf = Callable[[str, bytes, bytes, bytes], bytes]
+"""The columns of an entry that say whence it came: from an address, `X-Forwarded-For`, the agent and the referer."""
+
+
+def without_address(_peer: str, _forwarded: bytes, agent: bytes, referer: bytes) -> bytes:
+    """The columns where nobody knows the salt: nothing of an address is kept."""
+    return connection("", agent, referer) if agent or referer else _NOWHERE
+
 
 Judged = click.Click | click.Rejection | amendment.Amendment | amendment.Rejection
 
@@ -119,6 +127,7 @@ class _Click(NamedTuple):
     time_ms: int
     received_ms: int
     judged: click.Click | click.Rejection
+    origin: bytes
 
     @property
     def key(self) -> int | None:
@@ -128,10 +137,9 @@ class _Click(NamedTuple):
     def item(self, nth: int) -> Item:
         found = self.found
         entry_id = id_of(self.time_ms, found.query, nth)
-        origin = connection("", found.agent, found.referer) if found.agent or found.referer else _NOWHERE
         # Refused once and accepted now, it becomes a click; never the other way round.
         tables = (CLICKS.name,) if isinstance(self.judged, click.Click) else (REJECTIONS.name, CLICKS.name)
-        line = line_of(self.judged, entry_id, self.received_ms, origin, found.query)
+        line = line_of(self.judged, entry_id, self.received_ms, self.origin, found.query)
         return Item(entry_id, tables, found.received_ms, line)
 
 
@@ -165,7 +173,15 @@ Brought = tuple[int, _Click | _Order | Unusable | None]
 class Importer:
     """What one command does. `journal` is the one that all imports of a data folder share."""
 
-    def __init__(self, journal: ImportJournal, lake: Lake, accounts: Accounts, clock: Clock) -> None:
+    def __init__(
+        self,
+        journal: ImportJournal,
+        lake: Lake,
+        accounts: Accounts,
+        clock: Clock,
+        origin_of: OriginOf = without_address,
+    ) -> None:
+        self._origin_of = origin_of
         self._journal = journal
         self._lake = lake
         self._accounts = accounts
@@ -235,7 +251,9 @@ class Importer:
         received_ms = found.received_ms
         if received_ms is None:  # it came when it happened; where nobody knows, it comes now
             received_ms = time_ms if 0 < time_ms <= self._now_ms else self._now_ms
-        return _Click(found, time_ms, received_ms, click.judge(found.query, received_ms, self._accounts))
+        judged = click.judge(found.query, received_ms, self._accounts)
+        origin = self._origin_of(found.peer, found.forwarded, found.agent, found.referer)
+        return _Click(found, time_ms, received_ms, judged, origin)
 
     def _orders(self, archive: Archive) -> Iterator[Brought]:
         admit = amendment.known_to(self._accounts)
