@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,7 @@ from tests.acceptance.clicking import (
     until,
 )
 from tests.crash.preloaded import disk
+from tests.house.tree import ROOT
 from tests.ports import free_port
 
 TOKEN = "t0p"
@@ -229,6 +231,23 @@ def test_a_reachable_address_needs_accounts_with_tokens(tmp_path: Path, accounts
     with collecting(tmp_path / "data", *reachable, "--config", accounts_file) as collect:
         assert collect.url.startswith("http://0.0.0.0:")
         assert call(collect.url, click_path()).status == 204
+
+
+def test_the_function_of_the_guide_notices_what_is_refused(tmp_path: Path) -> None:
+    page = (ROOT / "docs/how-to/register-clicks.md").read_text()
+    function = page.split("```python\n", 1)[1].split("```", 1)[0]
+    good = {"client_id": "c", "order_id": "7", "cli_ubid": "u", "event_time": 1_800_000_000_000, "amount": "9.90"}
+    good["currency"] = "EUR"
+    names: dict[str, Any] = {}
+    with collecting(tmp_path / "data") as collect:
+        exec(function.replace("http://127.0.0.1:8081", collect.url), names)  # noqa: S102 (what the guide tells people to run)
+        names["send_orders"]([good])
+        with pytest.raises(RuntimeError, match=r"Some orders are refused[^\n]*\norders\[1\]\.amount: "):
+            names["send_orders"]([good, {**good, "order_id": "8", "amount": 9.9}])
+        with pytest.raises(RuntimeError, match=r"The order is refused[^\n]*\nclient_id: [^\n]*\norder_id: "):
+            names["send_orders"]([{"amount": "24.90"}])
+        assert collect.stop() == 0
+    assert [each.kind for each in entries(tmp_path / "data")] == [*"oorr"]
 
 
 def test_accounts_decide_whose_clicks_and_orders_are_taken(tmp_path: Path, accounts_file: str) -> None:

@@ -288,8 +288,8 @@ def test_the_image_is_registered_too_and_what_is_wrong_is_kept(page: Page, colle
 
 def test_the_functions_of_the_guide_register_what_a_server_received(page: Page, collector: Collector) -> None:
     python, javascript = (
-        _snippet(language).replace("127.0.0.1", "localhost").replace("localhost:8081", collector.host)
-        for language in ("python", "javascript")
+        _snippet(language, number).replace("127.0.0.1", "localhost").replace("localhost:8081", collector.host)
+        for language, number in (("python", 1), ("javascript", 0))
     )
     python = python.replace('"localhost", 8081', repr(collector.host))
     names: dict[str, Any] = {}

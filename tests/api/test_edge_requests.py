@@ -255,10 +255,19 @@ def test_orders_are_on_disk_before_they_are_answered(port: Port) -> None:
     before = len(port.entries())
     heard = port.ask(post("/orders", json.dumps([order, bad]).encode(), "Content-Type: application/json\r\n"))
     body = json.loads(heard.body)
-    assert (heard.status, body["accepted"], body["rejected"]) == (202, 1, 1)
+    assert (heard.status, body["status"], body["accepted"], body["rejected"]) == (202, "partial", 1, 1)
     kept = port.entries()[before:]
     assert [entry.kind for entry in kept] == [EntryKind.ORDER, EntryKind.REJECTION]
     assert [entry.id for entry in kept] == [result["id"] for result in body["orders"]]
+
+
+def test_an_order_that_is_refused_by_itself_is_422_and_kept(port: Port) -> None:
+    heard = port.ask(post("/orders", b'{"amount": 24.9}'))
+    body = json.loads(heard.body)
+    assert (heard.status, body["status"], body["rejected"]) == (422, "refused", 1)
+    assert (port.entries()[-1].kind, port.entries()[-1].id) == (EntryKind.REJECTION, body["requestId"])
+    sale = port.ask(get("/appsflyer?event_name=funnel_salecomplete&client_id=c&sales=9.90"))
+    assert (sale.status, port.entries()[-1].id) == (422, json.loads(sale.body)["requestId"])
 
 
 def test_many_orders_let_clicks_between(port: Port) -> None:

@@ -156,9 +156,9 @@ def test_orders_under_way_are_bounded_however_short_they_are(tmp_path: Path, mon
             assert "retry-after" in heard.fields
         click = port.connect().send(get(query()))
         gate.open()
-        assert {client.answer().status for client in taken} == {202}
+        assert {client.answer().status for client in taken} == {422}
         assert click.answer().status == 204
-        assert port.ask(many).status == 202
+        assert port.ask(many).status == 422
     assert len(port.entries()) == 161
 
 
@@ -174,7 +174,7 @@ def test_bodies_that_end_at_the_same_time_are_bounded_together(tmp_path: Path, m
                 client.send(post("/orders", body))
         port.until('clickclock_responses_total{status="503"}', 6)
         gate.open()
-        assert sorted(client.answer().status for client in clients) == [202] * 2 + [503] * 6
+        assert sorted(client.answer().status for client in clients) == [422] * 2 + [503] * 6
     assert len(port.entries()) == 2
 
 

@@ -49,7 +49,7 @@ def judged(body: bytes, authorization: str | None = None) -> list[orders.Judged]
 
 
 def reply_to(found: list[orders.Judged]) -> orders.Reply:
-    results = orders.Results()
+    results = orders.Results(len(found))
     for place, each in enumerate(found):
         results.add(each, f"id{place}")
     return results.reply()
@@ -133,14 +133,14 @@ def test_any_body_is_taken_apart_or_refused(body: bytes) -> None:
         found = judged(body)
     except Malformed:
         return
-    assert reply_to(found).status == 202
+    assert reply_to(found).status == 422
 
 
 def test_a_bad_order_takes_no_good_one_down() -> None:
     body = b"[" + b",".join([raw(), raw(order_id="8", amount=5), raw(order_id="9", client_id="who")]) + b"]"
     status, told = replied(body)
     assert status == 202
-    assert (told["status"], told["accepted"], told["rejected"]) == ("success", 1, 2)
+    assert (told["status"], told["accepted"], told["rejected"]) == ("partial", 1, 2)
     assert [(each["index"], each["id"], each["order_id"], each["result"]) for each in told["orders"]] == [
         (0, "id0", "A-7", "accepted"),
         (1, "id1", "8", "invalid"),
@@ -149,6 +149,41 @@ def test_a_bad_order_takes_no_good_one_down() -> None:
     assert told["orders"][0]["flags"] == []
     (fault,) = told["orders"][1]["errors"]
     assert (fault["field"], fault["code"]) == ("amount", "badAmount")
+    assert [each["field"] for each in told["errors"]] == ["orders[1].amount", "orders[2].client_id"]
+    assert (told["code"], told["requestId"]) == ("invalid", "id1")
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "fields"),
+    [
+        (raw(amount=5), "invalid", ["amount"]),
+        (b"[" + raw(amount=5, currency="eur") + b"]", "invalid", ["currency", "amount"]),
+        (raw(client_id="who"), "unknownClient", ["client_id"]),
+        (raw(amount=5) + b"\n" + raw(order_id=None), "invalid", ["orders[0].amount", "orders[1].order_id"]),
+        (
+            raw(client_id="who") + b"\n" + raw(client_id="else"),
+            "unknownClient",
+            ["orders[0].client_id", "orders[1].client_id"],
+        ),
+        (b'{"amount": 24.9}', "invalid", ["client_id", "order_id", "cli_ubid", "event_time", "currency", "amount"]),
+        (raw() + b"}\n{broken", "invalid", ["orders[0]", "orders[1]"]),
+    ],
+)
+def test_where_nothing_is_taken_it_is_422_and_all_is_kept(body: bytes, code: str, fields: list[str]) -> None:
+    assert {each.draft.kind for each in judged(body)} == {EntryKind.REJECTION}
+    status, told = replied(body)
+    assert (status, told["status"], told["code"], told["accepted"]) == (422, "refused", code, 0)
+    assert [each["field"] for each in told["errors"]] == fields
+    assert told["requestId"] == "id0"
+    assert told["rejected"] == len(told["orders"])
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=5))
+def test_success_is_never_said_of_what_is_refused(goods: list[bool]) -> None:
+    status, told = replied(b"\n".join(raw() if good else raw(amount=5) for good in goods))
+    said = "success" if all(goods) else "partial" if any(goods) else "refused"
+    assert (status, told["status"]) == (202 if any(goods) else 422, said)
+    assert ("errors" in told) == (said != "success")
 
 
 def test_each_order_is_kept_as_it_came() -> None:
@@ -232,6 +267,8 @@ def test_another_event_is_kept_as_it_came() -> None:
     ("query", "status", "code"),
     [
         (b"event_name=purchase&client_id=acme", 400, "invalid"),
+        (SALE.replace(b"12.30", b"much"), 422, "invalid"),
+        (SALE + b"&x=%zz", 422, "invalid"),
         (SALE.replace(b"acme", b"who"), 403, "unknownClient"),
         (SALE.replace(b"acme", b"vault"), 401, "unauthorized"),
     ],

@@ -24,7 +24,7 @@ from clickclock.client import (
 )
 from clickclock.client.connection import Connection
 from clickclock.client.event_stream import Event, EventParser
-from clickclock.foundation.errors import Malformed
+from clickclock.foundation.errors import Fault, Malformed
 from clickclock.foundation.strict_json import StrictJson
 
 STREAM = (
@@ -482,3 +482,12 @@ def test_clicks_and_orders_go_to_the_collector() -> None:
     assert str(sent[0].url) == "http://clicks.test/aclick?client_id=shop-1&atag=a+b"
     assert str(sent[1].url) == "http://clicks.test/orders"
     assert sent[1].headers["Authorization"] == "Bearer secret"
+
+
+def test_orders_of_which_none_is_taken_are_invalid_and_every_fault_is_named() -> None:
+    fault = {"field": "orders[1].amount", "message": "This is required; give it.", "code": "missing"}
+    told = {"status": "refused", "code": "invalid", "message": "…", "errors": [fault], "requestId": "r", "orders": []}
+    client = Client(transport=httpx.MockTransport(lambda _: httpx.Response(422, json=told)))
+    with pytest.raises(Invalid) as refused:
+        client.send_orders([{}, {}])
+    assert (refused.value.faults, refused.value.request_id) == ([Fault("orders[1].amount", fault["message"])], "r")

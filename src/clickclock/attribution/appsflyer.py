@@ -65,6 +65,15 @@ def judge(raw: bytes, received_ms: int, admit: Admit = everyone) -> Sale | Other
     return judged
 
 
+def is_sale(raw: bytes) -> bool:
+    """Whether a call says that it is a sale, readable or not."""
+    try:
+        parameters = query.split(raw)
+    except query.Unreadable as problem:
+        parameters = problem.parameters
+    return parameters.get("event_name") == SALE
+
+
 def _judge_sale(
     parameters: Mapping[str, str], received_ms: int, admit: Admit, unreadable: list[Fault]
 ) -> Sale | Rejection:

@@ -24,7 +24,11 @@ class Attributing:
         self._connection.send("GET", f"{self._click_url}/aclick", query=parameters)
 
     def send_orders(self, orders: Sequence[Mapping[str, Any]], *, token: str | None = None) -> Payload:
-        """Send orders; the answer has one result for each, and how many were `rejected`."""
+        """Send orders; the answer has one result for each.
+
+        Its `status` is `success`, or `partial` if some were refused: correct those, and send them again. Raises
+        `Invalid`, naming every fault, if none was taken, and `Refused` without the right token.
+        """
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         return self._connection.call(
             "POST", f"{self._click_url}/orders", list(orders), headers=headers, is_repeatable=True

@@ -127,7 +127,7 @@ class OrderRoutes:
 
     async def _judged(self, pieces: list[bytes], request: Request) -> Answer:
         admit, received_ms = self._doorkeeper(request), self._collector.now_ms()
-        taken, results = _Taken(), orders.Results()
+        taken, results = _Taken(), orders.Results(len(pieces))
         rest = iter(pieces)
 
         def take_turn() -> bool:

@@ -6,14 +6,15 @@ with its reasons, as it came.
 
 >>> piece = b'{"client_id": "c", "order_id": "7", "device_id": "d", "event_time": 1800000000000, "amount": "9.99"}'
 >>> judged = [judge(piece, 1800000000000, doorkeeper({}.get, None)) for piece in pieces(piece)]
->>> results = Results()
+>>> results = Results(len(judged))
 >>> results.add(judged[0], "0" * 32)
 >>> judged[0].draft.kind.value, results.reply().status
-('r', 202)
+('r', 422)
 """
 
 import hashlib
 import hmac
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Final, Protocol
@@ -29,8 +30,8 @@ from clickclock.attribution.click import Flag
 from clickclock.attribution.collector import Draft
 from clickclock.attribution.entry import EntryKind
 from clickclock.attribution.order_fields import Fault, Reason
-from clickclock.foundation.errors import ClickclockError, Malformed
-from clickclock.foundation.problem import TooLarge, status_of
+from clickclock.foundation.errors import ClickclockError, Invalid, Malformed
+from clickclock.foundation.problem import FAULTS_MAX, TooLarge, status_of
 
 ORDERS_MAX: Final = 10_000
 """What is told of each still fits into one answer; more only costs one more request."""
@@ -166,9 +167,15 @@ def reply_refused(error: ClickclockError, entry_id: str = "") -> Reply:
 class Results:
     """The reply to `POST /orders`, made while its orders are judged and kept: of them no more is held than is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: int) -> None:
+        """Of a body with `count` orders."""
+        self._count = count
         self._results: list[bytes] = []
-        self._told = self._accepted = self._unauthorized = 0
+        self._errors: list[dict[str, str]] = []
+        """The first `FAULTS_MAX` faults, with their places in the body."""
+        self._kinds: Counter[Kind] = Counter()
+        """Of what is refused."""
+        self._told = self._accepted = 0
         self._first_id = ""
 
     def __len__(self) -> int:
@@ -179,30 +186,46 @@ class Results:
         verdict = judged.verdict
         assert not isinstance(verdict, OtherEvent)  # those come by /appsflyer alone
         place = len(self._results)
-        self._first_id = self._first_id or entry_id
         result = {"index": place, "id": entry_id, "client_id": verdict.client_id, "order_id": verdict.order_id}
         if isinstance(verdict, Amendment):
             self._accepted += 1
             flags = [Flag.EVENT_TIME_AHEAD] if verdict.is_ahead else []
             self._results.append(_encode({**result, "result": "accepted", "flags": flags}))
             return
-        self._unauthorized += verdict.kind is Kind.UNAUTHORIZED
+        self._first_id = self._first_id or entry_id
+        self._kinds[verdict.kind] += 1
         errors = _told(verdict)
         self._told += len(errors)
+        room = FAULTS_MAX - len(self._errors)
+        where = "" if self._count == 1 else f"orders[{place}]."
+        self._errors += [{**each, "field": f"{where}{each['field']}".rstrip(".")} for each in errors[:room]]
         if self._told > FAULTS_TOLD_MAX:
             errors = [{"field": "", "message": _UNTOLD, "code": verdict.faults[0].code}]
         self._results.append(_encode({**result, "result": verdict.kind, "errors": errors}))
 
     def reply(self) -> Reply:
-        """202, or 401 if for want of a token nothing was taken."""
-        count = len(self._results)
-        if self._unauthorized and self._unauthorized == count:
+        """202 if any order was taken; 422 if none was, or 401 if that is for want of a token."""
+        count = self._count
+        if self._kinds[Kind.UNAUTHORIZED] == count:
             errors = [{"field": "client_id", "message": _UNAUTHORIZED, "code": Reason.UNAUTHORIZED}]
             return _refusal(_UNAUTHORIZED_STATUS, Kind.UNAUTHORIZED, _UNAUTHORIZED, errors, self._first_id)
-        head = b'{"status":"success","accepted":%d,"rejected":%d,"orders":[' % (self._accepted, count - self._accepted)
-        return Reply(_ACCEPTED_STATUS, JSON, b"".join((head, b",".join(self._results), b"]}\n")))
+        told: dict[str, object] = {"status": "success", "accepted": self._accepted, "rejected": count - self._accepted}
+        if self._kinds:
+            told |= {
+                "status": "partial" if self._accepted else "refused",
+                "code": next(iter(self._kinds)) if len(self._kinds) == 1 else Kind.INVALID,
+                "message": _PARTIAL if self._accepted else _ONE_REFUSED if count == 1 else _ALL_REFUSED,
+                "errors": self._errors,
+                "requestId": self._first_id,
+            }
+        head = _encode(told).removesuffix(b"}") + b',"orders":['
+        status = _ACCEPTED_STATUS if self._accepted else _REFUSED_STATUS
+        return Reply(status, JSON, b"".join((head, b",".join(self._results), b"]}\n")))
 
 
+_ONE_REFUSED: Final = "The order is refused, and kept under its requestId; fix the named fields and send it again."
+_ALL_REFUSED: Final = "All orders are refused, and kept under their ids; fix the named fields and send them again."
+_PARTIAL: Final = "Some orders are refused, and kept under their ids; fix the named fields and send those again."
 _UNTOLD: Final = "This order has faults, too; fix the named ones, and look up the rest in the rejections."
 
 
@@ -219,16 +242,19 @@ def judge_appsflyer(raw: bytes, received_ms: int, admit: Admit) -> Judged:
 
 
 def reply_appsflyer(judged: Judged, entry_id: str = "") -> Reply:
-    """The reply to a call of /appsflyer: 204, or what is wrong with it."""
+    """The reply to a call of /appsflyer: 204, or what is wrong with it. A sale is an order, and is refused as one."""
     if not isinstance(judged.verdict, Rejection):
         return Reply(_NO_CONTENT_STATUS)
     kind = judged.verdict.kind
     status, message = _REFUSALS[kind]
+    if kind is Kind.INVALID and appsflyer.is_sale(judged.draft.raw):
+        status, message = _REFUSED_STATUS, _ONE_REFUSED
     return _refusal(status, kind, message, _told(judged.verdict), entry_id)
 
 
 _NO_CONTENT_STATUS: Final = 204
 _ACCEPTED_STATUS: Final = 202
+_REFUSED_STATUS: Final = status_of(Invalid)
 _UNAUTHORIZED_STATUS: Final = 401
 _REFUSALS: Final = {
     Kind.INVALID: (400, "The call is not valid; fix the named parameters and send it again."),
