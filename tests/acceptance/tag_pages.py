@@ -67,6 +67,7 @@ def listening(tag: bytes) -> Iterator[Ear]:
                 return
             ear.note(Request(self.command, path, query, body, dict(self.headers)))
             self.send_response(204)
+            self.send_header("Access-Control-Allow-Origin", "*")
             self.end_headers()
 
         do_GET = do_POST = do_OPTIONS = answer  # noqa: N815 (the server's names)

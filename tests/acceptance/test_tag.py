@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
+from clickclock.attribution.account import DEFAULT_CHANNEL_RULES
 from clickclock.attribution.entry import EntryKind
 from tests.acceptance.collecting import Collector, collecting
 from tests.acceptance.tag_pages import Ear, Request, listening, shop
@@ -45,6 +46,14 @@ def page(context: BrowserContext, ear: Ear) -> Iterator[Page]:
 
 
 @pytest.fixture
+def console(page: Page) -> list[str]:
+    """What the page's owner is told."""
+    told: list[str] = []
+    page.on("console", lambda line: told.append(line.text) if line.type == "warning" else None)
+    return told
+
+
+@pytest.fixture
 def site(ear: Ear) -> Iterator[str]:
     tag = f'<script async src="{ear.url}/clickclock.js"></script>'
     pages = {
@@ -55,11 +64,14 @@ def site(ear: Ear) -> Iterator[str]:
         "/wait": tag.replace("async", "data-wait"),
         "/twice": tag.replace("async", "") * 2,
         "/named": tag.replace("async", 'id="clickclock"'),
-        "/bare": f"<script>navigator.sendBeacon = undefined; crypto.randomUUID = undefined;</script>{tag}",
+        "/old": f"<script>fetch = undefined;</script>{tag}",
+        "/bare": f"<script>fetch = navigator.sendBeacon = crypto.randomUUID = undefined;</script>{tag}",
+        "/policy": f"<meta http-equiv=Content-Security-Policy content=\"connect-src 'none'\">{tag}",
+        "/seller": tag.replace("async", 'data-client-id="c" data-seller-id="s &amp; 9" data-params="aff|partner"'),
         "/consent": _snippet("html", 1).replace("https://clicks.example.com", ear.url),
         "/early-consent": _snippet("html", 1).replace("https://clicks.example.com", ear.url)
         + "<script>consentGiven()</script>",
-        "/full": f"<script>navigator.sendBeacon = function () {{ return false }};</script>{tag}",
+        "/full": f"<script>fetch = 0; navigator.sendBeacon = function () {{ return false }};</script>{tag}",
     }
     with shop(pages) as url:
         yield url
@@ -100,9 +112,10 @@ def test_the_tag_is_small_and_sets_no_cookie(page: Page, site: str, ear: Ear, co
     assert context.cookies() == []
 
 
-def test_a_landing_is_registered_by_a_beacon_without_a_body_or_a_preflight(page: Page, site: str, ear: Ear) -> None:
+@pytest.mark.parametrize("path", ["/", "/old"])
+def test_a_landing_is_registered_without_a_body_or_a_preflight(page: Page, site: str, ear: Ear, path: str) -> None:
     before = time.time_ns() // 1_000_000
-    _land(page, f"{site}/?{AD}")
+    _land(page, f"{site}{path}?{AD}")
     request = _only(ear.wait_for(1))
     assert (request.method, request.path, request.body) == ("POST", "/aclick", b"")
     given = parse_qs(request.query)
@@ -136,8 +149,8 @@ def test_letters_beyond_ascii_go_on_as_the_browser_wrote_them(page: Page, site: 
     assert _only(ear.wait_for(1)).query.endswith(f"&{received}")
 
 
-@pytest.mark.parametrize("path", ["/bare", "/full"])
-def test_an_image_carries_it_where_there_is_no_beacon(page: Page, site: str, ear: Ear, path: str) -> None:
+@pytest.mark.parametrize("path", ["/bare", "/full", "/policy"])
+def test_an_image_carries_it_where_nothing_else_may(page: Page, site: str, ear: Ear, path: str) -> None:
     _land(page, f"{site}{path}?{AD}")
     request = _only(ear.wait_for(1))
     assert (request.method, request.headers["Sec-Fetch-Dest"]) == ("GET", "image")
@@ -180,6 +193,43 @@ def test_what_no_ad_of_ours_led_to_is_no_click(page: Page, site: str, ear: Ear, 
     # Whatever had been sent would have come before this.
     _land(page, f"{site}/?{AD}")
     assert _only(ear.wait_for(1)).query.endswith(AD)
+
+
+BY_ITSELF = {
+    *("gclid", "gbraid", "wbraid", "uclid", "fbclid", "msclkid", "ttclid", "li_fat_id", "twclid", "ScCid", "epik"),
+    *("gad_source", "atag", "asvt", "source", "amp;utm_source", "fb_ad_id", "fb_campaign_id"),
+    *("utm_source", "utm_medium", "utm_campaign", "utm_content", "utm_term", "utm_id", "aff", "partner"),
+    *(rule.parameter for rule in DEFAULT_CHANNEL_RULES),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BY_ITSELF))
+def test_each_parameter_that_says_which_ad_it_was_is_enough_by_itself(
+    page: Page, site: str, ear: Ear, name: str
+) -> None:
+    _land(page, f"{site}/seller?{name}=x")
+    sent = _only(ear.wait_for(1)).query
+    assert sent.split("&", 2)[2] == f"client_id=c&seller_id=s%20%26%209&{name}=x"
+
+
+def test_the_seller_of_the_address_goes_before_that_of_the_tag(page: Page, site: str, ear: Ear) -> None:
+    _land(page, f"{site}/seller?utm_source=x&seller_id=theirs")
+    _land(page, f"{site}/seller?utm_source=x&seller_id=")
+    first, second = ear.wait_for(2)
+    assert parse_qs(first.query)["seller_id"] == ["theirs"]
+    assert parse_qs(second.query)["seller_id"] == ["s & 9"]
+
+
+def test_the_console_is_told_once_that_nobody_says_whose_click_it_is(
+    page: Page, site: str, ear: Ear, console: list[str]
+) -> None:
+    _land(page, f"{site}/?utm_source=x")
+    page.evaluate("history.pushState(0, 0, '/?utm_source=y'); clickclock.start(); clickclock.start()")
+    assert console == ["clickclock: no client_id: add data-client-id to the tag"]
+    _land(page, f"{site}/")
+    _land(page, f"{site}/?{AD}")
+    assert _only(ear.wait_for(1)).query.endswith(AD)
+    assert len(console) == 1
 
 
 def test_blocked_storage_costs_the_memory_but_not_the_click(page: Page, site: str, ear: Ear) -> None:
@@ -274,8 +324,20 @@ def test_the_collector_has_on_disk_what_the_browser_was_told_is_registered(page:
         assert entry.referer.decode() == f"{site}/"
 
 
+def test_the_console_is_told_what_the_collector_refused_and_what_to_do(
+    page: Page, collector: Collector, console: list[str]
+) -> None:
+    tag = f'<script async src="{collector.url}/clickclock.js" data-client-id="shop-1"></script>'
+    with shop({"/": tag}) as site, page.expect_console_message(lambda line: line.type == "warning"):
+        _land(page, f"{site}/?gclid=EAI")
+    (said,) = console
+    assert said.startswith("clickclock: seller_id is required; send it as it was received. asvt is required;")
+    assert said.endswith("Give the tag data-client-id and data-seller-id, or the account another profile.")
+
+
 def test_the_image_is_registered_too_and_what_is_wrong_is_kept(page: Page, collector: Collector) -> None:
-    tag = f'<script>navigator.sendBeacon = null</script><script async src="{collector.url}/clickclock.js"></script>'
+    tag = f'<script async src="{collector.url}/clickclock.js"></script>'
+    tag = f"<script>fetch = navigator.sendBeacon = null</script>{tag}"
     with shop({"/": tag}) as site:
         for query, status in ((AD, 204), ("client_id=c&gclid=g", 400)):
             before = collector.answered(status)

@@ -2,13 +2,16 @@
  *
  * clickclock.js is what browsers get: this file without comments and spare blanks (python -m tests.house.tag).
  * Never sets a cookie, never throws, never changes a value that came in the address.
- * Invariants: each ad's address is registered once in a visit; nothing is stored or sent before the consent is there.
+ * Invariants: each ad's address is registered once in a visit; nothing is stored or sent before the consent is there;
+ * what keeps a click from being registered is told to the page's console, once.
  */
 (function (w, d) {
   var tag = d.currentScript || d.querySelector('[src*="clickclock.js"]');
   var entry = location.search;
   var landed = +new Date;
   var session = 'session';
+  // What an ad leaves in an address: all that says of which channel a click is.
+  var marks = 'atag|asvt|[gu]clid|[gw]braid|gad_source|fbclid|msclkid|ttclid|twclid|li_fat_id|ScCid|epik|(amp;)?utm_\\w+|source|fb_\\w+';
   var page = {};
   var api = {
     start: start,
@@ -30,22 +33,51 @@
       api.id = data('id') || keep('local') || keep('local', random());
       register(entry, landed);
       register(location.search, +new Date);
-    } catch (e) {}
+    } catch (e) {
+      warn(e);
+    }
   }
 
   // What makes an address a click is an ad's mark and a client. Of ads seen before, those that fit are remembered.
   function register(query, at) {
     var seen = keep(session);
-    var client = has('client_id', query) || data('client-id');
-    if (client && has('atag|asvt|[gu]clid|[gw]braid', query) && seen.split('\n').indexOf(query) < 0) {
-      keep(session, (query + '\n' + seen).slice(0, 9e3));
-      // Our own values stand first, because the first of a name counts; the rest goes on as it came.
-      query = (data('url') || tag.src).replace(/\/?(clickclock\.js.*)?$/, '/aclick?cli_ubid=') +
-        encodeURIComponent(api.id) + '&event_time=' + at +
-        (client === true ? '' : '&client_id=' + encodeURIComponent(client)) + query.replace('?', '&');
-      // Without a body, so that no browser asks in advance whether it may.
-      if (!navigator.sendBeacon || !navigator.sendBeacon(query)) new Image().src = query;
+    var more = data('params');
+    if (!has(more ? marks + '|' + more : marks, query) || seen.split('\n').indexOf(query) > -1) return;
+    var client = own('client', query);
+    if (client === null) return warn('no client_id: add data-client-id to the tag');
+    keep(session, (query + '\n' + seen).slice(0, 9e3));
+    // Our own values stand first, because the first of a name counts; the rest goes on as it came.
+    send((data('url') || tag.src).replace(/\/?(clickclock\.js.*)?$/, '/aclick?cli_ubid=') +
+      encodeURIComponent(api.id) + '&event_time=' + at + client + (own('seller', query) || '') +
+      query.replace('?', '&'));
+  }
+
+  // Without a body, so that no browser asks in advance whether it may. Only fetch says what was answered.
+  function send(url) {
+    if (w.fetch && 'keepalive' in Request.prototype) {
+      fetch(url, {method: 'POST', keepalive: true, credentials: 'omit'}).then(function (answer) {
+        return answer.ok || answer.json().then(function (told) {
+          warn((told.errors[0] ? told.errors : [told]).map(function (each) {
+            return each.message;
+          }).join(' ') + ' Give the tag data-client-id and data-seller-id, or the account another profile.');
+        });
+      }, image).catch(function () {});
+    } else if (!navigator.sendBeacon || !navigator.sendBeacon(url)) image();
+
+    function image() {
+      new Image().src = url;
     }
+  }
+
+  // The part of a query that is our own, if the address does not have it; null if nobody has.
+  function own(whose, query) {
+    var value = data(whose + '-id');
+    return has(whose + '_id', query) ? '' : value ? '&' + whose + '_id=' + encodeURIComponent(value) : null;
+  }
+
+  function warn(text) {
+    if (!page.told) console.warn('clickclock: ' + text);
+    page.told = 1;
   }
 
   function has(names, query) {
