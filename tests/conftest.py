@@ -29,11 +29,14 @@ hypothesis.settings.load_profile("without_deadline")
 PARTS = {
     "cc": (("cc",), "a C compiler: apt-get install gcc libc6-dev"),
     "busybox": (("/bin/busybox",), "what the containers' image is made of: apt-get install busybox-static"),
+    "caddy": (("caddy",), "a proxy: apt-get install caddy"),
     "chromium": (("chromium", "chromium-browser", "google-chrome"), "a browser: apt-get install chromium"),
     "curl": (("curl",), "curl: apt-get install curl"),
+    "haproxy": (("haproxy",), "a proxy: apt-get install haproxy"),
     "helm": (("helm",), "Helm: .ci/helm FOLDER brings it; put FOLDER into the PATH"),
     "java": (("java",), "Java for Spark: apt-get install openjdk-17-jre-headless"),
     "namespaces": (("ip",), "network and mount namespaces, as root: apt-get install iproute2, and run privileged"),
+    "nginx": (("nginx",), "a proxy: apt-get install nginx-light"),
     "openssl": (("openssl",), "openssl: apt-get install openssl"),
     "podman": (("podman",), "a container engine: apt-get install podman runc catatonit"),
     "runc": (("runc",), "what starts containers: apt-get install runc"),
@@ -61,6 +64,7 @@ LONG = (
     *("acceptance/test_import_orders", "acceptance/test_serve_clicks", "contract/test_kubernetes"),
     *("house/test_lake_page", "crash/test_stopping", "crash/test_held", "contract/test_store_replicas"),
     *("crash/test_kill_storm", "api/test_questions", "agents/test_reporter", "contract/test_lake"),
+    *("acceptance/test_framing", "acceptance/test_proxies"),
     *("acceptance/test_containers", "chaos/test_chaos", "contract/test_store_chains"),
 )
 """The files that take longest. They begin first, so that at the end no process is alone with one of them."""

@@ -194,6 +194,7 @@ def _server(config: Config, engine: Engine) -> "_Server":
         uvicorn.Config(
             both,
             http=Connection,
+            ws="none",
             loop="none",
             lifespan="off",
             access_log=False,

@@ -15,13 +15,14 @@ from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrad
 
 from clickclock.attribution.api.answers import CLOSED, CONTINUE, Answer
 from clickclock.attribution.api.arrivals import ARRIVED, QUIET
-from clickclock.attribution.api.head import HEADERS_TOO_LONG, VERSIONS, Head, body_too_long, fault, read, without_offer
+from clickclock.attribution.api.head import HEADERS_TOO_LONG, Head, body_too_long, fault, read
 from clickclock.attribution.api.outgoing import Outgoing
 from clickclock.attribution.api.request import Later, Request
 from clickclock.attribution.api.routes import CLICKS
 from clickclock.attribution.api.shared import Shared
 from clickclock.attribution.counters import cell
 from clickclock.attribution.template import NOTHING
+from clickclock.foundation.framing import VERSIONS, unreadable, without_offer
 
 PIECE_BYTES: Final = 16 * 1024
 """So much is parsed at a time, then it is looked at what came of it."""
@@ -246,14 +247,15 @@ class Connection(Outgoing):
 
     def _feed(self, data: bytes | memoryview) -> None:
         self._begun_s = self._begun_s or self._shared.now_s
-        assert self._parser is not None
+        parser = cast(HttpRequestParser, self._parser)
         try:
-            self._parser.feed_data(data)
+            parser.feed_data(data)
         except HttpParserUpgrade as offer:
-            # We speak nothing else and pass over the offer, as a server may: what comes behind it is HTTP as before.
+            # We speak nothing else and pass over the offer: the body is one, and what follows it is HTTP as before.
             if target := self._target:
-                self._target = b""
-                self._feed(without_offer(self._parser, target.translate(_ONLY_ASCII), self._said or []))
+                self._target, self._parser = b"", HttpRequestParser(self)
+                line = parser.get_method(), target.translate(_ONLY_ASCII), parser.get_http_version()
+                self._feed(without_offer(*line, self._said or []))
                 self._target = target if self._begun_s else b""
             if (rest := data[offer.args[0] :]) and not self.ending:
                 self._feed(rest)
@@ -264,8 +266,7 @@ class Connection(Outgoing):
                 self._hear_no_more(self._shared.answers.broken())
         except HttpParserError as error:
             if not self.ending:  # else it is only more than was to come
-                sentence = f"This is no request that can be read: {str(error) or 'it is malformed'}."
-                self._hear_no_more(self._shared.answers.problem(400, "malformed", sentence, CLOSED))
+                self._hear_no_more(self._shared.answers.problem(400, "malformed", unreadable(error), CLOSED))
         if self._begun_s:
             self._look_at_partial(len(data))
 
@@ -349,8 +350,7 @@ class Connection(Outgoing):
         assert self._parser is not None
         most = self._shared.routes.body_bytes_max(self._target.partition(b"?")[0])
         version = self._parser.get_http_version()
-        found = fault(head, version, self._shared.limits, most)
-        if found is not None:
+        if found := fault(self._parser.get_method(), version, head, self._shared.limits, most):
             self._refuse(*found)
         if head.expects and head.has_body and version == "1.1" and not self._parser.should_upgrade():
             self._say(CONTINUE)

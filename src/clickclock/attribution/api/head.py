@@ -11,12 +11,10 @@ b'curl'
 from dataclasses import dataclass
 from typing import Final
 
-from httptools import HttpRequestParser
-
 from clickclock.attribution.api.answers import KEPT, OPEN
 from clickclock.attribution.api.limits import Limits
+from clickclock.foundation import framing
 
-VERSIONS: Final = ("1.0", "1.1")
 _JOINED: Final = frozenset({b"x-forwarded-for", b"connection", b"transfer-encoding", b"if-none-match"})
 _USUAL_BYTES_MAX: Final = 4096
 
@@ -81,13 +79,6 @@ def read(headers: list[tuple[bytes, bytes]]) -> Head:
     )
 
 
-def without_offer(parser: HttpRequestParser, target: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
-    """The head that `parser` has read, without its offer of another protocol."""
-    line = b"%b %b HTTP/%b" % (parser.get_method(), target, parser.get_http_version().encode())
-    fields = [b"%b: %b" % field for field in headers if field[0].lower() != b"upgrade"]
-    return b"\r\n".join((line, *fields, b"", b""))
-
-
 HEADERS_TOO_LONG: Final = "The header fields are too long; send at most %d bytes of them."
 
 Refusal = tuple[int, str, str]
@@ -99,16 +90,14 @@ def body_too_long(most: int) -> Refusal:
     return 413, "tooLarge", f"The body is too long; send at most {most} bytes."
 
 
-def fault(head: Head, version: str, limits: Limits, body_bytes_max: int) -> Refusal | None:
+def fault(method: bytes, version: str, head: Head, limits: Limits, body_bytes_max: int) -> Refusal | None:
     """What is wrong with a head; None if nothing is. `version` is that of the request line, such as 1.1."""
-    if version not in VERSIONS:
-        return 400, "malformed", "Speak HTTP/1.1."
+    if (doubt := framing.fault(method, version, head.coding, has_body=head.has_body)) is not None:
+        return 400, "malformed", doubt
     if head.size > limits.headers_bytes_max:
         return 431, "headersTooLarge", HEADERS_TOO_LONG % limits.headers_bytes_max
     if head.hosts > 1 or (not head.hosts and version == "1.1"):
         return 400, "malformed", "Send one Host field."
-    if head.coding not in {b"", b"chunked"} or (head.coding and version != "1.1"):
-        return 400, "malformed", "Send the body with a Content-Length, or chunked in HTTP/1.1."
     if head.expects not in {b"", b"100-continue"}:
         return 417, "expectationFailed", "Only 100-continue may be expected."
     if head.content_length > body_bytes_max:
