@@ -355,6 +355,46 @@ def test_an_identifier_that_becomes_shared_parts_people(
     assert (parted.kind, journeys(lake, parted)) == (Kind.INCREMENTAL, {"bought": ["1"]})
 
 
+GUESTS = [f"guest-{number}" for number in range(12)]
+
+
+def test_twelve_guests_on_one_device_are_twelve_people_and_each_gets_its_own_credit(lake: Lake, tmp_path: Path) -> None:
+    clicks = [
+        click(number, START_MS + number * HOUR_MS, cli_ubid=guest, device_id="tablet", atag=guest)
+        for number, guest in enumerate(GUESTS, 1)
+    ]
+    load(lake, *clicks, order(20, "first guest's", START_MS + DAY_MS, cli_ubid=GUESTS[0], device_id="tablet"))
+    assert journeys(lake, result_of(lake, tmp_path)) == {"first guest's": ["1"]}
+
+
+def test_a_device_that_becomes_crowded_parts_people_and_what_names_no_visitor_is_its_own(
+    lake: Lake, tmp_path: Path
+) -> None:
+    few = [
+        click(number, START_MS + number, cli_ubid=GUESTS[number], device_id="tablet", atag=f"{number}")
+        for number in (1, 2, 3)
+    ]
+    bought = [order(10, "guest's", START_MS + HOUR_MS, cli_ubid=GUESTS[1])]
+    bought.append(order(11, "device's", START_MS + HOUR_MS, device_id="TABLET"))
+    load(lake, *few, click(4, START_MS, device_id="tablet", atag="4"), *bought)
+    every = ["4", "1", "2", "3"]
+    assert journeys(lake, result_of(lake, tmp_path)) == {"guest's": every, "device's": every}
+    load(lake, click(5, START_MS + 29 * DAY_MS, cli_ubid=GUESTS[5], device_id="tablet"))
+    parted = result_of(lake, tmp_path)
+    assert (parted.kind, journeys(lake, parted)) == (Kind.INCREMENTAL, {"guest's": ["1"], "device's": ["4"]})
+    assert differences(lake, parted, result_of(lake, tmp_path, full=True)) == []
+
+
+def test_a_device_whose_browser_forgets_its_visitor_each_month_is_one_persons(lake: Lake, tmp_path: Path) -> None:
+    months = range(6)
+    for number in months:
+        at_ms = START_MS + number * 30 * DAY_MS
+        load(lake, click(number + 1, at_ms, cli_ubid=GUESTS[number], device_id="phone"))
+    load(lake, order(10, "bought", START_MS + 5 * 30 * DAY_MS + HOUR_MS, cli_ubid=GUESTS[0]))
+    rules = Settings(Policies(Policy(visitors_per_device_max=1)), {name: {} for name in MODELS})
+    assert journeys(lake, result_of(lake, tmp_path, rules)) == {"bought": ["6"]}
+
+
 def test_other_settings_make_a_full_run_that_says_why(lake: Lake, tmp_path: Path) -> None:
     load(lake, click(1, START_MS, cli_ubid="a"), order(2, "bought", START_MS + 3 * DAY_MS, cli_ubid="a"))
     result_of(lake, tmp_path)
@@ -474,7 +514,12 @@ DAY = st.fixed_dictionaries(
     }
 )
 RULES = Policies(
-    Policy(clicks_per_person_max=3, clicks_per_network_and_ad_max=4, windows=(Window(channel="mail", days=1),)),
+    Policy(
+        clicks_per_person_max=3,
+        clicks_per_network_and_ad_max=4,
+        visitors_per_device_max=1,
+        windows=(Window(channel="mail", days=1),),
+    ),
     {
         "berlin": Policy(
             time_zone="Europe/Berlin", seller_rule=SellerRule.SAME_SELLER, invalid_traffic=InvalidTraffic.INCLUDE

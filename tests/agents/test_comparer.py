@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from clickclock.attribution import identifier
 from clickclock.attribution.attributor import Settings
 from clickclock.attribution.comparer import Comparer
-from clickclock.attribution.difference import Comparison, document
+from clickclock.attribution.difference import Cause, Comparison, document
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import Lake
 from clickclock.attribution.policy import Policies, Policy, Window
@@ -85,6 +86,23 @@ def test_people_who_became_one_are_told_with_the_click_that_they_brought(lake: L
     found = {cause for each in told(lake).values() for cause in each}
     assert found >= {"person_merged", "click_added"}
     assert "person_parted" not in found
+
+
+def test_people_whom_a_crowded_device_parts_are_told_with_the_rule(lake: Lake, tmp_path: Path) -> None:
+    guests = [
+        click(40 + each, START_MS + each, cli_ubid=f"guest-{each}", device_id="tablet", atag=f"{each}")
+        for each in range(3)
+    ]
+    bought = [order(50 + each, f"{each}'s", START_MS + HOUR_MS, cli_ubid=f"guest-{each}") for each in range(3)]
+    load(lake, *guests, *bought)
+    run(lake, tmp_path)
+    load(lake, click(43, START_MS + 2 * HOUR_MS, cli_ubid="guest-3", device_id="tablet"))
+    run(lake, tmp_path)
+    found = Comparer(lake).compare(2, 3).orders
+    whats = [cause.what for each in found for cause in each.causes if cause.cause is Cause.PERSON_PARTED]
+    device = identifier.code("shop", "device_id", "tablet")
+    why = f"; device {device} had 4 visitors at one time, too many for one person"
+    assert [each.endswith(why) for each in whats] == [True] * 3
 
 
 def test_other_rules_are_told_by_name_with_both_values(lake: Lake, tmp_path: Path) -> None:

@@ -208,6 +208,24 @@ async def test_what_a_shared_identifier_says_is_nobodys(shop: Shop) -> None:
     assert (proof["differs"], proof["person"], proof["clicks"], proof["reason"]) == ([], None, [], "shared_identifier")
 
 
+async def test_why_guests_of_one_device_are_not_one_person_is_told(shop: Shop) -> None:
+    clicks = [shop.click(DAY_MS, device_id="tablet", cli_ubid=f"guest-{nth}") for nth in range(12)]
+    own = shop.click(DAY_MS, device_id="Tablet")
+    shop.order("7", cli_ubid="guest-0", device_id="tablet")
+    shop.order("8", cli_ubid="", device_id="tablet")
+    await shop.run()
+    of_guest, of_device = shop.prove("7"), shop.prove("8")
+    assert (of_guest["differs"], of_guest["journey"]) == ([], clicks[:1])
+    assert (of_device["differs"], of_device["journey"]) == ([], [own])
+    for proof in (of_guest, of_device):
+        (crowded,) = proof["crowdedDevices"]
+        assert (crowded["value"].lower(), crowded["visitors"]) == ("tablet", 12)
+        assert crowded["why"] == "It had 12 visitors (cli_ubid) within 30 d, more than 3: it links none of them."
+        assert proof["person"]["links"] == []
+    drawn = shop.call("7", "--client-id", "shop").stdout
+    assert "device_id tablet: It had 12 visitors" in " ".join(drawn.split())
+
+
 async def test_a_version_is_proven_by_what_it_read_and_by_its_own_rules(shop: Shop) -> None:
     first = shop.click(10 * DAY_MS, cli_ubid="u1", gclid="g1")
     shop.order()
@@ -275,6 +293,7 @@ async def test_every_order_of_a_busy_shop_is_stored_as_it_is_proven(tmp_path: Pa
     policy = Policy(
         clicks_per_person_max=6,
         clicks_per_network_and_ad_max=8,
+        visitors_per_device_max=random.randrange(1, 4),
         seller_rule=random.choice(list(SellerRule)),
         time_zone="America/New_York",
     )

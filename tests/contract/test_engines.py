@@ -24,6 +24,7 @@ from clickclock.attribution.engines import (
     FLOODS,
     IDENTIFIED,
     LAST,
+    LINKS,
     ORDERS,
     PATHS,
     PERSONS,
@@ -360,7 +361,7 @@ def test_a_fingerprint_changes_with_the_rules_that_make_touches(engine: Engine) 
 def test_no_click_makes_no_touch(engine: Engine) -> None:
     assert sum(batch.num_rows for batch in engine.touches([], Policies())) == 0
     assert engine.ads([], pa.array(["1"]), Policies()).num_rows == 0
-    assert engine.links([]).shape == (0, 2)
+    assert engine.links([]).num_rows == 0
     assert _walked(engine, []) == []
 
 
@@ -437,8 +438,30 @@ def test_links_are_every_two_codes_of_a_click_once(engine: Engine, tmp_path: Pat
         _touch(4, cli_ubid=7),
         _touch(5, cli_ubid=8, device_id=8),
     ]
-    pairs = engine.links(_keep_touches(tmp_path, touches))
-    assert sorted(pairs.tolist()) == [[-3, 5], [1, 2], [1, 3], [2, 3]]
+    found = engine.links(_keep_touches(tmp_path, touches))
+    assert found.schema.equals(LINKS)
+    pairs = found.select(["one", "other", "is_visit"]).to_pylist()
+    assert sorted(map(tuple, (each.values() for each in pairs))) == [
+        (-3, 5, True),
+        (1, 2, False),
+        (1, 3, False),
+        (2, 3, False),
+        (5, -3, True),
+    ]
+
+
+def test_a_link_says_when_its_codes_were_first_and_last_seen_in_whichever_field(engine: Engine, tmp_path: Path) -> None:
+    touches = [
+        _touch(1, cli_ubid=7, device_id=5, time_ms=30, ad=4),
+        _touch(2, cli_ubid=7, gaid=5, time_ms=10, ad=3),
+        _touch(3, cli_ubid=7, gaid=5, idfa=6, time_ms=20, ad=3),
+    ]
+    found = engine.links(_keep_touches(tmp_path, touches)).sort_by("one").sort_by("other").to_pylist()
+    assert [tuple(each.values()) for each in found] == [
+        (5, 6, False, 20, 20, 3),
+        (5, 7, True, 10, 30, 3),
+        (6, 7, True, 20, 20, 3),
+    ]
 
 
 def test_each_of_several_threads_gets_the_rows_of_its_own_tables(engine: Engine) -> None:
@@ -447,7 +470,7 @@ def test_each_of_several_threads_gets_the_rows_of_its_own_tables(engine: Engine)
     def links(code: int) -> list[list[int]]:
         touches = pa.Table.from_pylist([_touch(code, cli_ubid=code, device_id=100)], TOUCHES.schema)
         together.wait()
-        return [pair for _ in range(3) for pair in engine.links(touches).tolist()]
+        return [[each["other"], each["one"]] for _ in range(3) for each in engine.links(touches).to_pylist()]
 
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(links, [7, 8, 9])) == [[[code, 100]] * 3 for code in (7, 8, 9)]

@@ -15,6 +15,7 @@ from pyarrow.fs import FileSelector, PyFileSystem
 from clickclock.attribution.erasure import Identifier, Marks, Sought
 from clickclock.attribution.errors import LakeUnreachable
 from clickclock.attribution.lake import CLICKS, Erasing, Found, Lake, Overtaken, drop_before, erasings, seen_together
+from clickclock.attribution.policy import Policy
 from tests import shop
 from tests.kept import RECEIVED_MS
 
@@ -196,5 +197,9 @@ def test_identifiers_that_were_seen_together_are_one_persons_and_shared_ones_are
     seen = [("b1", "d1"), ("b2", "D1"), ("b2", "any"), ("b3", "any"), ("b4", "kiosk"), ("b1", "kiosk")]
     seen += [(f"visitor-{number}", "kiosk") for number in range(60)]
     load(lake, 1, [click(browser, device, number) for number, (browser, device) in enumerate(seen)])
-    found = seen_together(lake, shop.CLIENT, Identifier("cli_ubid", "b1"), ("any", "test"))
+    found = seen_together(lake, shop.CLIENT, Identifier("cli_ubid", "b1"), Policy())
     assert [(each.kind, each.value) for each in found] == [("cli_ubid", "b1"), ("cli_ubid", "b2"), ("device_id", "d1")]
+    found = seen_together(lake, shop.CLIENT, Identifier("cli_ubid", "b1"), Policy(visitors_per_device_max=1))
+    assert [(each.kind, each.value) for each in found] == [("cli_ubid", "b1")]
+    found = seen_together(lake, shop.CLIENT, Identifier("device_id", "D1"), Policy(visitors_per_device_max=1))
+    assert [(each.kind, each.value) for each in found] == [("device_id", "d1")]

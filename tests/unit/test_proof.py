@@ -20,6 +20,7 @@ from clickclock.attribution.order import fold
 from clickclock.attribution.policy import Policy, SellerRule
 from clickclock.attribution.proof import (
     Evidence,
+    Guards,
     Link,
     Proof,
     Seen,
@@ -104,7 +105,7 @@ def proven(
         models=MODELS,
         evidence=CLICKS if clicks is None else clicks,
         orders=[seen("7", is_order=True, cli_ubid="u1", device_id="D1")],
-        shared=shared or {},
+        guards=Guards(shared or {}),
     )
 
 
@@ -169,7 +170,7 @@ def test_a_person_is_all_that_is_linked_and_each_link_says_where_it_was_seen() -
             seen("c", cli_ubid="u3"),
             seen("d", cli_ubid="u4", device_id="d4"),
         ],
-        {},
+        Guards(),
     )
     assert person is not None
     assert person.code == min(

@@ -26,6 +26,7 @@ from clickclock.attribution.difference import (
     Row,
     added,
     explain,
+    guard,
     left,
     settings_between,
 )
@@ -83,6 +84,7 @@ class Comparer:
             has_other_program=then.program != now.program,
             came=then.came_since({row["click_id"] for each in orders for row in added(*each)}),
             persons_now=now.persons({person for each in orders if (person := left(*each)) is not None}),
+            guards=now.guards_since(then, {rows[0]["person"] for rows, _ in orders if rows}),
         )
         return Comparison(
             before=before,
@@ -198,6 +200,29 @@ class _Version:
         where = pc.field("code").isin(pa.array(codes, pa.int64())) & ~pc.field("is_shared")
         batches = self.lake.scan(IDENTITIES.name, where, ["code", "person"], self.result.identities_version)
         return {row["code"]: row["person"] for batch in batches for row in batch.to_pylist()}
+
+    def guards_since(self, then: "_Version", persons: set[int | None]) -> dict[int, tuple[str, ...]]:
+        """Why identifiers of these persons of another version link nobody here, and did there."""
+        guarded = self.guarded() if persons else {}
+        for code in then.guarded() if guarded else ():
+            guarded.pop(code, None)
+        found: dict[int, tuple[str, ...]] = {}
+        persons_then = then.persons(set(guarded))
+        for code, row in sorted(guarded.items()):
+            person = persons_then.get(code, code)
+            if person in persons:
+                found[person] = (*found.get(person, ()), guard(code, row["links"], row.get("visitors")))
+        return found
+
+    def guarded(self) -> dict[int, Row]:
+        """What is known of identifiers that link nobody, by code. Sentinels are there whether or not they were seen."""
+        delta = self.lake.table(IDENTITIES.name, self.result.identities_version)
+        names = set() if delta is None else {each.name for each in delta.schema().fields}
+        where = pc.field("is_shared")
+        if "visitors" in names:  # not in a version from before this rule
+            where |= pc.field("visitors").is_valid()
+        batches = self.lake.scan(IDENTITIES.name, where, None, self.result.identities_version)
+        return {row["code"]: row for batch in batches for row in batch.to_pylist()}
 
 
 def _where(then: _Version, now: _Version, models: Sequence[str], client_id: str | None) -> pc.Expression:

@@ -73,6 +73,8 @@ class Circumstances(msgspec.Struct, frozen=True):
     """Of the clicks that `added` names, those that came since the first version; None if that is not known any more."""
     persons_now: Mapping[int, int] = MappingProxyType({})
     """Of the persons that `left` names, who they are in the second version, where that is another."""
+    guards: Mapping[int, tuple[str, ...]] = MappingProxyType({})
+    """By person of the first version, which of its identifiers link nobody in the second one, and why."""
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -222,6 +224,9 @@ def _causes(before: Sequence[Row], after: Sequence[Row], known: Circumstances) -
             yield Told(Cause.AMENDED, f"{field} {shown(then)}, now {shown(now)}")
     if then["person"] != now["person"]:
         yield _of_person(then["person"], now["person"], known)
+    elif then["person"] in known.guards and added(after, before):
+        # Whoever is named after the smallest code keeps it when the others leave.
+        yield _parted(f"{then['person']}", then["person"], known)
     for row in added(before, after):
         is_new = known.came is not None and row["click_id"] in known.came
         yield Told(Cause.CLICK_CAME if is_new else Cause.CLICK_ADDED, _click(row))
@@ -234,11 +239,24 @@ def _causes(before: Sequence[Row], after: Sequence[Row], known: Circumstances) -
 def _of_person(then: int | None, now: int | None, known: Circumstances) -> Told:
     if then is None:
         return Told(Cause.PERSON_FOUND, f"nobody, now {now}")
-    if now is None:
-        return Told(Cause.PERSON_PARTED, f"{then}, now nobody")
-    if known.persons_now.get(then) == now:
+    if now is not None and known.persons_now.get(then) == now:
         return Told(Cause.PERSON_MERGED, f"{then} is {now} now")
-    return Told(Cause.PERSON_PARTED, f"{then}, now {now}")
+    return _parted(f"{then}, now {'nobody' if now is None else now}", then, known)
+
+
+def _parted(what: str, person: int, known: Circumstances) -> Told:
+    return Told(Cause.PERSON_PARTED, "; ".join([what, *known.guards.get(person, ())]))
+
+
+def guard(code: int, links: int | None, visitors: int | None) -> str:
+    """Why an identifier links nobody, by what `identities` says of it.
+
+    >>> guard(7, None, 12)
+    'device 7 had 12 visitors at one time, too many for one person'
+    """
+    if visitors is not None:
+        return f"device {code} had {visitors} visitors at one time, too many for one person"
+    return f"identifier {code} has {links} links, too many for one person" if links else f"{code} identifies nobody"
 
 
 def _consequence(known: Circumstances) -> Told:

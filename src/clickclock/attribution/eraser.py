@@ -140,8 +140,8 @@ class Eraser:
         """All that is to go; what was asked for comes first, and a device once, whatever it was called."""
         known = [erasure.asked, *erasure.identifiers]
         if erasure.with_person:
-            shared = self._policies.find(erasure.client_id).shared_identifiers
-            known += seen_together(self._lake, erasure.client_id, erasure.asked, shared)
+            policy = self._policies.find(erasure.client_id)
+            known += seen_together(self._lake, erasure.client_id, erasure.asked, policy)
         each_once: dict[str, Identifier] = {}
         for each in known:
             each_once.setdefault(each.digest(erasure.client_id, self._secret), each)

@@ -71,6 +71,9 @@ class Policy(Record):
     shared_identifiers: tuple[str, ...] = Field(
         ("any", "test"), description="Values that identify nobody, in any case."
     )
+    visitors_per_device_max: int = Field(
+        3, ge=1, description="Different `cli_ubid` of one device within the longest window; more are several people."
+    )
     clicks_per_person_max: int = Field(100, ge=1, description="A person's clicks within ten minutes; more are a flood.")
     clicks_per_network_and_ad_max: int = Field(
         1000, ge=1, description="Clicks on one ad from one network within ten minutes; more are a flood."

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 from math import isclose
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -60,6 +61,18 @@ class Link(msgspec.Struct, frozen=True):
     other: Identifier
     clicks: tuple[str, ...]
     orders: tuple[str, ...]
+
+
+class Guards(msgspec.Struct, frozen=True):
+    """The codes that link nobody."""
+
+    shared: Mapping[int, int] = MappingProxyType({})
+    """Those that are nobody's, with the number of their links; 0 for those that the policy names."""
+    crowded: Mapping[int, int] = MappingProxyType({})
+    """Those of devices, with the most visitors that each had within the client's longest window."""
+
+    def __contains__(self, code: int) -> bool:
+        return code in self.shared or code in self.crowded
 
 
 class Person(msgspec.Struct, frozen=True):
@@ -127,7 +140,9 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     person: Person | None
     """None if all its identifiers are shared."""
     shared: Mapping[Identifier, int]
-    """Identifiers that join nobody, with the number of their links; 0 for those that the policy names."""
+    """Identifiers that are nobody's, with the number of their links; 0 for those that the policy names."""
+    crowded: Mapping[Identifier, int]
+    """Devices that link nobody, with the most visitors that each had within the client's longest window."""
     clicks: tuple[Considered, ...]
     evidence: Mapping[str, Evidence]
     """Of each click, by its id."""
@@ -158,18 +173,15 @@ def sellers(order: Order) -> frozenset[str]:
     return frozenset(seller_id for seller_id in named if seller_id is not None)
 
 
-def identify(own: Sequence[Identifier], seen: Iterable[Seen], shared: Mapping[int, int]) -> Person | None:
-    """The person of an order with these identifiers, by all that any of them was seen on.
-
-    `shared` has the codes that join nobody.
-    """
-    start = next((each for each in own if each.code not in shared), None)
+def identify(own: Sequence[Identifier], seen: Iterable[Seen], guards: Guards) -> Person | None:
+    """The person of an order with these identifiers, by all that any of them was seen on."""
+    start = next((each for each in own if each.code not in guards.shared), None)
     if start is None:
         return None
     known = {start.code: start}
     together: dict[tuple[int, int], list[Seen]] = {}
     for each in seen:
-        codes = sorted(found.code for found in each.identifiers if found.code not in shared)
+        codes = sorted(found.code for found in each.identifiers if found.code not in guards)
         for found in each.identifiers:
             if found.code not in known or found.strength > known[found.code].strength:
                 known[found.code] = found
@@ -208,27 +220,29 @@ def prove(
     models: Mapping[str, JourneyModel],
     evidence: Sequence[Evidence],
     orders: Sequence[Seen],
-    shared: Mapping[int, int],
+    guards: Guards,
 ) -> Proof:
     """The proof for `order`, which is what `amendments` say together.
 
     `evidence` is every click of its person, `orders` every order, itself among them; `models` are fitted where they
-    look at many paths; `shared` has the codes that join nobody, with the number of their links.
+    look at many paths.
     """
     own = identifiers(order.client_id, {"cli_ubid": order.cli_ubid, "device_id": order.device_id}, policy)
     seen = [*orders, *(each.seen for each in evidence)]
-    person = identify(own, seen, shared)
+    person = identify(own, seen, guards)
     judged = judge((each.touch for each in evidence), policy) if person is not None else []
     clicks = journey(order.placed_ms, sellers(order), judged, policy)
     touchpoints = [each.judged.touch for each in clicks if each.fate is Fate.IN_JOURNEY]
-    every = {each.code: each for those in seen for each in those.identifiers}
+    by_code = {each.code: each for those in seen for each in those.identifiers}
+    every = sorted(by_code.values(), key=_by_strength)
     return Proof(
         order=order,
         month=month,
         amendments=tuple(sorted(amendments, key=lambda each: (each.effective_ms, each.received_ms, each.entry_id))),
         policy=policy,
         person=person,
-        shared={each: shared[each.code] for each in sorted(every.values(), key=_by_strength) if each.code in shared},
+        shared={each: guards.shared[each.code] for each in every if each.code in guards.shared},
+        crowded={each: guards.crowded[each.code] for each in every if each.code in guards.crowded},
         clicks=tuple(clicks),
         evidence={each.touch.id: each for each in evidence},
         reason=reason(clicks, has_person=person is not None),

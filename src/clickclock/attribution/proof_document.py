@@ -12,9 +12,11 @@ from fractions import Fraction
 from typing import Any, Final
 
 from clickclock.attribution.amendment import Amendment
+from clickclock.attribution.identity import LINKS_MAX
 from clickclock.attribution.journey import Considered, Reason
 from clickclock.attribution.models import ByChannel
 from clickclock.attribution.money import DIGITS, to_text
+from clickclock.attribution.policy import Policy
 from clickclock.attribution.proof import Credit, Difference, Evidence, Identifier, Person, Proof, sellers
 from clickclock.attribution.result import Result
 from clickclock.attribution.touchpoint import Fate
@@ -67,7 +69,13 @@ def document(proof: Proof, result: Result, differs: Sequence[Difference]) -> dic
         },
         "amendments": [_amendment(each) for each in proof.amendments],
         "person": None if proof.person is None else _person(proof.person),
-        "sharedIdentifiers": [{**_identifier(each), "links": links} for each, links in proof.shared.items()],
+        "sharedIdentifiers": [
+            {**_identifier(each), "links": links, "why": _why_shared(links)} for each, links in proof.shared.items()
+        ],
+        "crowdedDevices": [
+            {**_identifier(each), "visitors": visitors, "why": _why_crowded(visitors, proof.policy)}
+            for each, visitors in proof.crowded.items()
+        ],
         "reason": None if proof.reason is None else proof.reason.value,
         "why": None if proof.reason is None else REASONS[proof.reason],
         "clicks": [_click(each, proof) for each in proof.clicks],
@@ -113,6 +121,17 @@ def _person(person: Person) -> dict[str, Any]:
             for link in person.links
         ],
     }
+
+
+def _why_shared(links: int) -> str:
+    if not links:
+        return "This value identifies nobody."
+    return f"It was seen with {links} others, more than the {LINKS_MAX} of one person: it is nobody's."
+
+
+def _why_crowded(visitors: int, policy: Policy) -> str:
+    most, days = policy.visitors_per_device_max, policy.window_days_max
+    return f"It had {visitors} visitors (cli_ubid) within {days} d, more than {most}: it links none of them."
 
 
 def _identifier(identifier: Identifier) -> dict[str, Any]:

@@ -43,7 +43,7 @@ from clickclock.attribution.lake import (
 from clickclock.attribution.models import Factory, JourneyModel, PathRow, by_channel, choose
 from clickclock.attribution.order import Order, fold
 from clickclock.attribution.policy import Policy
-from clickclock.attribution.proof import Evidence, Identifier, Seen, differences, identifiers, prove
+from clickclock.attribution.proof import Evidence, Guards, Identifier, Seen, differences, identifiers, prove
 from clickclock.attribution.proof_document import document
 from clickclock.attribution.report import find
 from clickclock.attribution.result import Result
@@ -83,6 +83,7 @@ class Prover:
         order = fold(amendments)
         evidence = case.evidence(case.person(order))
         orders = case.orders(order, evidence)
+        named = {found.code for each in (*orders, *_seen(evidence)) for found in each.identifiers}
         month = months.name(int(months.months(np.array([order.placed_ms]), case.policy.zone)[0]))
         proof = prove(
             amendments,
@@ -92,7 +93,7 @@ class Prover:
             models=case.models(month, self._models),
             evidence=evidence,
             orders=orders,
-            shared=case.shared(found for each in (*orders, *_seen(evidence)) for found in each.identifiers),
+            guards=Guards(case.shared(named), case.crowded(named)),
         )
         return document(proof, result, differences(proof, case.credits(order)))
 
@@ -118,16 +119,21 @@ class _Case:
         ]
         return [each for each in judged if isinstance(each, Amendment)]
 
-    def shared(self, known: Iterable[Identifier]) -> dict[int, int]:
-        """Which of these identifiers are nobody's, by code, with the number of their links."""
-        is_known = pc.field("code").isin(pa.array({each.code for each in known}, pa.int64()))
-        rows = self._rows(IDENTITIES.name, is_known & pc.field("is_shared"), ["code", "links"])
+    def shared(self, codes: Collection[int]) -> dict[int, int]:
+        """Which of these codes are nobody's, with the number of their links."""
+        rows = self._rows(IDENTITIES.name, _is_one_of(codes) & pc.field("is_shared"), ["code", "links"])
         return {row["code"]: row["links"] for row in rows}
+
+    def crowded(self, codes: Collection[int]) -> dict[int, int]:
+        """Which of these codes are devices that link nobody, with the number of their visitors."""
+        rows = self._rows(IDENTITIES.name, _is_one_of(codes) & ~pc.field("is_shared"))
+        # A version from before this rule has no such column.
+        return {row["code"]: row["visitors"] for row in rows if row.get("visitors") is not None}
 
     def person(self, order: Order) -> list[int]:
         """All codes of the order's person; none if it is nobody's."""
         named = self._identifiers(_values(order))
-        shared = self.shared(named)
+        shared = self.shared([each.code for each in named])
         start = next((each.code for each in named if each.code not in shared), None)
         if start is None:
             return []
@@ -139,7 +145,7 @@ class _Case:
     def evidence(self, person: list[int]) -> list[Evidence]:
         """Every click of a person."""
         of_person = reduce(or_, (pc.field(kind).isin(person) for kind in KINDS))
-        touches = list(self._rows(TOUCHES.name, of_person)) if person else []
+        touches = self._of(person, list(self._rows(TOUCHES.name, of_person))) if person else []
         if not touches:
             return []
         ads = {row["ad"]: row for row in self._rows(ADS.name, _in("ad", touches))}
@@ -155,14 +161,21 @@ class _Case:
             for touch in touches
         ]
 
+    def _of(self, person: list[int], touches: list[Row]) -> list[Row]:
+        """The touches whose first identifier that is not shared is the person's. Others may have its crowded device."""
+        shared = self.shared({touch[kind] for touch in touches for kind in KINDS} - {None})
+        own = ([touch[kind] for kind in KINDS if touch[kind] not in {None, *shared}] for touch in touches)
+        return [touch for touch, codes in zip(touches, own, strict=True) if codes[0] in person]
+
     def orders(self, order: Order, evidence: list[Evidence]) -> list[Seen]:
         """The order, and every other that shares an identifier with it, with these clicks, or with one of those."""
         seen = {order.order_id: Seen(order.order_id, is_order=True, identifiers=self._identifiers(_values(order)))}
         known: set[Identifier] = set()
         while fresh := {each for those in (*seen.values(), *_seen(evidence)) for each in those.identifiers} - known:
             known |= fresh
-            shared = self.shared(fresh)
-            values = pa.array([each.value for each in fresh if each.code not in shared], pa.string())
+            codes = {each.code for each in fresh}
+            leading = codes - self.shared(codes).keys() - self.crowded(codes).keys()
+            values = pa.array([each.value for each in fresh if each.code in leading], pa.string())
             device_id = pc.ascii_lower(pc.field("device_id"))
             of_known = pc.field("cli_ubid").isin(values) | device_id.isin(pc.ascii_lower(values))
             rows = self._rows(ORDERS.name, self._mine & of_known, ["order_id"])
@@ -295,6 +308,10 @@ def _touch(touch: Row, ad: Row, codes: set[int], spent_by: str | None, is_flood:
         asvt=ad["asvt"],
         spent_by=spent_by if is_spent else None,
     )
+
+
+def _is_one_of(codes: Collection[int]) -> pc.Expression:
+    return pc.field("code").isin(pa.array(codes, pa.int64()))
 
 
 def _values(order: Order) -> dict[str, str | None]:

@@ -105,13 +105,12 @@ def _add_person(root: "Tree", proof: Payload) -> None:
             one, other = map(_identifier, link["between"])
             where = [f"{name} {', '.join(link[name])}" for name in ("clicks", "orders") if link[name]]
             _branch(branch, f"{one} is {other}, seen together on", where)
-    _branch(root, "shared identifiers, which are nobody's", map(_shared, proof["sharedIdentifiers"]))
+    _branch(root, "shared identifiers, which are nobody's", map(_with_why, proof["sharedIdentifiers"]))
+    _branch(root, "crowded devices, which link nobody", map(_with_why, proof["crowdedDevices"]))
 
 
-def _shared(each: Payload) -> str:
-    # The links of a value that is known to identify nobody are not counted.
-    why = f"linked to {each['links']} others" if each["links"] else "a value that identifies nobody"
-    return f"{_identifier(each)}, {why}"
+def _with_why(each: Payload) -> str:
+    return f"{_identifier(each)}: {each['why']}"
 
 
 def _identifier(each: Payload) -> str:

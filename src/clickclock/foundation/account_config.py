@@ -49,6 +49,9 @@ class PolicyConfig(Settings):
         description="Whether clicks of bots and floods, and clicks that the order followed too soon, are left out.",
     )
     shared_identifiers: tuple[str, ...] | None = Field(None, description="Values that identify nobody, in any case.")
+    visitors_per_device_max: int | None = Field(
+        None, ge=1, le=50, description="Different `cli_ubid` of one device within the longest window."
+    )
     clicks_per_person_max: int | None = Field(None, ge=1, le=10**9, description="Within ten minutes; more are a flood.")
     clicks_per_network_and_ad_max: int | None = Field(
         None, ge=1, le=10**9, description="Within ten minutes; more are a flood."

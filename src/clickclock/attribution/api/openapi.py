@@ -273,6 +273,7 @@ def _proof_schema() -> Schema:
         amendments=_field("array", "All that was ever said of the order."),
         person=_field(["object", "null"], "Whose order it is, by which identifiers, and what links them."),
         sharedIdentifiers=_field("array", "Identifiers that are nobody's, with their links; 0 if by their value."),
+        crowdedDevices=_field("array", "Devices that link nobody, with how many visitors each had within the window."),
         reason=_field(["string", "null"], "Why it has no touchpoint; null if it has."),
         why=_field(["string", "null"], "The same as a sentence."),
         clicks=_field("array", "Every click of the person, with its fate and the rule that decided it."),

@@ -3,13 +3,13 @@
 Never links by itself: `ties` says what was seen together, and `identity` who that makes. Invariant: a table
 that is read again gives the persons that it was made of.
 
->>> found = identity.persons(np.array([[1, 2]]), np.array([9]))
+>>> found = identity.persons(identity.links_of([[1, 2]]), np.array([9]))
 >>> who_is([pa.array([2]), pa.array([None], pa.int64())], found).person.tolist()
 [1]
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 import numpy as np
@@ -63,12 +63,23 @@ def sentinels(policies: Policies, client_ids: Iterable[str]) -> Numbers:
 
 def table_of(known: Persons) -> pa.Table:
     """The persons as rows of the lake."""
-    none = pa.nulls(len(known.shared), pa.int64())
+    parts = [
+        {"code": known.codes, "person": known.persons},
+        {"code": known.shared, "links": known.links},
+        {"code": known.crowded, "person": known.crowded, "visitors": known.visitors},
+    ]
+    return pa.concat_tables(_rows(part, is_shared="links" in part) for part in parts)
+
+
+def _rows(part: dict[str, Numbers], *, is_shared: bool) -> pa.Table:
+    count = len(part["code"])
     columns = [
-        np.concatenate([known.codes, known.shared]),
-        pa.chunked_array([pa.array(known.persons, pa.int64()), none]),
-        np.concatenate([np.zeros(len(known.codes), np.bool_), np.ones(len(known.shared), np.bool_)]),
-        pa.chunked_array([pa.nulls(len(known.codes), pa.int32()), pa.array(known.links, pa.int64()).cast(pa.int32())]),
+        pa.repeat(is_shared, count)
+        if field.name == "is_shared"
+        else pa.array(part[field.name]).cast(field.type)
+        if field.name in part
+        else pa.nulls(count, field.type)
+        for field in IDENTITIES.schema
     ]
     return pa.table(columns, schema=IDENTITIES.schema)
 
@@ -76,10 +87,11 @@ def table_of(known: Persons) -> pa.Table:
 def persons_of(rows: pa.Table) -> Persons:
     """The persons that rows of the lake are."""
     rows = rows.sort_by("code")
-    is_shared = rows["is_shared"]
-    own, shared = rows.filter(pc.invert(is_shared)), rows.filter(is_shared)
-    links = shared["links"].cast(pa.int64())
-    return Persons(*(column.to_numpy() for column in (own["code"], own["person"], shared["code"], links)))
+    is_shared, is_crowded = rows["is_shared"], pc.is_valid(rows["visitors"])
+    own = rows.filter(pc.invert(pc.or_(is_shared, is_crowded)))
+    shared, crowded = rows.filter(is_shared), rows.filter(is_crowded)
+    columns = [own["code"], own["person"], shared["code"], shared["links"], crowded["code"], crowded["visitors"]]
+    return Persons(*(column.cast(pa.int64()).to_numpy() for column in columns))
 
 
 def moved(before: Persons, after: Persons) -> Numbers:
@@ -99,5 +111,4 @@ def are_persons(codes: Numbers, known: Persons) -> NDArray[np.bool_]:
 
 def is_same(before: Persons, after: Persons) -> bool:
     """Whether both say the same of every identifier."""
-    names = ("codes", "persons", "shared", "links")
-    return all(np.array_equal(getattr(before, name), getattr(after, name)) for name in names)
+    return all(np.array_equal(getattr(before, each.name), getattr(after, each.name)) for each in fields(Persons))

@@ -20,23 +20,35 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from clickclock.attribution.attributor.people import KINDS
-from clickclock.attribution.codes import among, distinct
+from clickclock.attribution.codes import among, distinct, places
 from clickclock.attribution.engines import FLOODS, USES, Engine
+from clickclock.attribution.identifier import DEVICE, NAMESPACES
+from clickclock.attribution.identity import Links, joined, links_of
 from clickclock.attribution.lake import DAY, TIES, TOUCHES, Lake
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.result import Result
 from clickclock.attribution.rolling import changes
 from clickclock.attribution.touchpoint import RETRY_US
 from clickclock.attribution.traffic import FLOOD_MS
+from clickclock.foundation.instant import DAY_MS
 
 _LINK, _USE, _FLOOD = "link", "use", "flood"
+_OF_LINKS: Final = {
+    "one": "code",
+    "other": "other",
+    "since": "since_day",
+    "until": "until_day",
+    "limit": "visitors_max",
+}
+"""The column of each field of `Links`."""
+Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Ties:
     """Those of all touches."""
 
-    links: NDArray[np.int64]
+    links: Links
     """Each two codes that stand on one touch, once."""
     uses: pa.Table
     """`USES`."""
@@ -46,35 +58,31 @@ class Ties:
     @property
     def as_table(self) -> pa.Table:
         """The rows of the lake."""
-        links = {"code": pa.array(self.links[:, 0]), "other": pa.array(self.links[:, 1])}
+        links = {name: pa.array(getattr(self.links, field)) for field, name in _OF_LINKS.items()}
         uses = {"code": self.uses["used"], "id": self.uses["first_id"]}
         floods = {"code": self.floods["flooding"], "other": self.floods["flooded"], "at_ms": self.floods["at_ms"]}
         return pa.concat_tables([_rows(_LINK, links), _rows(_USE, uses), _rows(_FLOOD, floods)])
 
 
-NO_TIES: Final = Ties(np.empty((0, 2), np.int64), USES.empty_table(), FLOODS.empty_table())
+NO_TIES: Final = Ties(links_of([]), USES.empty_table(), FLOODS.empty_table())
 """Those of no touches."""
 
 
-def linked(known: NDArray[np.int64], rows: pa.Table) -> NDArray[np.int64]:
-    """Each two codes that are linked already, or stand on one of these rows, once: the smaller one first.
-
-    >>> linked(np.empty((0, 2), np.int64), pa.table({"cli_ubid": [7, 7, None], "device_id": [5, 5, 9]})).tolist()
-    [[5, 7]]
-    """
-    found = [known]
-    for kinds in combinations([kind for kind in KINDS if kind in rows.column_names], 2):
-        both = np.column_stack([column.to_numpy() for column in rows.select(kinds).drop_null().columns])
-        found.append(np.sort(both[both[:, 0] != both[:, 1]], axis=1))
-    one, other = np.concatenate(found).T
-    in_order = np.lexsort((other, one))
-    one, other = one[in_order], other[in_order]
-    return np.column_stack([one, other])[changes(one, other)]
+def linked_by_orders(known: Links, orders: pa.Table, policies: Policies) -> Links:
+    """Each two codes that are linked already, or stand on one of these rows of `ORDERS`, once."""
+    client = orders["client_id"].combine_chunks().dictionary_encode()
+    rules = Rules.of(client.dictionary.to_pylist(), policies)
+    return _linked(known, orders, orders["placed_ms"].to_numpy(), client.indices.to_numpy(), rules)
 
 
 def ties_of_all(engine: Engine, touches: list[str], ads: pa.Table, policies: Policies) -> Ties:
     """The ties, found in all touches."""
-    links = engine.links(touches)
+    found = engine.links(touches)
+    visits = found.filter(found["is_visit"])
+    others = links_of(_pairs(found.filter(pc.invert(found["is_visit"])), "one", "other"))
+    client, rules = _clients(visits["ad"].to_numpy(), ads, policies)
+    first_ms, last_ms = visits["first_ms"].to_numpy(), visits["last_ms"].to_numpy()
+    links = joined([others, rules.visits(_pairs(visits, "one", "other"), first_ms, last_ms, client)])
     return Ties(links, engine.uses(touches), engine.floods(touches, ads, policies))
 
 
@@ -90,8 +98,9 @@ def ties_with(
     stays, is_new = pc.less(known.floods["at_ms"], earliest_ms), pc.greater_equal(again["at_ms"], earliest_ms)
     uses = _uses(lake, engine, touched, version)
     is_other = pc.invert(pc.is_in(known.uses["used"], uses["used"].combine_chunks()))
+    client, rules = _clients(touched["ad"].to_numpy(), ads, policies)
     return Ties(
-        linked(known.links, touched),
+        _linked(known.links, touched, touched["time_ms"].to_numpy(), client, rules),
         pa.concat_tables([known.uses.filter(is_other), uses]),
         pa.concat_tables([known.floods.filter(stays), again.filter(is_new)]),
     )
@@ -105,7 +114,7 @@ def ties_of(lake: Lake, engine: Engine, result: Result, ads: pa.Table, policies:
     rows = pa.Table.from_batches(batches, TIES.schema)
     links, uses, floods = (rows.filter(pc.equal(rows["kind"], kind)) for kind in (_LINK, _USE, _FLOOD))
     return Ties(
-        np.column_stack([links[name].to_numpy() for name in ("code", "other")]),
+        Links(*(links[name].to_numpy() for name in _OF_LINKS.values())),
         uses.select(["code", "id"]).rename_columns(USES.names),
         floods.select(["code", "other", "at_ms"]).rename_columns(FLOODS.names),
     )
@@ -117,6 +126,51 @@ def files_since(lake: Lake, version: int, time_ms: int, but: Collection[str] = (
     stored = lake.stored(TOUCHES.name, version)
     wanted = [file for file in stored if (file.partition or "") >= first and file.path not in but]
     return lake.addresses(TOUCHES.name, wanted)
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """What clients' policies say of visitors, by the clients' numbers."""
+
+    limit: NDArray[np.int32]
+    window: NDArray[np.int32]
+    """In days."""
+
+    @classmethod
+    def of(cls, client_ids: list[str], policies: Policies) -> "Rules":
+        """The rules of these clients."""
+        found = [policies.find(client_id) for client_id in client_ids]
+        limits, windows = [each.visitors_per_device_max for each in found], [each.window_days_max for each in found]
+        return cls(np.array(limits, np.int32), np.array(windows, np.int32))
+
+    def visits(self, pairs: Numbers, first_ms: Numbers, last_ms: Numbers, client: NDArray[np.integer]) -> Links:
+        """The links of devices and visitors who were seen between these times."""
+        since, last = ((each // DAY_MS).astype(np.int32) for each in (first_ms, last_ms))
+        return links_of(pairs, since, last + self.window[client], self.limit[client])
+
+
+def _linked(known: Links, rows: pa.Table, time_ms: Numbers, client: NDArray[np.integer], rules: Rules) -> Links:
+    found = [known]
+    for one, other in combinations([kind for kind in KINDS if kind in rows.column_names], 2):
+        both = np.flatnonzero(pc.and_(pc.is_valid(rows[one]), pc.is_valid(rows[other])).to_numpy())
+        pairs = _pairs(rows.select([one, other]).take(pa.array(both)), other, one)
+        both, pairs = both[pairs[:, 0] != pairs[:, 1]], pairs[pairs[:, 0] != pairs[:, 1]]
+        if NAMESPACES[one] == DEVICE:
+            found.append(links_of(np.sort(pairs, axis=1)))
+        else:
+            found.append(rules.visits(pairs, time_ms[both], time_ms[both], client[both]))
+    return joined(found)
+
+
+def _clients(ad: Numbers, ads: pa.Table, policies: Policies) -> tuple[NDArray[np.integer], Rules]:
+    """The client of each of these ads, as a number, and the rules of the clients."""
+    known, first = np.unique(ads["ad"].to_numpy(), return_index=True)
+    client = ads["client_id"].combine_chunks().dictionary_encode()
+    return client.indices.to_numpy()[first][places(known, ad)], Rules.of(client.dictionary.to_pylist(), policies)
+
+
+def _pairs(rows: pa.Table, *names: str) -> Numbers:
+    return np.column_stack([rows[name].to_numpy() for name in names])
 
 
 def _uses(lake: Lake, engine: Engine, touched: pa.Table, version: int) -> pa.Table:

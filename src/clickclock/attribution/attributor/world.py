@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from clickclock.attribution import identity
 from clickclock.attribution.attributor import people
@@ -21,7 +22,7 @@ from clickclock.attribution.attributor.news import News, news_since
 from clickclock.attribution.attributor.orders import Orders, orders_since, read_orders
 from clickclock.attribution.attributor.people import Who
 from clickclock.attribution.attributor.then import Then, then_of
-from clickclock.attribution.attributor.ties import NO_TIES, Ties, linked, ties_of, ties_of_all, ties_with
+from clickclock.attribution.attributor.ties import NO_TIES, Ties, linked_by_orders, ties_of, ties_of_all, ties_with
 from clickclock.attribution.attributor.walker import Since, Walker
 from clickclock.attribution.engines import PERSONS, Engine
 from clickclock.attribution.identity import Persons
@@ -61,8 +62,9 @@ class World:
 
     @property
     def persons_table(self) -> pa.Table:
-        """The persons as engines take them."""
-        return people.table_of(self.persons).select(PERSONS.names)
+        """The persons as engines take them: a code that is its own person is not named."""
+        rows = people.table_of(self.persons)
+        return rows.filter(pc.is_null(rows["visitors"])).select(PERSONS.names)
 
 
 def behold(
@@ -99,7 +101,8 @@ def behold(
         orders = reading.result()
         then = recalling.result()
     facts = facts_of(orders, ads, policies)
-    persons = identity.persons(linked(ties.links, orders.table), people.sentinels(policies, facts.ads.clients))
+    links = linked_by_orders(ties.links, orders.table, policies)
+    persons = identity.persons(links, people.sentinels(policies, facts.ads.clients))
     nothing = pa.nulls(orders.table.num_rows, pa.int64())
     identifiers = [orders.table[name] if name in orders.table.column_names else nothing for name in people.KINDS]
     return World(

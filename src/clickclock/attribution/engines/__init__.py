@@ -13,9 +13,7 @@ anything.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from clickclock.attribution.identifier import NAMESPACES
 from clickclock.attribution.lake import DAY, ORDER_MONTH, RETRACTION, RUN, UNCONVERTED, credits_table
@@ -31,6 +29,7 @@ __all__ = [
     "FLOODS",
     "IDENTIFIED",
     "LAST",
+    "LINKS",
     "ORDERS",
     "PATHS",
     "PERSONS",
@@ -55,6 +54,13 @@ ORDERS: Final = pa.schema([("placed_ms", pa.int64()), ("cli_ubid", pa.int64()), 
 
 IDENTIFIED: Final = pa.schema([(name, pa.string()) for name in ("client_id", "cli_ubid", "device_id")])
 """What identifies whoever placed an order, as it came."""
+
+LINKS: Final = pa.schema(
+    [("one", pa.int64()), ("other", pa.int64()), ("is_visit", pa.bool_())]
+    + [(name, pa.int64()) for name in ("first_ms", "last_ms", "ad")]
+)
+"""Two codes that were seen on one click. In a visit, `one` is the device and `other` its visitor (`cli_ubid`); else
+`one` is the smaller code. They were first and last seen at these times, and on an ad with the code `ad`."""
 
 USES: Final = pa.schema([("used", pa.int64()), ("first_id", pa.string())])
 """Click ids that several clicks have, and the click of each that used it first."""
@@ -145,8 +151,8 @@ class Engine(Protocol):
         """The codes of the identifiers in rows of `IDENTIFIED`, row by row: the same columns, but for the client's."""
         ...
 
-    def links(self, touches: Source) -> NDArray[np.int64]:
-        """Each two codes that were seen on one click, once: rows of two, the smaller one first."""
+    def links(self, touches: Source) -> pa.Table:
+        """`LINKS` of these clicks, each two codes once."""
         ...
 
     def uses(self, touches: Source) -> pa.Table:

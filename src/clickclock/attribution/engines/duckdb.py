@@ -5,8 +5,8 @@ used for tables than was given, and what does not fit is in `temp_dir`; each pie
 which is closed when its last row was taken, or nobody wants more.
 
 >>> engine = DuckDB(memory_mb=256, threads=1, temp_dir=Path("/tmp"))
->>> engine.links([]).shape
-(0, 2)
+>>> engine.links([]).num_rows
+0
 """
 
 from collections.abc import Iterator, Mapping

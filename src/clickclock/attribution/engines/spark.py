@@ -6,8 +6,8 @@ through `scratch`, a folder that the driver and all executors see, and of which 
 taken; a number that does not fit is an error.
 
 >>> engine = Spark("local[2]", scratch=Path("/tmp"))   # doctest: +SKIP
->>> engine.links(touches).shape   # doctest: +SKIP
-(91178, 2)
+>>> engine.links(touches).num_rows   # doctest: +SKIP
+91178
 """
 
 import sys

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from clickclock.attribution.engines import (
     CLICKED,
@@ -23,6 +22,7 @@ from clickclock.attribution.engines import (
     FLOODS,
     IDENTIFIED,
     LAST,
+    LINKS,
     PATHS,
     RECEIVED,
     SEEN,
@@ -96,10 +96,8 @@ class SqlEngine(ABC):
     def floods(self, touches: Source, ads: pa.Table, rules: Policies) -> pa.Table:
         return self._found(self._text("tying:floods", rules), {"touches": touches, "ads": ads}, FLOODS)
 
-    def links(self, touches: Source) -> NDArray[np.int64]:
-        batches = self.rows(self._text("tying:links"), {"touches": touches})
-        pairs = [np.column_stack([column.to_numpy() for column in batch.columns]) for batch in batches]
-        return np.concatenate([np.empty((0, 2), np.int64), *pairs])
+    def links(self, touches: Source) -> pa.Table:
+        return self._found(self._text("tying:links"), {"touches": touches}, LINKS)
 
     def received(self, touches: Source, click_ids: pa.Array) -> pa.Table:
         return self._found(self._text("tying:received"), {"touches": touches, "ids": _ids(click_ids)}, RECEIVED)

@@ -4,20 +4,21 @@ Never decides what becomes of a click: a kernel does. Invariant: whichever engin
 by the same click, and a flood is at the same times.
 
 >>> links().columns
-('one', 'other')
+('one', 'other', 'is_visit', 'first_ms', 'last_ms', 'ad')
 """
 
+from itertools import combinations
 from typing import Final
 
 import ibis
 import pyarrow as pa
 
-from clickclock.attribution.engines import CLICKED, FLOODS, LAST, RECEIVED, SEEN, SENT, USES
+from clickclock.attribution.engines import CLICKED, FLOODS, LAST, LINKS, RECEIVED, SEEN, SENT, USES
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.expressions import by_client
 from clickclock.attribution.engines.sql import IDS
 from clickclock.attribution.engines.text import INSTANT
-from clickclock.attribution.identifier import NAMESPACES
+from clickclock.attribution.identifier import DEVICE, NAMESPACES
 from clickclock.attribution.lake import ADS, TOUCHES
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.touchpoint import RETRY_US
@@ -29,19 +30,29 @@ _NUMBER: Final = "int64"
 
 
 def links() -> ibis.Table:
-    """Each two codes on one of `touches`, once: `one` is the smaller of the two."""
+    """`LINKS` of `touches`."""
     kinds = list(NAMESPACES)
-    seen = unbound(TOUCHES.schema, "touches").select(*kinds)
+    seen = unbound(TOUCHES.schema, "touches")
     count = sum((seen[kind].notnull().cast(_NUMBER) for kind in kinds), start=ibis.literal(0, _NUMBER))
-    together = seen.filter(count > 1).distinct()
-    pairs = [
-        together.filter(together[first] != together[second]).select(
-            one=ibis.least(together[first], together[second]), other=ibis.greatest(together[first], together[second])
-        )
-        for place, first in enumerate(kinds)
-        for second in kinds[place + 1 :]
-    ]
-    return ibis.union(*pairs, distinct=True)
+    seen = seen.filter(count > 1).select(*kinds, "ad", first_ms="time_ms", last_ms="time_ms")
+    together = seen.group_by(kinds).agg(**_together(seen))
+    pairs = [_pair(together, *two) for two in combinations(kinds, 2)]
+    every = ibis.union(*pairs)
+    return every.group_by(["one", "other", "is_visit"]).agg(**_together(every)).select(*LINKS.names)
+
+
+def _pair(together: ibis.Table, first: str, second: str) -> ibis.Table:
+    """Those of two kinds; a visitor stands behind the device, whichever code is the smaller one."""
+    rows = together.filter(together[first] != together[second])
+    is_visit = NAMESPACES[first] != DEVICE
+    one = rows[second] if is_visit else ibis.least(rows[first], rows[second])
+    other = rows[first] if is_visit else ibis.greatest(rows[first], rows[second])
+    return rows.select("first_ms", "last_ms", "ad", one=one, other=other, is_visit=ibis.literal(is_visit))
+
+
+def _together(rows: ibis.Table) -> dict[str, ibis.Value]:
+    """What is told of all that two codes were seen on."""
+    return {"first_ms": rows.first_ms.min(), "last_ms": rows.last_ms.max(), "ad": rows.ad.min()}
 
 
 def uses() -> ibis.Table:

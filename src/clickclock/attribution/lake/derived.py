@@ -71,11 +71,15 @@ ADS: Final = _table(
 
 IDENTITIES: Final = _table(
     "identities",
-    [("code", _NUMBER), ("person", _NUMBER), ("is_shared", pa.bool_()), ("links", pa.int32())],
+    [
+        *(("code", _NUMBER), ("person", _NUMBER), ("is_shared", pa.bool_())),
+        *((name, pa.int32()) for name in ("links", "visitors")),
+    ],
     {"code": PLAIN, "person": PLAIN},
     ("code",),
 )
-"""Codes of identifiers whose person is another code, and those that are shared by too many to be anybody's."""
+"""Codes of identifiers whose person is another code; those that too many share to be anybody's; and devices with too
+many `visitors` at one time, which are persons of their own."""
 
 UNCONVERTED: Final = _table(
     "unconverted",
@@ -105,12 +109,16 @@ and how often of one without. Runs add to it and take from it where paths of a m
 
 TIES: Final = _table(
     "ties",
-    [("kind", _TEXT), ("code", _NUMBER), ("other", _NUMBER), ("at_ms", _NUMBER), ("id", _TEXT)],
-    {"code": PLAIN, "other": PLAIN, "at_ms": NUMBERS, "id": RISING},
+    [
+        *(("kind", _TEXT), ("code", _NUMBER), ("other", _NUMBER), ("at_ms", _NUMBER), ("id", _TEXT)),
+        *((name, pa.int32()) for name in ("since_day", "until_day", "visitors_max")),
+    ],
+    {"code": PLAIN, "other": PLAIN, **dict.fromkeys(("at_ms", "since_day", "until_day"), NUMBERS), "id": RISING},
 )
 """What touches have to do with each other, kept so that a run need not look for it in all of them. By `kind`: a `link`
 is two codes of identifiers on one touch; a `use` is a click id that several have, and the `id` of the first; a `flood`
-is a network (`code`) and an ad (`other`), with too many clicks up to `at_ms`."""
+is a network (`code`) and an ad (`other`), with too many clicks up to `at_ms`. A link of a device (`code`) and a visitor
+says on which days, numbered from 1970, the visitor counts, and how many one device may have on a day."""
 
 FOLDED: Final = _table(
     "folded",

@@ -1,35 +1,40 @@
 """Which identifiers were seen together on clicks and orders: those of one person, as attribution knows people.
 
 Never guesses, and never writes. Invariants: what too many others were seen with is nobody's, and leads to nobody, as
-in `identity.py`; the identifier that was asked for is always among those found.
+in `identity.py`; a device of too many visitors leads to none of them, and is found only if it was asked for.
 
->>> seen_together(lake, "shop", Identifier(kind="cli_ubid", value="browser-1"), ("any",))   # doctest: +SKIP
+>>> seen_together(lake, "shop", Identifier(kind="cli_ubid", value="browser-1"), Policy())   # doctest: +SKIP
 [Identifier(kind='cli_ubid', value='browser-1'), Identifier(kind='device_id', value='38400000-…')]
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import permutations
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickclock.attribution.erasure import ORDER_ID, Identifier
 from clickclock.attribution.identifier import NAMESPACES, folded
-from clickclock.attribution.identity import LINKS_MAX
+from clickclock.attribution.identity import LINKS_MAX, visitors_at_once
 from clickclock.attribution.lake.tables import CLICKS, ORDERS, Table
+from clickclock.attribution.policy import Policy
+from clickclock.foundation.instant import DAY_MS
 
 if TYPE_CHECKING:
     from clickclock.attribution.lake import Lake
 
+Days: TypeAlias = tuple[int, int]
+"""The first and the last one, numbered from 1970, in UTC."""
 _BROWSER, _DEVICE = "cli_ubid", "device_id"
 _KINDS: Final = {name: _BROWSER if name == _BROWSER else _DEVICE for name in NAMESPACES}
 """A device's id is the same in whichever field it comes."""
 
 
-def seen_together(lake: "Lake", client_id: str, asked: Identifier, shared: Collection[str]) -> list[Identifier]:
-    """The identifiers of the person that `asked` is of, or whose order it is; `shared` values are nobody's."""
-    nobodys = frozenset(folded(value) for value in shared)
+def seen_together(lake: "Lake", client_id: str, asked: Identifier, policy: Policy) -> list[Identifier]:
+    """The identifiers of the person that `asked` is of, or whose order it is, by the client's policy."""
+    nobodys = frozenset(folded(value) for value in policy.shared_identifiers)
     found: list[Identifier] = []
     frontier = {_as_one(asked)} if asked.kind != ORDER_ID else _of_order(lake, client_id, asked.value)
     looked_at = set(frontier)
@@ -37,9 +42,12 @@ def seen_together(lake: "Lake", client_id: str, asked: Identifier, shared: Colle
         neighbours = _neighbours(lake, client_id, frontier)
         following: set[Identifier] = set()
         for each in frontier:
-            is_shared = len(neighbours[each]) > LINKS_MAX or folded(each.value) in nobodys
-            if not is_shared:
-                following |= neighbours[each]
+            if len(neighbours[each]) > LINKS_MAX or folded(each.value) in nobodys:
+                continue
+            is_crowded = _visitors(each, neighbours[each], nobodys, policy) > policy.visitors_per_device_max
+            if not is_crowded:
+                following |= neighbours[each].keys()
+            if not is_crowded or each == _as_one(asked):
                 found.append(each)
         frontier = following - looked_at
         looked_at |= frontier
@@ -54,11 +62,21 @@ def _as_one(identifier: Identifier) -> Identifier:
 
 def _of_order(lake: "Lake", client_id: str, order_id: str) -> set[Identifier]:
     rows = _rows(lake, ORDERS, client_id, lambda batch: pc.equal(batch["order_id"], order_id))
-    return {each for row in rows for each in row}
+    return {each for row, _ in rows for each in row}
 
 
-def _neighbours(lake: "Lake", client_id: str, frontier: Collection[Identifier]) -> dict[Identifier, set[Identifier]]:
-    """Of each, the others that stand with it on any click or order."""
+def _visitors(device: Identifier, others: Mapping[Identifier, Days], nobodys: Collection[str], policy: Policy) -> int:
+    """How many visitors a device had at one time, at the most; 0 for a browser."""
+    if device.kind == _BROWSER:
+        return 0
+    visits = [days for each, days in others.items() if each.kind == _BROWSER and folded(each.value) not in nobodys]
+    return visitors_at_once([first for first, _ in visits], [last + policy.window_days_max for _, last in visits])
+
+
+def _neighbours(
+    lake: "Lake", client_id: str, frontier: Collection[Identifier]
+) -> dict[Identifier, dict[Identifier, Days]]:
+    """Of each, the others that stand with it on any click or order, and on which days they first and last did."""
     values = {
         kind: pa.array([each.value for each in frontier if each.kind == kind], pa.string())
         for kind in (_BROWSER, _DEVICE)
@@ -72,21 +90,26 @@ def _neighbours(lake: "Lake", client_id: str, frontier: Collection[Identifier]) 
                 is_it = pc.or_(is_it, pc.is_in(said, values[kind]))
         return is_it
 
-    found: dict[Identifier, set[Identifier]] = defaultdict(set)
+    found: dict[Identifier, dict[Identifier, Days]] = defaultdict(dict)
     for table in (CLICKS, ORDERS):
-        for row in _rows(lake, table, client_id, has_one):
-            for each in row:
-                found[each] |= row - {each}
+        for row, (first, last) in _rows(lake, table, client_id, has_one):
+            for each, other in permutations(row, 2):
+                known = found[each].get(other, (first, last))
+                found[each][other] = min(known[0], first), max(known[1], last)
     return found
 
 
 def _rows(
     lake: "Lake", table: Table, client_id: str, fit: Callable[[pa.RecordBatch], pa.BooleanArray]
-) -> Iterator[frozenset[Identifier]]:
-    """The identifiers of each row that fits, rows that have the same ones only once in a while."""
+) -> Iterator[tuple[frozenset[Identifier], Days]]:
+    """The identifiers of each row that fits, and its day, or the days of several rows with the same identifiers."""
     names = [name for name in _KINDS if name in table.schema.names]
     others = [name for name in ("client_id", "order_id") if name in table.schema.names]
-    for batch in lake.scan(table.name, columns=[*others, *names]):
+    for batch in lake.scan(table.name, columns=[*others, *names, "event_time", "received_at"]):
         rows = batch.filter(pc.and_(pc.equal(batch["client_id"], client_id), fit(batch)))
-        for row in pa.Table.from_batches([rows]).group_by(names).aggregate([]).to_pylist():
-            yield frozenset(_as_one(Identifier(kind=_KINDS[name], value=row[name])) for name in names if row[name])
+        at_ms = pc.cast(pc.coalesce(rows["event_time"], rows["received_at"]), pa.timestamp("ms", "UTC"), safe=False)
+        rows = rows.append_column("at_ms", at_ms.cast(pa.int64()))
+        by_names = pa.Table.from_batches([rows]).group_by(names)
+        for row in by_names.aggregate([("at_ms", "min"), ("at_ms", "max")]).to_pylist():
+            identifiers = (_as_one(Identifier(kind=_KINDS[name], value=row[name])) for name in names if row[name])
+            yield frozenset(identifiers), (row["at_ms_min"] // DAY_MS, row["at_ms_max"] // DAY_MS)
