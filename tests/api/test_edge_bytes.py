@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from clickclock.attribution.api.limits import Limits
+from clickclock.attribution.entry import EntryKind
 from tests.api.port import PATIENCE_S, Port, get, post, query
 
 QUICK = Limits(request_s=0.15, body_s=0.3, idle_s=0.3, unsent_s=0.3, linger_s=0.2, drain_s=0.5)
@@ -200,7 +201,11 @@ def test_what_is_no_request_is_refused_and_the_connection_ends(port: Port, said:
     with port.connect() as client:
         assert client.ask(said + get(query(cli_ubid="smuggled"))).status == 400
         assert client.is_ended()
-    assert port.entries()[before:] == []
+    kept = port.entries()[before:]
+    assert [entry.kind for entry in kept] == [EntryKind.REJECTION] * (
+        b"?" in said or b"chunked\r\n\r\n3\r\nabc" in said
+    )
+    assert all(b"smuggled" not in entry.raw for entry in kept)
 
 
 def test_a_length_is_taken_at_its_word(port: Port) -> None:

@@ -266,6 +266,7 @@ def test_an_order_that_is_refused_by_itself_is_422_and_kept(port: Port) -> None:
     body = json.loads(heard.body)
     assert (heard.status, body["status"], body["rejected"]) == (422, "refused", 1)
     assert (port.entries()[-1].kind, port.entries()[-1].id) == (EntryKind.REJECTION, body["requestId"])
+    assert heard.fields["x-request-id"] == body["requestId"]
     sale = port.ask(get("/appsflyer?event_name=funnel_salecomplete&client_id=c&sales=9.90"))
     assert (sale.status, port.entries()[-1].id) == (422, json.loads(sale.body)["requestId"])
 

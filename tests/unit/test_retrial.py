@@ -7,6 +7,7 @@ import pytest
 from clickclock.attribution import amendment, click
 from clickclock.attribution.account import Account, Accounts, Profile
 from clickclock.attribution.entry import EntryKind
+from clickclock.attribution.refusal import Code
 from clickclock.attribution.retrial import Accepted, Rejected, judge
 
 NOW_MS = 1_800_000_000_000
@@ -37,6 +38,16 @@ def test_a_click_that_needed_no_excuse_is_plain() -> None:
     assert judge(rejected("click", query, "unknownClient"), OPEN) == Accepted(EntryKind.PLAIN_CLICK, b"observed", query)
 
 
+@pytest.mark.parametrize("code", Code)
+def test_a_click_that_nobody_judged_becomes_one_unless_only_a_part_of_it_is_kept(code: Code) -> None:
+    query = CLICK + b"&asvt=v&atag=a&event_time=1800000000000&utm_campaign=a b"
+    assert isinstance(judge(rejected("click", query, "invalid", code), OPEN), Accepted)
+    for what in ("click", "order", "appsflyer"):
+        cut = judge(rejected(what, query, "invalid", code, "cut"), OPEN)
+        assert isinstance(cut, click.Rejection)
+        assert [fault.code for fault in cut.faults] == ["cut"]
+
+
 def test_an_order_and_a_sale_become_what_they_would_have_been() -> None:
     assert judge(rejected("order", ORDER), OPEN) == Accepted(EntryKind.ORDER, b"", ORDER)
     sale = judge(rejected("appsflyer", SALE, "unknownClient"), OPEN)
@@ -58,6 +69,7 @@ def test_an_order_whose_token_nobody_has_looked_at_is_not_taken_for_an_account_t
         rejected(what, raw, "invalid", "notJson"),
         rejected(what, raw, "invalid", "tooManyParameters"),
         rejected(what, raw, "invalid", "missing", client_id=None),
+        *(rejected(what, raw, "invalid", code) for code in Code),
     ]
     for each in unseen:
         judged = judge(each, GUARDED)

@@ -32,6 +32,7 @@ class Reason(StrEnum):
     NOT_UTF8 = "notUtf8"
     NUL = "nul"
     TOO_MANY_PARAMETERS = "tooManyParameters"
+    CUT = "cut"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,16 @@ become had it come at its time to the accounts of today.
 from dataclasses import dataclass
 from typing import Final
 
-from clickclock.attribution import amendment, appsflyer, click
+from clickclock.attribution import amendment, appsflyer, click, query
 from clickclock.attribution.account import UNKNOWN_CLIENT, Accounts
 from clickclock.attribution.entry import EntryKind
 from clickclock.attribution.order_fields import Fault, Reason
 from clickclock.attribution.query import Reason as QueryReason
+from clickclock.attribution.refusal import Code
 
-WITHOUT_TOKEN: Final = frozenset({Reason.NOT_JSON, Reason.TOO_LARGE, QueryReason.TOO_MANY_PARAMETERS})
+WITHOUT_TOKEN: Final = frozenset({Reason.NOT_JSON, Reason.TOO_LARGE, QueryReason.TOO_MANY_PARAMETERS, *Code})
 """Faults that are found before the client id is known, whose account says whether a token is needed."""
+_CUT: Final = query.Fault("", "Only a part of the request is kept; have it sent again.", QueryReason.CUT)
 _UNAUTHORIZED: Final = "Nobody has seen this order's token, and its account needs one; have it sent again."
 
 
@@ -65,6 +67,8 @@ def judge(rejected: Rejected, accounts: Accounts) -> Accepted | click.Rejection 
             return None
         return Fault("client_id", _UNAUTHORIZED, Reason.UNAUTHORIZED)
 
+    if QueryReason.CUT in rejected.codes:
+        return click.Rejection(click.Kind.INVALID, rejected.client_id, (_CUT,))
     raw, received_ms = rejected.raw, rejected.received_ms
     match rejected.what:
         case "order":

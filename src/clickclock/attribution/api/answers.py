@@ -13,6 +13,8 @@ from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any, Final
 
+from uuid_utils import uuid7
+
 from clickclock.attribution.account import Profile
 from clickclock.attribution.counters import STATUSES, cell
 from clickclock.foundation.errors import Fault
@@ -25,6 +27,8 @@ KEPT: Final = b"Connection: keep-alive\r\n"
 CLOSED: Final = b"Connection: close\r\n"
 RETRY_AFTER: Final = b"Retry-After: 1\r\n"
 JSON: Final = b"Content-Type: application/json\r\n"
+REQUEST_ID: Final = b"X-Request-Id: %b\r\n"
+"""Of a refusal: the answer to a HEAD has no body to tell it."""
 
 _LINES: Final = {int(each): f"HTTP/1.1 {int(each)} {HTTPStatus(int(each)).phrase}\r\n".encode() for each in STATUSES}
 _CELLS: Final = {int(each): cell("clickclock_responses_total", each) for each in STATUSES}
@@ -110,7 +114,12 @@ class Answers:
         kept: Iterable[int] = (),
         is_head: bool = False,
     ) -> Answer:
-        """A refusal, in the form of the service's other errors. `request_id` is the id of what was kept, if it was."""
+        """A refusal, in the form of the service's other errors.
+
+        `request_id` is the id of what was kept; where nothing was, another is made, by which the answer is known.
+        """
+        request_id = request_id or uuid7().hex
+        fields = JSON + REQUEST_ID % request_id.encode() + fields
         body = {
             "status": "error",
             "code": code,
@@ -118,9 +127,8 @@ class Answers:
             "errors": [_told(fault) for fault in faults],
             "requestId": request_id,
         }
-        return self.simple(
-            status, persistence, JSON + fields, json.dumps(body).encode() + b"\n", kept=kept, is_head=is_head
-        )
+        text = json.dumps(body).encode() + b"\n"
+        return self.simple(status, persistence, fields, text, kept=kept, is_head=is_head)
 
     def broken(self) -> Answer:
         """500: a fault of ours, and the log says which."""

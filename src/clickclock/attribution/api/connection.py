@@ -13,14 +13,15 @@ from typing import Final, cast
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from clickclock.attribution.api.answers import CLOSED, CONTINUE, Answer
+from clickclock.attribution.api.answers import CLOSED, Answer
 from clickclock.attribution.api.arrivals import ARRIVED, QUIET
-from clickclock.attribution.api.head import HEADERS_TOO_LONG, Head, body_too_long, fault, read
-from clickclock.attribution.api.outgoing import Outgoing
+from clickclock.attribution.api.head import body_too_long, query_too_long, read
+from clickclock.attribution.api.refusing import Refusing, Stop
 from clickclock.attribution.api.request import Later, Request
 from clickclock.attribution.api.routes import CLICKS
 from clickclock.attribution.api.shared import Shared
 from clickclock.attribution.counters import cell
+from clickclock.attribution.refusal import Code, Refusal
 from clickclock.attribution.template import NOTHING
 from clickclock.foundation.framing import VERSIONS, unreadable, without_offer
 
@@ -38,30 +39,19 @@ _ONLY_ASCII: Final = bytes(range(128)) + b"x" * 128
 _log = logging.getLogger(__name__)
 
 
-class _Stop(Exception):
-    """Raised through the parser: nothing more of this connection is parsed."""
-
-
-class Connection(Outgoing):
+class Connection(Refusing):
     """One client."""
 
     __slots__ = (
-        "_body",
         "_clicked",
         "_fed",
-        "_headers",
         "_is_said_again",
-        "_left_bytes",
-        "_parser",
-        "_peer",
         "_rest_said",
         "_said",
         "_seen_s",
-        "_target",
         "_turn_is_over",
         "accepted",
         "columns",
-        "head",
         "request",
         "rest_bytes",
         "template",
@@ -69,10 +59,8 @@ class Connection(Outgoing):
 
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
-        self._peer = ""
-        self._parser: HttpRequestParser | None = HttpRequestParser(self)
-        self._target = self._fed = b""
-        self._headers: list[tuple[bytes, bytes]] = []
+        self._parser = HttpRequestParser(self)
+        self._fed = b""
         self._said: list[tuple[bytes, bytes]] | None = None
         """The header block before this one; who repeats it has it read once."""
         self._rest_said = b""
@@ -80,11 +68,8 @@ class Connection(Outgoing):
         self._is_said_again = self._turn_is_over = False
         self._clicked = b""
         """The target of the last request, if it was a click that changed nothing about the connection."""
-        self.head = Head()
         self.request, self.rest_bytes = b"", 0
         self.template, self.columns, self.accepted = NOTHING, b"", ARRIVED
-        self._body: bytearray | None = None
-        self._left_bytes = 0  # of a body whose length was said, what has not come
         self._seen_s = shared.now_s
 
     # What the transport calls.
@@ -101,7 +86,8 @@ class Connection(Outgoing):
             self.transport.close()
         elif len(shared.connections) > shared.limits.connections_max:
             shared.cells[_CONNECTIONS] += 1
-            self._hear_no_more(shared.answers.unavailable("Too many connections are open.", CLOSED))
+            sentence = "Too many connections are open. Nothing was kept."
+            self._hear_no_more(shared.answers.unavailable(sentence, CLOSED))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._settle()
@@ -165,12 +151,13 @@ class Connection(Outgoing):
         self._target += url
         limits = self._shared.limits
         if len(self._target) > limits.query_bytes_max + _PATH_BYTES_MAX:
-            self._refuse(414, "queryTooLong", f"The query is too long; send at most {limits.query_bytes_max} bytes.")
+            self._refuse(query_too_long(limits.query_bytes_max), is_cut=True)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers.append((name, value))
         if len(self._headers) > self._shared.limits.headers_max:
-            self._refuse(431, "headersTooLarge", f"Send at most {self._shared.limits.headers_max} header fields.")
+            sentence = f"Send at most {self._shared.limits.headers_max} header fields."
+            self._refuse(Refusal(431, Code.HEADERS_TOO_LARGE, sentence))
 
     def on_headers_complete(self) -> None:
         headers = self._headers
@@ -195,11 +182,12 @@ class Connection(Outgoing):
         shared.bodies_bytes += len(data)
         most = shared.routes.body_bytes_max(self._target.partition(b"?")[0])
         if len(self._body) > most:
-            self._refuse(*body_too_long(most))
+            self._refuse(body_too_long(most), is_cut=True)
         if shared.bodies_bytes > shared.limits.bodies_bytes_max:
             shared.cells[_BODIES] += 1
-            self._hear_no_more(shared.answers.unavailable("Too many large requests are under way.", CLOSED))
-            raise _Stop
+            sentence = "Too many large requests are under way. Nothing was kept."
+            self._hear_no_more(shared.answers.unavailable(sentence, CLOSED))
+            raise Stop
 
     def on_message_complete(self) -> None:
         shared, head, parser = self._shared, self.head, self._parser
@@ -245,7 +233,8 @@ class Connection(Outgoing):
             self.rest_bytes = len(self._rest_said)
         self._clicked = b""
 
-    def _feed(self, data: bytes | memoryview) -> None:
+    def _feed(self, data: bytes | memoryview, raw: bytes | None = None) -> None:
+        """Parse it. `raw` is what came, if the parser gets something else in its place."""
         self._begun_s = self._begun_s or self._shared.now_s
         parser = cast(HttpRequestParser, self._parser)
         try:
@@ -261,12 +250,12 @@ class Connection(Outgoing):
                 self._feed(rest)
             return
         except HttpParserCallbackError as error:
-            if not isinstance(error.__context__, _Stop):
+            if not isinstance(error.__context__, Stop):
                 _log.exception("a request could not be answered", exc_info=error.__context__)
                 self._hear_no_more(self._shared.answers.broken())
         except HttpParserError as error:
             if not self.ending:  # else it is only more than was to come
-                self._hear_no_more(self._shared.answers.problem(400, "malformed", unreadable(error), CLOSED))
+                self._refuse_unreadable(unreadable(error), bytes(data if raw is None else raw))
         if self._begun_s:
             self._look_at_partial(len(data))
 
@@ -276,8 +265,7 @@ class Connection(Outgoing):
         limits = self._shared.limits
         most = limits.headers_bytes_max + limits.query_bytes_max + PIECE_BYTES
         if self._partial_bytes > most and not self.ending:
-            sentence = HEADERS_TOO_LONG % limits.headers_bytes_max
-            self._hear_no_more(self._shared.answers.problem(431, "headersTooLarge", sentence, CLOSED))
+            self._refuse_headers()
 
     def _take(self, data: bytes) -> None:
         """What is long, or unusual, or comes while the client waits: piece by piece."""
@@ -331,7 +319,7 @@ class Connection(Outgoing):
         if line.isascii() or line.count(b" ") != _SPACES:
             return 0
         self._held = False
-        self._feed(line.translate(_ONLY_ASCII) + b"\r\n")
+        self._feed(line.translate(_ONLY_ASCII) + b"\r\n", line + b"\r\n")
         if not self.ending:
             self._target = line.split(b" ")[1]
         return end + 2
@@ -342,35 +330,6 @@ class Connection(Outgoing):
             data, self.unfed = self.unfed, b""
             self.transport.resume_reading()
             self._take(data)
-
-    # Refusing.
-
-    def _check_head(self, head: Head) -> None:
-        """What is wrong with a head, or has to be said before the body comes."""
-        assert self._parser is not None
-        most = self._shared.routes.body_bytes_max(self._target.partition(b"?")[0])
-        version = self._parser.get_http_version()
-        if found := fault(self._parser.get_method(), version, head, self._shared.limits, most):
-            self._refuse(*found)
-        if head.expects and head.has_body and version == "1.1" and not self._parser.should_upgrade():
-            self._say(CONTINUE)
-
-    def _refuse(self, status: int, code: str, sentence: str) -> None:
-        """Out of the parser: nothing of this request is kept, for it is not whole."""
-        self._hear_no_more(self._shared.answers.problem(status, code, sentence, CLOSED))
-        raise _Stop
-
-    def _hear_no_more(self, answer: Answer) -> None:
-        """The last answer of this connection."""
-        self.ending = True
-        self._begun_s = self._begun_s or self._shared.now_s or 1.0
-        self._drop_body()
-        self._say(answer)
-
-    def _drop_body(self) -> None:
-        if self._body is not None:
-            self._shared.bodies_bytes -= len(self._body)
-            self._body = None
 
     # Ending.
 
@@ -394,7 +353,7 @@ class Connection(Outgoing):
                 transport.abort()
         elif self._begun_s:
             if now_s - self._begun_s > (limits.request_s if self._body is None else limits.body_s):
-                sentence = "The rest of the request did not come in time; send it again."
+                sentence = "The rest of the request did not come in time; send it again. Nothing was kept."
                 self._hear_no_more(shared.answers.problem(408, "tooSlow", sentence, CLOSED))
         elif now_s - self._seen_s > limits.idle_s:
             transport.close()

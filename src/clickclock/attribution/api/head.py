@@ -13,6 +13,7 @@ from typing import Final
 
 from clickclock.attribution.api.answers import KEPT, OPEN
 from clickclock.attribution.api.limits import Limits
+from clickclock.attribution.refusal import Code, Refusal
 from clickclock.foundation import framing
 
 _JOINED: Final = frozenset({b"x-forwarded-for", b"connection", b"transfer-encoding", b"if-none-match"})
@@ -81,25 +82,27 @@ def read(headers: list[tuple[bytes, bytes]]) -> Head:
 
 HEADERS_TOO_LONG: Final = "The header fields are too long; send at most %d bytes of them."
 
-Refusal = tuple[int, str, str]
-"""Status, code and sentence."""
-
 
 def body_too_long(most: int) -> Refusal:
     """A body of more than `most` bytes."""
-    return 413, "tooLarge", f"The body is too long; send at most {most} bytes."
+    return Refusal(413, Code.TOO_LARGE, f"The body is too long; send at most {most} bytes.")
+
+
+def query_too_long(most: int) -> Refusal:
+    """A query of more than `most` bytes."""
+    return Refusal(414, Code.QUERY_TOO_LONG, f"The query is too long; send at most {most} bytes.")
 
 
 def fault(method: bytes, version: str, head: Head, limits: Limits, body_bytes_max: int) -> Refusal | None:
     """What is wrong with a head; None if nothing is. `version` is that of the request line, such as 1.1."""
     if (doubt := framing.fault(method, version, head.coding, has_body=head.has_body)) is not None:
-        return 400, "malformed", doubt
+        return Refusal(400, Code.MALFORMED, doubt)
     if head.size > limits.headers_bytes_max:
-        return 431, "headersTooLarge", HEADERS_TOO_LONG % limits.headers_bytes_max
+        return Refusal(431, Code.HEADERS_TOO_LARGE, HEADERS_TOO_LONG % limits.headers_bytes_max)
     if head.hosts > 1 or (not head.hosts and version == "1.1"):
-        return 400, "malformed", "Send one Host field."
+        return Refusal(400, Code.MALFORMED, "Send one Host field.")
     if head.expects not in {b"", b"100-continue"}:
-        return 417, "expectationFailed", "Only 100-continue may be expected."
+        return Refusal(417, Code.EXPECTATION_FAILED, "Only 100-continue may be expected.")
     if head.content_length > body_bytes_max:
         return body_too_long(body_bytes_max)
     return None

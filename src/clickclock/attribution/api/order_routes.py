@@ -3,7 +3,7 @@
 Never judges an order: `orders.py` does. Invariants: an answer is given when all that it tells of is on disk; a request
 of many orders, or of long ones, lets the clicks between, and of what is judged nothing is held but its result.
 
->>> OrderRoutes(collector, answers, limits, accounts.find).post(request, changed)   # doctest: +SKIP
+>>> OrderRoutes(collector, answers, limits, accounts.find, cells, refused).post(request, changed)   # doctest: +SKIP
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from clickclock.attribution.api.request import Later, Request
 from clickclock.attribution.collector import Collector
 from clickclock.attribution.counters import cell
 from clickclock.attribution.entry import EntryKind
+from clickclock.attribution.refusal import Code, Refusal
 from clickclock.foundation.errors import Malformed
 
 FORM_TYPES: Final = frozenset({b"application/x-www-form-urlencoded", b"text/plain", b""})
@@ -58,7 +59,10 @@ class OrderRoutes:
         limits: Limits,
         find: Callable[[str], Account | None],
         cells: memoryview,
+        refused: Callable[[Request, Refusal], Answer],
     ) -> None:
+        """`refused` keeps and answers a request that cannot be judged."""
+        self._refused = refused
         self._collector = collector
         self._answers = answers
         self._limits = limits
@@ -179,6 +183,4 @@ class OrderRoutes:
 
     def _unreadable(self, request: Request, wanted: str) -> Answer:
         sentence = f"The body is of a type that is not read here; send it as {wanted}, without Content-Encoding."
-        return self._answers.problem(
-            415, "unsupportedMediaType", sentence, request.persistence, is_head=request.is_head
-        )
+        return self._refused(request, Refusal(415, Code.UNSUPPORTED_MEDIA_TYPE, sentence))

@@ -24,7 +24,7 @@ import msgspec
 from clickclock.attribution import amendment, appsflyer
 from clickclock.attribution.account import UNKNOWN_CLIENT
 from clickclock.attribution.amendment import Admit, Amendment, Kind, Rejection
-from clickclock.attribution.api.answers import JSON
+from clickclock.attribution.api.answers import JSON, REQUEST_ID
 from clickclock.attribution.appsflyer import OtherEvent, Sale
 from clickclock.attribution.click import Flag
 from clickclock.attribution.collector import Draft
@@ -220,7 +220,8 @@ class Results:
             }
         head = _encode(told).removesuffix(b"}") + b',"orders":['
         status = _ACCEPTED_STATUS if self._accepted else _REFUSED_STATUS
-        return Reply(status, JSON, b"".join((head, b",".join(self._results), b"]}\n")))
+        fields = JSON + REQUEST_ID % self._first_id.encode() if self._kinds else JSON
+        return Reply(status, fields, b"".join((head, b",".join(self._results), b"]}\n")))
 
 
 _ONE_REFUSED: Final = "The order is refused, and kept under its requestId; fix the named fields and send it again."
@@ -277,5 +278,7 @@ def _told(rejection: Rejection) -> list[dict[str, str]]:
 def _refusal(status: int, code: str, message: str, errors: list[dict[str, str]], entry_id: str) -> Reply:
     """In the form of the service's other errors; what was kept of the request is found by the `requestId`."""
     body = {"status": "error", "code": code, "message": message, "errors": errors, "requestId": entry_id}
-    fields = JSON + _CHALLENGE if status == _UNAUTHORIZED_STATUS else JSON
+    fields = JSON + REQUEST_ID % entry_id.encode()
+    if status == _UNAUTHORIZED_STATUS:
+        fields += _CHALLENGE
     return Reply(status, fields, _encode(body) + b"\n")

@@ -2,7 +2,8 @@
 
 Never writes to a connection, and never waits: an answer that acknowledges goes out when `done` is told that it is on
 disk. Invariants: a request for registering a click is answered 204, or kept with its faults, or told that nothing was
-kept; nothing is redirected.
+kept; a request that is refused for any other reason is kept as far as there is a click or an order in it; nothing is
+redirected.
 
 >>> Routes.click   # doctest: +ELLIPSIS
 <function Routes.click at ...>
@@ -14,13 +15,16 @@ from typing import Final
 
 from clickclock.attribution.account import Accounts
 from clickclock.attribution.api.answers import Answer, Answers
+from clickclock.attribution.api.head import query_too_long
 from clickclock.attribution.api.health import Health
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.order_routes import BUSY, FORM_TYPES, OrderRoutes
 from clickclock.attribution.api.request import Later, Request
 from clickclock.attribution.click import Click, Kind, Rejection
-from clickclock.attribution.collector import Collector, Done
+from clickclock.attribution.collector import Collector, Done, Draft
 from clickclock.attribution.counters import cell
+from clickclock.attribution.entry import EntryKind
+from clickclock.attribution.refusal import CLICK, Code, Refusal, detail_of, is_ours, kept_of
 
 CLICKS: Final = b"/aclick"
 _TRUSTING: Final = b"Access-Control-Allow-Headers: *\r\nAccess-Control-Max-Age: 86400\r\n"
@@ -32,6 +36,7 @@ _READING: Final = (b"GET", b"HEAD", b"OPTIONS")
 _WAITING: Final = cell("clickclock_refused_total", "waiting")
 _DISK: Final = cell("clickclock_refused_total", "disk")
 _REJECTED: Final = cell("clickclock_rejections_total", "click")
+_ORDER_REJECTED: Final = cell("clickclock_rejections_total", "order")
 
 Respond = Callable[[Request, Callable[[], None]], Answer | Later]
 
@@ -58,7 +63,7 @@ class Routes:
         self._metrics = metrics
         self._script = script
         self._etag = b'"%b"' % blake2b(script, digest_size=8).hexdigest().encode()
-        orders = OrderRoutes(collector, self.answers, limits, accounts.find, cells)
+        orders = OrderRoutes(collector, self.answers, limits, accounts.find, cells, self._refused)
         self._paths: dict[bytes, tuple[tuple[bytes, ...], int, Respond]] = {
             CLICKS: ((*_READING, b"POST"), limits.form_bytes_max, self._register),
             b"/orders": ((b"POST", b"OPTIONS"), limits.orders_bytes_max, orders.post),
@@ -104,7 +109,7 @@ class Routes:
         found = self._paths.get(_plain(request.path))
         if found is None and not (request.method == b"OPTIONS" and request.path == b"*"):
             sentence = "There is nothing at this path; clicks are registered at /aclick."
-            return self._problem(request, 404, "unknownPath", sentence)
+            return self._refused(request, Refusal(404, Code.UNKNOWN_PATH, sentence))
         methods, _, respond = found or (_READING, 0, self._tell_health)
         allowed = b", ".join(methods)
         if request.method == b"OPTIONS":
@@ -112,11 +117,51 @@ class Routes:
             return self.answers.simple(204, request.persistence, fields)
         if request.method not in methods:
             sentence = "This path does not take that method; the Allow header lists those that it takes."
-            return self._problem(request, 405, "methodNotAllowed", sentence, b"Allow: %b\r\n" % allowed)
+            return self._refused(request, Refusal(405, Code.METHOD_NOT_ALLOWED, sentence), b"Allow: %b\r\n" % allowed)
         if len(request.query) > self.limits.query_bytes_max:
-            sentence = f"The query is too long; send at most {self.limits.query_bytes_max} bytes. Nothing was kept."
-            return self._problem(request, 414, "queryTooLong", sentence)
+            return self._refused(request, query_too_long(self.limits.query_bytes_max))
         return respond(request, changed)
+
+    def refuse(  # noqa: PLR0913 (each is a part of the request)
+        self,
+        refusal: Refusal,
+        path: bytes,
+        query: bytes,
+        body: bytes,
+        origin: bytes,
+        persistence: bytes,
+        done: Done,
+        *,
+        fields: bytes = b"",
+        is_cut: bool = False,
+        is_head: bool = False,
+    ) -> Answer:
+        """Refuse a request that nobody has judged, and keep what there is of a click or an order in it."""
+        path = _plain(path)
+        found = kept_of(path, query, body)
+        if found is not None and self.collector.is_full:
+            self.cells[_WAITING] += 1
+            return self.answers.unavailable(BUSY, persistence, is_head=is_head)
+        sentence, entry_id = refusal.sentence, ""
+        kept: tuple[int, ...] = ()
+        if found is not None:
+            what, raw = found
+            draft = Draft(EntryKind.REJECTION, detail_of(what, refusal, is_cut=is_cut), raw)
+            (entry_id,) = self.collector.keep([draft], origin, done)
+            sentence += f" {'Its beginning' if is_cut else 'The request'} is kept under its requestId."
+            kept = (_REJECTED if what == CLICK else _ORDER_REJECTED,)
+        elif is_ours(path):
+            sentence += " Nothing was kept."
+        return self.answers.problem(
+            refusal.status,
+            refusal.code,
+            sentence,
+            persistence,
+            fields=fields,
+            request_id=entry_id,
+            kept=kept,
+            is_head=is_head,
+        )
 
     def not_kept(self, error: Exception, instead_of: Answer) -> Answer:
         """What is said when the disk refused what was to be acknowledged."""
@@ -128,7 +173,7 @@ class Routes:
         if request.body:
             if head.content_type not in FORM_TYPES or head.encoding:
                 sentence = "The body is of a type that is not read here; send it as application/x-www-form-urlencoded."
-                return self._problem(request, 415, "unsupportedMediaType", sentence)
+                return self._refused(request, Refusal(415, Code.UNSUPPORTED_MEDIA_TYPE, sentence))
             query = query + b"&" + request.body if query else request.body
         return self.click(query, head.origin, request.persistence, request.done, is_head=request.is_head)
 
@@ -172,8 +217,19 @@ class Routes:
             200, request.persistence, fields, self._script, is_head=request.is_head, caching=_SCRIPT_CACHING
         )
 
-    def _problem(self, request: Request, status: int, code: str, sentence: str, fields: bytes = b"") -> Answer:
-        return self.answers.problem(status, code, sentence, request.persistence, fields=fields, is_head=request.is_head)
+    def _refused(self, request: Request, refusal: Refusal, fields: bytes = b"") -> Answer:
+        """A whole request that is refused before it is judged."""
+        return self.refuse(
+            refusal,
+            request.path,
+            request.query,
+            request.body,
+            request.head.origin,
+            request.persistence,
+            request.done,
+            fields=fields,
+            is_head=request.is_head,
+        )
 
 
 def _plain(path: bytes) -> bytes:
