@@ -52,14 +52,21 @@ MODELS = ("last", "linear", "markov", "shapley_rate")
 
 
 def click(
-    number: int, time_ms: int, *, received_ms: int | None = None, network: str = "n", agent: str = "phone", **said: str
+    number: int,
+    time_ms: int,
+    *,
+    received_ms: int | None = None,
+    network: str = "n",
+    agent: str = "iPhone",
+    detail: str = "observed",
+    **said: str,
 ) -> bytes:
     """The entry of a click; what is not said is usual, and what is said to be empty is left out."""
     query = {"client_id": "shop", "seller_id": "s1", "asvt": "v", "atag": "t", "source": "google", **said}
     raw = "&".join(f"{name}={value}" for name, value in {**query, "event_time": str(time_ms)}.items() if value)
     origin = connection(network, agent.encode(), b"")
     received_ms = time_ms + 1000 if received_ms is None else received_ms
-    return encode(EntryKind.CLICK, f"{number:032x}", received_ms, origin, b"observed", raw.encode())
+    return encode(EntryKind.CLICK, f"{number:032x}", received_ms, origin, detail.encode(), raw.encode())
 
 
 def order(number: int, order_id: str, placed_ms: int, *, received_ms: int | None = None, **said: Any) -> bytes:

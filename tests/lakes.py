@@ -90,6 +90,7 @@ def touch(click_id: str, at: str, ad: int, **codes: int) -> dict[str, Any]:
         "ad_key": ad,
         "parameters": 0,
         "is_bot": False,
+        "is_prefetch": False,
         "received_day": moment.date(),
         **codes,
     }

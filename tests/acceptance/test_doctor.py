@@ -22,16 +22,21 @@ from typing import Any
 
 import pytest
 import yaml
+from uuid_utils import uuid7
 
 from clickclock.app.doctor import Check, Result, doctor
 from clickclock.app.doctor.check import CHECKS
 from clickclock.app.doctor.clicks import WAITS_S_WARN, clicks
+from clickclock.app.doctor.visitors import CLICKS_MIN
 from clickclock.app.holding import sole
+from clickclock.attribution.account import Profile
 from clickclock.attribution.compactor import Compactor
+from clickclock.attribution.entry import connection, encode_plain
 from clickclock.attribution.lake import Lake
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config, load
 from clickclock.scheduler.store import Store
+from tests import user_agents
 from tests.acceptance.service import running
 from tests.chaos.clocks import wrong_clock
 from tests.kept import keep, lines
@@ -352,6 +357,29 @@ async def test_files_of_the_lake_that_are_gone_are_told(tmp_path: Path) -> None:
     (gone, *_) = lake.uris("orders")
     await asyncio.to_thread(Path(gone).unlink)
     seen(list(clicks(data, now_ms)), "lake", Result.FAIL, "not there: 1", gone)
+
+
+async def test_clicks_that_say_nothing_about_the_visitor_are_told_with_what_to_add(tmp_path: Path) -> None:
+    data, now_ms = config(tmp_path, clicks=True, click_port=0), SystemClock().epoch_ms()
+    await registered(data, now_ms, 100, "00ff00ff00ff00ff", user_agents.PEOPLE[0])
+    await registered(data, now_ms, CLICKS_MIN - 1, "00ff00ff00ff00ff", "")
+    seen(list(clicks(data, now_ms)), "visitors", Result.OK, "Of 119 clicks", "100 show")
+    await registered(data, now_ms, 30, "00ff00ff00ff00ff", "python-requests/2.32.3")
+    await registered(data, now_ms, 40, "", user_agents.PEOPLE[0])
+    await registered(data, now_ms, 50, "", user_agents.BOTS[0])
+    await registered(data, now_ms, 1000, "", "", slot="import")
+    said = ["Of 239 clicks", "89 say nothing", "a User-Agent: 19", "(python-requests/2.32.3): 30", "address: 40"]
+    found = seen(list(clicks(data, now_ms)), "visitors", Result.WARN, *said)
+    assert "X-Forwarded-For" in found.remedy
+
+
+async def registered(data: Config, now_ms: int, count: int, address: str, agent: str, slot: str = "0") -> None:
+    """Clicks from an address by an agent, in the lake."""
+    origin = connection(address, agent.encode(), b"")
+    query = f"client_id=c&cli_ubid=u&seller_id=s&asvt=v&atag=t&event_time={now_ms}".encode()
+    entries = [encode_plain(uuid7().hex, now_ms, origin, Profile.STRICT, query) for _ in range(count)]
+    await keep(data.journal_dir / slot, entries)
+    await Compactor(data.journal_dir, Lake(data.data_dir / "lake"), SystemClock(), processes=1).step()
 
 
 @pytest.mark.needs("namespaces")

@@ -356,13 +356,15 @@ def test_the_functions_of_the_guide_register_what_a_server_received(page: Page, 
     python = python.replace('"localhost", 8081', repr(collector.host))
     names: dict[str, Any] = {}
     exec(python, names)  # noqa: S102 (what the guide tells people to run)
-    names["register_click"](AD, "visitor 1")
+    names["register_click"](AD, "visitor 1", "203.0.113.7", {"User-Agent": "Safari", "Sec-Purpose": "prefetch"})
     with pytest.raises(RuntimeError, match=r"400.*seller_id"):
-        names["register_click"]("client_id=c", "visitor 1")
+        names["register_click"]("client_id=c", "visitor 1", "203.0.113.7", {})
     with shop({"/": f"<script>{javascript}</script>"}) as site:
         _land(page, site)
-        page.evaluate("received => registerClick(received, 'visitor 1')", AD)
+        page.evaluate("received => registerClick(received, 'visitor 1', '203.0.113.7', {'user-agent': 'Safari'})", AD)
     entries = collector.entries(3)
+    assert len({entry.address for entry in entries} - {""}) == 1
+    assert (entries[0].agent, entries[0].detail) == (b"Safari", b"strict prefetch")
     assert [entry.raw.decode().split("&", 2)[0] for entry in entries] == ["cli_ubid=visitor+1"] * 3
     assert entries[0].raw.decode().endswith(AD)
     assert entries[2].raw.decode().endswith(AD)

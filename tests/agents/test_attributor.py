@@ -491,7 +491,8 @@ CLICK = st.fixed_dictionaries(
         "late_ms": LATE_MS,
         "client": st.sampled_from(["shop", "shop", "shop", "berlin"]),
         "network": st.sampled_from(["n", "n", "m", ""]),
-        "agent": st.sampled_from(["phone", "phone", "phone", "Googlebot/2.1"]),
+        "agent": st.sampled_from(["iPhone", "iPhone", "iPhone", "Googlebot/2.1", "curl/8.5.0", ""]),
+        "detail": st.sampled_from(["observed"] * 9 + ["observed prefetch"]),
     }
 )
 ORDER = st.fixed_dictionaries(
@@ -535,9 +536,8 @@ def entries(day: dict[str, Any], number: int, base_ms: int) -> tuple[list[bytes]
         time_ms = base_ms + each["at_ms"] - max(each["late_ms"], 0)
         said = {"client_id": each["client"], **each["who"], **each["ad"]}
         received_ms = base_ms + each["at_ms"] + min(each["late_ms"], 0)
-        found.append(
-            click(number, time_ms, received_ms=received_ms, network=each["network"], agent=each["agent"], **said)
-        )
+        sent = {name: each[name] for name in ("network", "agent", "detail")}
+        found.append(click(number, time_ms, received_ms=received_ms, **sent, **said))
         number += 1
     for each in day["orders"]:
         placed_ms = base_ms + each["at_ms"] - max(each["late_ms"], 0)

@@ -52,13 +52,14 @@ class Shop:
         agent: bytes = BROWSER,
         network: str = "00ff00ff00ff00ff",
         later_ms: int = 0,
+        detail: bytes = b"strict",
         **values: str,
     ) -> str:
         """A click so long before the hour of orders; gives its id."""
         at_ms = ORDERED_MS - before_ms
         given = {"client_id": "shop", "seller_id": "s1", "asvt": "v", "atag": "t", "event_time": str(at_ms), **values}
         query = urlencode(given).encode()
-        return self._keep(EntryKind.CLICK, connection(network, agent, b""), b"strict", query, at_ms + 50 + later_ms)
+        return self._keep(EntryKind.CLICK, connection(network, agent, b""), detail, query, at_ms + 50 + later_ms)
 
     def order(self, order_id: str = "7", later_ms: int = 0, **values: Any) -> str:
         """What is said of an order; gives the entry's id."""
@@ -178,6 +179,32 @@ async def test_a_flood_from_one_network_on_one_ad_is_found_with_the_clicks_of_ot
     await shop.run()
     proof = shop.prove()
     assert (proof["differs"], fates(proof)[flood]) == ([], ("flood", None))
+
+
+async def test_clicks_that_a_server_sends_are_no_flood_and_the_proof_says_that_nobody_looked(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, Policies(Policy(clicks_per_network_and_ad_max=3)))
+    for agent in (b"", b"python-requests/2.32.3", b"Java/17.0.9"):
+        for nth in range(9):
+            shop.click(DAY_MS - nth, agent=agent, cli_ubid=f"{agent.decode()}-{nth}")
+    sent = shop.click(DAY_MS, agent=b"", cli_ubid="u1")
+    shop.order()
+    await shop.run()
+    proof = shop.prove()
+    assert (proof["differs"], fates(proof)) == ([], {sent: ("in_journey", None)})
+    assert [each["rule"] for each in proof["clicks"][0]["notApplied"]] == ["networkFlood"]
+    seen = shop.click(DAY_MS - 1, cli_ubid="u1", atag="other")
+    await shop.run()
+    assert {each["id"]: len(each["notApplied"]) for each in shop.prove()["clicks"]} == {sent: 1, seen: 0}
+
+
+async def test_what_was_asked_for_in_advance_earns_nothing(shop: Shop) -> None:
+    early = shop.click(DAY_MS + 1, detail=b"strict prefetch", cli_ubid="u1")
+    clicked = shop.click(DAY_MS, cli_ubid="u1", seller_id="s9")
+    shop.order()
+    await shop.run()
+    proof = shop.prove()
+    assert (proof["differs"], fates(proof)) == ([], {early: ("prefetch", None), clicked: ("in_journey", None)})
+    assert proof["clicks"][0]["why"] == "A program asked for it in advance, before anybody clicked."
 
 
 async def test_orders_of_one_person_are_found_through_each_other(shop: Shop) -> None:
@@ -338,5 +365,6 @@ def _ad(random: Random) -> dict[str, Any]:
         {"utm_source": "News"},
         {"uclid": f"c{random.randrange(40)}"},
     )
-    seen = random.choice(((BROWSER, "a" * 16), (BROWSER, "b" * 16), (BOT, "")))
-    return {**random.choice(ads), "agent": seen[0], "network": seen[1], "seller_id": random.choice(("s1", "s2"))}
+    seen = random.choice(((BROWSER, "a" * 16), (BROWSER, "b" * 16), (BOT, ""), (b"", "a" * 16)))
+    sent = {"agent": seen[0], "network": seen[1], "detail": random.choice((b"strict", b"strict", b"strict prefetch"))}
+    return {**random.choice(ads), **sent, "seller_id": random.choice(("s1", "s2"))}

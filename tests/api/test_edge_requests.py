@@ -14,7 +14,10 @@ import uvloop
 
 from clickclock.attribution.account import Account, Profile
 from clickclock.attribution.address import pseudonym
-from clickclock.attribution.entry import EntryKind
+from clickclock.attribution.api.origin import Origins
+from clickclock.attribution.entry import EntryKind, connection
+from clickclock.attribution.lake.rows import row_of
+from clickclock.attribution.sighting import sight
 from tests.api.port import SALT, Port, get, now_ms, post, query
 
 FORM = "Content-Type: application/x-www-form-urlencoded\r\n"
@@ -45,7 +48,7 @@ def test_a_click_is_on_disk_before_it_is_answered(port: Port, path: str, method:
     entry = port.entries()[-1]
     assert (entry.kind, entry.raw, entry.detail) == (EntryKind.PLAIN_CLICK, said.encode(), b"strict")
     assert (entry.agent, entry.referer) == (b"test", b"http://p/")
-    assert entry.address == pseudonym("127.0.0.1", SALT)
+    assert entry.address == ""  # that of a server of our own says nothing about a visitor
     assert abs(entry.received_ms - now_ms()) < 60_000
 
 
@@ -338,9 +341,12 @@ def test_a_body_that_is_no_form_is_refused(port: Port) -> None:
         ("203.0.113.7, 127.0.0.2", "203.0.113.7"),
         ("203.0.113.7:4711", "203.0.113.7"),
         ('"[2001:db8::1]:4711"', "2001:db8::1"),
-        ("127.0.0.3", "127.0.0.3"),
-        ("nobody", "nobody"),
-        ("", "127.0.0.1"),
+        ("10.1.2.3", "10.1.2.3"),
+        ("127.0.0.3", ""),
+        ("::1", ""),
+        ("169.254.1.1", ""),
+        ("nobody", ""),
+        ("", ""),
     ],
 )
 def test_the_address_is_the_last_that_no_trusted_proxy_vouches_for(port: Port, forwarded: str, address: str) -> None:
@@ -348,7 +354,62 @@ def test_the_address_is_the_last_that_no_trusted_proxy_vouches_for(port: Port, f
     assert port.entries()[-1].address == pseudonym(address, SALT)
 
 
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "address"),
+    [
+        ("198.51.100.9", "", "198.51.100.9"),
+        ("::ffff:198.51.100.9", "", "198.51.100.9"),
+        ("198.51.100.9", "203.0.113.7", "198.51.100.9"),
+        ("192.0.2.1", "", ""),
+        ("192.0.2.1", "203.0.113.7", "203.0.113.7"),
+        ("192.0.2.1", "192.0.2.1", ""),
+        ("172.17.0.1", "", ""),
+        ("172.17.0.1", "203.0.113.7", ""),
+        ("::ffff:10.0.0.7", "", ""),
+        ("fd00::7", "", ""),
+        ("127.0.0.1", "203.0.113.7", ""),
+        ("", "", ""),
+    ],
+)
+def test_an_address_of_a_proxy_or_a_server_is_no_visitors(peer: str, forwarded: str, address: str) -> None:
+    columns = Origins(["192.0.2.0/24"], SALT).of(peer, forwarded.encode(), b"", b"")
+    assert columns == connection(pseudonym(address, SALT), b"", b"")
+
+
 def test_who_is_not_trusted_cannot_choose_an_address(tmp_path: Path) -> None:
     with Port(tmp_path, trusted_proxies=["10.0.0.0/8"]) as port:
         assert port.ask(get(query(), "X-Forwarded-For: 203.0.113.7\r\n")).status == 204
-        assert port.entries()[-1].address == pseudonym("127.0.0.1", SALT)
+        assert port.entries()[-1].address == ""
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+@pytest.mark.parametrize(
+    "purpose",
+    [
+        *("Sec-Purpose: prefetch", "sec-purpose: prefetch;prerender", "Sec-Purpose: prefetch;anonymous-client-ip"),
+        *("Purpose: preview", "PURPOSE: Prefetch", "X-Moz: prefetch", "X-Purpose: preview"),
+    ],
+)
+def test_what_is_asked_for_in_advance_is_kept_with_a_flag(port: Port, method: str, purpose: str) -> None:
+    said = query(cli_ubid=_unique(port))
+    for _ in range(3):  # whoever repeats himself is not read each time
+        heard = port.ask(get(f"/aclick?{said}", method=method, fields=f"{purpose}\r\n"))
+        assert heard.status == 204
+        entry = port.entries()[-1]
+        assert (entry.kind, entry.raw, entry.detail) == (EntryKind.CLICK, said.encode(), b"strict prefetch")
+    assert sight(entry).fields["flags"] == ["prefetch"]
+    table, row = row_of(entry, "j", 1)
+    assert (table.name, row["flags"], row["profile"]) == ("clicks", ["prefetch"], "strict")
+    assert port.ask(get(f"/aclick?{said}", method=method)).status == 204
+    assert port.entries()[-1].detail == b"strict"
+
+
+def test_another_purpose_is_a_click_like_any_other(port: Port) -> None:
+    for purpose in ("Sec-Purpose: ", "Purpose: navigate", "X-Moz: microsummary"):
+        assert port.ask(get(f"/aclick?{query(cli_ubid=_unique(port))}", fields=f"{purpose}\r\n")).status == 204
+        assert port.entries()[-1].detail == b"strict"
+
+
+def test_a_prefetch_that_lacks_something_is_refused_like_a_click(port: Port) -> None:
+    assert port.ask(get("/aclick?client_id=c", fields="Sec-Purpose: prefetch\r\n")).status == 400
+    assert port.entries()[-1].kind is EntryKind.REJECTION

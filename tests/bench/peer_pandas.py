@@ -6,8 +6,8 @@ people as connected components of identifiers; retries, click ids that were used
 out; journeys within each channel's window; a reason for each order without one; nine models, seven of which split each
 order to the minor unit, refunds too, and two learn from the paths of a client's month; all of it written as Parquet.
 
-Never imports what we credit by, but for the pattern that bots are known by: that both have the same rows says something
-of both. Unlike ours, it holds everything in memory at once, knows only these settings, and commits nothing.
+Never imports what we credit by, but for what tells bots and servers from people: that both have the same rows says
+something of both. Unlike ours, it holds everything in memory at once, knows only these settings, and commits nothing.
 """
 
 import json
@@ -22,7 +22,7 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from clickclock.attribution.traffic import BOT_PATTERN
+from clickclock.attribution.traffic import is_bot, is_visitors
 
 DAY_MS = 86_400_000
 HOUR_MS = DAY_MS // 24
@@ -155,8 +155,9 @@ def touchpoints(clicks: pd.DataFrame, path: str) -> pd.DataFrame:
     used = used[click_id.notna()].sort_values(["time_ms", "received_us"], kind="stable")
     spent = used.index[used.duplicated(["client_id", "click_id", "is_google"])]
     agents = clicks["user_agent"].astype("category")
-    bots = agents.cat.categories[agents.cat.categories.str.contains(BOT_PATTERN.replace("(", "(?:"), regex=True)]
-    of_network = clicks[clicks["address"].notna()]
+    bots = [agent for agent in agents.cat.categories if is_bot(agent)]
+    visitors = [agent for agent in agents.cat.categories if is_visitors(agent)]
+    of_network = clicks[clicks["address"].notna() & agents.isin(visitors)]
     invalid = clicks.index[agents.isin(bots)].union(crowded(of_network, ["address", "ad_number"], 1000, FLOOD_MS))
     names = ["id", "client_id", "person", "strength", "time_ms", "received_us", "ad_number", "channel"]
     once = clicks.loc[clicks["person"] >= 0, names].drop(index=retries(clicks, path))

@@ -41,7 +41,8 @@ from clickclock.attribution.errors import EngineFailing, EngineMissing
 from clickclock.attribution.lake import ADS, CLICKS, COSTS, DAY, ORDER_MONTH, TOUCHES, Lake
 from clickclock.attribution.policy import Policies, Policy
 from clickclock.attribution.touchpoint import RETRY_US
-from clickclock.attribution.traffic import FLOOD_MS
+from clickclock.attribution.traffic import FLOOD_MS, is_bot, is_visitors
+from tests import user_agents
 from tests.bench.attribution_rows import World, clicks, fill
 from tests.house.tree import ROOT
 from tests.jvm import BRIEFLY
@@ -201,11 +202,28 @@ def test_bots_are_known_by_their_user_agents(engine: Engine, tmp_path: Path) -> 
     assert [touch["is_bot"] for touch in touches] == [True, False, False]
 
 
+def test_agents_are_judged_as_one_by_one(engine: Engine, tmp_path: Path) -> None:
+    agents = [*user_agents.BOTS, *user_agents.PEOPLE, *user_agents.SERVERS, "Ünïcödé/1.0 (😀; bot)"]
+    rows = [_click(number, user_agent=name, address="a1") for number, name in enumerate(agents)]
+    touches = _taken_in(engine, tmp_path, *rows)
+    assert [touch["is_bot"] for touch in touches] == [is_bot(name) for name in agents]
+    assert [touch["network"] is not None for touch in touches] == [is_visitors(name) for name in agents]
+
+
+def test_a_prefetch_is_known_by_its_flag(engine: Engine, tmp_path: Path) -> None:
+    flags = [["stale", "prefetch"], ["stale"], [], None]
+    touches = _taken_in(engine, tmp_path, *(_click(number, flags=each) for number, each in enumerate(flags)))
+    assert [touch["is_prefetch"] for touch in touches] == [True, False, False, False]
+    assert not any(touch["is_bot"] for touch in touches)
+
+
 def test_networks_are_told_apart_and_one_that_is_not_known_is_none(engine: Engine, tmp_path: Path) -> None:
-    rows = [_click(number, address=address) for number, address in enumerate(["a1", "b2", "a1", None])]
-    one, other, again, unknown = (touch["network"] for touch in _taken_in(engine, tmp_path, *rows))
+    agents = dict(zip(range(6), ["Opera/9.80"] * 4 + ["curl/8.5.0", None], strict=True))
+    networks = enumerate(["a1", "b2", "a1", None, "a1", "a1"])
+    rows = [_click(number, address=address, user_agent=agents[number]) for number, address in networks]
+    one, other, again, *unknown = (touch["network"] for touch in _taken_in(engine, tmp_path, *rows))
     assert one == again != other
-    assert unknown is None
+    assert unknown == [None, None, None]
 
 
 CHANNELS: list[tuple[Row, str]] = [
@@ -792,7 +810,8 @@ def _plainly(
             facts = {name: touch[name] for name in WALK.names if name in touch}
             facts |= {"person": found[0], "strength": found[1], "is_order": False, "number": None}
             is_spent = touch["click_id"] is not None and first[touch["click_id"]] is not touch
-            rows.append(facts | {"is_spent": is_spent, "is_flood": is_flood(touch)})
+            is_programs = touch["is_bot"] or touch["is_prefetch"]
+            rows.append(facts | {"is_spent": is_spent, "is_bot": is_programs, "is_flood": is_flood(touch)})
     for number, order in enumerate(orders.to_pylist()):
         if (found := whose(order)) is not None:
             facts = dict.fromkeys(("id", "ad", "ad_key", "parameters"))
@@ -834,6 +853,7 @@ def test_a_world_made_by_chance_is_walked_as_the_plainest_way_has_it(engine: Eng
             parameters=chance.randrange(3),
             network=some(3),
             is_bot=chance.random() < 0.1,
+            is_prefetch=chance.random() < 0.1,
         )
         for number in range(700)
     ]
@@ -919,7 +939,7 @@ def test_what_does_not_fit_into_memory_is_sorted_on_disk(tmp_path: Path) -> None
         field.name: pa.array([f"{number * 7919 % count:032x}" for number in range(count)])
         if field.name == "id"
         else pa.repeat(pa.scalar(False), count)
-        if field.name == "is_bot"
+        if pa.types.is_boolean(field.type)
         else numbers
         for field in TOUCHES.schema
     }

@@ -240,7 +240,8 @@ def test_other_models_are_other_columns_and_old_versions_keep_theirs(lake: Lake)
 
 def test_a_note_is_there_with_its_rows(lake: Lake) -> None:
     assert lake.ledger(TOUCHES).noted("clicks") is None
-    rows = [{"id": "1", "received_us": 1, "time_ms": 1, "ad": -5, "is_bot": False, "received_day": date(2026, 1, 1)}]
+    marks = {"is_bot": False, "is_prefetch": False}
+    rows = [{"id": "1", "received_us": 1, "time_ms": 1, "ad": -5, **marks, "received_day": date(2026, 1, 1)}]
     for number in (1, 2):
         ledger = lake.ledger(TOUCHES)
         parts = ledger.parts(f"part-{number}", NOW_MS)

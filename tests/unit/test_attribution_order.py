@@ -12,6 +12,7 @@ CLICK: Final[dict[str, Any]] = {
     "why": "It is a touchpoint of the order.",
     "cause": None,
     "flags": [],
+    "notApplied": [],
     "channel": "meta",
     "campaign": "spring",
     "adSet": None,

@@ -111,14 +111,16 @@ def test_what_was_left_out_before_makes_no_repeat() -> None:
         touch("a", 0, ad_key="ad", is_bot=True),
         touch("b", 1, ad_key="ad", is_spent=True),
         touch("c", 2, ad_key="ad", is_flood=True),
-        touch("d", 3, ad_key="ad"),
+        touch("d", 3, ad_key="ad", is_prefetch=True),
         touch("e", 4, ad_key="ad"),
+        touch("f", 5, ad_key="ad"),
     ) == [
         ("a", "bot", None),
         ("b", "click_id_spent", None),
         ("c", "flood", None),
-        ("d", "counted", None),
-        ("e", "repeat", "d"),
+        ("d", "prefetch", None),
+        ("e", "counted", None),
+        ("f", "repeat", "e"),
     ]
 
 
@@ -165,6 +167,7 @@ def test_retries_are_not_counted_for_a_flood_but_spent_click_ids_and_bots_are() 
         ({"parameters": "same"}, Fate.RETRY),
         ({"is_spent": True}, Fate.CLICK_ID_SPENT),
         ({"is_bot": True}, Fate.BOT),
+        ({"is_prefetch": True}, Fate.PREFETCH),
         ({"is_flood": True}, Fate.FLOOD),
         ({"ad_key": "ad"}, Fate.REPEAT),
     ],
@@ -176,6 +179,7 @@ def test_the_first_rule_that_applies_is_the_one(holds: dict[str, Any], fate: Fat
         "parameters": "same",
         "is_spent": True,
         "is_bot": True,
+        "is_prefetch": True,
         "is_flood": True,
         "ad_key": "ad",
     }
@@ -210,6 +214,7 @@ KINDS = st.fixed_dictionaries(
         "parameters": st.integers(0, 1),
         "is_spent": st.booleans(),
         "is_bot": st.booleans(),
+        "is_prefetch": st.booleans(),
         "is_flood": st.booleans(),
     }
 )

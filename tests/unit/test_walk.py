@@ -100,7 +100,7 @@ def as_tables(people: Sequence[Person], policies: Policies) -> tuple[list[str], 
         for touch in person.touches:
             ad = code_of_ad(meanings.index((person.client_id, touch.channel, touch.seller_id)))
             keys = ad, codes[touch.ad_key], codes[touch.parameters]
-            marks = touch.is_spent, touch.is_bot, touch.is_flood
+            marks = touch.is_spent, touch.is_bot or touch.is_prefetch, touch.is_flood
             rows.append((person_number, touch.time_ms, False, *touch.place[1:], -1, *keys, *marks))
         rows += [
             (person_number, order.placed_ms, True, 0, 0, "", next(order_number), 0, 0, 0, True, True, True)
@@ -362,6 +362,7 @@ CLICKS = st.builds(
     parameters=st.integers(0, 12) | st.integers(0, 2),
     is_spent=st.sampled_from([False] * 9 + [True]),
     is_bot=st.sampled_from([False] * 9 + [True]),
+    is_prefetch=st.sampled_from([False] * 9 + [True]),
     is_flood=st.sampled_from([False] * 9 + [True]),
 )
 PEOPLE = st.builds(

@@ -34,6 +34,7 @@ class Flag(StrEnum):
     ASVT_ABSENT = "asvtAbsent"
     ATAG_ABSENT = "atagAbsent"
     SPONSORED = "sponsored"
+    PREFETCH = "prefetch"
 
 
 class Kind(StrEnum):
@@ -87,6 +88,11 @@ class Click(msgspec.Struct, frozen=True, gc=False):
     def identifier(self) -> str:
         """The user, by the identifier that counts."""
         return self.parameters[self.identifier_name]
+
+
+def prefetched(click: Click) -> Click:
+    """The same click, whose request says that a program sent it before anybody clicked."""
+    return msgspec.structs.replace(click, flags=(*click.flags, Flag.PREFETCH), plain=False)
 
 
 def present(parameters: dict[str, str], name: str) -> str | None:

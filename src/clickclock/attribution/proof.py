@@ -91,6 +91,8 @@ class Evidence(msgspec.Struct, frozen=True):
     seen: Seen
     click_id: str | None = None
     """Its gclid, or else its uclid."""
+    has_network: bool = True
+    """Whether it is known from which network the visitor came."""
 
 
 class Part(msgspec.Struct, frozen=True):

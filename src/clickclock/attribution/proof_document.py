@@ -30,6 +30,7 @@ SENTENCES: Final[Mapping[Fate, str]] = {
     Fate.RETRY: "The same parameters came at most 10 s before: it is one click, sent again.",
     Fate.CLICK_ID_SPENT: "Its click id was on an earlier click, and counts once.",
     Fate.BOT: "Its user agent is a known bot's.",
+    Fate.PREFETCH: "A program asked for it in advance, before anybody clicked.",
     Fate.FLOOD: "There were too many clicks within ten minutes.",
     Fate.REPEAT: "A click on the same ad counted less than an hour before.",
     Fate.COUNTED: "It counts.",
@@ -39,6 +40,10 @@ SENTENCES: Final[Mapping[Fate, str]] = {
     Fate.TOO_SOON: "The order followed it sooner than anybody can order.",
     Fate.IN_JOURNEY: "It is a touchpoint of the order.",
 }
+NO_NETWORK: Final = (
+    "The visitor's address is not known, so floods from its network were not looked for: a server sent the click "
+    "without the visitor's X-Forwarded-For or User-Agent, or it was imported."
+)
 REASONS: Final[Mapping[Reason, str]] = {
     Reason.SHARED_IDENTIFIER: "All identifiers of the order are shared, so that it is nobody's.",
     Reason.NO_CLICK: "The person never clicked.",
@@ -152,6 +157,7 @@ def _click(considered: Considered, proof: Proof) -> dict[str, Any]:
         "why": SENTENCES[considered.fate].format(days=days),
         "cause": judged.cause,
         "flags": [flag.value for flag in considered.flags],
+        "notApplied": [] if evidence.has_network else [{"rule": "networkFlood", "why": NO_NETWORK}],
         "channel": touch.channel,
         "sellerId": touch.seller_id,
         "campaign": touch.campaign,

@@ -157,6 +157,7 @@ class _Case:
                 _touch(touch, ads[touch["ad"]], codes, spenders.get(touch["click_id"]), touch["id"] in floods),
                 Seen(touch["id"], is_order=False, identifiers=self._identifiers(clicks[touch["id"]])),
                 clicks[touch["id"]]["gclid"] or clicks[touch["id"]]["uclid"],
+                has_network=touch["network"] is not None,
             )
             for touch in touches
         ]
@@ -301,6 +302,7 @@ def _touch(touch: Row, ad: Row, codes: set[int], spent_by: str | None, is_flood:
         is_spent=is_spent,
         is_bot=touch["is_bot"],
         is_flood=is_flood,
+        is_prefetch=touch.get("is_prefetch") or False,  # versions of before have no such column
         campaign=ad["campaign"],
         ad_set=ad["ad_set"],
         ad=ad["ad_id"],

@@ -9,11 +9,16 @@ Never judges. Invariant: the raw request is in the line byte for byte, accepted 
 b'r\t'
 """
 
+from typing import Final
+
 import msgspec
 
 from clickclock.attribution import amendment
-from clickclock.attribution.click import Click, Rejection
+from clickclock.attribution.click import Click, Flag, Rejection
 from clickclock.attribution.entry import EntryKind, encode, encode_plain
+
+_PREFETCH: Final = " prefetch"
+"""Stands behind the profile: nothing else in an entry says with which purpose a request came."""
 
 
 def line_of(judged: Click | Rejection, entry_id: str, received_ms: int, origin: bytes, query: bytes) -> bytes:
@@ -21,8 +26,19 @@ def line_of(judged: Click | Rejection, entry_id: str, received_ms: int, origin: 
     if isinstance(judged, Click):
         if judged.plain:
             return encode_plain(entry_id, received_ms, origin, judged.profile, query)
-        return encode(EntryKind.CLICK, entry_id, received_ms, origin, judged.profile.encode(), query)
+        detail = judged.profile + _PREFETCH * (Flag.PREFETCH in judged.flags)
+        return encode(EntryKind.CLICK, entry_id, received_ms, origin, detail.encode(), query)
     return encode(EntryKind.REJECTION, entry_id, received_ms, origin, detail_of(judged), query)
+
+
+def accepted(detail: bytes) -> tuple[str, bool]:
+    """What the entry of a click says beside its query: the profile that accepted it, and whether it is a prefetch.
+
+    >>> accepted(b"observed prefetch")
+    ('observed', True)
+    """
+    said = detail.decode("ascii", "replace")
+    return said.removesuffix(_PREFETCH), said.endswith(_PREFETCH)
 
 
 def detail_of(rejection: Rejection | amendment.Rejection) -> bytes:

@@ -15,9 +15,10 @@ from enum import StrEnum
 from typing import Any
 
 from clickclock.attribution.account import Accounts, Profile
-from clickclock.attribution.click import Click, judge, present
+from clickclock.attribution.click import Click, Flag, judge, present
 from clickclock.attribution.entry import Entry, EntryKind
 from clickclock.attribution.query import Unreadable, split, split_plain
+from clickclock.attribution.registration import accepted
 from clickclock.foundation.instant import instant_of
 from clickclock.foundation.record import rfc3339
 
@@ -82,15 +83,16 @@ def sight(entry: Entry) -> Sighting:
 
 
 def _judged(entry: Entry) -> dict[str, Any]:
-    profile = entry.detail.decode("ascii", "replace")
+    profile, is_prefetch = accepted(entry.detail)
     click = judge(entry.raw, entry.received_ms, _ACCOUNTS.get(profile, _ACCOUNTS[Profile.OBSERVED]))
+    more = [Flag.PREFETCH] if is_prefetch else []
     if not isinstance(click, Click):  # accepted by rules that are no longer these
-        return {"profile": profile, "eventTime": None, "effectiveTime": _instant(entry.received_ms), "flags": []}
+        return {"profile": profile, "eventTime": None, "effectiveTime": _instant(entry.received_ms), "flags": more}
     return {
         "profile": profile,
         "eventTime": None if click.event_time_ms is None else _instant(click.event_time_ms),
         "effectiveTime": _instant(click.effective_ms),
-        "flags": list(click.flags),
+        "flags": [*click.flags, *more],
     }
 
 

@@ -40,6 +40,7 @@ class Fate(StrEnum):
     RETRY = "retry"
     CLICK_ID_SPENT = "click_id_spent"
     BOT = "bot"
+    PREFETCH = "prefetch"
     FLOOD = "flood"
     REPEAT = "repeat"
     COUNTED = "counted"
@@ -70,6 +71,8 @@ class Touch(msgspec.Struct, frozen=True):
     is_bot: bool
     is_flood: bool
     """Whether there were too many clicks on its ad from its network."""
+    is_prefetch: bool = False
+    """Whether a program sent it before anybody clicked."""
     campaign: str | None = None
     ad_set: str | None = None
     ad: str | None = None
@@ -90,7 +93,7 @@ class Judged(msgspec.Struct, frozen=True):
     touch: Touch
     fate: Fate
     flags: tuple[Fate, ...] = ()
-    """`bot` and `flood`, whether or not they are left out."""
+    """`bot`, `prefetch` and `flood`, whether or not they are left out."""
     cause: str | None = None
     """The click that made it a retry or a repeat, or spent its click id."""
 
@@ -147,4 +150,4 @@ def _flooding(ordered: Sequence[Touch], clicks_max: int) -> set[str]:
 
 def _flags(touch: Touch, flooding: set[str]) -> tuple[Fate, ...]:
     is_flood = touch.is_flood or touch.id in flooding
-    return (Fate.BOT,) * touch.is_bot + (Fate.FLOOD,) * is_flood
+    return (Fate.BOT,) * touch.is_bot + (Fate.PREFETCH,) * touch.is_prefetch + (Fate.FLOOD,) * is_flood

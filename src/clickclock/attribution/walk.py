@@ -57,6 +57,7 @@ class Columns:
     parameters: Numbers
     is_spent: Marks
     is_bot: Marks
+    """Whether a bot sent it, or any program before somebody clicked."""
     is_flood: Marks
     """Whether there were too many clicks on its ad from its network."""
     ids: Callable[[Places], Sequence[str]]

@@ -126,6 +126,7 @@ def _add_click(branch: "Tree", each: Payload) -> None:
         leaf.add(_text(each["why"] + (f" That was {each['cause']}." if each["cause"] else "")))
     left = [flag for flag in each["flags"] if flag != each["fate"]]
     _branch(leaf, "flagged", left)
+    _branch(leaf, "rules that were not applied", (rule["why"] for rule in each["notApplied"]))
 
 
 def _add_credit(root: "Tree", credit: Payload) -> None:

@@ -38,6 +38,7 @@ CHECKS: Mapping[str, str] = {
     "clickPort": "Whether collectors have their port; if not, who has it.",
     "journals": "Whether what the collectors wrote is whole, and compaction keeps up with it.",
     "lake": "Whether the lake can be read; in a folder, also whether all of its files are there.",
+    "visitors": "Whether the last day's clicks show the visitor's address and agent, which servers have to pass on.",
 }
 """Every check, with what it looks at."""
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import httpx
 
-from clickclock.app.doctor.check import Check, fail, ok, warn
+from clickclock.app.doctor.check import Check, Result, fail, ok, warn
 from clickclock.app.doctor.holders import holder_of, listener_on
+from clickclock.app.doctor.visitors import visitors
 from clickclock.app.lake import lake_of
 from clickclock.attribution import journal
 from clickclock.attribution.errors import JournalDamaged, LakeUnreachable
@@ -29,7 +30,10 @@ def clicks(config: Config, now_ms: int) -> Iterator[Check]:
         return
     yield from _port(config)
     yield from _journals(config, now_ms)
-    yield _lake(config)
+    lake = _lake(config)
+    yield lake
+    if lake.result is Result.OK:
+        yield visitors(lake_of(config), config.journal_dir)
 
 
 def _port(config: Config) -> Iterator[Check]:

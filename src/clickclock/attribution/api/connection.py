@@ -204,7 +204,7 @@ class Connection(Refusing):
         path, _, query = target.partition(b"?")
         answer: Answer | Later
         self._clicked = b""
-        if path == CLICKS and method == b"GET" and not head.has_body and len(query) <= shared.limits.query_bytes_max:
+        if path == CLICKS and method == b"GET" and head.is_simple and len(query) <= shared.limits.query_bytes_max:
             answer = shared.routes.click(query, head.origin, persistence, self._on_disk)
             if persistence is head.persistence:
                 self._clicked = target

@@ -18,6 +18,9 @@ from clickclock.foundation import framing
 
 _JOINED: Final = frozenset({b"x-forwarded-for", b"connection", b"transfer-encoding", b"if-none-match"})
 _USUAL_BYTES_MAX: Final = 4096
+_PURPOSES: Final = (b"sec-purpose", b"purpose", b"x-purpose", b"x-moz")
+"""Where clients say what they ask for; the first is the standard's."""
+_IN_ADVANCE: Final = (b"prefetch", b"prerender", b"preview")
 
 
 @dataclass(slots=True)
@@ -38,6 +41,10 @@ class Head:
     """Of the content; identity is none."""
     authorization: bytes = b""
     expects: bytes = b""
+    is_prefetch: bool = False
+    """Whether a program asks in advance, before anybody has clicked."""
+    is_simple: bool = True
+    """Whether a click goes the short way: there is no body, and somebody has clicked."""
     persistence: bytes = OPEN
     """What an answer says of the connection if it stays open."""
     size: int = 0
@@ -61,6 +68,8 @@ def read(headers: list[tuple[bytes, bytes]]) -> Head:
     length = fields.get(b"content-length", b"0").strip()
     has_body = bool(coding) or length != b"0"
     said = fields.get(b"connection", b"").lower()
+    purposes = b" ".join(fields.get(name, b"") for name in _PURPOSES).lower()
+    is_prefetch = any(purpose in purposes for purpose in _IN_ADVANCE)
     return Head(
         agent=fields.get(b"user-agent", b""),
         referer=fields.get(b"referer", b""),
@@ -74,6 +83,8 @@ def read(headers: list[tuple[bytes, bytes]]) -> Head:
         encoding=fields.get(b"content-encoding", b"").strip().lower().replace(b"identity", b""),
         authorization=fields.get(b"authorization", b""),
         expects=fields.get(b"expect", b"").strip().lower(),
+        is_prefetch=is_prefetch,
+        is_simple=not (has_body or is_prefetch),
         persistence=KEPT if b"keep-alive" in said else OPEN,
         size=size,
         is_unusual=has_body or hosts != 1 or size > _USUAL_BYTES_MAX or b"expect" in fields,

@@ -1,7 +1,7 @@
-r"""Whence a request came, as an entry keeps it: the pseudonym of the client's address, its agent and the page.
+r"""Whence a request came, as an entry keeps it: the pseudonym of the visitor's address, the agent and the page.
 
-Never keeps an address. Invariant: what a client says of its own address counts only if a trusted proxy passed it on,
-and then the last that no trusted proxy said of another trusted one.
+Never keeps an address. Invariants: what a client says of its own address counts only if a trusted proxy passed it on,
+and then the last that no trusted proxy said of another trusted one; a proxy's or a server's own address is nobody's.
 
 >>> Origins((), b"salt").of("203.0.113.7", b"", b"curl", b"").endswith(b"\tcurl\t\t")
 True
@@ -15,6 +15,10 @@ from clickclock.attribution import entry
 from clickclock.attribution.address import pseudonym
 
 LOOPBACK: Final = ("127.0.0.0/8", "::1/128")
+_HERE: Final = tuple(map(ip_network, (*LOOPBACK, "0.0.0.0/32", "::/128", "169.254.0.0/16", "fe80::/10")))
+"""Addresses that no visitor has, whoever names them: a shop behind a proxy sees all its visitors at 127.0.0.1."""
+_INSIDE: Final = tuple(map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")))
+"""Of private networks. Who calls from there by itself is a proxy, a gateway of containers or a server of the shop."""
 _REMEMBERED_MAX: Final = 10_000
 """Addresses whose pseudonym is known: a hash costs more than the rest of a request."""
 
@@ -36,26 +40,28 @@ class Origins:
         if said is None:
             if len(self._known) >= _REMEMBERED_MAX:
                 self._known.clear()
-            said = self._known[peer, forwarded] = pseudonym(self._client(peer, forwarded), self._salt)
+            said = self._known[peer, forwarded] = pseudonym(self._visitor(peer, forwarded), self._salt)
         return entry.connection(said, agent, referer)
 
-    def _client(self, peer: str, forwarded: bytes) -> str:
-        """The client's address; empty if a trusted proxy passed on something that is no address."""
+    def _visitor(self, peer: str, forwarded: bytes) -> str:
+        """The visitor's address; empty if it is not known, and no address if a trusted proxy passed on such a thing."""
         client = peer
         for hop in reversed(forwarded.decode("latin-1").split(",")):
-            if not forwarded or not self._is_trusted(client):
+            if not forwarded or not _is_in(client, self._trusted):
                 break
             client = _bare(hop)
-        return client
+        is_nobodys = _is_in(client, _HERE) or (client == peer and _is_in(client, (*self._trusted, *_INSIDE)))
+        return "" if is_nobodys else client
 
-    def _is_trusted(self, address: str) -> bool:
-        try:
-            parsed = ip_address(address)
-        except ValueError:
-            return False
-        if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
-            parsed = parsed.ipv4_mapped
-        return any(parsed in network for network in self._trusted)
+
+def _is_in(address: str, networks: Iterable[IPv4Network | IPv6Network]) -> bool:
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
+        parsed = parsed.ipv4_mapped
+    return any(parsed in network for network in networks)
 
 
 def _bare(hop: str) -> str:

@@ -20,7 +20,7 @@ from clickclock.attribution.api.health import Health
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.order_routes import BUSY, FORM_TYPES, OrderRoutes
 from clickclock.attribution.api.request import Later, Request
-from clickclock.attribution.click import Click, Kind, Rejection
+from clickclock.attribution.click import Click, Kind, Rejection, prefetched
 from clickclock.attribution.collector import Collector, Done, Draft
 from clickclock.attribution.counters import cell
 from clickclock.attribution.entry import EntryKind
@@ -169,13 +169,17 @@ class Routes:
         return self.answers.unavailable(str(error), instead_of.persistence, is_head=instead_of.is_head)
 
     def _register(self, request: Request, changed: Callable[[], None]) -> Answer:
-        query, head = request.query, request.head
+        query, head, is_head = request.query, request.head, request.is_head
         if request.body:
             if head.content_type not in FORM_TYPES or head.encoding:
                 sentence = "The body is of a type that is not read here; send it as application/x-www-form-urlencoded."
                 return self._refused(request, Refusal(415, Code.UNSUPPORTED_MEDIA_TYPE, sentence))
             query = query + b"&" + request.body if query else request.body
-        return self.click(query, head.origin, request.persistence, request.done, is_head=request.is_head)
+        if not head.is_prefetch or self.collector.is_full:
+            return self.click(query, head.origin, request.persistence, request.done, is_head=is_head)
+        judged = self.collector.judge(query)
+        judged = prefetched(judged) if isinstance(judged, Click) else judged
+        return self.judged(judged, query, head.origin, request.persistence, request.done, is_head=is_head)
 
     def _rejected(self, rejection: Rejection, entry_id: str, persistence: bytes, *, is_head: bool) -> Answer:
         kept = [_REJECTED, *(cell("clickclock_faults_total", fault.code) for fault in rejection.faults)]

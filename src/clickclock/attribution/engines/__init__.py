@@ -111,7 +111,8 @@ WALK: Final = pa.schema(
     ]
 )
 """Clicks and orders of persons, as a kernel gets them. `number` is the order's row; the columns from `id` on say
-nothing of an order, and `received_us` is 0. `is_flood` is of clicks on one ad from one network."""
+nothing of an order, and `received_us` is 0. `is_bot` is of prefetches as well; `is_flood` is of clicks on one ad from
+one network."""
 
 
 class Kernel(Protocol):

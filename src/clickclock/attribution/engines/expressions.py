@@ -19,11 +19,13 @@ import ibis.expr.operations as ops
 import pyarrow as pa
 
 from clickclock.attribution.account import DISPUTED, PLACEHOLDERS, ChannelRule, small_letters
+from clickclock.attribution.click import Flag
 from clickclock.attribution.engines import CHANGED, FLOODS, PERSONS, USES, WALK
+from clickclock.attribution.engines.agents import AGENTS
 from clickclock.attribution.engines.batches import NUMBERED_ORDERS, NUMBERED_TEXTS
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.dialects import Dialect
-from clickclock.attribution.engines.sql import BOTS, KINDS_OF_ORDERS, SHOWN
+from clickclock.attribution.engines.sql import KINDS_OF_ORDERS, SHOWN
 from clickclock.attribution.engines.text import INSTANT
 from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, STRENGTHS, folded
 from clickclock.attribution.lake import ADS, CLICKS, TOUCHES
@@ -54,9 +56,9 @@ def ads(dialect: Dialect, rules: Policies) -> ibis.Table:
 
 
 def touches(dialect: Dialect, rules: Policies) -> ibis.Table:
-    """A touch for each row of `clicks`; whose `bots` has the user agent is flagged."""
-    clicks, bots = unbound(CLICKS.schema, "clicks"), unbound(BOTS, "bots").select(bot="user_agent")
-    rows = clicks.left_join(bots, clicks.user_agent == bots.bot)
+    """A touch for each row of `clicks`; `agents` are those that are bots', or say nothing about a visitor."""
+    clicks, agents = unbound(CLICKS.schema, "clicks"), unbound(AGENTS, "agents").rename(agent="user_agent")
+    rows = clicks.left_join(agents, clicks.user_agent == agents.agent)
     # By themselves, because an engine computes anew what stands in several places of one row.
     rows = rows.mutate(**{f"{kind}_code": _code(rows, kind, rules) for kind in NAMESPACES}, **_sources(rows))
     ad = _ad(rows, rules)
@@ -79,8 +81,14 @@ def touches(dialect: Dialect, rules: Policies) -> ibis.Table:
         ad_key=click_id.coalesce(_hash(dialect, rows.client_id, ad["atag"], ad["asvt"], ad["ad_id"])),
         click_id=click_id,
         parameters=_parameters(dialect, rows),
-        network=ibis.ifelse(rows.address.isnull(), ibis.null(_NUMBER), _hash(dialect, rows.address)),
-        is_bot=rows.bot.notnull(),
+        network=ibis.ifelse(
+            # Where the agent is a server's, or there is none, the address is one from which it calls for many people.
+            rows.address.isnull() | rows.user_agent.isnull() | ~rows.is_visitors.fill_null(True),
+            ibis.null(_NUMBER),
+            _hash(dialect, rows.address),
+        ),
+        is_bot=rows.is_bot.fill_null(False),
+        is_prefetch=rows.flags.contains(Flag.PREFETCH.value).fill_null(False),
     )
 
 
@@ -112,7 +120,8 @@ def _walk(*, is_partial: bool) -> ibis.Table:
         number=ibis.null(_NUMBER),
         is_spent=judged.used.notnull() & (judged.first_id != judged.id),
         is_flood=judged.flooded.notnull(),
-        **{name: judged[name] for name in WALK.names if name in judged.columns},
+        **{name: judged[name] for name in WALK.names if name in judged.columns}
+        | {"is_bot": judged.is_bot | judged.is_prefetch},
     )
     theirs = _of_persons(orders, "placed_ms", is_partial=is_partial)
     nothing = {field.name: ibis.null(_NUMBER if pa.types.is_integer(field.type) else "string") for field in WALK}

@@ -1,7 +1,7 @@
 """What all engines that speak SQL do alike: the texts they run, and the tables these are given.
 
 Never knows how rows are got: a member does. Never loads ibis: a run whose texts are known needs none of it.
-Invariant: which user agents are bots is asked of `traffic`, once for each of them, and so is the same on every engine.
+Invariant: user agents are judged here, each once and not by an engine, and so alike on every one.
 
 >>> issubclass(SqlEngine, ABC)
 True
@@ -31,6 +31,7 @@ from clickclock.attribution.engines import (
     Kernel,
     Source,
 )
+from clickclock.attribution.engines.agents import judged
 from clickclock.attribution.engines.batches import as_agreed, numbered
 from clickclock.attribution.engines.dialects import Dialect
 from clickclock.attribution.engines.text import Text
@@ -38,12 +39,11 @@ from clickclock.attribution.engines.texts import Texts
 from clickclock.attribution.identifier import NAMESPACES, SEPARATOR
 from clickclock.attribution.lake import ADS, TOUCHES
 from clickclock.attribution.policy import Policies
-from clickclock.attribution.traffic import BOT_PATTERN, is_bot
+from clickclock.attribution.traffic import fingerprint
 
 if TYPE_CHECKING:
     import ibis
 
-BOTS: Final = pa.schema([("user_agent", pa.string())])
 SHOWN: Final = pa.schema([("click", pa.string())])
 IDS: Final = pa.schema([("used", pa.int64())])
 KINDS_OF_ORDERS: Final = tuple(name for name in IDENTIFIED.names if name in NAMESPACES)
@@ -72,13 +72,14 @@ class SqlEngine(ABC):
 
     def fingerprint(self, rules: Policies) -> str:
         made = [self._text(f"expressions:{name}", self.dialect, rules).sql for name in ("touches", "ads")]
-        hashed = sha256(SEPARATOR.join((BOT_PATTERN, *made)).encode()).hexdigest()[:16]
+        hashed = sha256(SEPARATOR.join((fingerprint(), *made)).encode()).hexdigest()[:16]
         return f"{self.name} {self.version} {hashed}"
 
     def touches(self, clicks: Sequence[str], rules: Policies) -> Iterator[pa.RecordBatch]:
-        agents = self.rows(self._text("expressions:agents"), {"clicks": clicks})
-        bots = [agent for batch in agents for agent in batch["user_agent"].to_pylist() if is_bot(agent)]
-        tables = {"clicks": clicks, "bots": pa.table({"user_agent": bots}, BOTS)}
+        text = self._text("expressions:agents")
+        batches = as_agreed(self.rows(text, {"clicks": clicks}), text.gives)
+        agents = pa.Table.from_batches(batches, text.gives)["user_agent"].combine_chunks().drop_null()
+        tables: dict[str, Source] = {"clicks": clicks, "agents": judged(agents)}
         return as_agreed(self.rows(self._text("expressions:touches", self.dialect, rules), tables), TOUCHES.schema)
 
     def ads(self, clicks: Sequence[str], ids: pa.Array, rules: Policies) -> pa.Table:

@@ -48,6 +48,7 @@ TOUCHES: Final = _table(
         *((name, _NUMBER) for name in _IDENTIFIERS),
         *((name, _NUMBER) for name in ("ad", "ad_key", "click_id", "parameters", "network")),
         ("is_bot", pa.bool_()),
+        ("is_prefetch", pa.bool_()),
     ],
     {
         "id": RANDOM,

@@ -18,6 +18,7 @@ from clickclock.attribution import amendment, click, query
 from clickclock.attribution.account import Account, Accounts, Profile
 from clickclock.attribution.entry import Entry, EntryKind
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS, CLICKS, EVENTS, ORDERS, REJECTIONS, Table
+from clickclock.attribution.registration import accepted
 from clickclock.attribution.shape import EVENT_TIME, cut, rebuild
 from clickclock.foundation.instant import instant_of
 
@@ -67,13 +68,15 @@ def text_of(raw: bytes) -> str | None:
 
 
 def _click(entry: Entry) -> dict[str, Any]:
-    profile = Profile(entry.detail.decode())
-    judged = click.judge_fully(entry.raw, entry.received_ms, _ANYONE[profile])
+    profile, is_prefetch = accepted(entry.detail)
+    judged = click.judge_fully(entry.raw, entry.received_ms, _ANYONE[Profile(profile)])
     if isinstance(judged, click.Rejection):
         parameters, said_ms, effective_ms, flags = _parameters(entry.raw), None, entry.received_ms, []
     else:
         parameters, said_ms, effective_ms = judged.parameters, judged.event_time_ms, judged.effective_ms
         flags = [str(flag) for flag in judged.flags]
+    if is_prefetch:
+        flags = [*flags, click.Flag.PREFETCH.value]
     columns = {name: click.present(parameters, name) for name in CLICK_PARAMETERS}
     other = {name: value for name, value in parameters.items() if name not in columns and name != EVENT_TIME}
     shape = cut(entry.raw)
@@ -85,7 +88,7 @@ def _click(entry: Entry) -> dict[str, Any]:
         "event_time": instant_of(effective_ms),
         "event_time_sent": _sent(said_ms, effective_ms),
         "flags": flags,
-        "profile": str(profile),
+        "profile": profile,
         **columns,
         "other": other or None,
         "shape": shape,
