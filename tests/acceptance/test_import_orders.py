@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,30 @@ def test_costs_are_imported_as_a_whole_or_not_at_all(folder: Folder) -> None:
     (total,) = folder.json("attribution", "import-costs", good)["sums"]
     assert (total["from"], total["until"], total["amount"]) == ("2026-09-01", "2026-09-02", "12.50")
     assert sorted(row["amount_minor"] for row in folder.rows(COSTS.name)) == [250, 1000]
+
+
+def test_an_import_without_a_good_row_is_not_done(folder: Folder) -> None:
+    of_orders = folder.write("empty.csv", HEADER)
+    of_costs = folder.write("costs.csv", "client_id,date,channel,amount,currency")
+    for what, file in (("orders", of_orders), ("costs", of_costs)):
+        code, output, errors = folder.run("attribution", f"import-{what}", file)
+        assert (code, f"{file} has no row." in output) == (1, True)
+        assert f"there is no row in {file}; look at where the table comes from." in errors
+    bad = folder.write("bad.csv", HEADER, BAD)
+    for more in ((), ("--dry-run",)):
+        code, output, errors = folder.run("attribution", "import-orders", bad, *more)
+        assert (code, "0 accepted, 1 refused" in output, "every row is refused" in errors) == (1, True, True)
+    good = folder.write("good.csv", HEADER, GOOD)
+    assert folder.json("attribution", "import-orders", good, of_orders)["empty"] == [of_orders]
+
+
+def test_a_workbook_says_what_to_do(folder: Folder) -> None:
+    path = folder.path / "orders.xlsx"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("xl/workbook.xml", "")
+    for more in ((), ("--format", "csv")):
+        code, _, errors = folder.run("attribution", "import-orders", str(path), *more)
+        assert (code, "is a workbook; save its sheet as CSV (UTF-8)" in errors) == (1, True)
 
 
 async def test_conversions_are_exported_once(folder: Folder) -> None:

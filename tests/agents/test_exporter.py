@@ -14,6 +14,7 @@ from clickclock.attribution.errors import RunOvertaken
 from clickclock.attribution.export_files import ExportFiles
 from clickclock.attribution.exporter import NOTE, Exported, Exporter, Wanted
 from clickclock.attribution.lake import UPLOADS, Lake, Ledger
+from clickclock.attribution.meta_upload import Change, How
 from clickclock.attribution.outbox import Outbox
 from clickclock.attribution.policy import Policies, Policy
 from clickclock.attribution.upload import Fate, Kind, Network
@@ -90,11 +91,41 @@ async def test_a_second_export_writes_nothing(world: World) -> None:
     again = world.export()
     assert (again.files, again.fates[Network.GOOGLE], again.fates[Network.META]) == (
         [],
-        {Fate.TOLD: 1, Fate.NO_CLICK_ID: 0},
-        {Fate.TOLD: 1, Fate.NO_CLICK_ID: 0},
+        {Fate.TOLD: 1},
+        {Fate.TOLD: 1},
     )
     assert len(world.files()) == 2
     assert world.lake.ledger(UPLOADS).noted(NOTE) == 1
+
+
+async def test_what_has_not_a_networks_form_is_left_out_and_counted(world: World) -> None:
+    long = "A" * 63
+    orders = [
+        Order("A-1", 100, days=2, click="good"),
+        Order("A-2", 100, days=2, click="{gclid}"),
+        Order("A-3", 100, days=2, click="a b"),
+        Order(f"{long}-", 100, days=2, click="c-1"),
+        Order(f"{long}--", 100, days=2, click="c-2"),
+        Order("jo@shop.example", 100, days=2, click="c-3"),
+        Order("A\n7", 100, days=2, click="c-4"),
+    ]
+    await world.credit(*orders)
+    exported = world.export(Network.GOOGLE)
+    assert [row[5] for row in world.cells("conversions.csv")] == [f"{long}-", "A-1"]
+    assert exported.fates[Network.GOOGLE] == {Fate.BAD_CLICK_ID: 2, Fate.BAD_ORDER_ID: 3}
+    assert world.export(Network.GOOGLE).fates[Network.GOOGLE][Fate.TOLD] == 2
+
+
+async def test_a_cookie_that_is_none_does_not_reach_meta(world: World) -> None:
+    clicked_ms = int((NOW - DAY).timestamp() * 1000)
+    good = f"fb.1.{clicked_ms - 5}.IwAR0x"
+    cookies = ("IwAR0AbC", good, f"fb.1.{clicked_ms // 1000}.x", f"fb.1.{clicked_ms + 10**10}.x", "fb.1.{{t}}.x", "")
+    orders = [Order(f"M-{n}", 500, days=1, channel="meta", cookie=cookie) for n, cookie in enumerate(cookies)]
+    await world.credit(*orders)
+    exported = world.export(Network.META)
+    made = f"fb.1.{clicked_ms}.IwAR0x"
+    assert [event["user_data"]["fbc"] for event in world.events()] == [made, good, made, made, made, made]
+    assert exported.changes[Network.META] == {Change("fbc", How.MADE): 4}
 
 
 async def test_an_event_is_written_for_meta_with_what_its_click_knows(world: World) -> None:
@@ -115,12 +146,15 @@ async def test_an_event_is_written_for_meta_with_what_its_click_knows(world: Wor
 
 
 async def test_a_placeholder_is_not_sent_to_meta_as_its_cookie(world: World) -> None:
-    orders = [Order(f"M-{cookie}", 500, days=1, channel="meta", cookie=cookie) for cookie in ("undefined", "fb.1.2.3")]
+    orders = [
+        Order(f"M-{cookie}", 500, days=1, channel="meta", cookie=cookie)
+        for cookie in ("undefined", "fb.1.1700000000000.x")
+    ]
     await world.credit(*orders)
     world.export(Network.META)
     assert {event["event_id"]: event["user_data"]["fbc"] for event in world.events()} == {
         "M-undefined": f"fb.1.{int((NOW - DAY).timestamp() * 1000)}.IwAR0x",
-        "M-fb.1.2.3": "fb.1.2.3",
+        "M-fb.1.1700000000000.x": "fb.1.1700000000000.x",
     }
 
 
@@ -146,7 +180,7 @@ async def test_an_age_is_that_by_the_clock_whatever_an_earlier_export_took_for_t
     world.clock.advance(-30 * 86_400)
     await world.credit(Order("A-2", 990, days=0.5), Order("A-3", 990, days=90))
     exported = world.export(Network.GOOGLE)
-    assert exported.fates[Network.GOOGLE] == {Fate.HELD: 1, Fate.NO_CLICK_ID: 0}
+    assert exported.fates[Network.GOOGLE] == {Fate.HELD: 1}
     assert [row[5] for row in world.cells("conversions.csv")] == ["A-1", "A-3"]
 
 

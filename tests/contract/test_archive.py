@@ -1,8 +1,12 @@
 """Archives: the same rows are the same clicks in every format, and what cannot be read is named and passed over."""
 
+import bz2
 import csv
 import gzip
+import io
 import json
+import lzma
+import zipfile
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,10 +50,29 @@ def write_parquet(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
     return path
 
 
+def packed(path: Path, ending: str, compress: Callable[[bytes], bytes]) -> Path:
+    whole = path.with_name(path.name + ending)
+    whole.write_bytes(compress(path.read_bytes()))
+    return whole
+
+
 def zipped(path: Path) -> Path:
-    packed = path.with_name(path.name + ".gz")
-    packed.write_bytes(gzip.compress(path.read_bytes()))
-    return packed
+    return packed(path, ".gz", gzip.compress)
+
+
+def zstandard(content: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as file:
+        file.write(content)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def bundle(*names: str) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as file:
+        for name in names:
+            file.writestr(name, "x")
+    return sink.getvalue()
 
 
 WAYS: dict[str, Callable[[Path], Path]] = {
@@ -62,6 +85,12 @@ WAYS: dict[str, Callable[[Path], Path]] = {
     "parquet": lambda folder: write_parquet(folder / "a.parquet", ROWS),
     "csv.gz": lambda folder: zipped(write_csv(folder / "a.csv", ROWS)),
     "ndjson.gz": lambda folder: zipped(write_ndjson(folder / "a.ndjson", ROWS)),
+    "csv.bz2": lambda folder: packed(write_csv(folder / "a.csv", ROWS), ".bz2", bz2.compress),
+    "csv.xz": lambda folder: packed(write_csv(folder / "a.csv", ROWS), ".xz", lzma.compress),
+    "csv.zst": lambda folder: packed(write_csv(folder / "a.csv", ROWS), ".zst", zstandard),
+    "ndjson.zst": lambda folder: packed(write_ndjson(folder / "a.ndjson", ROWS), ".zst", zstandard),
+    "compressed, which its name hides": lambda folder: packed(write_csv(folder / "a", ROWS), ".csv", zstandard),
+    "plain, and its name says compressed": lambda folder: packed(write_csv(folder / "a.csv", ROWS), ".gz", bytes),
 }
 
 
@@ -83,7 +112,7 @@ def test_a_table_of_parquet_may_have_types(tmp_path: Path) -> None:
             "client_id": pa.array(["c", "d"]).dictionary_encode(),
             "fb_ad_id": pa.array([23851234567890123, None], pa.int64()),
             "event_time": pa.array([at, at], pa.timestamp("ms", "UTC")),
-            "received_at": pa.array([1767225600000000001, None], pa.timestamp("ns")),
+            "received_at": pa.array([1767225600000000001, None], pa.timestamp("ns", "UTC")),
             "query": pa.array([None, b"a=\xff"], pa.binary()),
         }
     )
@@ -150,12 +179,13 @@ def test_a_log_has_lines_of_other_requests(tmp_path: Path) -> None:
         ("a.csv", b"client_id,a\rc,1\r", "ends its lines with CR alone; save it with LF or CR LF"),
         ("a.csv", b"client_id," + b"a" * 200_000 + b"\nc,1\n", "begins with a line that is no header"),
         ("a.csv", b"PK\x03\x1b[31m,\xff\n1,2\n", r"its first line has PK  \[31m,  \)"),
-        ("a.csv", gzip.compress(b"client_id,a\nc,1\n", mtime=0), "is compressed with gzip; append .gz to its name"),
-        (
-            "a.ndjson",
-            gzip.compress(b'{"client_id": "c"}\n', mtime=0),
-            "is compressed with gzip; append .gz to its name",
-        ),
+        ("a.csv", bundle("[Content_Types].xml", "xl/workbook.xml"), r"is a workbook; save its sheet as CSV \(UTF-8\)"),
+        ("a.csv", bundle("mimetype", "content.xml"), "is a workbook; save its sheet as CSV"),
+        ("a.parquet", bundle("xl/workbook.xml"), "is a workbook; save its sheet as CSV"),
+        ("a.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a workbook; save its sheet as CSV"),
+        ("a.csv", bundle("orders.csv"), "is an archive of files; unpack it"),
+        ("a.csv", b"7z\xbc\xaf\x27\x1c", "is an archive of files; unpack it"),
+        ("a.ndjson", b"PAR1....", "is Parquet; give it the ending .parquet"),
         ("a.csv", "client_id,a\nc,1\n".encode("utf-16"), "is written in UTF-16; save it as UTF-8"),
         ("a.ndjson", '{"client_id": "c"}\n'.encode("utf-16"), "is written in UTF-16; save it as UTF-8"),
         (
@@ -164,8 +194,13 @@ def test_a_log_has_lines_of_other_requests(tmp_path: Path) -> None:
             "is written in UTF-16; save it as UTF-8",
         ),
         ("a.parquet", b"no parquet", "cannot be read"),
-        ("a.csv.gz", b"no gzip", "cannot be read"),
-        ("a.csv.gz", gzip.compress(b"client_id\nc\n" * 999, mtime=0)[:40], "cannot be read"),
+        *(
+            (f"a.csv{ending}", compress(b"client_id\nc\n" * 999)[:-10], "cannot be read")
+            for ending, compress in (
+                *((".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)),
+                (".zst", zstandard),
+            )
+        ),
     ],
 )
 def test_a_file_that_cannot_be_read_at_all_says_why(name: str, content: bytes, sentence: str, tmp_path: Path) -> None:

@@ -52,7 +52,9 @@ def test_a_day_may_be_called_date_and_may_be_a_tables_own(name: str, day: object
     ("changes", "field", "says"),
     [
         ({"amount": "1,234.50"}, "amount", "is no amount"),
-        ({"amount": "-5"}, "amount", "is negative"),
+        ({"amount": "-5"}, "amount", "is negative; give zero or more. Subtract what a network paid back"),
+        ({"campaign": "1.2023E+17"}, "campaign", "is an id that a program took for a number"),
+        ({"ad": 7.0}, "ad", "is an id that a program took for a number"),
         ({"amount": 12.5}, "amount", "Give the amount as text"),
         ({"amount": "12.345"}, "amount", "is finer than EUR"),
         ({"currency": "euro"}, "currency", "is no currency"),

@@ -35,12 +35,26 @@ def test_the_columns_are_parameters_and_two_have_a_meaning_of_their_own() -> Non
 
 @pytest.mark.parametrize(
     "told",
-    [NEW_YEAR_MS, f"{NEW_YEAR_MS}", float(NEW_YEAR_MS), datetime(2026, 1, 1, tzinfo=UTC), date(2026, 1, 1),
-     "2026-01-01T01:00:00+01:00", datetime(2026, 1, 1)],  # noqa: DTZ001 - tables hold such, and they mean UTC
-    ids=["int", "text", "float", "datetime", "date", "iso", "naive"],
-)  # fmt: skip
+    [
+        *(NEW_YEAR_MS, f"{NEW_YEAR_MS}", float(NEW_YEAR_MS), datetime(2026, 1, 1, tzinfo=UTC)),
+        "2026-01-01T01:00:00+01:00",
+    ],
+    ids=["int", "text", "float", "datetime", "iso"],
+)
 def test_a_time_may_come_in_any_form_that_tables_have(told: object) -> None:
     assert of_row({"client_id": "c", "received_at": told}).received_ms == NEW_YEAR_MS
+    assert of_row({"event_time": told}).query == b"event_time=1767225600000"
+
+
+@pytest.mark.parametrize("column", ["received_at", "event_time"])
+@pytest.mark.parametrize(
+    "told",
+    ["2026-01-01T00:00:00", "2026-01-01", date(2026, 1, 1), datetime(2026, 1, 1)],  # noqa: DTZ001 - tables hold such
+    ids=["text", "text of a day", "date", "datetime"],
+)
+def test_a_time_without_a_zone_is_refused_in_every_format(column: str, told: object) -> None:
+    with pytest.raises(Unusable, match=rf"{column} is 2026-01-01.*, which has no time zone; give one"):
+        of_row({"client_id": "c", column: told})
 
 
 def test_a_time_keeps_its_milliseconds() -> None:
@@ -48,23 +62,26 @@ def test_a_time_keeps_its_milliseconds() -> None:
     assert of_row({"event_time": datetime(2026, 1, 1, 0, 0, 0, 123_000, UTC)}).query == b"event_time=1767225600123"
 
 
-@pytest.mark.parametrize(
-    "told", ["soon", "2026-01-01T00:00:00", NEW_YEAR_MS // 1000, "1e12", True, 0, "99999999999999"]
-)
+@pytest.mark.parametrize("told", ["soon", NEW_YEAR_MS // 1000, "1e12", True, 0, "99999999999999"])
 def test_a_receipt_that_is_no_time_in_milliseconds_or_with_a_zone_is_refused(told: object) -> None:
     with pytest.raises(Unusable, match=r"received_at is .*; give milliseconds"):
         of_row({"client_id": "c", "received_at": told})
 
 
 def test_a_number_that_a_reader_made_a_float_is_whole_again() -> None:
-    row = {"fb_ad_id": 23851234567890.0, "gone": float("nan"), "flag": True, "price": 0.5, "id": Decimal("7.10")}
-    assert of_row(row).query == b"fb_ad_id=23851234567890&flag=true&price=0.5&id=7.10"
+    row: dict[str, object] = {"fb_ad_id": 23851234567890, "clicks": 7.0, "gone": float("nan"), "flag": True}
+    row |= {"price": 0.5, "id": Decimal("7.10")}
+    assert of_row(row).query == b"fb_ad_id=23851234567890&clicks=7&flag=true&price=0.5&id=7.10"
 
 
 @pytest.mark.parametrize(
     ("row", "sentence"),
     [
-        ({"fb_ad_id": 23851234567890123.0}, "digits were lost"),
+        ({"a": 23851234567890123.0}, "digits were lost"),
+        ({"fb_ad_id": 7.0}, "fb_ad_id: `7.0` is an id that a program took for a number"),
+        ({"cli_ubid": "5,12346E+12"}, r"cli_ubid: `5,12346E\+12` is an id that a program took for a number"),
+        ({"utm_campaign": "1.2023E+17"}, "export the column as text"),
+        ({"gclid": "#NAME?"}, "`#NAME[?]` is a spreadsheet's error"),
         ({"a": []}, "a is a list"),
         ({"a": "", "b": None}, "the row is empty"),
         ({"query": "?"}, "the query is empty"),

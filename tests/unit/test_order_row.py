@@ -63,9 +63,13 @@ def test_a_time_may_be_written_with_its_zone() -> None:
 
 
 def test_a_time_without_a_zone_is_refused() -> None:
-    for said in ("2027-01-15T08:59:59", "15.01.2027 08:59"):
-        sentence = "Give milliseconds since 1970 (13 digits); a table may also say 2026-11-20T10:00:00+01:00."
-        assert faults(row(event_time=said)) == [("event_time", sentence)]
+    naive = datetime(2027, 1, 15, 8, 59, 59)  # noqa: DTZ001 (tables of Parquet have such)
+    sentence = "`2027-01-15T08:59:59` has no time zone; give milliseconds since 1970 (13 digits), or in a table "
+    for said in ("2027-01-15T08:59:59", naive):
+        assert faults(row(event_time=said)) == [("event_time", f"{sentence}2026-11-20T10:00:00+01:00.")]
+    assert "has no time zone" in faults(row(event_time=date(2026, 1, 1)))[0][1]
+    sentence = "Give milliseconds since 1970 (13 digits); a table may also say 2026-11-20T10:00:00+01:00."
+    assert faults(row(event_time="15.01.2027 08:59")) == [("event_time", sentence)]
 
 
 def test_a_line_of_ndjson_stays_as_it_is() -> None:
@@ -91,11 +95,33 @@ def test_items_come_in_columns_of_lists_of_json_or_with_pipes(changes: dict[str,
 
 def test_columns_of_a_table_may_have_types() -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    judged = accepted(row(order_id=7, event_time=at, amount=Decimal("12.30"), seller_id=9.0))
+    judged = accepted(row(order_id=7, event_time=at, amount=Decimal("12.30"), seller_id=9))
     assert (judged.order_id, judged.seller_id, judged.amount_minor) == ("7", "9", 1230)
     assert judged.event_time_ms == int(at.timestamp() * 1000)
     assert accepted(row(event_time=float(NOW - 5))).event_time_ms == NOW - 5
-    assert accepted(row(event_time=date(2026, 1, 1))).event_time_ms == int(at.timestamp() * 1000)
+
+
+@pytest.mark.parametrize("name", ["client_id", "order_id", "cli_ubid", "device_id", "seller_id"])
+@pytest.mark.parametrize(
+    "rounded", ["5.12346E+12", "5,12346E+12", " 1.23457e+11 ", "5E+12", "5.12346E12", "12345.0", 5123460000000.0, 7.0]
+)
+def test_an_id_that_was_taken_for_a_number_is_refused_with_the_way_out(name: str, rounded: object) -> None:
+    (found,) = [said for field, said in faults(row(**{name: rounded})) if field == name]
+    assert found.startswith(f"`{rounded}` is an id that a program took for a number")
+    assert "export the column as text" in found
+
+
+def test_an_id_that_only_looks_like_a_number_is_an_id() -> None:
+    for legal in ("1e5", "12E4", "12e-5", "1E12", "5123456789012", "2026.117", "A-1.0", "1.2.0", "0E"):
+        assert accepted(row(order_id=legal)).order_id == legal
+    assert accepted(row(sku_id="12.00")).items[0].sku_id == "12.00"
+    assert "items[0].sku_id" in dict(faults(row(sku_id="1.2E+07")))
+
+
+def test_an_order_that_was_acknowledged_before_stays_one() -> None:
+    raw = row(order_id="5.12346E+12").raw
+    assert isinstance(amendment.judge(raw, NOW), amendment.Rejection)
+    assert isinstance(amendment.judge(raw, NOW, is_kept=True), Amendment)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +132,7 @@ def test_columns_of_a_table_may_have_types() -> None:
         ({"amount": Decimal("NaN")}, ("amount", "This is required; give it.")),
         (
             {"amount": 12.3},
-            ("amount", 'Give the amount as text, such as "12.30": in a JSON number, programs lose digits.'),
+            ("amount", 'Give the amount as text, such as "12.30": in a number, programs lose digits.'),
         ),
         ({"currency": "EUX"}, ("currency", "`EUX` is no currency of ISO 4217; give its three letters.")),
         ({"cli_ubid": ""}, ("cli_ubid", "Neither cli_ubid nor device_id is there; give at least one.")),

@@ -18,6 +18,10 @@ def test_cells_become_text_and_empty_ones_nothing() -> None:
     assert fields(row) == {"a": "7", "b": "7", "f": "7.10", "g": " x ", "h": "y"}
 
 
+def test_ids_that_are_floats_stay_floats_to_be_refused() -> None:
+    assert fields({"order_id": 5123460000000.0, "campaign": 7.0}) == {"order_id": 5123460000000.0, "campaign": 7.0}
+
+
 def test_amounts_that_are_numbers_stay_numbers_to_be_refused() -> None:
     assert fields({"amount": 7, "items": [{"price": 1.5, "quantity": 2.0, "seller_id": None}]}) == {
         "amount": 7,
@@ -33,9 +37,10 @@ def test_amounts_that_are_numbers_stay_numbers_to_be_refused() -> None:
         (datetime(2026, 11, 20, 5, tzinfo=UTC), "2026-11-20T05:00:00+00:00"),
     ],
 )
-def test_a_day_is_written_as_one_and_any_other_time_in_milliseconds(value: date, text: str) -> None:
+def test_a_day_is_written_as_one_and_an_instant_in_milliseconds(value: date, text: str) -> None:
     assert fields({"day": value}) == {"day": text}
-    assert fields({"event_time": date(2026, 1, 1)}) == {"event_time": "1767225600000"}
+    assert fields({"event_time": datetime(2026, 1, 1, tzinfo=UTC)}) == {"event_time": "1767225600000"}
+    assert fields({"event_time": date(2026, 1, 1)}) == {"event_time": "2026-01-01"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A file with a table, as Arrow: CSV, NDJSON or Parquet, the first two also compressed by gzip.
+"""A file with a table, as Arrow: CSV, NDJSON or Parquet, the first two also compressed.
 
 Never judges what is in it. Invariant: the column that is named as text is text, however much it looks like numbers or
 dates; another one is of numbers only if each of its values is one.
@@ -7,14 +7,17 @@ dates; another one is of numbers only if each of its values is one.
 4
 """
 
+import lzma
 import os
 import sys
+import zlib
 from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import csv, json, parquet
 
 from clickclock.attribution.archive import DELIMITERS, MARKS_OF_UTF_16, Format, format_of
+from clickclock.attribution.unpacked import refuse_strange, unpacked
 from clickclock.foundation.errors import Malformed
 
 STANDARD_INPUT = "-"
@@ -42,10 +45,12 @@ def read_table(file: str, text: str) -> pa.Table:
                 blocks = json.ReadOptions(block_size=BLOCK_BYTES)
                 return json.read_json(pa.py_buffer(_content(file)), read_options=blocks, parse_options=options)
             case Format.PARQUET:
+                refuse_strange(Path(file))
                 return parquet.ParquetFile(file).read()
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
         said = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error).rstrip(".")
         raise Malformed(f"{file} cannot be read: {said}.") from error
+    refuse_strange(Path(file))
     raise Malformed(f"{file}: its ending does not say what it is; let it be .csv, .ndjson or .parquet.")
 
 
@@ -53,7 +58,7 @@ def _content(file: str) -> bytes:
     if file == STANDARD_INPUT:
         found: bytes = sys.stdin.buffer.read()
     else:
-        with pa.input_stream(file, compression="detect") as stream:
+        with unpacked(Path(file)) as stream:
             found = stream.read()
     if found.startswith(MARKS_OF_UTF_16):
         raise Malformed(f"{file} is written in UTF-16; save it as UTF-8.")

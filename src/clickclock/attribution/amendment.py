@@ -118,8 +118,13 @@ def known_to(accounts: Accounts) -> Admit:
 _UNKNOWN_CLIENT: Final = "No account has this client_id; give one of those that are configured."
 
 
-def judge(raw: bytes, received_ms: int, admit: Admit = everyone, entry_id: str = "") -> Amendment | Rejection:
-    """The amendment that one JSON object is, or why it is none."""
+def judge(
+    raw: bytes, received_ms: int, admit: Admit = everyone, entry_id: str = "", *, is_kept: bool = False
+) -> Amendment | Rejection:
+    """The amendment that one JSON object is, or why it is none.
+
+    `is_kept`: it was acknowledged before. Rules for ids that came later do not refuse it any more.
+    """
     if len(raw) > ORDER_BYTES_MAX:
         sentence = f"This order has {len(raw):,} bytes; give at most {ORDER_BYTES_MAX:,}."
         return Rejection(Kind.INVALID, (Fault("", sentence, Reason.TOO_LARGE),))
@@ -129,29 +134,34 @@ def judge(raw: bytes, received_ms: int, admit: Admit = everyone, entry_id: str =
         return Rejection(Kind.INVALID, (Fault("", str(error), Reason.NOT_JSON),))
     if not isinstance(given, dict):
         return Rejection(Kind.INVALID, (Fault("", "Give each order as one JSON object.", Reason.NOT_JSON),))
-    return judge_fields(given, received_ms, admit, entry_id)
+    return judge_fields(given, received_ms, admit, entry_id, is_kept=is_kept)
 
 
 def judge_fields(
-    given: Mapping[str, Any], received_ms: int, admit: Admit = everyone, entry_id: str = ""
+    given: Mapping[str, Any],
+    received_ms: int,
+    admit: Admit = everyone,
+    entry_id: str = "",
+    *,
+    is_kept: bool = False,
 ) -> Amendment | Rejection:
     """The amendment that these fields say, or every reason why they say none."""
-    fields = Fields(given, FIELDS)
-    client_id = fields.text("client_id", required=True)
+    fields = Fields(given, FIELDS, is_kept=is_kept)
+    client_id = fields.id("client_id", required=True)
     refusal = None if client_id is None else admit(client_id)
     if refusal is not None:
         fields.faults.append(refusal)
-    order_id = fields.text("order_id", required=True)
-    cli_ubid, device_id = fields.text("cli_ubid"), fields.text("device_id")
+    order_id = fields.id("order_id", required=True)
+    cli_ubid, device_id = fields.id("cli_ubid"), fields.id("device_id")
     if cli_ubid is None and device_id is None and fields.faulty.isdisjoint(("cli_ubid", "device_id")):
         fields.fault("cli_ubid", "Neither cli_ubid nor device_id is there; give at least one.", Reason.MISSING)
     event_time_ms = fields.event_time_ms("event_time")
     currency = fields.currency("currency")
-    amount_minor = fields.minor("amount", currency, required=True)
+    amount_minor = fields.minor("amount", currency, required=True, if_negative=_REFUND)
     status = fields.choice("status", Status, Status.COMPLETED, Reason.BAD_STATUS)
     refunded_minor = _refunded(fields, status, amount_minor, currency)
-    seller_id = fields.text("seller_id")
-    items = _items(fields, currency)
+    seller_id = fields.id("seller_id")
+    items = _items(fields, currency, is_kept=is_kept)
     fields.refuse_unknown()
     if (
         fields.faults
@@ -178,6 +188,7 @@ def judge_fields(
     )
 
 
+_REFUND: Final = "An order's refund goes into its refunded_amount."
 FIELDS: Final = (
     *("client_id", "order_id", "cli_ubid", "device_id", "event_time", "amount", "currency", "status"),
     *("refunded_amount", "seller_id", "items"),
@@ -215,7 +226,7 @@ def _refunded(fields: Fields, status: Status | None, amount_minor: int | None, c
             return amount_minor
 
 
-def _items(fields: Fields, currency: str | None) -> tuple[Item, ...]:
+def _items(fields: Fields, currency: str | None, *, is_kept: bool) -> tuple[Item, ...]:
     given = fields.given.get("items")
     if is_absent(given):
         return ()
@@ -230,9 +241,10 @@ def _items(fields: Fields, currency: str | None) -> tuple[Item, ...]:
         if not isinstance(each, dict):
             fields.fault(f"items[{place}]", "Give an object with a sku_id.", Reason.BAD_ITEMS)
             continue
-        item = Fields(each, ITEM_FIELDS, f"items[{place}].", fields.faults)
-        sku_id = item.text("sku_id", required=True)
-        seller_id = item.text("seller_id")
+        item = Fields(each, ITEM_FIELDS, f"items[{place}].", fields.faults, is_kept=is_kept)
+        # An article may be called `12.00`.
+        sku_id = item.id("sku_id", required=True, is_name=True)
+        seller_id = item.id("seller_id")
         price_minor = item.minor("price", currency)
         quantity = item.quantity("quantity")
         item.refuse_unknown()

@@ -96,7 +96,7 @@ def _judge_other(
     name: str, parameters: Mapping[str, str], admit: Admit, unreadable: list[Fault]
 ) -> OtherEvent | Rejection:
     fields = Fields(parameters, tuple(parameters))
-    client_id = fields.text("client_id", required=True)
+    client_id = fields.id("client_id", required=True)
     refusal = None if client_id is None else admit(client_id)
     kind = Kind.INVALID
     if refusal is not None and refusal.code is Reason.UNKNOWN_CLIENT:

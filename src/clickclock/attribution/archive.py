@@ -9,16 +9,15 @@ number, and the reading goes on. Invariant: a file that did not change is read t
 """
 
 import csv
-import gzip
+import lzma
 import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple, TypeVar, cast
+from typing import IO, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -27,6 +26,7 @@ import pyarrow.parquet as pq
 from clickclock.attribution.csv_cell import of_cell
 from clickclock.attribution.historical import QUERY, Historical, Unusable, of_row
 from clickclock.attribution.log_line import LogReader
+from clickclock.attribution.unpacked import ENDINGS, is_packed, refuse_strange, unpacked
 from clickclock.foundation.errors import Malformed
 
 SHOWN_MAX: Final = 20
@@ -34,14 +34,14 @@ SHOWN_MAX: Final = 20
 LINE_BYTES_MAX: Final = 1024 * 1024
 """Many times the longest click: whatever has no line breaks must not fill the memory."""
 ROWS_AT_A_TIME: Final = 4096
+INTEGER_MAX: Final = 2**53
+"""Whole numbers of JSON are exact in every program up to here."""
 NAMES_SHOWN_CHARS_MAX: Final = 80
 """Enough of a wrong header to see what it is."""
 DELIMITERS: Final = ",;\t"
 _CLIENT_ID: Final = "client_id"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 MARKS_OF_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
-_MARK_OF_GZIP: Final = b"\x1f\x8b"
-_COMPRESSED: Final = ".gz"
 _TOO_LONG: Final = f"it has more than {LINE_BYTES_MAX:,} bytes"
 
 T = TypeVar("T")
@@ -78,14 +78,15 @@ _ENDINGS: Final = {
 
 
 def format_of(path: Path) -> Format | None:
-    """What a file's ending says, `.gz` left out; None if nothing."""
-    name = path.name.lower().removesuffix(_COMPRESSED)
+    """What a file's ending says, `.gz` and its like left out; None if nothing."""
+    name = path.name.lower()
+    name = next((name.removesuffix(ending) for ending in ENDINGS if name.endswith(ending)), name)
     return next((form for ending, form in _ENDINGS.items() if name.endswith(ending)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """One file. Text may be compressed with gzip, which its ending says."""
+    """One file. Text may be compressed, which its content says."""
 
     path: Path
     form: Format
@@ -102,8 +103,9 @@ class Archive:
 
     def is_open_ended(self) -> bool:
         """Whether it is a table of text whose last line has no end: written so, or cut, and its last value with it."""
-        if self.form is not Format.CSV or self.path.name.endswith(_COMPRESSED):
-            return False  # nothing else can be cut without being unreadable
+        with self._readable():
+            if self.form is not Format.CSV or is_packed(self.path):
+                return False  # nothing else can be cut without being unreadable
         with self._readable(), self.path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - 1))
@@ -142,23 +144,16 @@ class Archive:
 
     def _read(self, rows: Callable[[IO[bytes]], Iterator[T]]) -> Iterator[T]:
         """What `rows` makes of the file's text."""
-        is_compressed = self.path.name.endswith(_COMPRESSED)
-        with (
-            self._readable(),
-            cast(BufferedReader, gzip.open(self.path) if is_compressed else self.path.open("rb")) as file,
-        ):
-            begun = file.peek(2)
-            if begun.startswith(MARKS_OF_UTF_16):
+        with self._readable(), unpacked(self.path) as file:
+            if file.peek(2).startswith(MARKS_OF_UTF_16):
                 raise Malformed(f"{self.path} is written in UTF-16; save it as UTF-8.")
-            if not is_compressed and begun.startswith(_MARK_OF_GZIP):
-                raise Malformed(f"{self.path} is compressed with gzip; append {_COMPRESSED} to its name.")
             yield from rows(file)
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
+        except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
             said = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
             raise Malformed(f"{self.path} cannot be read: {said.rstrip('.')}.") from error
 
@@ -205,6 +200,7 @@ class Archive:
             raise Malformed(f"{self.path} begins with a line that is no header: {error}.") from error
 
     def _read_parquet(self, columns: Sequence[str]) -> Iterator[tuple[int, Record | Unusable]]:
+        refuse_strange(self.path)
         with self._readable(), pq.ParquetFile(self.path) as file:
             names = file.schema_arrow.names
             self._check(names, columns)
@@ -236,7 +232,12 @@ _object: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 def _of_json(line: bytes) -> Historical:
     try:
-        return of_row(_object(line))
+        row = _object(line)
+        for name, value in row.items():
+            if type(value) is int and abs(value) > INTEGER_MAX:
+                # Most programs that write JSON have rounded it, and nobody can see it.
+                raise Unusable(f"{name} is a number above 2⁵³, which JSON may have rounded; write it as text")
+        return of_row(row)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         why = "it has half of a surrogate pair" if "surrogate" in str(error) else str(error)
         raise Unusable(f"it is no JSON object: {why}") from error

@@ -19,6 +19,7 @@ from clickclock.attribution.amendment import Admit, everyone
 from clickclock.attribution.order_fields import Fault, Fields, Reason
 
 FIELDS: Final = ("client_id", "day", "date", "channel", "campaign", "ad_set", "ad", "amount", "currency")
+_CREDIT_NOTE: Final = "Subtract what a network paid back from the cost of its day, and import that."
 DAY_MIN: Final = date(2001, 9, 9)
 """As far back as clicks and orders go."""
 AHEAD_MAX: Final = timedelta(days=1)
@@ -47,15 +48,15 @@ class Cost(msgspec.Struct, frozen=True):
 def judge(given: Mapping[str, Any], today: date, admit: Admit = everyone) -> Cost | tuple[Fault, ...]:
     """The cost that these fields say, or every reason why they say none. `today` is in UTC."""
     fields = Fields(given, FIELDS)
-    client_id = fields.text("client_id", required=True)
+    client_id = fields.id("client_id", required=True)
     refusal = None if client_id is None else admit(client_id)
     if refusal is not None:
         fields.faults.append(refusal)
     day = _day(fields, today)
     channel = fields.text("channel", required=True)
-    campaign, ad_set, ad = fields.text("campaign"), fields.text("ad_set"), fields.text("ad")
+    campaign, ad_set, ad = (fields.id(name, is_name=True) for name in ("campaign", "ad_set", "ad"))
     currency = fields.currency("currency")
-    amount_minor = fields.minor("amount", currency, required=True)
+    amount_minor = fields.minor("amount", currency, required=True, if_negative=_CREDIT_NOTE)
     fields.refuse_unknown()
     # A field that is None here has its fault; the type checker cannot know.
     if fields.faults or client_id is None or day is None or channel is None or currency is None or amount_minor is None:

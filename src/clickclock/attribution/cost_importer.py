@@ -51,6 +51,8 @@ class CostsReport:
     sums: list[Sum] = field(default_factory=list)
     open_ended: list[str] = field(default_factory=list)
     """Files whose last row may have been cut."""
+    empty: list[str] = field(default_factory=list)
+    """Files without any row: with a header at most."""
     is_done: bool = False
     """Whether the costs are in the lake."""
 
@@ -79,6 +81,7 @@ class CostImporter:
         places: dict[tuple[Any, ...], str] = {}
         for archive in archives:
             archive.version()  # which says why a file is not there
+            rows_before = report.rows
             for number, found in self._costs(archive, now.date()):
                 report.rows += 1
                 if not isinstance(found, Cost):
@@ -89,10 +92,12 @@ class CostImporter:
                 else:
                     costs[found.key] = found
                     places[found.key] = f"Row {number} of {archive.path}"
+            if report.rows == rows_before:
+                report.empty.append(str(archive.path))
         report.open_ended = [str(archive.path) for archive in archives if archive.is_open_ended()]
         report.sums = _sums(costs.values())
-        report.is_done = not report.faulty and not dry_run
-        if costs and report.is_done:
+        report.is_done = bool(costs) and not report.faulty and not dry_run
+        if report.is_done:
             rows = [{**msgspec.structs.asdict(cost), "imported_at": now} for cost in costs.values()]
             self._lake.append(COSTS, pa.Table.from_pylist(rows, COSTS.whole), self._clock.epoch_ms())
         return report

@@ -17,7 +17,7 @@ in one folder, a lock lets one in.
 
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -33,10 +33,13 @@ from clickclock.attribution.export_files import client_name
 from clickclock.attribution.google_upload import ROWS_MAX as GOOGLE_MAX
 from clickclock.attribution.lake import CLICKS, ORDER_MONTH, UPLOADS, Lake
 from clickclock.attribution.meta_upload import EVENTS_MAX as META_MAX
+from clickclock.attribution.meta_upload import Change, fitting
+from clickclock.attribution.money import is_current
 from clickclock.attribution.outbox import Outbox
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.result import Result
 from clickclock.attribution.upload import RULES, Credited, Fate, Kind, Memory, Network, Upload
+from clickclock.attribution.upload_form import is_click_id, is_order_id
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import Invalid
 from clickclock.foundation.instant import instant_of, ms_of
@@ -89,6 +92,8 @@ class Exported:
     """Files of an export that was cut off, which have their names now."""
     fates: dict[Network, Counter[Fate]] = field(default_factory=lambda: defaultdict(Counter))
     """Why nothing was told of the other credits."""
+    changes: dict[Network, Counter[Change]] = field(default_factory=lambda: defaultdict(Counter))
+    """In how many conversions a field is not as the click had it."""
 
 
 class Exporter:
@@ -142,7 +147,7 @@ class Exporter:
                 known = Memory(memories.get(client_id, ()))
                 of_client = credited.get(client_id, ())
                 made = upload.plan(of_client, known, orders.get(client_id, ()), RULES[network], export.now_ms)
-                for file, content in self._files(export, network, client_id, made, known):
+                for file, content in self._files(export, network, client_id, made, known, exported.changes[network]):
                     self._outbox.write(file.name, content)
                     exported.files.append(file)
                 exported.fates[network].update(made.fates)
@@ -211,18 +216,27 @@ class Exporter:
         return credited, orders
 
     def _files(
-        self, export: "_Export", network: Network, client_id: str, made: upload.Plan, memory: Memory
+        self,
+        export: "_Export",
+        network: Network,
+        client_id: str,
+        made: upload.Plan,
+        memory: Memory,
+        changes: Counter[Change],
     ) -> Iterator[tuple[File, bytes]]:
         """The files of one network and client, hidden ones to be, each with its content."""
         found = dict(self._clicks(network, made.conversions))
-        conversions = memory.named(each for each in made.conversions if each.click_id in found)
-        made.fates[Fate.NO_CLICK_ID] += len(made.conversions) - len(conversions)
         files = partial(export.files, network, client_id)
         if network is Network.META:
-            clicks = {click_id: _meta_click(row) for click_id, row in found.items()}
+            fits = {click_id: fitting(_meta_click(row), export.now_ms) for click_id, row in found.items()}
+            clicks = {click_id: click for click_id, (click, _) in fits.items() if click is not None}
+            conversions = _fitting(network, made, memory, found, clicks)
+            for each in conversions:
+                changes.update(fits[each.click_id][1])
             yield from files("events.json", conversions, META_MAX, lambda part: meta_upload.events(part, clicks))
             return
-        gclids = {click_id: row["gclid"] for click_id, row in found.items()}
+        gclids = {click_id: row["gclid"] for click_id, row in found.items() if is_click_id(row["gclid"])}
+        conversions = _fitting(network, made, memory, found, gclids)
         google = google_upload.Account(export.wanted.conversion_name, self._policies.find(client_id).zone)
         yield from files("conversions.csv", conversions, GOOGLE_MAX, lambda part: google.conversions(part, gclids))
         yield from files(
@@ -268,6 +282,27 @@ class _Export:
         for number, start in enumerate(range(0, len(uploads), count_max), start=1):
             part = uploads[start : start + count_max]
             yield File(f"{network}-{client}-{self.mark}-{number:04}-{ending}", network, client_id, part), write(part)
+
+
+def _fitting(
+    network: Network, made: upload.Plan, memory: Memory, found: Container[str], fitting_clicks: Container[str]
+) -> list[Upload]:
+    """The conversions that the network can read, with their names; the fates of the others are counted."""
+
+    def fate(each: Upload) -> Fate | None:
+        if each.click_id not in found:
+            return Fate.NO_CLICK_ID
+        if each.click_id not in fitting_clicks:
+            return Fate.NOBODY if network is Network.META else Fate.BAD_CLICK_ID
+        return None if is_current(each.currency) else Fate.BAD_CURRENCY
+
+    fates = {each.key: fate(each) for each in made.conversions}
+    named = memory.named(each for each in made.conversions if fates[each.key] is None)
+    # Later names of an order are never shorter: none that is left out comes before one that is told.
+    told = [each for each in named if is_order_id(network, each.name)]
+    made.fates.update(each for each in fates.values() if each is not None)
+    made.fates.update(Fate.BAD_ORDER_ID for _ in range(len(named) - len(told)))
+    return told
 
 
 def _rows(file: File, exported_ms: int) -> Iterator[dict[str, Any]]:

@@ -10,15 +10,16 @@ b'client_id=c'
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 from hashlib import blake2b
 from typing import Final
 
+from clickclock.attribution.lost_digits import reason
 from clickclock.attribution.order_fields import EVENT_TIME_MS_MAX, EVENT_TIME_MS_MIN
 from clickclock.attribution.query import Unreadable, split, split_plain
 from clickclock.attribution.shape import EVENT_TIME
-from clickclock.foundation.instant import ms_of
+from clickclock.foundation.instant import is_local, ms_of
 
 QUERY: Final = "query"
 """A column with the raw query, which then is the click; of the others, only those named here count."""
@@ -27,11 +28,16 @@ REFERER: Final = "referer"
 """Beside `QUERY`, as an export has them."""
 RECEIVED_AT: Final = "received_at"
 """A column with the time of receipt: milliseconds since 1970, or ISO 8601 with a zone."""
+WITHOUT_ZONE: Final = "which has no time zone; give one, such as 2026-11-20T10:00:00+01:00, or milliseconds since 1970"
 QUERY_BYTES_MAX: Final = 64 * 1024
 """As long as a form may be that the collector takes."""
 AHEAD_MAX_MS: Final = 5 * 60_000
 """How far a clock that wrote down receipts may be ahead of ours."""
 _WHOLE_FLOAT_MAX: Final = 2**53
+_IDS: Final = ("_id", "ubid", "clid", "ccid", "braid", "gaid", "idfa", "idfv")
+"""How parameters that are ids end."""
+_NAMES: Final = frozenset({"asvt", "atag", "utm_campaign", "utm_content", "utm_term"})
+"""Parameters that are ids in some accounts, and names in others."""
 _PLAIN: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~|{}:,/@"
 _WRITTEN: Final = [b"%c" % byte if byte in _PLAIN else b"%%%02X" % byte for byte in range(256)]
 
@@ -68,10 +74,22 @@ def of_row(row: Mapping[str, object]) -> Historical:
     parts = []
     for name, value in row.items():
         if name not in (QUERY, RECEIVED_AT) and not is_empty(value):
+            _refuse_lost_digits(name, value)
+            if name == EVENT_TIME:
+                value = _event_time(value)  # noqa: PLW2901 (the same time)
             parts.append(_encoded(name) + b"=" + _encoded(value if type(value) is str else text_of(name, value)))
     if not parts:
         raise Unusable("the row is empty")
     return historical(b"&".join(parts), received_ms)
+
+
+def _refuse_lost_digits(name: str, value: object) -> None:
+    """Raises `Unusable` for an id that was taken for a number."""
+    is_name = name in _NAMES
+    if isinstance(value, str | float) and (is_name or name.lower().endswith(_IDS)):
+        why = reason(value, is_name=is_name)
+        if why is not None:
+            raise Unusable(f"{name}: {why}")
 
 
 def time_of(click: Historical, now_ms: int) -> int:
@@ -147,8 +165,10 @@ def text_of(name: str, value: object) -> str:
             return f"{value:f}"
         case bytes():
             return value.decode("utf-8", "surrogateescape")
+        case datetime() if value.tzinfo is not None:
+            return str(ms_of(value))
         case date():
-            return str(_ms(value))
+            return value.isoformat()  # in which zone, nobody knows; who asks for an instant refuses it
     raise Unusable(f"{name} is a {type(value).__name__}; give text or a number")
 
 
@@ -159,8 +179,8 @@ def receipt_of(value: object) -> int:
         match value:
             case bool():
                 pass
-            case date():
-                ms = _ms(value)
+            case datetime() if value.tzinfo is not None:
+                ms = ms_of(value)
             case str() if not (value.isascii() and value.isdigit()):
                 ms = iso_ms(value)
             case int() | str() | float() | Decimal():
@@ -169,6 +189,8 @@ def receipt_of(value: object) -> int:
         pass
     if ms is None or not EVENT_TIME_MS_MIN <= ms <= EVENT_TIME_MS_MAX:
         shown = str(value)[:40]
+        if ms is None and isinstance(value, str | date) and is_local(str(value)):
+            raise Unusable(f"{RECEIVED_AT} is {shown}, {WITHOUT_ZONE}")
         raise Unusable(f"{RECEIVED_AT} is {shown}; give milliseconds since 1970 (13 digits), or ISO 8601 with a zone")
     return ms
 
@@ -183,14 +205,18 @@ def iso_ms(text: str) -> int | None:
         at = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return None if at.tzinfo is None else _ms(at)
+    return None if at.tzinfo is None else ms_of(at)
 
 
-def _ms(at: date) -> int:
-    """Of a table's own times, which are UTC if they have no zone."""
-    if not isinstance(at, datetime):
-        at = datetime(at.year, at.month, at.day, tzinfo=UTC)
-    return ms_of(at if at.tzinfo else at.replace(tzinfo=UTC))
+def _event_time(value: object) -> object:
+    """Milliseconds of a time in ISO 8601 with a zone, as tables may write it. Raises `Unusable` for one without."""
+    text = value.isoformat() if isinstance(value, date) else value
+    if not isinstance(text, str) or text.isdigit():
+        return value
+    if is_local(text):
+        raise Unusable(f"{EVENT_TIME} is {text[:40]}, {WITHOUT_ZONE}")
+    ms = iso_ms(text)
+    return value if ms is None else str(ms)
 
 
 def bytes_of(text: str) -> bytes:

@@ -73,6 +73,8 @@ class Report:
     """What had been kept before."""
     open_ended: list[str] = field(default_factory=list)
     """Files whose last row may have been cut."""
+    empty: list[str] = field(default_factory=list)
+    """Files without any row: with a header at most."""
     is_refused: bool = False
     """Whether nothing was kept because of what is unreadable."""
 
@@ -291,6 +293,7 @@ class Importer:
 
 def _look_at(archive: Archive, bring: Callable[[Archive], Iterator[Brought]], report: Report) -> Repeats:
     repeats = Repeats()
+    rows_before = report.rows
     for number, found in bring(archive):
         report.rows += 1
         if found is None:
@@ -302,6 +305,8 @@ def _look_at(archive: Archive, bring: Callable[[Archive], Iterator[Brought]], re
                 repeats.note(found.key)
             report.note_row(archive, number, found.judged)
     repeats.close()
+    if report.rows == rows_before:
+        report.empty.append(str(archive.path))
     return repeats
 
 

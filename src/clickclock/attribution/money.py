@@ -42,6 +42,8 @@ DIGITS: dict[str, int] = {
 }
 """Each currency's digits after the point."""
 
+_OF_FUNDS = frozenset(["BOV", "CHE", "CHW", "CLF", "COU", "MXV", "USN", "UYI", "UYW"])
+
 _AMOUNT = re.compile(r"([0-9]+)(?:\.([0-9]+))?")
 
 
@@ -49,11 +51,15 @@ class NoAmount(ValueError):
     """This is no amount of that currency; the text says why and what to give."""
 
 
+class NegativeAmount(NoAmount):
+    """This is below zero."""
+
+
 def parts(text: str, example: str = "12.30") -> tuple[str, str]:
     """The digits before the point and behind it, in whatever currency. Raises `NoAmount`."""
     shown = text[:TEXT_CHARS_MAX]
     if text.startswith("-"):
-        raise NoAmount(f"`{shown}` is negative; give what was paid. An order's refund goes into its refunded_amount.")
+        raise NegativeAmount(f"`{shown}` is negative; give zero or more.")
     if len(text) > TEXT_CHARS_MAX:
         raise NoAmount(f"`{shown}…` is too long for an amount; give at most {TEXT_CHARS_MAX} characters.")
     if not (match := _AMOUNT.fullmatch(text)):
@@ -72,6 +78,12 @@ def to_minor(text: str, currency: str) -> int:
     if minor > MINOR_MAX:
         raise NoAmount(f"`{shown}` is above the limit of {to_text(MINOR_MAX, currency)} {currency}; check the unit.")
     return minor
+
+
+def is_current(currency: str) -> bool:
+    """Whether people pay with it today: it is neither withdrawn nor a unit of account."""
+    is_withdrawn = any(currency in codes.split() for codes in _WITHDRAWN_BY_DIGITS.values())
+    return currency in DIGITS and not is_withdrawn and currency not in _OF_FUNDS
 
 
 def to_text(minor: int, currency: str) -> str:

@@ -21,7 +21,9 @@ from typing import Any, Final, TypeVar
 
 from clickclock.attribution import money, query
 from clickclock.attribution.account import PLACEHOLDERS
+from clickclock.attribution.lost_digits import reason
 from clickclock.foundation import errors
+from clickclock.foundation.instant import is_local
 from clickclock.foundation.strict_json import StrictJson
 
 ID_CHARS_MAX: Final = 256
@@ -48,6 +50,7 @@ class Reason(StrEnum):
     UNKNOWN_FIELD = "unknownField"
     UNKNOWN_EVENT = "unknownEvent"
     BAD_TEXT = "badText"
+    ID_ROUNDED = "idRounded"
     BAD_EVENT_TIME = "badEventTime"
     BAD_AMOUNT = "badAmount"
     BAD_CURRENCY = "badCurrency"
@@ -76,14 +79,22 @@ class Fields:
     """The fields of one object. Each reader gives the value, or None where it is absent or faulty."""
 
     def __init__(
-        self, given: Mapping[str, Any], known: tuple[str, ...], place: str = "", faults: list[Fault] | None = None
+        self,
+        given: Mapping[str, Any],
+        known: tuple[str, ...],
+        place: str = "",
+        faults: list[Fault] | None = None,
+        *,
+        is_kept: bool = False,
     ) -> None:
+        """`is_kept` of what was acknowledged before: then an id is whatever it was."""
         self.given = given
         self.faults: list[Fault] = [] if faults is None else faults
         """In the order of reading; shared with the object that this one is a part of."""
         self.faulty: set[str] = set()
         self._known = known
         self._place = place
+        self._is_kept = is_kept
 
     def fault(self, name: str, message: str, code: Reason) -> None:
         self.faulty.add(name)
@@ -120,6 +131,15 @@ class Fields:
             return value
         return None
 
+    def id(self, name: str, *, required: bool = False, is_name: bool = False) -> str | None:
+        """A text that names one thing. A number that some program made of it may be the name of several."""
+        value = self.given.get(name)
+        rounded = reason(value, is_name=is_name) if isinstance(value, str | float) and not self._is_kept else None
+        if rounded is not None:
+            self.fault(name, f"{rounded}.", Reason.ID_ROUNDED)
+            return None
+        return self.text(name, required=required)
+
     def choice(self, name: str, choices: type[Choice], default: Choice, code: Reason) -> Choice | None:
         value = self.text(name)
         if value is None:
@@ -139,10 +159,13 @@ class Fields:
         self.fault(name, f"`{shown}` is no currency of ISO 4217; {said}.", Reason.BAD_CURRENCY)
         return None
 
-    def minor(self, name: str, currency: str | None, *, required: bool = False) -> int | None:
-        """An amount in minor units of `currency`; where that is not known, it is only seen whether it is one."""
+    def minor(self, name: str, currency: str | None, *, required: bool = False, if_negative: str = "") -> int | None:
+        """An amount in minor units of `currency`; where that is not known, it is only seen whether it is one.
+
+        `if_negative` says where a negative one goes.
+        """
         if isinstance(self.given.get(name), int | float):
-            sentence = 'Give the amount as text, such as "12.30": in a JSON number, programs lose digits.'
+            sentence = 'Give the amount as text, such as "12.30": in a number, programs lose digits.'
             self.fault(name, sentence, Reason.BAD_AMOUNT)
             return None
         value = self.text(name, required=required)
@@ -153,7 +176,8 @@ class Fields:
                 return money.to_minor(value, currency)
             money.parts(value)
         except money.NoAmount as error:
-            self.fault(name, str(error), Reason.BAD_AMOUNT)
+            hint = if_negative if isinstance(error, money.NegativeAmount) else ""
+            self.fault(name, f"{error} {hint}".rstrip(), Reason.BAD_AMOUNT)
         return None
 
     def event_time_ms(self, name: str) -> int | None:
@@ -168,6 +192,10 @@ class Fields:
             self.fault(name, f"These are seconds; give {wanted}.", Reason.BAD_EVENT_TIME)
         elif value is not None:
             sentence = f"This is before 9 September 2001 or after 2286; give {wanted}."
+            self.fault(name, sentence, Reason.BAD_EVENT_TIME)
+        elif isinstance(given, str) and is_local(given):
+            shown = given[:_SHOWN_CHARS_MAX]
+            sentence = f"`{shown}` has no time zone; give {wanted}, or in a table 2026-11-20T10:00:00+01:00."
             self.fault(name, sentence, Reason.BAD_EVENT_TIME)
         else:
             sentence = f"Give {wanted}; a table may also say 2026-11-20T10:00:00+01:00."

@@ -114,7 +114,7 @@ class _Case:
         """What was said of these orders, judged anew; what cannot be read any more is no amendment."""
         of_order = pc.field("order_id").isin(pa.array(order_ids, pa.string()))
         judged = [
-            judge(row["raw"], _us(row["received_at"]) // 1000, entry_id=row["id"])
+            judge(row["raw"], _us(row["received_at"]) // 1000, entry_id=row["id"], is_kept=True)
             for row in self._rows(ORDERS.name, self._mine & of_order, ["id", "received_at", "raw"])
         ]
         return [each for each in judged if isinstance(each, Amendment)]

@@ -57,7 +57,7 @@ def _is_about(raw: bytes, people: Collection[str], sought: Sought, marks: Marks)
     event: dict[str, Any] = msgspec.json.decode(raw)
     if event["custom_data"]["order_id"] in marks.orders or sought.is_in(raw):
         return True
-    return any(each in people for each in event["user_data"]["external_id"])
+    return any(each in people for each in event["user_data"].get("external_id", ()))
 
 
 def _without_rows(content: bytes, sought: Sought, marks: Marks) -> Left:

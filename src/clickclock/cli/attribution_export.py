@@ -14,7 +14,7 @@ import click
 
 from clickclock.cli.calling import print_json
 from clickclock.cli.importing import AS_JSON, working
-from clickclock.cli.rendering import table
+from clickclock.cli.rendering import counted, table
 from clickclock.cli.settings import FOLDER, OF_LAKE, expect_lake, settings
 
 if TYPE_CHECKING:
@@ -25,11 +25,19 @@ KINDS = ("conversion", "restate", "retract")
 SAYS = {
     "held": "held: a network knows a click some hours later",
     "no_click_id": "without an id that the network knows",
+    "bad_click_id": "whose click id has not the network's form",
+    "nobody": "of which nothing is left that tells the network whose they were",
+    "bad_order_id": "whose order id the network does not take: too long, no line of text, or with a mail address",
+    "bad_currency": "in a currency that is no money today",
     "too_old": "too old for the network",
     "not_adjustable": "changed, and the network takes no adjustments",
     "retracted": "worth something again after they were retracted",
 }
 """Fates that people ask about; the others are as it should be."""
+CHANGED = {
+    "made": "with a {field} made from the click id, because the page's own has not the network's form",
+    "left_out": "without {field}, which has not the network's form",
+}
 FILES = table(
     "files",
     ("file", "file"),
@@ -114,6 +122,11 @@ def _told(exported: "Exported", folder: Path) -> dict[str, Any]:
             for fate, count in sorted(fates.items())
             if count
         ],
+        "changed": [
+            {"network": str(network), "field": change.field, "how": str(change.how), "conversions": count}
+            for network, changes in exported.changes.items()
+            for change, count in sorted(changes.items())
+        ],
     }
 
 
@@ -130,3 +143,6 @@ def _show(answer: dict[str, Any]) -> None:
     for each in answer["notTold"]:
         if each["why"] in SAYS:
             click.echo(f"{each['network']}: {each['credits']:,} {SAYS[each['why']]}.")
+    for each in answer["changed"]:
+        says = CHANGED[each["how"]].format(field=each["field"])
+        click.echo(f"{each['network']}: {counted(each['conversions'], 'conversion')} {says}.")

@@ -1,6 +1,6 @@
 """`clickclock attribution import-…`: clicks, orders and costs of the past, from tables.
 
-Never judges by itself, and needs no service. Invariants: the exit code is 0 unless nothing was done; doing it again
+Never judges by itself, and needs no service. Invariants: the exit code is 0 if a row was accepted; doing it again
 keeps nothing twice; with `--json`, standard output is the report and nothing else.
 
 >>> import_orders.name
@@ -20,8 +20,9 @@ from clickclock.cli.importing import (
     SKIP_UNREADABLE,
     archives_of,
     import_files,
+    refuse_emptiness,
     show_table,
-    warn_of_open_ends,
+    warn_of_cuts,
     working,
 )
 from clickclock.cli.rendering import counted, table
@@ -114,6 +115,7 @@ def import_costs(
         raise click.ClickException(
             f"{counted(report.faulty, 'row')} cannot be imported, so nothing was; fix the named rows."
         )
+    refuse_emptiness(report.empty, report.rows)
 
 
 def _told(report: "CostsReport", *, dry_run: bool) -> dict[str, Any]:
@@ -134,6 +136,7 @@ def _told(report: "CostsReport", *, dry_run: bool) -> dict[str, Any]:
             for each in report.sums
         ],
         "openEnded": report.open_ended,
+        "empty": report.empty,
         "done": report.is_done,
     }
 
@@ -142,7 +145,7 @@ def _show(answer: dict[str, Any]) -> None:
     click.echo(f"{counted(answer['rows'], 'row')} looked at.")
     show_table(answer, "sums", SUMS)
     show_table(answer, "faultyRows", FAULTY, "faulty")
-    warn_of_open_ends(answer)
+    warn_of_cuts(answer)
     click.echo()
     if answer["done"]:
         click.echo("They are in the lake, and count in the next report.")

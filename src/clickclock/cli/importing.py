@@ -1,8 +1,8 @@
 """What commands that bring clicks, orders and costs in have in common: options, how it is done, how it is told.
 
 Never judges by itself, and needs no service: what is kept waits in the journal of imports for the next compaction.
-Invariants: the exit code is 0 unless it is refused, in a dry run as well; with `--json`, standard output is the report
-and nothing else.
+Invariants: the exit code is 0 if a row was accepted and the import was not refused, in a dry run as well; with
+`--json`, standard output is the report and nothing else.
 
 >>> archives_of([("clicks.csv", None)])[0].path.name
 'clicks.csv'
@@ -60,11 +60,13 @@ def import_files(
 def archives_of(files: Sequence[tuple[str, str | None]]) -> "list[Archive]":
     """The files as archives, each with its format, or None if its ending says it."""
     from clickclock.attribution.archive import Archive, Format, format_of  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.attribution.unpacked import refuse_strange  # noqa: PLC0415 (loaded when it is used)
 
     archives = []
     for name, form in files:
         known = format_of(Path(name)) if form is None else Format(form)
         if known is None:
+            refuse_strange(Path(name))
             raise click.UsageError(f"{name}: its ending does not say what it is; give --format.")
         archives.append(Archive(Path(name), known))
     return archives
@@ -78,7 +80,10 @@ def run(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Do it with the configuration that the options say, and tell what was done; exit code 1 if it is refused."""
+    """Do it with the configuration that the options say, and tell what was done.
+
+    Exit code 1 if it is refused, or if no row was good: then nobody should take it for done.
+    """
     report = working(ctx, options, work)
     answer = told(report, dry_run=dry_run)
     if as_json:
@@ -88,6 +93,17 @@ def run(
     if report.is_refused:
         sentence = "nothing was kept; fix these rows, or leave them out with --skip-unreadable."
         raise click.ClickException(f"{counted(report.unreadable, 'row')} cannot be read, and {sentence}")
+    if report.refused and not report.accepted:
+        raise click.ClickException("every row is refused; the table of reasons says what to fix.")
+    refuse_emptiness(report.empty, report.accepted + report.others)
+    if report.unreadable and not report.accepted:
+        raise click.ClickException("no row can be read; fix the named rows.")
+
+
+def refuse_emptiness(empty: Sequence[str], found: int) -> None:
+    """Refuse an import whose files have no rows: so a table that came out empty is noticed."""
+    if empty and not found:
+        raise click.ClickException(f"there is no row in {', '.join(empty)}; look at where the table comes from.")
 
 
 def working(ctx: click.Context, options: dict[str, Any], work: "Callable[[Config], T]") -> T:
@@ -118,6 +134,7 @@ def told(report: "Report", *, dry_run: bool) -> dict[str, Any]:
         "kept": {name: report.kept[name] for name in KEPT},
         "known": report.known,
         "openEnded": report.open_ended,
+        "empty": report.empty,
         "done": not dry_run and not report.is_refused,
     }
 
@@ -138,7 +155,7 @@ def show(answer: dict[str, Any]) -> None:
     show_table(answer, "reasons", REASONS)
     show_table(answer, "refusedRows", REFUSED, "refused")
     show_table(answer, "unreadableRows", UNREADABLE, "unreadable")
-    warn_of_open_ends(answer)
+    warn_of_cuts(answer)
     click.echo()
     kept = [counted(count, KEPT[name]) for name, count in answer["kept"].items() if count]
     if answer["done"]:
@@ -163,7 +180,9 @@ def show_table(answer: dict[str, Any], name: str, render: Render, count: str | N
         click.echo(f"… and {answer[count] - len(answer[name]):,} more.")
 
 
-def warn_of_open_ends(answer: dict[str, Any]) -> None:
-    """Tell whose last row may be half of one: its value can look whole."""
+def warn_of_cuts(answer: dict[str, Any]) -> None:
+    """Tell which files may be less than they were: their last row may be half of one, or they have none."""
     for name in answer["openEnded"]:
         click.echo(f"\n{name} ends in the middle of a line: if it was cut there, its last row is wrong.")
+    for name in answer["empty"]:
+        click.echo(f"\n{name} has no row.")

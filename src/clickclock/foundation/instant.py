@@ -22,3 +22,15 @@ def instant_of(ms: int) -> datetime:
 def ms_of(instant: datetime) -> int:
     """The whole milliseconds since 1970 at an instant."""
     return (instant - EPOCH) // MILLISECOND
+
+
+def is_local(text: str) -> bool:
+    """Whether a text is a time in ISO 8601 without a zone, or a day: no instant, for nobody says where.
+
+    >>> is_local("2026-11-20T10:00:00"), is_local("2026-11-20T10:00:00Z"), is_local("soon")
+    (True, False, False)
+    """
+    try:
+        return not text.isdigit() and datetime.fromisoformat(text).tzinfo is None
+    except ValueError:
+        return False

@@ -97,7 +97,7 @@ def _click(entry: Entry) -> dict[str, Any]:
 
 
 def _order(entry: Entry) -> dict[str, Any]:
-    judged = amendment.judge(entry.raw, entry.received_ms, entry_id=entry.id)
+    judged = amendment.judge(entry.raw, entry.received_ms, entry_id=entry.id, is_kept=True)
     kept = {"raw": entry.raw, "call": entry.detail or None}
     if isinstance(judged, amendment.Rejection):
         return kept | {"client_id": judged.client_id, "order_id": judged.order_id}
