@@ -93,9 +93,9 @@ _ORDERS_OF_VISITORS: Final = 0.4
 
 def _ad(chance: random.Random, mark: str) -> Parameters:
     """One ad, as its network writes it into the address of the landing page."""
-    google = {"atag": "SEARCH", "asvt": "g1", "utm_source": "google", "gclid": f"demo-{mark}", "utm_campaign": "brand"}
-    meta = {"atag": "SOCIAL", "asvt": "m1", "fb_campaign_id": "summer", "fb_ad_id": chance.choice(("video", "photo"))}
-    letter = {"atag": "LETTER", "asvt": "n1", "utm_source": "newsletter", "utm_campaign": "weekly"}
+    google = {"utm_source": "google", "gclid": f"demo-{mark}", "utm_campaign": "brand"}
+    meta = {"utm_source": "facebook", "fb_campaign_id": "summer", "fb_ad_id": chance.choice(("video", "photo"))}
+    letter = {"utm_source": "newsletter", "utm_campaign": "weekly"}
     return chance.choices((google, meta, letter), (5, 4, 2))[0]
 
 

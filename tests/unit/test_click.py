@@ -18,7 +18,8 @@ MINUTE = 60_000
 DAY = 86_400_000
 STRICT = Accounts()
 OBSERVED = Accounts(default_profile=Profile.OBSERVED)
-BOTH = pytest.mark.parametrize("accounts", [STRICT, OBSERVED], ids=list(Profile))
+OPEN = Accounts(default_profile=Profile.OPEN)
+BOTH = pytest.mark.parametrize("accounts", [STRICT, OBSERVED, OPEN], ids=list(Profile))
 FIELDS = {
     "client_id": "acme",
     "cli_ubid": "u-1",
@@ -314,6 +315,19 @@ def test_without_a_time_the_receive_time_counts() -> None:
 )
 def test_what_even_observed_requires(changes: dict[str, str | None], expected: list[str]) -> None:
     assert refused(OBSERVED, query(**changes)) == missing(*expected)
+
+
+# What `open` needs
+
+
+def test_in_open_a_client_an_identifier_and_a_time_are_enough() -> None:
+    raw = b"client_id=acme&cli_ubid=u-1&utm_source=mail&utm_campaign=autumn&fbclid=IwAR0&event_time=1800000000000"
+    click = accepted(judge(raw, NOW, OPEN))
+    assert (click.plain, click.flags, click.value("utm_campaign")) == (True, (), "autumn")
+    assert refused(OBSERVED, raw) == missing("seller_id")
+    assert flags(OPEN, b"client_id=acme&device_id=d") == [Flag.EVENT_TIME_ABSENT]
+    assert flags(OPEN, b"client_id=acme&device_id=d&uclid=2|r9&event_time=1800000000") == [Flag.EVENT_TIME_SECONDS]
+    assert refused(OPEN, b"") == missing("client_id", "cli_ubid")
 
 
 # What cannot be read

@@ -193,7 +193,7 @@ def test_accounts_come_from_the_file_with_their_rules(tmp_path: Path) -> None:
         ('[[accounts]]\nclient_id = "a"\n[[accounts]]\nclient_id = "a"', "accounts", "these are given twice: a"),
         ('[[accounts]]\nprofile = "strict"', "accounts.0.client_id", "required"),
         ('[[accounts]]\nclient_id = ""', "accounts.0.client_id", "at least 1"),
-        ('[[accounts]]\nclient_id = "a"\nprofile = "lax"', "accounts.0.profile", "'strict' or 'observed'"),
+        ('[[accounts]]\nclient_id = "a"\nprofile = "lax"', "accounts.0.profile", "'strict', 'observed' or 'open'"),
         ('[[accounts]]\nclient_id = "a"\norders_token_sha256 = "t0p"', "accounts.0.orders_token_sha256", "pattern"),
         (
             f'[[accounts]]\nclient_id = "a"\norders_token_sha256 = "{sha256(b"").hexdigest()}"',

@@ -21,7 +21,7 @@ from clickclock.foundation.errors import ClickclockError
 from tests.unit.test_query import MUTATIONS, PIECES, QUERIES
 
 RECEIVED_MS = 1_800_000_000_500
-ACCOUNTS = (Accounts(), Accounts((), Profile.OBSERVED))
+ACCOUNTS = (Accounts(), Accounts((), Profile.OBSERVED), Accounts((), Profile.OPEN))
 STRICT = b"client_id=acme&cli_ubid=u-1&seller_id=s&asvt=v&atag=t&event_time=1800000000000"
 Mutation = Callable[[bytes, int, bytes], bytes]
 

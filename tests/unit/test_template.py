@@ -14,7 +14,8 @@ NOW = 1_800_000_000_500
 START, REST = b"GET /aclick?", b" HTTP/1.1\r\n\r\n"
 STRICT = Accounts()
 OBSERVED = Accounts(default_profile=Profile.OBSERVED)
-BOTH = pytest.mark.parametrize("accounts", [STRICT, OBSERVED], ids=list(Profile))
+OPEN = Accounts(default_profile=Profile.OPEN)
+BOTH = pytest.mark.parametrize("accounts", [STRICT, OBSERVED, OPEN], ids=list(Profile))
 QUERY = b"client_id=acme&cli_ubid=u-1&seller_id=s&asvt=2%7Cr9|0.004&atag=a+b&event_time=1800000000000&device_brand=Q"
 GOOGLES = QUERY + b"&gclid=EAIt_x&utm_source=google"
 

@@ -44,7 +44,16 @@ class Profile(StrEnum):
     """How far a click may be from the interface."""
 
     STRICT = "strict"
+    """The interface."""
     OBSERVED = "observed"
+    """What clients of the interface were seen to send."""
+    OPEN = "open"
+    """Of a shop without a partner: a client, an identifier and a time are enough."""
+
+
+_REQUIRED: Final = frozenset({"client_id", "seller_id", "asvt", "atag", "event_time"})
+"""Of a click without flags, beside an identifier."""
+_REQUIRED_IN_OPEN: Final = frozenset({"client_id", "event_time"})
 
 
 class ChannelRule(Record):
@@ -80,6 +89,11 @@ class Account(Record):
     def _conditions(self) -> tuple[tuple[str, frozenset[str], ChannelRule], ...]:
         """The rules as they are asked for every click."""
         return tuple((rule.parameter, frozenset(map(small_letters, rule.values)), rule) for rule in self.channel_rules)
+
+    @cached_property
+    def required(self) -> frozenset[str]:
+        """What a click must have that gets no flag, beside an identifier."""
+        return _REQUIRED_IN_OPEN if self.profile is Profile.OPEN else _REQUIRED
 
     def channel_rule(self, parameters: Mapping[str, str]) -> ChannelRule | None:
         """The first rule that says which channel a click with these parameters is of; a placeholder is no value."""

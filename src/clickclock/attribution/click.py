@@ -101,7 +101,6 @@ def present(parameters: dict[str, str], name: str) -> str | None:
     return None if value is None or value in PLACEHOLDERS else value
 
 
-_REQUIRED: Final = frozenset({"client_id", "seller_id", "asvt", "atag", "event_time"})
 _DIGITS_OF_MS: Final = 13
 _DIGITS_OF_S: Final = 10
 
@@ -114,10 +113,10 @@ def judge(query: bytes, received_ms: int, accounts: Accounts) -> Click | Rejecti
     parameters = split_plain(query)
     if (
         parameters is not None
-        and parameters.keys() >= _REQUIRED
         and ("cli_ubid" in parameters or "device_id" in parameters)
         and PLACEHOLDERS.isdisjoint(parameters.values())
-        and (account := accounts.find(parameters["client_id"])) is not None
+        and (account := accounts.find(parameters.get("client_id", ""))) is not None
+        and parameters.keys() >= account.required
         and ("gclid" in parameters or not _is_google(parameters, account))
         and len(said := parameters["event_time"]) == _DIGITS_OF_MS
         and said.isdigit()
@@ -170,7 +169,8 @@ class _Findings(msgspec.Struct):
 
 
 def _judge_presence(parameters: dict[str, str], account: Account, findings: _Findings) -> None:
-    absent = [name for name in ("client_id", "seller_id", "asvt", "atag") if present(parameters, name) is None]
+    needed = ("client_id",) if account.profile is Profile.OPEN else ("client_id", "seller_id", "asvt", "atag")
+    absent = [name for name in needed if present(parameters, name) is None]
     if account.profile is Profile.OBSERVED:
         if "seller_id" in absent and present(parameters, "uclid") is not None:
             findings.flags.append(Flag.SPONSORED)
@@ -199,10 +199,10 @@ def _judge_event_time(
     parameters: dict[str, str], received_ms: int, profile: Profile, findings: _Findings
 ) -> tuple[int | None, int]:
     """The client's time and the effective one."""
-    is_observed = profile is Profile.OBSERVED
+    is_lenient = profile is not Profile.STRICT
     said = present(parameters, "event_time")
     if said is None:
-        if is_observed:
+        if is_lenient:
             findings.flags.append(Flag.EVENT_TIME_ABSENT)
         else:
             findings.refuse("event_time", Reason.MISSING, f"event_time is required; send {_MILLISECONDS}.")
@@ -210,7 +210,7 @@ def _judge_event_time(
     is_number = said.isascii() and said.isdigit()
     if is_number and len(said) == _DIGITS_OF_MS:
         event_time_ms = int(said)
-    elif is_number and len(said) == _DIGITS_OF_S and is_observed:
+    elif is_number and len(said) == _DIGITS_OF_S and is_lenient:
         event_time_ms = int(said) * 1000
         findings.flags.append(Flag.EVENT_TIME_SECONDS)
     else:

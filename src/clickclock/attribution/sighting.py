@@ -84,7 +84,7 @@ def sight(entry: Entry) -> Sighting:
 
 def _judged(entry: Entry) -> dict[str, Any]:
     profile, is_prefetch = accepted(entry.detail)
-    click = judge(entry.raw, entry.received_ms, _ACCOUNTS.get(profile, _ACCOUNTS[Profile.OBSERVED]))
+    click = judge(entry.raw, entry.received_ms, _ACCOUNTS.get(profile, _ACCOUNTS[Profile.OPEN]))
     more = [Flag.PREFETCH] if is_prefetch else []
     if not isinstance(click, Click):  # accepted by rules that are no longer these
         return {"profile": profile, "eventTime": None, "effectiveTime": _instant(entry.received_ms), "flags": more}

@@ -53,7 +53,8 @@ def demo(ctx: click.Context, /, click_url: str) -> None:
         send(shop, click_url)
     except httpx.HTTPStatusError as error:
         sentence = (
-            f"{click_url} does not take clicks (it answers {error.response.status_code}); give another --click-url."
+            f"{click_url} does not take a shop's own clicks (it answers {error.response.status_code}); start it with "
+            "--click-profile open, or give another --click-url."
         )
         raise click.ClickException(sentence) from error
     except httpx.HTTPError as error:

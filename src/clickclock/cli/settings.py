@@ -52,6 +52,7 @@ UNSAFE = click.option(
 OF_CLICKS = (
     click.option("--click-host", help="Address to take clicks and orders on."),
     click.option("--click-port", type=int, help="Port to take clicks and orders on; 0 picks a free one."),
+    click.option("--click-profile", metavar="PROFILE", help="What a click must be: strict, observed or open."),
 )
 OF_SERVE = (
     CONFIG,

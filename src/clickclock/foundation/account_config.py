@@ -77,7 +77,7 @@ class AccountConfig(Settings):
     client_id: str = Field(
         min_length=1, max_length=256, description="The account's `client_id`, as every call carries it."
     )
-    profile: Literal["strict", "observed"] | None = Field(
+    profile: Literal["strict", "observed", "open"] | None = Field(
         None, description="Its profile; `click_profile` if not given."
     )
     orders_token_sha256: str | None = Field(

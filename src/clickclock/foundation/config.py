@@ -94,8 +94,8 @@ class Config(Settings):
     click_host: str = Field("127.0.0.1", validate_default=True, description="Address that takes clicks and orders.")
     click_port: int = Field(8081, ge=0, le=65535, description="Port that takes clicks and orders; 0 takes a free one.")
     click_processes: int = Field(1, ge=1, le=256, description="Collector processes that share the port.")
-    click_profile: Literal["strict", "observed"] = Field(
-        "strict", description="What a click must be: as the interface says, or as real clients are seen to send."
+    click_profile: Literal["strict", "observed", "open"] = Field(
+        "strict", description="What a click must be: as the interface says, as its clients send it, or a shop's own."
     )
     click_waiting_max: int = Field(
         10_000, ge=1, description="Requests of one collector that may wait for the disk; more are answered 503."
