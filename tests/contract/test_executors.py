@@ -410,7 +410,7 @@ async def test_many_attempts_stopped_at_once_all_end_whether_they_had_begun_or_n
 async def test_stop_ends_all_that_the_attempt_started(place: Place) -> None:
     name = await place.shell("(trap '' TERM; sh -c 'echo child $$ ready; exec sleep 60') & wait")
     child = int((await place.printed(name, b"ready\n")).split()[1])
-    await place.executor.stop([name], 5.0)
+    await place.executor.stop([name], 0.5)
     assert (await place.end(name)).kind is ExitKind.STOPPED
     await asyncio.to_thread(place.member.wait_until_gone, child)
 

@@ -24,11 +24,12 @@ def launched(
 
 def test_a_launch_says_all_that_its_job_says() -> None:
     launch = launched(
-        image="i", working_directory="/w", timeout_seconds=5, grace_period_seconds=3,
+        image="i", working_directory="/w", timeout_seconds=5, grace_period_seconds=3, keep_detached=True,
         resources={"cpu": 2, "memory": "1Ki"},
     )  # fmt: skip
     assert (launch.name, launch.argv, launch.image, launch.working_directory) == ("t-2", ("true",), "i", "/w")
     assert (launch.timeout_s, launch.grace_s, launch.cpu, launch.memory_bytes) == (5, 3, 2, 1024)
+    assert launch.keep_detached
 
 
 @pytest.mark.parametrize("image", [None, ""])

@@ -157,6 +157,11 @@ class Job(Record):
         None, gt=0, le=31_536_000, description="An attempt that runs longer is stopped; no limit if not given."
     )
     grace_period_seconds: float = Field(10.0, ge=0, le=3600, description="Time between SIGTERM and SIGKILL.")
+    keep_detached: bool = Field(
+        False,
+        description="Whether processes that made a session of their own (`setsid`, a daemon) outlive the attempt; if "
+        "not, everything that it started ends with it. In containers everything always does.",
+    )
     max_retries: int = Field(0, ge=0, le=100, description="Further attempts after a failure.")
     retry_backoff: RetryBackoff = Field(default_factory=RetryBackoff, description="Waits between attempts.")
     retry_on_exit_codes: Annotated[list[Annotated[int, Field(ge=0, le=255)]], Field(max_length=256)] | None = Field(

@@ -39,6 +39,8 @@ class Launch:
     memory_bytes: int | None = None
     timeout_s: float | None = None
     grace_s: float = 10.0
+    keep_detached: bool = False
+    """What makes a session of its own may outlive the attempt, where a place can do that."""
     not_before: datetime | None = None
     patient: bool = False
     """Nobody waits to hear that it has ended well."""
@@ -93,6 +95,7 @@ def launch_of(
         memory_bytes=job.resources.memory_bytes,
         timeout_s=job.timeout_seconds,
         grace_s=job.grace_period_seconds,
+        keep_detached=job.keep_detached,
         not_before=not_before,
         patient=patient,
         group_name=job.group_name,

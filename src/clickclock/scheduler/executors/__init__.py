@@ -78,6 +78,8 @@ class Executor(Protocol):
         Raises `ExecutorUnreachable` if nothing was accepted; a repeated call is harmless.
         None is started before its `not_before`, which is a moment away at most, or as long as `holds_s` says.
         A command that cannot be executed is no error here: it is observed as `ExitKind.NOT_STARTED`.
+        An end is observed when nothing that the attempt started is left; `keep_detached` excepts what made a session
+        of its own, where the place can do that.
         """
         ...
 

@@ -113,7 +113,7 @@ class ProcessExecutor:
         return dict(self._known)
 
     async def stop(self, names: Sequence[str], grace_s: float) -> None:
-        """SIGTERM to each attempt's process group, SIGKILL after `grace_s`; what has ended is left as it is."""
+        """SIGTERM to all that each attempt started, SIGKILL after `grace_s`; what has ended is left as it is."""
         if names:
             await self._ask({"do": "stop", "names": list(names), "grace_s": grace_s})
 
@@ -392,5 +392,6 @@ def _render(launch: Launch, shift: timedelta) -> dict[str, Any]:
         "memory_bytes": launch.memory_bytes,
         "timeout_s": launch.timeout_s,
         "grace_s": launch.grace_s,
+        "keep_detached": launch.keep_detached,
         "not_before": 0.0 if launch.not_before is None else (launch.not_before - shift).timestamp(),
     }

@@ -41,6 +41,8 @@ class Attempt(TypedDict, total=False):
     `born` is when its process started, in clock ticks since boot, at the earliest and at the latest: with `pid` it
     names one process until the machine restarts.
     `stopping` says why it is being ended: `stopped` or `timeout`.
+    `result` is how its first process ended, while something that it started is still there.
+    `keeps_detached`: what makes itself a session of its own may outlive it.
     """
 
     name: str
@@ -51,6 +53,8 @@ class Attempt(TypedDict, total=False):
     born: tuple[int, int]
     at: float
     stopping: str
+    keeps_detached: bool
+    result: Ending
     exit: Ending
 
 

@@ -3,8 +3,8 @@
 It never forgets by itself and never starts a name twice: a name in the journal is known until the service forgets it,
 and the service forgets a name only after its ending is recorded for good and it will not ask again.
 Invariants: one supervisor per folder (a lock that dies with its holder); one service at a time, the newest; an attempt
-is in the journal before it is spawned; what a command leaves running in its process group ends with it; with nothing
-running there are no wake-ups, and with nothing running and no service there is no supervisor.
+is in the journal before it is spawned; an attempt is over when its first process has ended and nothing that it started
+is left (`leaving.py`); with nothing running there are no wake-ups, and with no service either there is no supervisor.
 
 `Supervisor("/var/lib/clickclock/supervisor", listener).run()` returns when it is no longer needed.
 """
@@ -14,13 +14,15 @@ import os
 import selectors
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from clickclock.foundation.clock import SystemClock
+from clickclock.scheduler.supervisor.descendants import Kin, Kins, put_mark
 from clickclock.scheduler.supervisor.journal import Attempt, Ending, Journal
 from clickclock.scheduler.supervisor.link import Link
 from clickclock.scheduler.supervisor.news import News
+from clickclock.scheduler.supervisor.processes import Processes, is_alive
 from clickclock.scheduler.supervisor.spawn import (
     ATTEMPT_VARIABLE,
     Launch,
@@ -29,7 +31,6 @@ from clickclock.scheduler.supervisor.spawn import (
     age_s,
     allow_descriptors,
     cut_log,
-    find_attempts,
     is_leader,
     log_path,
     open_log,
@@ -62,8 +63,6 @@ class Supervisor:
         self._environment: dict[str, str] = {}
         self._log_bytes_max: int | None = None
         self._waiting = Waiting(self._let_go)
-        self._running: dict[int, str] = {}
-        self._adopted: dict[int, int] = {}
         self._news = News()
         self._timers: list[tuple[float, str, str]] = []
         self._sizes: dict[str, int] = {}
@@ -72,6 +71,7 @@ class Supervisor:
         self._write_again_at = 0.0
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             self._journal = Journal(os.path.join(folder, "journal"), file.read().strip())
+        self._processes = Processes(self._journal, self._clock, self._conclude)
         self._catch_signals()
         self._adopt_all()
         self._link = Link(listener, self._selector, self._greet, self._obey)
@@ -82,16 +82,17 @@ class Supervisor:
             for key, _ in self._selector.select(self._wait_s()):
                 key.data()
             self._spawn_some()
-            self._reap()
+            self._processes.reap()
             self._keep_limits()
             self._report()
 
     def _idle(self) -> bool:
-        return not (self._running or self._waiting or self._link.connected or self._journal.pending)
+        return not (self._processes or self._waiting or self._link.connected or self._journal.pending)
 
     def _wait_s(self) -> float | None:
         now_s = self._clock.monotonic_s()
-        moments = [self._look_at if self._running else float("inf"), self._waiting.wake_s()]
+        moments = [self._look_at if self._processes.running else float("inf"), self._waiting.wake_s()]
+        moments.append(self._processes.wake_s())
         moments.append(self._news.wake_s(starts_wait=self._waiting.is_behind))
         if self._timers:
             moments.append(self._timers[0][0])
@@ -130,9 +131,8 @@ class Supervisor:
                 except OSError as error:
                     answer["error"] = f"The supervisor cannot write its journal: {error.strerror}."
             case "stop":
-                self._reap()  # whoever ended before the request came was not stopped by it
-                for name in request["names"]:
-                    self._stop(name, "stopped", request["grace_s"])
+                self._processes.reap()  # whoever ended before the request came was not stopped by it
+                self._stop(dict.fromkeys(request["names"], request["grace_s"]), "stopped")
             case "forget":
                 self._journal.forget(request["names"])
         self._link.send(answer)
@@ -155,6 +155,7 @@ class Supervisor:
                     timeout_s=launch.get("timeout_s"),
                     grace_s=launch.get("grace_s", 10.0),
                     held=is_held(now_s, moments[name]),
+                    **({"keeps_detached": True} if launch.get("keep_detached") else {}),
                 )
                 for name, launch in fresh.items()
             ]
@@ -195,7 +196,8 @@ class Supervisor:
         if len(missed) < len(waiting):
             self._journal.let_go([name for _, name in waiting if name not in missed])
         for name in missed:
-            self._end(name, "unstarted", message="The process supervisor stood still over the attempt's time.")
+            sentence = "The process supervisor stood still over the attempt's time."
+            self._end(name, {"kind": "unstarted", "message": sentence})
 
     def _is_wanted(self, name: str) -> bool:
         return "exit" not in self._journal.attempts.get(name, {"exit": {}})
@@ -207,23 +209,24 @@ class Supervisor:
         try:
             log = open_log(log_path(self._logs, name))
         except (OSError, ValueError) as error:
-            self._end(name, "notStarted", message=f"The attempt's log cannot be opened: {error}.")
+            self._end(name, {"kind": "notStarted", "message": f"The attempt's log cannot be opened: {error}."})
             return
         try:
+            put_mark(name)
             pid = self._spawner.spawn(launch, environment, log)
         except NotStarted as error:
-            self._end(name, "notStarted", message=str(error))
+            self._end(name, {"kind": "notStarted", "message": str(error)})
             return
         finally:
             os.close(log)
         # Its birth is known without /proc/<pid>/stat, which can be read only once the program is loaded.
-        # If we die before this is written, the environment in /proc tells whose process it is.
+        # If we die before this is written, its mark tells whose process it is.
         self._journal.note(Attempt(name=name, pid=pid, born=(first_tick, ticks_now()), at=at))
         self._begin(name, pid, 0.0)
         self._news.started(name, self._clock.monotonic_s())
 
     def _begin(self, name: str, pid: int, elapsed_s: float) -> None:
-        self._running[pid] = name
+        self._processes.running[pid] = name
         self._look_s = LOOK_S_MIN
         self._look_at = min(self._look_at, self._clock.monotonic_s() + LOOK_S_MIN)
         timeout_s = self._journal.attempts[name].get("timeout_s")
@@ -231,66 +234,36 @@ class Supervisor:
             self._set_timer(timeout_s - elapsed_s, name, "timeout")
 
     def _set_timer(self, delay_s: float, name: str, what: str) -> None:
-        if len(self._timers) > 64 + 4 * len(self._running):
-            self._timers = [timer for timer in self._timers if self._pid(timer[1]) is not None]
+        if len(self._timers) > 64 + 4 * len(self._processes.running):
+            self._timers = [timer for timer in self._timers if self._processes.pid(timer[1])]
             heapq.heapify(self._timers)
         heapq.heappush(self._timers, (self._clock.monotonic_s() + delay_s, name, what))
 
-    def _pid(self, name: str) -> int | None:
-        """The process of an attempt that runs."""
-        attempt = self._journal.attempts.get(name, {})
-        return None if "exit" in attempt else attempt.get("pid")
-
-    def _stop(self, name: str, why: str, grace_s: float) -> None:
-        attempt = self._journal.attempts.get(name)
-        if attempt is None or "exit" in attempt:
-            return
-        pid = self._pid(name)
-        if pid is None:
-            self._end(name, why, message="Stopped before it was started.")
-            return
-        if "stopping" not in attempt:
-            self._journal.note(Attempt(name=name, stopping=why))
-        self._signal(pid, signal.SIGTERM)
-        self._signal(pid, signal.SIGCONT)  # a suspended process could not hear it
-        self._set_timer(grace_s, name, "kill")
-
-    def _signal(self, pid: int, number: signal.Signals) -> None:
-        """Signal the whole group. Our own child holds its number until reaped; an adopted one is asked who it is."""
-        if pid in self._adopted and not _is_alive(self._journal.attempts[self._running[pid]]):
-            return
-        try:
-            os.killpg(pid, number)
-        except (ProcessLookupError, PermissionError):
-            return
-
-    def _reap(self) -> None:
-        while self._running:
-            try:
-                info = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            except ChildProcessError:
-                return
-            if info is None:
-                return
-            pid = info.si_pid
-            self._signal(pid, signal.SIGKILL)  # while the zombie keeps the group's number from being used again
-            _, status, usage = os.wait4(pid, 0)
-            name = self._running.pop(pid, None)
-            if name is None:
+    def _stop(self, graces_s: Mapping[str, float], why: str) -> None:
+        """Ask attempts to end, all that they consist of, and kill what is left after their grace periods."""
+        asked = []
+        for name, grace_s in graces_s.items():
+            attempt = self._journal.attempts.get(name)
+            if attempt is None or "exit" in attempt:
                 continue
-            result = os.waitstatus_to_exitcode(status)
-            how = Ending(code=result) if result >= 0 else Ending(signal=-result)
-            how["cpu_seconds"] = round(usage.ru_utime + usage.ru_stime, 6)
-            how["max_memory_bytes"] = usage.ru_maxrss * 1024
-            self._end(name, "code" if result >= 0 else "signal", how)
+            if self._processes.pid(name) == 0:
+                self._end(name, {"kind": why, "message": "Stopped before it was started."})
+                continue
+            self._processes.kill_at(name, self._clock.monotonic_s() + grace_s)
+            if self._processes.is_there(name):
+                if "stopping" not in attempt:
+                    self._journal.note(Attempt(name=name, stopping=why))
+                self._set_timer(grace_s, name, "kill")
+                asked.append(name)
+        self._processes.signal(asked, signal.SIGTERM, signal.SIGCONT)  # a suspended process could not hear the first
 
-    def _end(self, name: str, kind: str, how: Ending | None = None, message: str | None = None) -> None:
-        ending: Ending = {**(how or {}), "kind": self._journal.attempts[name].get("stopping", kind), "at": self._now()}
-        if message is not None:
-            ending["message"] = message
+    def _conclude(self, name: str, how: Ending) -> None:
+        self._end(name, {**how, "kind": self._journal.attempts[name].get("stopping", how["kind"])})
+
+    def _end(self, name: str, how: Ending) -> None:
         self._cut(name)
         self._sizes.pop(name, None)
-        self._journal.note(Attempt(name=name, exit=ending))
+        self._journal.note(Attempt(name=name, exit={**how, "at": self._now()}))
         self._news.ended(name)
 
     def _now(self) -> float:
@@ -300,19 +273,17 @@ class Supervisor:
 
     def _keep_limits(self) -> None:
         now = self._clock.monotonic_s()
+        due: dict[str, list[str]] = {"kill": [], "timeout": []}
         while self._timers and self._timers[0][0] <= now:
             _, name, what = heapq.heappop(self._timers)
-            pid = self._pid(name)
-            if pid is None:
-                continue
-            if what == "kill":
-                self._signal(pid, signal.SIGKILL)
-            else:
-                self._stop(name, "timeout", self._journal.attempts[name]["grace_s"])
-        if not self._running:
+            if self._processes.is_there(name):
+                due[what].append(name)
+        self._processes.signal(due["kill"], signal.SIGKILL)
+        self._stop({name: self._journal.attempts[name]["grace_s"] for name in due["timeout"]}, "timeout")
+        if not self._processes.running:
             self._look_at = float("inf")
         elif now >= self._look_at:
-            grew = [name for name in self._running.values() if self._cut(name)]
+            grew = [name for name in self._processes.running.values() if self._cut(name)]
             self._look_s = LOOK_S_MIN if grew else min(2 * self._look_s, LOOK_S_MAX)
             self._look_at = now + self._look_s
 
@@ -333,25 +304,30 @@ class Supervisor:
         living = [attempt for attempt in self._journal.attempts.values() if "exit" not in attempt]
         held = {attempt["name"] for attempt in living if attempt.get("held")}
         unrecorded = {attempt["name"] for attempt in living if "pid" not in attempt} - held
-        found = find_attempts(unrecorded) if not self._journal.rebooted else {}
+        found = {} if self._journal.rebooted else self._first_processes(unrecorded)
         allow_descriptors(len(living))  # to watch one that is adopted takes one, to watch our own none
         for attempt in living:
             name = attempt["name"]
             if self._journal.rebooted:
-                self._end(name, "lost", message="The machine restarted while the attempt ran.")
-                continue
-            if name in held:
-                self._end(name, "unstarted", message="The process supervisor died before the attempt's time.")
-                continue
-            if name in unrecorded:
-                pid = next(iter(found.get(name, ())), 0)
-                if not is_leader(pid):
-                    self._end_strays(name, found)
-                    self._end(name, "lost", message="The process supervisor died: the attempt may or may not have run.")
-                    continue
-                tick = start_ticks(pid) or 0
-                self._journal.note(Attempt(name=name, pid=pid, born=(tick, tick), at=self._now() - age_s(tick)))
-            self._adopt(attempt)
+                self._end(name, {"kind": "lost", "message": "The machine restarted while the attempt ran."})
+            elif name in held:
+                sentence = "The process supervisor died before the attempt's time."
+                self._end(name, {"kind": "unstarted", "message": sentence})
+            elif name in unrecorded and name not in found:
+                sentence = "The process supervisor died: the attempt may or may not have run."
+                self._processes.leave(name, {"kind": "lost", "message": sentence}, is_adopted=True)
+            else:
+                if name in found:
+                    tick = start_ticks(found[name]) or 0
+                    at = self._now() - age_s(tick)
+                    self._journal.note(Attempt(name=name, pid=found[name], born=(tick, tick), at=at))
+                self._adopt(attempt)
+
+    def _first_processes(self, names: Collection[str]) -> dict[str, int]:
+        """Of attempts whose start was not recorded, those that run: each leads the session that it was given."""
+        kins = Kins([Kin(name, 0, leads=False, keeps_detached=False) for name in names])
+        leaders = [(start_ticks(pid) or 0, kin.name, pid) for kin, pid in kins.find() if is_leader(pid)]
+        return {name: pid for _, name, pid in sorted(leaders, reverse=True)}
 
     def _adopt(self, attempt: Attempt) -> None:
         name, pid = attempt["name"], attempt["pid"]
@@ -359,41 +335,25 @@ class Supervisor:
             watch = os.pidfd_open(pid)
         except ProcessLookupError:
             watch = -1
-        if watch < 0 or not _is_alive(attempt):
+        if watch < 0 or "result" in attempt or not is_alive(attempt):
             self._adopted_ended(name)
             return
-        self._adopted[pid] = watch
+        self._processes.adopted[pid] = watch
         self._watch(watch, lambda: self._adopted_gone(pid))
         self._begin(name, pid, age_s(attempt["born"][0]))
         self._news.ended(name)
         if "stopping" in attempt:
-            self._stop(name, attempt["stopping"], attempt["grace_s"])
+            self._stop({name: attempt["grace_s"]}, attempt["stopping"])
 
     def _adopted_gone(self, pid: int) -> None:
-        watch = self._adopted.pop(pid)
+        watch = self._processes.adopted.pop(pid)
         self._selector.unregister(watch)
         os.close(watch)
-        self._adopted_ended(self._running.pop(pid))
+        self._adopted_ended(self._processes.running.pop(pid))
 
     def _adopted_ended(self, name: str) -> None:
-        self._end_strays(name, find_attempts({name}))
-        stopping = "stopping" in self._journal.attempts[name]  # then that is how it ended, and nothing is unknown
-        sentence = "The process supervisor died before the attempt ended: its exit is unknown."
-        self._end(name, "lost", message=None if stopping else sentence)
-
-    def _end_strays(self, name: str, found: dict[str, list[int]]) -> None:
-        """End what is left of the group of an attempt whose first process is gone; a daemon's own session is let be."""
-        leader = self._journal.attempts[name].get("pid")
-        for pid in found.get(name, ()):
-            try:
-                session = os.getsid(pid)
-                if session == leader or (leader is None and start_ticks(session) is None):
-                    os.killpg(os.getpgid(pid), signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-
-
-def _is_alive(attempt: Attempt) -> bool:
-    """Whether the process with the attempt's number is still the attempt's."""
-    tick, (first, last) = start_ticks(attempt["pid"]), attempt["born"]
-    return tick is not None and first <= tick <= last
+        attempt = self._journal.attempts[name]
+        how = attempt.get("result", Ending(kind="lost"))
+        if not attempt.keys() & {"result", "stopping"}:  # if it was stopped, that is how it ended
+            how["message"] = "The process supervisor died before the attempt ended: its exit is unknown."
+        self._processes.leave(name, how, is_adopted=True)

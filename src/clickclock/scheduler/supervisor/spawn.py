@@ -15,7 +15,7 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TypedDict
 
 ATTEMPT_VARIABLE = "CLICKCLOCK_ATTEMPT_NAME"
@@ -42,6 +42,7 @@ class Launch(TypedDict, total=False):
     memory_bytes: int | None
     timeout_s: float | None
     grace_s: float
+    keep_detached: bool
     not_before: float
     """Seconds since 1970, by this machine's clock."""
 
@@ -231,26 +232,6 @@ def start_ticks(pid: int) -> int | None:
         return None
     finally:
         os.close(descriptor)
-
-
-def find_attempts(names: Collection[str]) -> dict[str, list[int]]:
-    """The living processes whose environment names one of these attempts, session leaders first."""
-    found: dict[str, list[int]] = {}
-    for entry in os.listdir("/proc") if names else ():
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/environ", "rb") as file:
-                variables = file.read().split(b"\0")
-        except OSError:
-            continue
-        for variable in variables:
-            key, _, value = variable.partition(b"=")
-            if key == ATTEMPT_VARIABLE.encode() and (name := os.fsdecode(value)) in names:
-                found.setdefault(name, []).append(int(entry))
-    for pids in found.values():
-        pids.sort(key=lambda pid: (not is_leader(pid), pid))
-    return found
 
 
 def is_leader(pid: int) -> bool:
