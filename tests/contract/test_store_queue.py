@@ -4,12 +4,15 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
 import sqlalchemy as sa
 
+from clickclock.foundation.record import rfc3339
 from clickclock.scheduler.store import Claimed, Store
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.schema import schedule
-from clickclock.scheduler.trigger import State, attempt_name
+from clickclock.scheduler.trigger import State, attempt_name, parse_attempt_name
+from tests.contract.test_store_declared import apply
 from tests.stores import NOW, add_job, add_schedule, at, claim, ended, finish, group, job, plan, queue, start, states
 
 
@@ -157,14 +160,54 @@ async def test_the_queue_of_a_disabled_job_or_a_paused_group_waits_and_says_so(s
     await store.jobs.put(job("disabled", enabled=False), NOW)
     await store.groups.put(group(paused=True), NOW)
     assert [(await store.triggers.get(each)).message for each in ids] == [
-        "Waits until its job is enabled.",
+        f"Its job is disabled: it is skipped unless that is enabled before {rfc3339(NOW)}.",
         "Waits until its group exports is resumed.",
         None,
     ]
     assert jobs_of(await claim(store)) == ["free"]
     await store.jobs.put(job("disabled"), NOW)
     await store.groups.put(group(), NOW)
-    assert sorted(jobs_of(await claim(store))) == ["disabled", "paused"]
+    assert jobs_of(await claim(store)) == ["paused"]
+    skipped = await store.triggers.get(ids[0])
+    assert (skipped.state, skipped.skip_reason, skipped.finished_at) == (State.SKIPPED, "jobDisabled", NOW)
+
+
+@pytest.mark.parametrize("is_applied", [False, True], ids=["PUT job", "declaration"])
+async def test_enabling_a_job_starts_nothing_of_the_past(store: Store, *, is_applied: bool) -> None:
+    said = job(max_retries=3, retry_backoff={"initial_seconds": 100})
+    await store.jobs.create([said], NOW)
+    attempt = await start(store)
+    await finish(store, attempt, ended(at(1), 1))
+    retry, _ = parse_attempt_name(attempt)
+    past, future = await queue(store, run_at=at(60)), await queue(store, run_at=at(600))
+    await store.jobs.put(said.model_copy(update={"enabled": False}), at(2))
+    messages = {each: (await store.triggers.get(each)).message for each in (retry, past, future)}
+    assert messages[retry] == f"Its job is disabled: it is skipped unless that is enabled before {rfc3339(at(51))}."
+    assert messages[future] == f"Its job is disabled: it is skipped unless that is enabled before {rfc3339(at(600))}."
+    assert (await claim(store, at(90))).launches == ()
+    if is_applied:
+        await apply(store, [said.model_copy(update={"enabled": True})], 90, prune=False)
+    else:
+        await store.jobs.put(said.model_copy(update={"enabled": True}), at(90))
+    assert (await claim(store, at(90))).launches == ()
+    fates = {each: (await store.triggers.get(each)) for each in (retry, past, future)}
+    assert [(fates[each].state, fates[each].skip_reason) for each in (retry, past, future)] == [
+        (State.SKIPPED, "jobDisabled"),
+        (State.SKIPPED, "jobDisabled"),
+        (State.QUEUED, None),
+    ]
+    assert fates[future].message is None
+    assert [each.state for each in fates[retry].attempts or ()] == [State.FAILED]
+    assert len((await claim(store, at(600))).launches) == 1
+
+
+async def test_what_comes_due_after_a_job_is_enabled_again_is_not_skipped(store: Store) -> None:
+    await add_job(store, enabled=True)
+    later = await queue(store, run_at=at(100))
+    for moment, enabled in ((10, False), (50, True)):
+        await store.jobs.put(job(enabled=enabled), at(moment))
+    await store.jobs.put(job(description="an edit"), at(101))
+    assert [launch.name for launch in (await claim(store, at(102))).launches] == [f"{later}-1"]
 
 
 async def test_a_cluster_takes_what_is_its_own_and_the_default_one_what_names_none(store: Store) -> None:

@@ -232,6 +232,8 @@ def _write(connection: sa.Connection, kind: Kind, steps: Sequence[Step], now: da
             for row in changed
         ]
         connection.execute(sa.update(table.table).where(*mine).values(columns), values)
+    enabled = [step.key for step in steps if isinstance(step.new, Job) and _is_enabled_again(old.get(step.key), step)]
+    jobs.skip_missed(connection, [(application, name) for _, application, name in enabled], now)
     for step in steps:
         was = step.old and step.old.record
         if isinstance(step.new, Job) and isinstance(was, Job) and was.group_name != step.new.group_name:
@@ -241,6 +243,10 @@ def _write(connection: sa.Connection, kind: Kind, steps: Sequence[Step], now: da
     dependencies.write_edges(connection, [step.new for step in steps if isinstance(step.new, Job)])
     _note(connection, "created", [step.new for step in steps if step.old is None], now)
     _note(connection, "changed", [step.new for step in steps if step.old is not None], now)
+
+
+def _is_enabled_again(old: Any, step: Step) -> bool:
+    return old is not None and not old.enabled and isinstance(step.new, Job) and step.new.enabled
 
 
 def _note(connection: sa.Connection, state: str, records: Sequence[Declarable | None], now: datetime) -> None:

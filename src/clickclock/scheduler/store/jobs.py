@@ -14,7 +14,8 @@ from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.dependency import Key, shown
 from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound, no_group
 from clickclock.scheduler.job import Job, StoredJob, Upstream
-from clickclock.scheduler.store.changes import note, note_schedules
+from clickclock.scheduler.store.changes import note, note_schedules, note_triggers
+from clickclock.scheduler.store.concluding import IS_AWAITED
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.dependencies import (
     dependents_of,
@@ -33,9 +34,9 @@ from clickclock.scheduler.store.rows import (
     refuse_stale,
     stored_job,
 )
-from clickclock.scheduler.store.schema import UNFINISHED_ROWS, job, job_group, job_trigger, schedule
+from clickclock.scheduler.store.schema import QUEUED_ROWS, UNFINISHED_ROWS, job, job_group, job_trigger, schedule
 from clickclock.scheduler.store.triggers import cancel_rows
-from clickclock.scheduler.trigger import State
+from clickclock.scheduler.trigger import SkipReason, State
 
 KEYS_PER_QUERY = 400
 TAKEN_BACK_WITHIN = timedelta(seconds=0.1)
@@ -81,6 +82,8 @@ class Jobs:
             old = put_row(connection, job, mine, row, now, if_version)
             if old is not None:
                 regroup(connection, new)
+                if new.enabled and not old.enabled:
+                    skip_missed(connection, [new.key], now)
                 remove_edges(connection, new.key)
             write_edges(connection, [new])
             note(connection, "job", "created" if old is None else "changed", now, [noted(new)])
@@ -187,6 +190,30 @@ def busy_rows(now: datetime) -> sa.ColumnElement[bool]:
     """Unfinished triggers, but for those that are held for a moment to come: nobody has asked for them or seen them."""
     is_held = sa.and_(job_trigger.c.state == State.STARTING, job_trigger.c.due_time > now + TAKEN_BACK_WITHIN)
     return sa.and_(UNFINISHED_ROWS, sa.not_(is_held))
+
+
+def skip_missed(connection: sa.Connection, keys: Sequence[tuple[str, str]], now: datetime) -> None:
+    """End what was to start while these jobs were disabled: by a schedule, `runAt`, a retry or a place in the queue.
+
+    They are enabled in the same transaction. What waits for upstreams waits on, and so does a backfill: it is about the
+    past.
+    """
+    due = sa.and_(QUEUED_ROWS, job_trigger.c.ready_at <= now, job_trigger.c.waits.is_(None))
+    skipped = (
+        sa.update(job_trigger)
+        .where(due, job_trigger.c.backfill_id.is_(None))
+        .values(
+            state=State.SKIPPED,
+            skip_reason=SkipReason.JOB_DISABLED,
+            started_at=None,
+            finished_at=now,
+            message="Its job was disabled when it was to start.",
+            unfollowed=sa.case((IS_AWAITED, True), else_=None),
+        )
+        .returning(job_trigger.c.trigger_id)
+    )
+    for mine in keyed(keys, job_trigger):
+        note_triggers(connection, connection.execute(skipped.where(mine)).scalars().all(), now)
 
 
 def _unfinished(application: str, job_name: str) -> sa.ColumnElement[bool]:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.instant import ms_of
+from clickclock.foundation.record import rfc3339
 from clickclock.scheduler.dependency import run_of
 from clickclock.scheduler.errors import JobIsDisabled, JobNotFound, TriggerIsFinished, TriggerNotFound, no_job
 from clickclock.scheduler.store.changes import note_cancelled, note_triggers
@@ -265,12 +266,15 @@ class Triggers:
 
 
 def _waiting(connection: sa.Connection, row: Any) -> dict[str, str]:
-    """What a queued trigger waits for beside room, if nothing else is to be said of it."""
-    if row.state != State.QUEUED or row.message is not None:
+    """What a queued trigger waits for beside room and its upstreams; of its last attempt that says what it said."""
+    if row.state != State.QUEUED or row.waits:
         return {}
     its_job = sa.select(job.c.enabled, job_group.c.paused).select_from(job.outerjoin(job_group))
     found = connection.execute(its_job.where(job.c.application == row.application, job.c.job_name == row.job_name))
     for is_enabled, is_paused in found:
+        if not is_enabled and row.backfill_id is None:
+            moment = rfc3339(row.ready_at)
+            return {"message": f"Its job is disabled: it is skipped unless that is enabled before {moment}."}
         if not is_enabled:
             return {"message": "Waits until its job is enabled."}
         if is_paused:
