@@ -183,6 +183,25 @@ async def test_the_recent_past_is_a_list_in_pages(http: httpx.AsyncClient) -> No
     assert [each["type"] for each in of_shop] == ["clickclock.job.created"]
 
 
+@pytest.mark.usefixtures("job")
+@pytest.mark.parametrize(
+    ("query", "accepted"),
+    [("", "application/json"), ("", "application/json, text/event-stream;q=0.9"), ("limit=5", "*/*"), ("limit=5", "")],
+)
+async def test_who_wants_json_or_so_many_gets_a_list(http: httpx.AsyncClient, query: str, accepted: str) -> None:
+    answer = await http.get(f"events?{query}", headers={"accept": accepted})
+    assert [each["type"] for each in answer.json()["events"]] == ["clickclock.job.created"]
+
+
+@pytest.mark.usefixtures("stepping")
+async def test_a_stream_with_a_limit_ends_after_so_many(engine: Engine, http: httpx.AsyncClient) -> None:
+    for number in range(3):
+        await http.post("group", json={"groupName": f"{number}"})
+    async with listening(engine, "follow=true&after=0&limit=2") as view:
+        assert await view.types(2) == ["group.created"] * 2
+        await asyncio.wait_for(view.ended.wait(), DEADLINE_S)
+
+
 @pytest.mark.parametrize(
     ("query", "field"),
     [("type=trigger.faild", "type"), ("after=-1", "after"), ("follow=false&after=1", "after"), ("typ=job", "typ")],

@@ -1,6 +1,6 @@
 """Events: what they are called, who wants them, and how they look as CloudEvents."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -30,6 +30,21 @@ def test_an_event_is_a_cloud_event_with_what_is_known_and_nothing_else() -> None
             "triggerId": "t-1",
         },
     }
+
+
+def test_an_event_says_what_the_record_says_by_the_same_names() -> None:
+    ran = Change(
+        *(8, AT, "trigger", "succeeded"),
+        attempt=1,
+        due_time=AT,
+        started_at=AT + timedelta(milliseconds=4),
+        finished_at=AT + timedelta(milliseconds=1254),
+    )
+    assert {"dueTime", "lagMs", "durationMs"} <= ran.cloud_event()["data"].keys()
+    assert (ran.cloud_event()["data"]["lagMs"], ran.cloud_event()["data"]["durationMs"]) == (4, 1250)
+    assert Change(9, AT, "trigger", "skipped", reason="overlap").cloud_event()["data"]["skipReason"] == "overlap"
+    assert Change(9, AT, "trigger", "cancelled", reason="cancelled").cloud_event()["data"]["stopReason"] == "cancelled"
+    assert Change(9, AT, "alarm", "opened", reason="missed").cloud_event()["data"]["kind"] == "missed"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from clickclock.client import Payload
 
 PREFIX = "clickclock."
-SHOWN = ("attempt", "exitCode", "signal", "reason", "message")
+SHOWN = ("attempt", "exitCode", "signal", "skipReason", "stopReason", "reason", "message")
 
 
 @click.command()

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import Field
 from pydantic.alias_generators import to_camel
 
+from clickclock.foundation.instant import MILLISECOND
 from clickclock.foundation.record import Instant, Record, rfc3339
 from clickclock.scheduler.trigger import State
 
@@ -39,6 +40,9 @@ TYPES: dict[str, tuple[str, ...]] = {
 """What events are about, and what can become of it. An attempt has one where it ends and its trigger does not."""
 _SUBJECTS = {"attempt": "triggerId", "calendar": "calendarName", "commandPrefixImageMapping": "prefix"}
 """What a subject is called, where it is no id of its own."""
+_REASONS = {("trigger", State.SKIPPED.value): "skipReason"}
+_REASONS_OF = {"trigger": "stopReason", "attempt": "stopReason", "alarm": "kind"}
+"""What the record calls the reason that was noted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ class Change:
     signal: int | None = None
     reason: str | None = None
     message: str | None = None
+    due_time: datetime | None = None
 
     @property
     def type(self) -> str:
@@ -75,10 +80,22 @@ class Change:
         for name, key in _DATA:
             value = getattr(self, name)
             if value is not None:
+                if name == "reason":
+                    key = _REASONS.get((self.about, self.state)) or _REASONS_OF.get(self.about, key)  # noqa: PLW2901
                 data[key] = rfc3339(value) if isinstance(value, datetime) else value
+        data |= self._spans()
         if self.subject is not None:
             data[_SUBJECTS.get(self.about, f"{self.about}Id")] = self.subject
         return envelope(str(self.position), self.type, self.at, self.subject or self._name(), data)
+
+    def _spans(self) -> dict[str, int]:
+        """How late the first attempt began, and how long the last one ran, as the trigger's record says them."""
+        spans: dict[str, int] = {}
+        if self.started_at is not None and self.due_time is not None and self.attempt == 1:
+            spans["lagMs"] = (self.started_at - self.due_time) // MILLISECOND
+        if self.started_at is not None and self.finished_at is not None:
+            spans["durationMs"] = (self.finished_at - self.started_at) // MILLISECOND
+        return spans
 
     def _name(self) -> str:
         return "/".join(filter(None, (self.application, self.job_name))) or self.group_name or ""

@@ -21,6 +21,7 @@ from clickclock.attribution.api.openapi import Described
 from clickclock.attribution.api.questions import READERS, Question
 from clickclock.attribution.api.stream import Stream
 from clickclock.foundation.clock import Clock, SystemClock
+from clickclock.foundation.compression import Compression
 from clickclock.foundation.gate import Gate
 from clickclock.foundation.problem import UnknownPath
 
@@ -47,7 +48,8 @@ def create_app(
         asker = Asker(desk, stopping)
         routes += [Route(f"{BASE}/{name}", Question(name, asker)) for name in READERS]
         routes.append(Route(f"{BASE}/openapi.json", Described()))
-    app = Starlette(routes=routes, middleware=[Middleware(Gate, allowed_hosts=allowed_hosts)])
+    middleware = [Middleware(Gate, allowed_hosts=allowed_hosts), Middleware(Compression)]
+    app = Starlette(routes=routes, middleware=middleware)
     app.router.redirect_slashes = False
     app.router.default = _nothing_here
     return app

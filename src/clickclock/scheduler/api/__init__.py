@@ -15,6 +15,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
+from clickclock.foundation.compression import Compression
 from clickclock.foundation.gate import Gate
 from clickclock.foundation.problem import UnknownPath
 from clickclock.scheduler.api import (
@@ -76,7 +77,7 @@ def create_app(
             *(Route(path, Resource(engine, operations, body_bytes_max)) for path, operations in TABLE.items()),
             *documentation_routes(TABLE, engine),
         ],
-        middleware=[Middleware(Gate, allowed_hosts=allowed_hosts)],
+        middleware=[Middleware(Gate, allowed_hosts=allowed_hosts), Middleware(Compression)],
     )
     app.router.redirect_slashes = False
     app.router.default = _nothing_here

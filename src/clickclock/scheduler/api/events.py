@@ -8,6 +8,7 @@ let go after `SEND_MAX_S`.
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -42,8 +43,11 @@ class EventFilters(Page):
         description="Events of these types, separated by commas: `trigger`, `trigger.failed`, `alarm`.",
         examples=["trigger.failed,alarm"],
     )
-    follow: bool = Field(
-        True, description="Stream them as they come; with `false` a list of those that were.", examples=[False]
+    follow: bool | None = Field(
+        None,
+        description="Stream them as they come; with `false` a list of those that were. If not given: a list where "
+        "`Accept` prefers JSON, or where `limit` or `cursor` is given, and otherwise a stream.",
+        examples=[False],
     )
     after: int | None = Field(
         None, ge=0, le=POSITION_MAX, description="Stream what came after this id, and then what comes.", examples=[4711]
@@ -69,10 +73,35 @@ def _types(given: str | None) -> frozenset[str]:
 
 async def read(call: Call[EventFilters]) -> Response:
     """GET: a stream, or a list."""
-    if not call.filters.follow:
-        return await _list(call)
+    asked = call.filters
     last = call.last_event_id
-    return _Stream(call.engine, call.filters.wanted, call.filters.after if last is None else last)
+    is_stream = asked.follow
+    if is_stream is None:
+        comes_back = last is not None or asked.after is not None
+        is_list = not asked.model_fields_set.isdisjoint({"limit", "cursor"})
+        is_stream = comes_back or not (is_list or prefers_json(call.headers.get("accept", "")))
+    if not is_stream:
+        return await _list(call)
+    most = asked.limit if "limit" in asked.model_fields_set else None
+    return _Stream(call.engine, asked.wanted, asked.after if last is None else last, most)
+
+
+def prefers_json(accepted: str) -> bool:
+    """Whether a field `Accept` would rather have JSON than a stream; of two that are alike, a stream.
+
+    >>> prefers_json("application/json"), prefers_json("*/*"), prefers_json("text/event-stream, application/json")
+    (True, False, False)
+    """
+    weights: dict[str, float] = {}
+    for part in accepted.lower().split(","):
+        kind, *parameters = (each.strip() for each in part.split(";"))
+        given = next((each[2:] for each in parameters if each.startswith("q=")), "1")
+        weights[kind] = float(given) if _WEIGHT.fullmatch(given) else 0.0
+    stream, json_ = (
+        next((weights[kind] for kind in (name, f"{name.partition('/')[0]}/*", "*/*") if kind in weights), 0.0)
+        for name in ("text/event-stream", "application/json")
+    )
+    return json_ > stream
 
 
 async def _list(call: Call[EventFilters]) -> Response:
@@ -90,8 +119,10 @@ async def _list(call: Call[EventFilters]) -> Response:
 class _Stream(Response):
     """The answer to one listener; written to the connection itself, as a thousand of them are."""
 
-    def __init__(self, engine: Engine, wanted: Wanted, after: int | None) -> None:
+    def __init__(self, engine: Engine, wanted: Wanted, after: int | None, most: int | None = None) -> None:
+        """It ends after `most` events, if that is given."""
         super().__init__(media_type="text/event-stream")
+        self._most = most
         self._engine = engine
         self._wanted = wanted
         self._after = after
@@ -108,9 +139,14 @@ class _Stream(Response):
         try:
             await send({"type": "http.response.start", "status": 200, "headers": list(HEADERS)})
             with contextlib.suppress(TimeoutError):
+                left = self._most
                 async for text in self._told(listener):
+                    if left is not None:
+                        text, left = _first(text, left)  # noqa: PLW2901 (the part of it that is asked for)
                     async with asyncio.timeout(SEND_MAX_S):
                         await send({"type": "http.response.body", "body": text, "more_body": True})
+                    if left == 0:
+                        break
                 async with asyncio.timeout(SEND_MAX_S):
                     await send({"type": "http.response.body", "body": b""})
         finally:
@@ -143,6 +179,21 @@ class _Stream(Response):
                 yield text
 
 
+def _first(text: bytes, most: int) -> tuple[bytes, int]:
+    """Of what is told, the first events up to so many, and how many more there may be."""
+    told: list[bytes] = []
+    for part in text.removesuffix(_END).split(_END):
+        if not most:
+            break
+        told.append(part + _END)
+        most -= _EVENT in part
+    return b"".join(told), most
+
+
+_END, _EVENT = b"\n\n", b'\ndata: {"specversion"'
+_WEIGHT = re.compile(r"[01](?:\.[0-9]{0,3})?")
+
+
 def _missed(sentence: str) -> bytes:
     return f"event: missed\ndata: {json.dumps({'message': sentence})}\n\n".encode()
 
@@ -164,7 +215,8 @@ OPERATIONS: tuple[Operation[Any], ...] = (
         "and are tried again, jobs, schedules, groups, calendars and images that were created, changed or deleted, "
         "backfills, alarms. Each event's id is its place in the order of changes: a client that reconnects with "
         "`Last-Event-ID` (or `after`) continues there, and misses nothing that is still kept (a day). If something is "
-        "not, an event `missed` says so. With `follow=false`: a list of those that were, newest first.",
+        "not, an event `missed` says so. With `follow=false`, or `Accept: application/json`: a list of those that "
+        "were, newest first. A stream with a `limit` ends after so many events.",
         errors=(TooManyListeners,),
         media={"text/event-stream": "The events as they come."},
         headers={"Last-Event-ID": ("Continue after this event, instead of `after`.", "4711")},

@@ -40,7 +40,7 @@ def _of_triggers(**instead: sa.ColumnElement[Any]) -> tuple[list[str], sa.Select
             name: _t[name]
             for name in (
                 *("application", "job_name", "group_name", "schedule_id", "attempt", "nominal_time"),
-                *("started_at", "finished_at", "exit_code", "signal", "message"),
+                *("started_at", "finished_at", "exit_code", "signal", "message", "due_time"),
             )
         },
         **instead,
@@ -96,7 +96,7 @@ _NOTE_ATTEMPT = Prepared(
     sa.insert(change).from_select(
         [
             *("at", "about", "state", "application", "job_name", "group_name", "subject", "schedule_id", "attempt"),
-            *("nominal_time", "started_at", "finished_at", "exit_code", "signal", "message"),
+            *("nominal_time", "started_at", "finished_at", "exit_code", "signal", "message", "due_time"),
         ],
         sa.select(
             attempt.c.finished_at.label("c_at"),
@@ -114,6 +114,7 @@ _NOTE_ATTEMPT = Prepared(
             attempt.c.exit_code,
             attempt.c.signal,
             attempt.c.message,
+            _t.due_time,
         )
         .select_from(attempt.join(job_trigger, attempt.c.trigger_id == _t.trigger_id))
         .where(attempt.c.trigger_id == sa.bindparam("b_id"), attempt.c.attempt == sa.bindparam("b_attempt")),

@@ -34,6 +34,7 @@ change = sa.Table(
     sa.Column("signal", sa.Integer),
     sa.Column("reason", sa.Text),
     sa.Column("message", sa.Text),
+    sa.Column("due_time", InstantMs),
 )
 """What changed, in the order of its writing: read by who listens, and nowhere else, so it has no further index."""
 
