@@ -39,7 +39,8 @@ NAMESPACE = "clickclock"
 ROOT = Path(__file__).parents[2]
 TOKEN = "token-of-clickclock"
 VERSION = "1.36"
-KINDS = {"jobs": "Job", "pods": "Pod", "secrets": "Secret", "events": "Event", "nodes": "Node"}
+KINDS = {"jobs": "Job", "pods": "Pod", "secrets": "Secret", "events": "Event", "nodes": "Node",
+         "namespaces": "Namespace"}  # fmt: skip
 _PATH = re.compile(
     r"/(?:api/v1|apis/batch/v1)(?:/namespaces/(?P<namespace>[^/]+))?/(?P<kind>\w+)(?:/(?P<name>[^/]+)(?P<log>/log)?)?"
 )
@@ -98,6 +99,8 @@ class KubernetesDouble:
         """Whether the next request for a log finds the container not there yet, as a node that is behind says."""
         self.pods_are_late: asyncio.Event | None = None
         """Until when an answer of which pods there are is under way; it tells of the moment it was asked for."""
+        self.watches_are_late: asyncio.Event | None = None
+        """Until when watches tell nothing: a pod may be removed before anybody heard of its end."""
         self.excuses: list[bytes] = []
         """What the nodes say after a status of 200 in the next logs: instead of the output, or after what there is."""
         self.token = TOKEN
@@ -116,6 +119,7 @@ class KubernetesDouble:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="kubernetes double", daemon=True)
         self.kubelet = Kubelet(self, folder / "pods")
+        self.put_namespace()
         for name in nodes:
             self.things["nodes"][name] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
 
@@ -270,6 +274,12 @@ class KubernetesDouble:
                         self.kubelet.delete(thing, None)
                     else:
                         self.put(kind, thing, "DELETED")
+
+    def put_namespace(self, phase: str = "Active") -> None:
+        """Make the namespace."""
+        meta = {"name": NAMESPACE}
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": meta, "status": {"phase": phase}}
+        self.things["namespaces"][NAMESPACE] = namespace
 
     def warn(self, kind: str, name: str, reason: str, message: str) -> None:
         """An event."""
@@ -492,7 +502,7 @@ class KubernetesDouble:
         reading = "watch" if query.get("watch") == "true" else "get" if name else "list"
         verb = {"GET": reading, "POST": "create", "PATCH": "patch", "DELETE": "delete"}[method]
         self.asked.add((verb, resource))
-        here = resource == "nodes" or namespace == NAMESPACE
+        here = resource == "nodes" or (name if resource == "namespaces" else namespace) == NAMESPACE
         if (verb, resource) not in self.allowed or not here:
             group = f' in API group "{"batch" if resource == "jobs" else ""}"'
             message = f'User "clickclock" cannot {verb} resource "{resource}"{group} in the namespace "{namespace}"'
@@ -570,6 +580,8 @@ class KubernetesDouble:
         try:
             while not writer.transport.is_closing():
                 news.clear()
+                if self.watches_are_late is not None:
+                    await self.watches_are_late.wait()
                 fresh = [each for each in self._log if each[0] > at]
                 for version, event, changed, thing in fresh:
                     at = version

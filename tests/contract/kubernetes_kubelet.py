@@ -28,6 +28,17 @@ Object = dict[str, Any]
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 IMAGE = re.compile(r"[a-z0-9./:@_-]+")
 _REFERENCE = re.compile(r"\$(?:\$|\(([^()]*)\))")
+API_SERVER = {
+    "KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443", "KUBERNETES_SERVICE_PORT_HTTPS": "443",
+    "KUBERNETES_PORT": "tcp://10.96.0.1:443", "KUBERNETES_PORT_443_TCP": "tcp://10.96.0.1:443",
+    "KUBERNETES_PORT_443_TCP_PROTO": "tcp", "KUBERNETES_PORT_443_TCP_PORT": "443",
+    "KUBERNETES_PORT_443_TCP_ADDR": "10.96.0.1",
+}  # fmt: skip
+"""What every container gets of the cluster's own service, whatever `enableServiceLinks` says."""
+NO_DNS = (
+    'kubelet does not have ClusterDNS IP configured and cannot create Pod using "ClusterFirst" policy. Falling back '
+    'to "Default" policy.'
+)
 POD_GC_EVERY_S = 20.0
 _UNITS = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 
@@ -60,6 +71,9 @@ class Kubelet:
         folder.mkdir(parents=True, exist_ok=True)
         self._running: dict[str, Running] = {}
         self._silent: set[str] = set()
+        self._warned: set[str] = set()
+        self.short_of_memory: set[str] = set()
+        """Pods of which a process was killed for its memory, whatever code the command ends with."""
         self._hidden: dict[str, int] = {}
         self.starts: list[str] = []
         """The attempts of pods that were run, in order."""
@@ -88,6 +102,9 @@ class Kubelet:
         pod = self._double.things["pods"].get(name)
         if pod is None or name in self._running or pod["metadata"].get("deletionTimestamp"):
             return
+        if name not in self._warned:  # of no consequence, and the newest event while the pod waits its turn
+            self._warned.add(name)
+            self._double.warn("Pod", name, "MissingClusterDNS", f'pod: "{name}". {NO_DNS}')
         container = pod["spec"]["containers"][0]
         fault = self._double.image_faults.get(container["image"])
         if IMAGE.fullmatch(container["image"]) is None:
@@ -117,7 +134,7 @@ class Kubelet:
 
     def _start(self, pod: Object, container: Object, variables: dict[str, str]) -> None:
         name = pod["metadata"]["name"]
-        environment = {"PATH": DEFAULT_PATH, "HOSTNAME": name, **variables}
+        environment = {"PATH": DEFAULT_PATH, "HOSTNAME": name, **API_SERVER, **variables}
         argv = [expand(word, environment) for word in container["command"]]
         program = argv[0] if "/" in argv[0] else shutil.which(argv[0], path=environment["PATH"])
         if program is None or not Path(program).exists():
@@ -179,7 +196,8 @@ class Kubelet:
             return
         code = code if code >= 0 else 128 - code
         pod["status"]["phase"] = "Failed" if code else "Succeeded"
-        finished = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": running.started,
+        reason = "OOMKilled" if name in self.short_of_memory else "Error" if code else "Completed"
+        finished = {"exitCode": code, "reason": reason, "startedAt": running.started,
                     "finishedAt": _stamp(), "containerID": f"containerd://{name}"}  # fmt: skip
         self._state(pod, {"terminated": finished})
         if pod["metadata"].get("deletionTimestamp"):

@@ -25,6 +25,7 @@ from clickclock.scheduler.executors.process import ProcessExecutor
 from clickclock.scheduler.trigger import Exit, ExitKind
 from tests.container_engine import IMAGE, OPTIONS, ContainerEngine
 from tests.contract.kubernetes_double import KubernetesDouble
+from tests.contract.kubernetes_kubelet import API_SERVER
 
 DEADLINE_S = 90.0
 LOG_BYTES_MAX = 100_000
@@ -112,8 +113,9 @@ class KubernetesMember(ProcessMember):
     """How the contract meets the executor of Kubernetes: a double of a cluster, whose pods are processes."""
 
     image = KUBERNETES_IMAGE
-    own_variables = frozenset({"HOSTNAME"})
+    own_variables = frozenset({"HOSTNAME", *API_SERVER})
     many = 20
+    ordered = False
     measures = False
     makes_folders = True
 

@@ -109,7 +109,11 @@ async def test_a_job_that_somebody_deletes_is_lost(place: Place) -> None:
     name, _ = await place.begun("sleep 60", grace_s=1)
     (job,) = place.double.jobs()
     place.double.delete_job(job["metadata"]["name"])
-    assert (await place.end(name)).kind is ExitKind.LOST
+    ending = await place.end(name)
+    assert ending.kind is ExitKind.LOST
+    assert (ending.message or "").startswith(
+        f"The Job {job['metadata']['name']} and its pod were deleted by somebody else"
+    )
 
 
 async def test_an_attempt_on_a_node_that_is_lost_is_given_up_in_the_end(
@@ -589,6 +593,72 @@ async def test_a_pod_that_takes_long_to_make_and_is_in_no_trouble_is_waited_for(
     await impatient.until(lambda: impatient.double.requests.count(asked) > 3)
     del impatient.double.image_faults[IMAGE]
     assert (await impatient.end(name)).code == 0
+
+
+async def test_a_warning_that_holds_nothing_up_ends_no_attempt_and_is_told(
+    impatient: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    impatient.double.image_faults[IMAGE] = ("ContainerCreating", "")
+    name = await impatient.shell("true")
+    asked = ("GET", f"/api/v1/namespaces/{NAMESPACE}/events")
+    await impatient.until(lambda: impatient.double.requests.count(asked) > 5)
+    assert f"{name} is waited for, though the cluster warns of its pod: MissingClusterDNS" in caplog.text
+    del impatient.double.image_faults[IMAGE]
+    assert (await impatient.end(name)).code == 0
+
+
+async def test_what_blocks_a_pod_is_told_though_another_warning_is_newer(impatient: Place) -> None:
+    impatient.double.image_faults[IMAGE] = ("ContainerCreating", "")
+    name = await impatient.shell("true")
+    await impatient.until(lambda: any(each["status"].get("containerStatuses") for each in impatient.double.pods()))
+    for reason in ("FailedMount", "DNSConfigForming"):
+        impatient.double.call(impatient.double.warn, "Pod", impatient.pod_of(name), reason, "said the cluster")
+    ending = await impatient.end(name)
+    assert (ending.kind, ending.message) == (ExitKind.NOT_STARTED, "FailedMount: said the cluster")
+
+
+async def test_output_that_ended_well_is_whole_though_its_pod_is_gone_before_its_end_is_told(place: Place) -> None:
+    name, pod = await place.begun("echo one; sleep 60")
+    await place.printed(name, b"one\n")
+    late = asyncio.Event()
+    place.double.watches_are_late = late
+    await place.executor.stop([name], 1.0)
+    log = ("GET", f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/log")
+    await place.until(lambda: not place.double.pods() and place.double.requests.count(log) > 2)
+    place.double.watches_are_late = None
+    place.double.call(late.set)
+    assert (await place.end(name)).kind is ExitKind.STOPPED
+    assert await place.output(name) == b"one\n"
+
+
+@pytest.mark.parametrize(("code", "kind"), [(0, ExitKind.CODE), (3, ExitKind.CODE)])
+async def test_a_process_that_was_killed_for_its_memory_is_told_whatever_the_command_makes_of_it(
+    place: Place, tmp_path: Path, code: int, kind: ExitKind
+) -> None:
+    end = tmp_path / "end"
+    name, pod = await place.begun(f"until [ -e {end} ]; do sleep 0.01; done; exit {code}")
+    place.double.call(place.double.kubelet.short_of_memory.add, pod)
+    end.touch()
+    ending = await place.end(name)
+    assert (ending.kind, ending.code) == (kind, code)
+    assert ending.message == "A process of the command used more memory than its limit and was killed (OOMKilled)."
+
+
+async def test_a_namespace_that_is_not_there_is_told_before_any_job_is(
+    double: KubernetesDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clickclock.scheduler.executors.kubernetes.executor.PROBE_EVERY_S", 0.05)
+    double.call(double.things["namespaces"].clear)
+    place = Place(double, tmp_path / "data")
+    await place.open()
+    await _until_reachable(place, wanted=False)
+    assert "The namespace clickclock does not exist; create it" in ((await place.executor.capacity()).message or "")
+    double.call(double.put_namespace, "Terminating")
+    await _until_told(place, lambda capacity: "is being deleted" in (capacity.message or ""))
+    double.call(double.put_namespace)
+    await _until_reachable(place, wanted=True)
+    assert (await place.end(await place.shell("true"))).code == 0
+    await place.executor.close()
 
 
 async def _sharing(double: KubernetesDouble, folder: Path) -> Place:

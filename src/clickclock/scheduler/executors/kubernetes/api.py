@@ -153,6 +153,22 @@ class Api:
             if refused.status != httpx.codes.NOT_FOUND:
                 raise
 
+    async def has_namespace(self) -> None:
+        """Raise `Refused` if the namespace is not there, or is being removed; where we may not look, nobody knows."""
+        sentence = "The namespace {} {}; create it, or name another in the cluster's options."
+        try:
+            found = await self._request("GET", f"/api/v1/namespaces/{self.namespace}")
+        except Refused as refused:
+            if refused.status == httpx.codes.NOT_FOUND:
+                raise Refused(
+                    sentence.format(self.namespace, "does not exist"), refused.status, "NotFound"
+                ) from refused
+            if refused.status != httpx.codes.FORBIDDEN:
+                raise
+        else:
+            if (found.get("status") or {}).get("phase") == "Terminating":
+                raise Refused(sentence.format(self.namespace, "is being deleted"), httpx.codes.CONFLICT)
+
     async def nodes(self) -> list[str]:
         """The names of the cluster's nodes."""
         answer = await self._request("GET", "/api/v1/nodes", parameters={"limit": "5000"}, accept=NAMES_ONLY)

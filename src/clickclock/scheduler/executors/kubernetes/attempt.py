@@ -182,7 +182,7 @@ class Attempt:
         if self._launch is not None and not self.is_gone and self._grace_s is None:
             await self._hand_over(self._launch)
         now = self._around.clock.now()
-        stands = verdict.standing(job, self._pod, pod_gone=self._pod_gone)
+        stands = verdict.standing(job, self._pod, pod_gone=self._pod_gone, job_gone=self.is_gone)
         if self.is_gone and stands.exit is None and (self._pod is None or self._pod_gone):
             stands = Standing(stands.node, stands.started_at, verdict.vanished(job, self._pod, now))
         if stands.exit is not None and self._pod is None and await self.ask_for_pod():

@@ -249,6 +249,7 @@ class KubernetesExecutor:
             try:
                 if loop.time() >= nodes_at_s:
                     self._nodes = await self._find_nodes(api)
+                    await api.has_namespace()
                     nodes_at_s = loop.time() + NODES_EVERY_S
                 await api.answers()
                 if self._is_learnt:

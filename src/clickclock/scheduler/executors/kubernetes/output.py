@@ -90,7 +90,8 @@ class Output:
                     if not (gone and self._ended_well):
                         self._append(f"\n[clickclock: the rest of this output cannot be read: {error}]\n".encode())
                     return
-                self._ended_well = self._ended_well and last
+                # A pod that is removed when it has ended, before we are told of that, takes nothing from a good end.
+                self._ended_well = self._ended_well and (last or gone)
             else:
                 if last:
                     return

@@ -9,7 +9,7 @@ True
 
 import json
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -142,8 +142,8 @@ def finer(moment: datetime, seen_at: datetime, earliest: datetime) -> datetime:
     return max(moment, earliest)
 
 
-def standing(job: Object, pod: Object | None, *, pod_gone: bool = False) -> Standing:
-    """Judge a Job and its pod; with `pod_gone`, `pod` is what was last known of one that was removed."""
+def standing(job: Object, pod: Object | None, *, pod_gone: bool = False, job_gone: bool = False) -> Standing:
+    """Judge a Job and its pod; with `pod_gone` or `job_gone`, that is what was last known of one that was removed."""
     ending = Ending.of(job)
     if pod is None:
         return Standing(exit=_without_pod(job, ending, None), trouble=_trouble_of_job(job))
@@ -153,12 +153,12 @@ def standing(job: Object, pod: Object | None, *, pod_gone: bool = False) -> Stan
     finished = state.get("terminated")
     started_at = _started_at(state)
     if finished is not None or status.get("phase") in {"Failed", "Succeeded"}:
-        return Standing(node, started_at, _ended(job, pod, finished or {}, started_at))
+        return Standing(node, started_at, _ended(job, pod, finished or {}, started_at, job_gone=job_gone))
     if pod_gone:
         return Standing(node, started_at, _without_pod(job, ending, pod))
     if is_deleted and not node:
         # No node can be given it any more. That its controllers are done with it takes them half a minute.
-        return Standing(exit=_ended(job, pod, {}, None))
+        return Standing(exit=_ended(job, pod, {}, None, job_gone=job_gone))
     is_being_made = bool(node) and started_at is None and not is_deleted
     return Standing(node, started_at, None, None if is_deleted else _trouble_of_pod(pod), is_being_made)
 
@@ -194,7 +194,7 @@ def disruption(pod: Object) -> str | None:
 def vanished(job: Object, pod: Object | None, now: datetime) -> Exit:
     """The exit of an attempt whose Job somebody deleted; `pod` is what was last seen of it."""
     ending = Ending.of(job)
-    last = None if pod is None else standing(job, pod)
+    last = None if pod is None else standing(job, pod, job_gone=True)
     if last is not None and last.exit is not None:
         return last.exit
     if ending is not None:
@@ -204,19 +204,6 @@ def vanished(job: Object, pod: Object | None, now: datetime) -> Exit:
         return Exit(ExitKind.DISRUPTED, now, message=f"{words}.")
     name = job["metadata"]["name"]
     return Exit(ExitKind.LOST, now, message=f"The Job {name} was deleted by somebody else; how it ended is unknown.")
-
-
-def last_words(events: Iterable[Object]) -> str | None:
-    """The message of the newest warning among events."""
-    return held_up([each for each in events if each.get("type") == "Warning" and each.get("message")])
-
-
-def held_up(events: Iterable[Object]) -> str | None:
-    """The message of the newest event, if that is a warning: it has not come on since."""
-    newest = max(events, key=lambda each: each.get("lastTimestamp") or each.get("eventTime") or "", default=None)
-    if newest is None or newest.get("type") != "Warning" or not newest.get("message"):
-        return None
-    return f"{newest.get('reason')}: {newest['message']}"
 
 
 def _without_pod(job: Object, ending: Ending | None, last: Object | None) -> Exit | None:
@@ -242,13 +229,15 @@ def _without_pod(job: Object, ending: Ending | None, last: Object | None) -> Exi
     return Exit(ExitKind.LOST, at, message=f"Its pod was removed before it told its exit ({reason}: {words}).")
 
 
-def _ended(job: Object, pod: Object, finished: Mapping[str, Any], started_at: datetime | None) -> Exit:
+def _ended(
+    job: Object, pod: Object, finished: Mapping[str, Any], started_at: datetime | None, *, job_gone: bool = False
+) -> Exit:
     status, node, code = pod["status"], pod["spec"].get("nodeName") or "its node", finished.get("exitCode")
     at = _moment(finished.get("finishedAt")) or _moment(pod["metadata"].get("deletionTimestamp")) or _last_change(pod)
     if (ending := Ending.of(job)) is not None:
         return _ended_by_us(ending, finished, started_at, at)
     if status.get("phase") == "Succeeded" or code == 0:
-        return Exit(ExitKind.CODE, at, started_at, code=0)
+        return _by_itself({**finished, "exitCode": 0}, at, started_at)
     if (taken := disruption(pod)) is not None:
         return Exit(ExitKind.DISRUPTED, at, started_at, message=f"{taken}.")
     if finished.get("reason") in NEVER_RAN or (code == _SIGNAL_CODES and started_at is None):
@@ -260,7 +249,8 @@ def _ended(job: Object, pod: Object, finished: Mapping[str, Any], started_at: da
         code = None
     if pod["metadata"].get("deletionTimestamp"):
         how = f", and ended with exit code {code}" if code is not None else " before it told its exit"
-        return Exit(ExitKind.LOST, at, started_at, message=f"The pod was deleted by somebody else{how}.")
+        what = f"The Job {job['metadata']['name']} and its pod were" if job_gone else "The pod was"
+        return Exit(ExitKind.LOST, at, started_at, message=f"{what} deleted by somebody else{how}.")
     if code is None:
         return _ended_without_code(status, finished, node, at, started_at)
     return _by_itself(finished, at, started_at)
