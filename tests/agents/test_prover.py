@@ -111,8 +111,8 @@ def credit(proof: dict[str, Any], model: str) -> list[str]:
 
 async def test_an_order_is_proven_from_its_person_to_the_last_cent(shop: Shop) -> None:
     old = shop.click(31 * DAY_MS, cli_ubid="u1", gclid="g0")
-    first = shop.click(5 * DAY_MS, device_id="D1", source="facebook", fb_ad_id="f7", fb_campaign_id="spring")
-    again = shop.click(5 * DAY_MS - HOUR_MS + 1, device_id="d1", source="facebook", fb_ad_id="f7", utm_term="x")
+    first = shop.click(5 * DAY_MS, device_id="D1", source="facebook", fb_ad_id="f7")
+    again = shop.click(5 * DAY_MS - HOUR_MS + 1, device_id="d1", source="Facebook", fb_ad_id="f7", page="x")
     linking = shop.click(2 * DAY_MS, cli_ubid="u1", device_id="d1", gclid="g1")
     bot = shop.click(DAY_MS, agent=BOT, cli_ubid="u1", gclid="g2")
     after = shop.click(-1, cli_ubid="u1", gclid="g3")
@@ -140,6 +140,46 @@ async def test_an_order_is_proven_from_its_person_to_the_last_cent(shop: Shop) -
     ]
     assert [(link["clicks"], link["orders"]) for link in person["links"]] == [([linking], [])]
     assert proof["clicks"][0]["clickId"] == "g0"
+
+
+async def test_two_ads_within_the_hour_are_two_touchpoints_and_the_proof_says_what_tells_them_apart(shop: Shop) -> None:
+    first = shop.click(40 * 60_000, cli_ubid="u1", utm_source="newsletter", utm_campaign="n1")
+    second = shop.click(20 * 60_000, cli_ubid="u1", utm_source="facebook", utm_campaign="f1")
+    again = shop.click(10 * 60_000, cli_ubid="u1", utm_source="Facebook", utm_campaign="f1", session="2")
+    other = shop.click(5 * 60_000, cli_ubid="u1", utm_source="facebook", utm_campaign="f1", utm_id="7")
+    shop.order()
+    await shop.run()
+    proof = shop.prove()
+    assert (proof["differs"], proof["journey"]) == ([], [first, second, other])
+    assert fates(proof)[again] == ("repeat", second)
+    assert [each["apart"] for each in proof["clicks"]] == [
+        None,
+        {"click": first, "by": ["channel", "utm_campaign", "utm_source"]},
+        None,
+        {"click": second, "by": ["utm_id"]},
+    ]
+    assert (credit(proof, "last"), credit(proof, "linear")) == (["0.00", "0.00", "10.00"], ["3.33", "3.33", "3.34"])
+    assert f"not the ad of {second}: utm_id" in shop.call("7", "--client-id", "shop").stdout
+
+
+async def test_the_proof_says_which_time_counted_of_clicks_that_were_sent_late_or_of_a_fast_clock(shop: Shop) -> None:
+    sent: dict[str, Any] = {"cli_ubid": "u1", "utm_source": "newsletter"}
+    one = shop.click(32 * DAY_MS, later_ms=32 * DAY_MS - HOUR_MS, **sent)
+    other = shop.click(2 * DAY_MS, later_ms=2 * DAY_MS - HOUR_MS + 1000, **sent)
+    again = shop.click(2 * DAY_MS, later_ms=2 * DAY_MS - HOUR_MS + 3000, **sent)
+    fast = shop.click(60_000, later_ms=-240_000, cli_ubid="u1", gclid="g1")
+    shop.order()
+    await shop.run()
+    proof = shop.prove()
+    assert (proof["differs"], proof["journey"]) == ([], [other, fast])
+    assert fates(proof)[again] == ("retry", other)
+    assert fates(proof)[one] == ("outside_window", None)
+    told = {each["id"]: each for each in proof["clicks"]}
+    assert (told[other]["timeCounted"], told[other]["timeSent"]) == ("sent", told[other]["time"])
+    assert (told[fast]["timeCounted"], told[fast]["time"]) == ("received", told[fast]["receivedAt"])
+    assert told[fast]["timeSent"] == "2026-05-17T11:59:00.000Z"
+    assert "It named" not in told[other]["why"]
+    assert "it named 2026-05-17T11:59:00.000Z, which is later" in told[fast]["why"]
 
 
 async def test_a_click_id_that_another_person_spent_says_by_which_click(shop: Shop) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import combinations
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 
 from clickclock.attribution import identifier
 from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, Account, ChannelRule, small_letters
+from clickclock.attribution.ad import CLICK_ID_COLUMNS, CLICK_IDS, COLUMNS, NAMES, ONCE, says, told_apart
 from clickclock.attribution.engines import (
     CHANGED,
     CLICKED,
@@ -40,7 +42,7 @@ from clickclock.attribution.engines.spark import Spark
 from clickclock.attribution.errors import EngineFailing, EngineMissing
 from clickclock.attribution.lake import ADS, CLICKS, COSTS, DAY, ORDER_MONTH, TOUCHES, Lake
 from clickclock.attribution.policy import Policies, Policy
-from clickclock.attribution.touchpoint import RETRY_US
+from clickclock.attribution.touchpoint import RETRY_MS, RETRY_US
 from clickclock.attribution.traffic import FLOOD_MS, is_bot, is_visitors
 from tests import user_agents
 from tests.bench.attribution_rows import World, clicks, fill
@@ -339,12 +341,45 @@ def test_a_click_id_is_one_of_a_client_and_its_kind(engine: Engine, tmp_path: Pa
     assert [touch["ad_key"] for touch in touches] == [touch["click_id"] for touch in touches]
 
 
-def test_without_a_click_id_clicks_on_one_ad_have_one_key(engine: Engine, tmp_path: Path) -> None:
-    ad = {"atag": "at", "asvt": "as", "utm_content": "t"}
-    rows = [_click(1, **ad), _click(2, **ad, utm_campaign="c"), _click(3, **ad | {"utm_content": "other"})]
-    one, again, other = _taken_in(engine, tmp_path, *rows)
-    assert one["click_id"] is None
-    assert one["ad_key"] == again["ad_key"] != other["ad_key"]
+def test_clicks_on_one_ad_have_one_key_and_whatever_tells_them_apart_makes_another(
+    engine: Engine, tmp_path: Path
+) -> None:
+    ad = {"atag": "at", "utm_source": "Mail", "utm_campaign": "n1"}
+    same: list[Row] = [ad, ad | {"utm_source": "mail", "device_model": "x"}, ad | {"other": [("session", "7")]}]
+    same += [ad | {"other": [("utm_id", "undefined"), ("fbclid", "")]}]
+    others: list[Row] = [{name: value for name, value in ad.items() if name != left_out} for left_out in ad]
+    others += [ad | {name: "y"} for name in (*COLUMNS, *CLICK_ID_COLUMNS, "gclid", "uclid")]
+    others += [ad | {"other": [(name, "y")]} for name in ("utm_id", "fb_placement", *NAMES, *CLICK_IDS)]
+    others += [ad | {"other": [("utm_id", "y"), ("fbclid", "y")]}, ad | {"client_id": "other"}]
+    rows = [_click(number, **said) for number, said in enumerate([*same, *others])]
+    keys = [touch["ad_key"] for touch in _taken_in(engine, tmp_path, *rows)]
+    assert len(set(keys[: len(same)])) == 1
+    assert len(set(keys)) == 1 + len(others)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_clicks_are_one_ad_only_if_nothing_tells_them_apart(engine: Engine, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    own, others = (
+        (*COLUMNS, *CLICK_ID_COLUMNS, *ONCE, "device_model"),
+        ("utm_id", "keyword", "fbclid", "msclkid", "lang"),
+    )
+    values = ["a", "b", "A", "google", "fb"]
+
+    def some(names: Sequence[str], spare: Sequence[str] = ()) -> list[tuple[str, str]]:
+        return [(name, chance.choice([*values, *spare])) for name in chance.sample(names, chance.choice([0, 1, 1, 2]))]
+
+    said = [(dict(some(own)), some(others, ["", "null"])) for _ in range(300)]
+    rows = [_click(number, **columns, other=other or None) for number, (columns, other) in enumerate(said)]
+    touches = _taken_in(engine, tmp_path, *rows)
+    told = [
+        says(touch["channel"], {**columns, **dict(other)})
+        for touch, (columns, other) in zip(touches, said, strict=True)
+    ]
+    pairs = list(combinations(range(len(told)), 2))
+    alike = {pair for pair in pairs if not told_apart(told[pair[0]], told[pair[1]])}
+    assert alike == {pair for pair in pairs if touches[pair[0]]["ad_key"] == touches[pair[1]]["ad_key"]}
+    assert 0 < len(alike) < len(pairs) // 2
 
 
 def test_every_click_of_all_files_becomes_one_touch(engine: Engine, tmp_path: Path) -> None:
@@ -605,9 +640,14 @@ def test_a_click_that_was_sent_again_uses_no_click_id_whatever_time_the_copy_nam
         _touch(5, click_id=101, parameters=8, received_us=2 * RETRY_US + 1, time_ms=7),
         _touch(6, click_id=102, time_ms=9),
         _touch(7, click_id=102, time_ms=8),
+        # Received at once, but made at other times: the second and the fourth are copies, and the third is the first.
+        _touch(10, click_id=103, parameters=9, received_us=1, time_ms=50_000),
+        _touch(11, click_id=103, parameters=9, received_us=2, time_ms=40_000),
+        _touch(12, click_id=103, parameters=9, received_us=3, time_ms=20_000),
+        _touch(13, click_id=103, parameters=9, received_us=4, time_ms=10_000),
     ]
     rows = _walked(engine, _keep_touches(tmp_path, touches))
-    assert sorted(row["ad"] for row in rows if row["is_spent"]) == [2, 3, 4, 6]
+    assert sorted(row["ad"] for row in rows if row["is_spent"]) == [2, 3, 4, 6, 10, 11, 13]
 
 
 def test_a_click_of_nobody_spends_its_click_id_too(engine: Engine, tmp_path: Path) -> None:
@@ -782,6 +822,7 @@ def _plainly(
         return any(
             each["parameters"] == touch["parameters"]
             and each["received_us"] >= touch["received_us"] - RETRY_US
+            and abs(each["time_ms"] - touch["time_ms"]) <= RETRY_MS
             and (each["received_us"], each["id"]) < mine
             for each in uses[touch["click_id"]]
         )

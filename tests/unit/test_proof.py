@@ -76,7 +76,8 @@ def click(name: str, days: float, channel: str = "google", **other: Any) -> Evid
         **dict.fromkeys(("is_spent", "is_bot", "is_flood"), False),
     }
     touch = Touch(name, time_ms, time_ms * 1000, 3, channel, "s1", **{**given_values, **other})
-    return Evidence(touch, seen(name, cli_ubid="u1"), f"gclid-{name}" if channel == "google" else None)
+    click_id = f"gclid-{name}" if channel == "google" else None
+    return Evidence(touch, seen(name, cli_ubid="u1"), click_id, sent_ms=touch.time_ms)
 
 
 CLICKS = [

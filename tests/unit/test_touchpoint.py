@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickclock.attribution.policy import InvalidTraffic, Policy
-from clickclock.attribution.touchpoint import NO_PERSON, Fate, Judged, Touch, judge
+from clickclock.attribution.touchpoint import NO_PERSON, RETRY_MS, RETRY_US, Fate, Judged, Touch, judge, repeated
 
 POLICY = Policy()
 INCLUDING = Policy(invalid_traffic=InvalidTraffic.INCLUDE)
@@ -44,6 +44,17 @@ def told(*touches: Touch, policy: Policy = POLICY) -> list[tuple[str, str, str |
 def test_a_click_counts() -> None:
     assert judge([touch("a")], POLICY) == [Judged(touch("a"), Fate.COUNTED)]
     assert judge([], POLICY) == []
+
+
+def test_times_more_than_ten_seconds_apart_are_two_clicks_however_soon_they_were_received() -> None:
+    sent: dict[str, Any] = {"received_us": 0, "parameters": "same"}
+    clicks = [touch("a", 0, **sent), touch("b", 10_000, **sent), touch("c", 10_001, **sent), touch("d", 20_002, **sent)]
+    assert told(*clicks) == [
+        ("a", "counted", None),
+        ("b", "retry", "a"),
+        ("c", "counted", None),
+        ("d", "counted", None),
+    ]
 
 
 def test_the_same_parameters_within_ten_seconds_are_a_retry_of_the_first() -> None:
@@ -205,9 +216,27 @@ def test_ties_are_broken_by_strength_then_by_receipt_then_by_id() -> None:
     assert [each.touch.id for each in judge(clicks, POLICY)] == ["f", "d", "c", "b", "e", "a"]
 
 
+@given(st.lists(st.tuples(st.integers(0, 40_000_000), st.integers(-15_000, 40_000)), max_size=40))
+def test_a_retry_is_near_what_it_repeats_and_of_those_that_are_none_no_two_are_near(
+    clicks: list[tuple[int, int]],
+) -> None:
+    clicks.sort(key=lambda click: click[0])
+    found = repeated([received for received, _ in clicks], [time for _, time in clicks])
+
+    def are_near(one: int, other: int) -> bool:
+        (came, at), (came_again, at_again) = clicks[one], clicks[other]
+        return abs(came - came_again) <= RETRY_US and abs(at - at_again) <= RETRY_MS
+
+    kept = [place for place, sent in enumerate(found) if sent is None]
+    assert not any(are_near(*pair) for pair in combinations(kept, 2))
+    assert all(
+        sent in kept and sent < place and are_near(sent, place) for place, sent in enumerate(found) if sent is not None
+    )
+
+
 KINDS = st.fixed_dictionaries(
     {
-        "time_ms": st.sampled_from([0, 1, HOUR_MS - 1, HOUR_MS, HOUR_MS + 1]),
+        "time_ms": st.sampled_from([0, 1, 10_000, 10_001, HOUR_MS - 1, HOUR_MS, HOUR_MS + 1]),
         "received_us": st.sampled_from([0, 1, 10_000_000, 10_000_001]),
         "strength": st.integers(NO_PERSON, 3),
         "ad_key": st.integers(0, 1),

@@ -203,18 +203,28 @@ def test_a_repeat_is_one_of_the_same_ad_only() -> None:
     assert journeys_of(Person(clicks, [order("o", DAY_MS)])) == {"o": ["a", "b"]}
 
 
-def test_a_retry_is_told_by_when_it_was_received_whatever_its_time_says() -> None:
+def test_a_retry_is_told_by_when_it_was_received_if_its_time_is_as_near() -> None:
     received_us = [1_000_000_000, 1_010_000_000, 1_010_000_001, 1_020_000_001]
     clicks = [
-        touch(str(place), -place * 2 * HOUR_MS, received_us=received, parameters="same")
+        touch(str(place), -place * 3000, received_us=received, parameters="same", ad_key=place)
         for place, received in enumerate(received_us)
     ]
     # The second came 10 s after the first; the third later than that; the fourth 10 s after the third.
     assert journeys_of(Person(clicks, [order("o", DAY_MS)])) == {"o": ["2", "0"]}
 
 
+def test_clicks_sent_late_all_at_once_are_several_and_their_retries_are_none() -> None:
+    sent = [("a", -40 * DAY_MS), ("b", -8 * DAY_MS), ("again", -40 * DAY_MS), ("c", -DAY_MS), ("b again", -8 * DAY_MS)]
+    clicks = [
+        touch(name, after_ms, received_us=place * 2_000_000, parameters="same")
+        for place, (name, after_ms) in enumerate(sent)
+    ]
+    # However they interleave. The last one came eight seconds after the first, and six after what it repeats.
+    assert journeys_of(Person(clicks, [order("o", 0)])) == {"o": ["b", "c"]}
+
+
 def test_of_retries_received_at_once_the_smallest_id_counts() -> None:
-    clicks = [touch(name, place * 2 * HOUR_MS, received_us=5, parameters="same") for place, name in enumerate("cab")]
+    clicks = [touch(name, place * 1000, received_us=5, parameters="same") for place, name in enumerate("cab")]
     assert journeys_of(Person(clicks, [order("o", DAY_MS)])) == {"o": ["a"]}
 
 
@@ -330,7 +340,10 @@ TIMES_MS = st.one_of(
     st.integers(0, 9).map(lambda steps: steps * 20 * MINUTE_MS),
     st.integers(0, 6).map(lambda steps: steps * 2 * MINUTE_MS),
     st.integers(-80, 80).map(lambda half_days: half_days * DAY_MS // 2),
-    st.sampled_from([-1, 1, 599_999, 600_001, HOUR_MS - 1, HOUR_MS + 1, -30 * DAY_MS - 1, -7 * DAY_MS, 1000]),
+    st.integers(0, 5).map(lambda steps: steps * 5000),
+    st.sampled_from(
+        [-1, 1, 9_999, 10_000, 10_001, 599_999, 600_001, HOUR_MS - 1, HOUR_MS + 1, -30 * DAY_MS - 1, -7 * DAY_MS, 1000]
+    ),
 )
 POLICIES = st.builds(
     Policy,

@@ -10,13 +10,14 @@ model's credits sum to the amount; `differs` is empty, or something is wrong.
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import isclose
 from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 
+from clickclock.attribution.ad import told_apart
 from clickclock.attribution.amendment import Amendment
 from clickclock.attribution.credit import split
 from clickclock.attribution.identifier import STRENGTHS, code, folded
@@ -24,7 +25,7 @@ from clickclock.attribution.journey import Considered, Reason, journey, reason
 from clickclock.attribution.models import Journey, JourneyModel
 from clickclock.attribution.order import Order
 from clickclock.attribution.policy import Policy
-from clickclock.attribution.touchpoint import Fate, Touch, judge
+from clickclock.attribution.touchpoint import REPEAT_MS, Fate, Judged, Touch, judge
 from clickclock.foundation.instant import instant_of
 
 SHARE_TOLERANCE: Final = 1e-12
@@ -93,6 +94,24 @@ class Evidence(msgspec.Struct, frozen=True):
     """Its gclid, or else its uclid."""
     has_network: bool = True
     """Whether it is known from which network the visitor came."""
+    said: Mapping[str, str] = MappingProxyType({})
+    """What it says of its ad: `ad.says`."""
+    sent_ms: int | None = None
+    """The time that the client named; None if it named none."""
+
+    @property
+    def is_time_sent(self) -> bool:
+        """Whether the client's time counts, and not that of the receipt."""
+        return self.sent_ms == self.touch.time_ms
+
+
+class Apart(msgspec.Struct, frozen=True):
+    """What tells a click from the last one that counted less than an hour before."""
+
+    click: str
+    """The id of that one."""
+    by: tuple[str, ...]
+    """The parameters by which their ads are two."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -148,6 +167,8 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     clicks: tuple[Considered, ...]
     evidence: Mapping[str, Evidence]
     """Of each click, by its id."""
+    apart: Mapping[str, Apart]
+    """Of each click, by its id, that counts though another one counted less than an hour before."""
     reason: Reason | None
     credits: tuple[Credit, ...]
 
@@ -233,6 +254,7 @@ def prove(
     seen = [*orders, *(each.seen for each in evidence)]
     person = identify(own, seen, guards)
     judged = judge((each.touch for each in evidence), policy) if person is not None else []
+    known = {each.touch.id: each for each in evidence}
     clicks = journey(order.placed_ms, sellers(order), judged, policy)
     touchpoints = [each.judged.touch for each in clicks if each.fate is Fate.IN_JOURNEY]
     by_code = {each.code: each for those in seen for each in those.identifiers}
@@ -246,7 +268,8 @@ def prove(
         shared={each: guards.shared[each.code] for each in every if each.code in guards.shared},
         crowded={each: guards.crowded[each.code] for each in every if each.code in guards.crowded},
         clicks=tuple(clicks),
-        evidence={each.touch.id: each for each in evidence},
+        evidence=known,
+        apart=_apart(judged, known),
         reason=reason(clicks, has_person=person is not None),
         credits=tuple(_credit(name, models[name], touchpoints, order) for name in models) if touchpoints else (),
     )
@@ -296,6 +319,15 @@ def rows(proof: Proof) -> list[dict[str, Any]]:
         {**common, "place": place, **_touchpoint(each.judged.touch), **_credited(proof.credits, place - 1)}
         for place, each in enumerate(touchpoints, 1)
     ]
+
+
+def _apart(judged: Iterable[Judged], known: Mapping[str, Evidence]) -> dict[str, Apart]:
+    counted = [each.touch for each in judged if each.fate is Fate.COUNTED]
+    return {
+        touch.id: Apart(before.id, tuple(told_apart(known[before.id].said, known[touch.id].said)))
+        for before, touch in pairwise(counted)
+        if touch.time_ms - before.time_ms < REPEAT_MS
+    }
 
 
 def _reached(start: int, together: Iterable[tuple[int, int]]) -> set[int]:

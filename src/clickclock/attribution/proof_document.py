@@ -27,7 +27,7 @@ EXTRA_DIGITS: Final = 6
 """Of a share that is no whole number of minor units, so many more are shown, and the rest is left out."""
 SENTENCES: Final[Mapping[Fate, str]] = {
     Fate.SHARED_IDENTIFIER: "Its identifiers are shared: they are nobody's.",
-    Fate.RETRY: "The same parameters came at most 10 s before: it is one click, sent again.",
+    Fate.RETRY: "The same parameters came at most 10 s before, of a time as near: it is one click, sent again.",
     Fate.CLICK_ID_SPENT: "Its click id was on an earlier click, and counts once.",
     Fate.BOT: "Its user agent is a known bot's.",
     Fate.PREFETCH: "A program asked for it in advance, before anybody clicked.",
@@ -146,16 +146,19 @@ def _identifier(identifier: Identifier) -> dict[str, Any]:
 def _click(considered: Considered, proof: Proof) -> dict[str, Any]:
     judged, touch = considered.judged, considered.judged.touch
     evidence: Evidence = proof.evidence[touch.id]
-    days = proof.policy.window_days(touch.channel, touch.seller_id)
+    days, apart = proof.policy.window_days(touch.channel, touch.seller_id), proof.apart.get(touch.id)
     return {
         "id": touch.id,
         "time": _time(touch.time_ms),
+        "timeSent": None if evidence.sent_ms is None else _time(evidence.sent_ms),
+        "timeCounted": "sent" if evidence.is_time_sent else "received",
         "receivedAt": _time(touch.received_us // 1000),
         "daysBeforeOrder": round((proof.order.placed_ms - touch.time_ms) / DAY_MS, 6),
         "windowDays": days,
         "fate": considered.fate.value,
-        "why": SENTENCES[considered.fate].format(days=days),
+        "why": SENTENCES[considered.fate].format(days=days) + ("" if evidence.is_time_sent else _time_of(evidence)),
         "cause": judged.cause,
+        "apart": None if apart is None else {"click": apart.click, "by": list(apart.by)},
         "flags": [flag.value for flag in considered.flags],
         "notApplied": [] if evidence.has_network else [{"rule": "networkFlood", "why": NO_NETWORK}],
         "channel": touch.channel,
@@ -168,6 +171,12 @@ def _click(considered: Considered, proof: Proof) -> dict[str, Any]:
         "clickId": evidence.click_id,
         "identifiers": [_identifier(each) for each in evidence.seen.identifiers],
     }
+
+
+def _time_of(evidence: Evidence) -> str:
+    """Why the time of the receipt counts."""
+    said = "it named none" if evidence.sent_ms is None else f"it named {_time(evidence.sent_ms)}, which is later"
+    return f" Its time is that of its receipt: {said}."
 
 
 def _credit(credit: Credit, proof: Proof) -> dict[str, Any]:

@@ -25,7 +25,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickclock.attribution import months
+from clickclock.attribution.ad import CLICK_ID_COLUMNS, COLUMNS, ONCE, says
 from clickclock.attribution.amendment import Amendment, judge
+from clickclock.attribution.click import Flag
 from clickclock.attribution.identifier import NAMESPACES, STRENGTHS
 from clickclock.attribution.lake import (
     ADS,
@@ -47,13 +49,16 @@ from clickclock.attribution.proof import Evidence, Guards, Identifier, Seen, dif
 from clickclock.attribution.proof_document import document
 from clickclock.attribution.report import find
 from clickclock.attribution.result import Result
-from clickclock.attribution.touchpoint import RETRY_US, Touch
+from clickclock.attribution.touchpoint import RETRY_MS, RETRY_US, Touch
 from clickclock.attribution.traffic import FLOOD_MS
 from clickclock.attribution.unconverted import PATH_SEPARATOR
 from clickclock.foundation.errors import NotFound
-from clickclock.foundation.instant import EPOCH
+from clickclock.foundation.instant import EPOCH, ms_of
 
 KINDS: Final = tuple(NAMESPACES)
+_OF_AD: Final = (*COLUMNS, *CLICK_ID_COLUMNS, *ONCE)
+_SAID: Final = ("id", *KINDS, *_OF_AD, "other", "event_time", "event_time_sent", "flags")
+"""What is shown of a raw click."""
 _FACTS: Final = credits_table(()).whole.names
 
 Row = dict[str, Any]
@@ -158,6 +163,8 @@ class _Case:
                 Seen(touch["id"], is_order=False, identifiers=self._identifiers(clicks[touch["id"]])),
                 clicks[touch["id"]]["gclid"] or clicks[touch["id"]]["uclid"],
                 has_network=touch["network"] is not None,
+                said=_said(clicks[touch["id"]], ads[touch["ad"]]["channel"]),
+                sent_ms=_sent_ms(clicks[touch["id"]]),
             )
             for touch in touches
         ]
@@ -234,7 +241,7 @@ class _Case:
                 for day, those in by_day.items()
             ),
         )
-        return {row["id"]: row for row in self._rows(CLICKS.name, where, ["id", *KINDS, "gclid", "uclid"])}
+        return {row["id"]: row for row in self._rows(CLICKS.name, where, list(_SAID))}
 
     def _neighbours(self, touches: list[Row]) -> tuple[dict[int, str], set[str]]:
         """Who used each click id first; and which of these are a flood of clicks on one ad from one network."""
@@ -276,15 +283,34 @@ class _Case:
         return iter(()) if version is None else self._lake.scan(table, where, columns, version)
 
 
+def _said(click: Row, channel: str) -> dict[str, str]:
+    """What a raw click says of its ad."""
+    return says(channel, dict(click["other"] or ()) | {name: click[name] for name in _OF_AD})
+
+
+def _sent_ms(click: Row) -> int | None:
+    """The time that the client named."""
+    sent = click["event_time_sent"] or click["event_time"]
+    return None if sent is None or Flag.EVENT_TIME_ABSENT in (click["flags"] or ()) else ms_of(sent)
+
+
 def _first(uses: list[Row]) -> str:
     """The click that used its click id first. One that was sent again uses nothing, whatever time the copy names."""
-    received_us: dict[int, int] = {}
+    stretches: list[list[Row]] = []
+    for use in sorted(uses, key=itemgetter("parameters", "time_ms")):
+        last = stretches[-1][-1] if stretches else None
+        is_near = last is not None and use["time_ms"] - last["time_ms"] <= RETRY_MS
+        if last is not None and last["parameters"] == use["parameters"] and is_near:
+            stretches[-1].append(use)
+        else:
+            stretches.append([use])
     places: list[tuple[bool, int, int, str]] = []
-    for use in sorted(uses, key=itemgetter("received_us", "id")):
-        sent_us = received_us.get(use["parameters"])
-        is_copy = sent_us is not None and use["received_us"] - sent_us <= RETRY_US
-        received_us[use["parameters"]] = use["received_us"]
-        places.append((is_copy, use["time_ms"], use["received_us"], use["id"]))
+    for stretch in stretches:
+        sent_us = -RETRY_US - 1
+        for use in sorted(stretch, key=itemgetter("received_us", "id")):
+            is_copy = use["received_us"] - sent_us <= RETRY_US
+            places.append((is_copy, use["time_ms"], use["received_us"], use["id"]))
+            sent_us = use["received_us"]
     return min(places)[-1]
 
 

@@ -5,7 +5,8 @@ Never looks at an order, and never drops for good: a click that is left out keep
 Invariants: every click has one fate, the first in the order of `Fate` that applies; it does not depend on the order in
 which the clicks are given.
 
-A click that is sent again within seconds is a retry: the network's, not the person's. One on the same ad within an
+A click that is sent again within seconds is a retry: the network's, not the person's. Clicks of other times that are
+sent late, all at once, are none. One on the same ad within an
 hour of the last one that counted is a repeat: kept, but no second touchpoint. Between the two, what must not count is
 taken out, so that it makes no repeat of one that should.
 
@@ -26,7 +27,8 @@ from clickclock.attribution.policy import Policy
 from clickclock.attribution.traffic import FLOOD_MS
 
 RETRY_US: Final = 10_000_000
-"""The same parameters, received again within this time, are one click."""
+"""The same parameters, received again within this time, are one click, if their own times are as near."""
+RETRY_MS: Final = RETRY_US // 1000
 REPEAT_MS: Final = 3_600_000
 """Sooner than this after a click that counted, another one on its ad does not."""
 NO_PERSON: Final = -1
@@ -98,6 +100,34 @@ class Judged(msgspec.Struct, frozen=True):
     """The click that made it a retry or a repeat, or spent its click id."""
 
 
+def repeated(received_us: Sequence[int], time_ms: Sequence[int]) -> list[int | None]:
+    """Of clicks with the same parameters, in order of receipt: the place of the click that each is a retry of, if any.
+
+    Times are put into cells in which all are near each other. So of each cell, only the last that was no retry can be
+    near enough by its receipt, and only neighbouring cells have others.
+
+    >>> repeated([0, 1, 2], [0, 32 * 86_400_000, 5])
+    [None, None, 0]
+    """
+    last: dict[int, int] = {}
+    found: list[int | None] = []
+    for place, (came_us, at_ms) in enumerate(zip(received_us, time_ms, strict=True)):
+        cell = at_ms // (RETRY_MS + 1)
+        near = (last[each] for each in (cell - 1, cell, cell + 1) if each in last)
+        sent = next(
+            (
+                each
+                for each in near
+                if came_us - received_us[each] <= RETRY_US and abs(at_ms - time_ms[each]) <= RETRY_MS
+            ),
+            None,
+        )
+        if sent is None:
+            last[cell] = place
+        found.append(sent)
+    return found
+
+
 def judge(touches: Iterable[Touch], policy: Policy) -> list[Judged]:
     """The fates of all clicks of one person, in the order of a journey."""
     ordered = sorted(touches, key=lambda touch: touch.place)
@@ -127,15 +157,15 @@ def judge(touches: Iterable[Touch], policy: Policy) -> list[Judged]:
 
 def _retries(touches: Sequence[Touch]) -> dict[str, str]:
     """The ids of retries, each with that of the click which it repeats."""
-    last: dict[Hashable, Touch] = {}
-    retries = {}
+    alike: dict[Hashable, list[Touch]] = {}
     for touch in sorted(touches, key=lambda touch: (touch.received_us, touch.id)):
-        sent = last.get(touch.parameters)
-        if sent is not None and touch.received_us - sent.received_us <= RETRY_US:
-            retries[touch.id] = sent.id
-        else:
-            last[touch.parameters] = touch
-    return retries
+        alike.setdefault(touch.parameters, []).append(touch)
+    return {
+        those[place].id: those[sent].id
+        for those in alike.values()
+        for place, sent in enumerate(repeated([each.received_us for each in those], [each.time_ms for each in those]))
+        if sent is not None
+    }
 
 
 def _flooding(ordered: Sequence[Touch], clicks_max: int) -> set[str]:

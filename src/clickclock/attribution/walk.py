@@ -27,7 +27,7 @@ from clickclock.attribution.journey import Reason
 from clickclock.attribution.months import months
 from clickclock.attribution.rolling import Marks, Places, changes, first_at_least, flooding, grouped, ranges, too_soon
 from clickclock.attribution.terms import Indexes, Orders, Terms
-from clickclock.attribution.touchpoint import REPEAT_MS, RETRY_US
+from clickclock.attribution.touchpoint import REPEAT_MS, RETRY_MS, RETRY_US, repeated
 from clickclock.attribution.traffic import FLOOD_MS
 from clickclock.attribution.unconverted import paths_without_order
 
@@ -181,8 +181,24 @@ def _retries(columns: Columns, row: Places, person: Numbers) -> Marks:
         by_id[tied[np.argsort(np.asarray(columns.ids(row[places[tied]])))]] = np.arange(len(tied))
         in_order = np.lexsort((by_id, received_us, kind))
     is_retry = np.zeros(len(row), np.bool_)
-    is_retry[places[in_order]] = too_soon(received_us[in_order], is_first, RETRY_US + 1)
+    is_retry[places[in_order]] = _again(received_us[in_order], columns.time_ms[row[places[in_order]]], is_first)
     return is_retry
+
+
+def _again(received_us: Numbers, time_ms: Numbers, is_first: Marks) -> Marks:
+    """Which clicks are retries, of some in order of receipt; `is_first` marks where those of one kind begin."""
+    is_again = too_soon(received_us, is_first, RETRY_US + 1)
+    # Only those that came in one go are near enough. Nearly always their times are, too: clicks sent late are few.
+    is_head = is_first.copy()
+    is_head[1:] |= np.diff(received_us) > RETRY_US
+    starts = np.flatnonzero(is_head)
+    ends = np.append(starts[1:], len(received_us))
+    if len(starts):
+        spans = np.maximum.reduceat(time_ms, starts) - np.minimum.reduceat(time_ms, starts)
+        for start, end in zip(starts[spans > RETRY_MS].tolist(), ends[spans > RETRY_MS].tolist(), strict=True):
+            sent = repeated(received_us[start:end].tolist(), time_ms[start:end].tolist())
+            is_again[start:end] = [each is not None for each in sent]
+    return is_again
 
 
 def _journeys(placed: _Placed, touchpoints: _Touchpoints, orders: Orders, terms: Terms) -> JourneyRows:

@@ -28,7 +28,7 @@ from clickclock.attribution.lake import DAY, TIES, TOUCHES, Lake
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.result import Result
 from clickclock.attribution.rolling import changes
-from clickclock.attribution.touchpoint import RETRY_US
+from clickclock.attribution.touchpoint import RETRY_MS, RETRY_US
 from clickclock.attribution.traffic import FLOOD_MS
 from clickclock.foundation.instant import DAY_MS
 
@@ -187,9 +187,12 @@ def _uses(lake: Lake, engine: Engine, touched: pa.Table, version: int) -> pa.Tab
     # A second look, at a few days, finds which click each was: to read all ids would cost more than all else.
     files = lake.addresses(TOUCHES.name, [file for file in stored if file.partition in days])
     used = engine.clicked(files, pa.array(several))
-    used = _rising(used, "click_id", "parameters", "received_us", "id")
-    # A click that was sent again uses nothing: see `expressions.uses`.
-    is_copy = ~changes(used["click_id"].to_numpy(), used["parameters"].to_numpy())
+    used = _rising(used, "click_id", "parameters", "time_ms", "received_us", "id")
+    # A click that was sent again uses nothing: see `tying.uses`.
+    is_new = changes(used["click_id"].to_numpy(), used["parameters"].to_numpy())
+    is_new[1:] |= np.diff(used["time_ms"].to_numpy()) > RETRY_MS
+    used = _rising(used.append_column("stretch", pa.array(np.cumsum(is_new))), "stretch", "received_us", "id")
+    is_copy = ~changes(used["stretch"].to_numpy())
     is_copy[1:] &= np.diff(used["received_us"].to_numpy()) <= RETRY_US
     used = _rising(
         used.append_column("is_copy", pa.array(is_copy)), "click_id", "is_copy", "time_ms", "received_us", "id"

@@ -19,6 +19,7 @@ import ibis.expr.operations as ops
 import pyarrow as pa
 
 from clickclock.attribution.account import DISPUTED, PLACEHOLDERS, ChannelRule, small_letters
+from clickclock.attribution.ad import CLICK_ID_COLUMNS, CLICK_IDS, COLUMNS, NAMES, PREFIXES, SOURCES
 from clickclock.attribution.click import Flag
 from clickclock.attribution.engines import CHANGED, FLOODS, PERSONS, USES, WALK
 from clickclock.attribution.engines.agents import AGENTS
@@ -33,8 +34,6 @@ from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 from clickclock.attribution.policy import FURTHER_CHANNEL_RULES, Policies, Policy
 
 _OTHER_CHANNEL: Final = "other"
-_SOURCES: Final = ("utm_source", "source")
-"""Parameters that name what a click comes from; the first that is there counts."""
 _NUMBER: Final = "int64"
 
 
@@ -47,9 +46,9 @@ def ads(dialect: Dialect, rules: Policies) -> ibis.Table:
     """The ads of those of `clicks` whose ids are in `shown`, each once."""
     clicks, shown = unbound(CLICKS.schema, "clicks"), unbound(SHOWN, "shown")
     rows = clicks.join(shown, clicks.id == shown.click)
-    rows = rows.mutate(**_sources(rows))
+    rows = rows.mutate(**_compared(dialect, rows))
     parts = _ad(rows, rules)
-    described = rows.select(ad=_hash(dialect, *parts.values()), **parts)
+    described = rows.select(ad=_ad_code(dialect, rows, parts["channel"]), **parts)
     return (
         described.group_by("ad").agg(**{name: described[name].arbitrary() for name in parts}).select(*ADS.schema.names)
     )
@@ -60,8 +59,8 @@ def touches(dialect: Dialect, rules: Policies) -> ibis.Table:
     clicks, agents = unbound(CLICKS.schema, "clicks"), unbound(AGENTS, "agents").rename(agent="user_agent")
     rows = clicks.left_join(agents, clicks.user_agent == agents.agent)
     # By themselves, because an engine computes anew what stands in several places of one row.
-    rows = rows.mutate(**{f"{kind}_code": _code(rows, kind, rules) for kind in NAMESPACES}, **_sources(rows))
-    ad = _ad(rows, rules)
+    rows = rows.mutate(**{f"{kind}_code": _code(rows, kind, rules) for kind in NAMESPACES}, **_compared(dialect, rows))
+    rows = rows.mutate(ad_code=_ad_code(dialect, rows, _ad(rows, rules)["channel"]))
     # Of the two ids, the one that counts stands at its own place: equal texts of two kinds are two ids.
     click_id = ibis.ifelse(
         rows.gclid.isnull() & rows.uclid.isnull(),
@@ -77,8 +76,8 @@ def touches(dialect: Dialect, rules: Policies) -> ibis.Table:
         device_id=codes["device_id"],
         gaid=codes["gaid"].nullif(codes["device_id"]),
         idfa=codes["idfa"].nullif(codes["device_id"]).nullif(codes["gaid"]),
-        ad=_hash(dialect, *ad.values()),
-        ad_key=click_id.coalesce(_hash(dialect, rows.client_id, ad["atag"], ad["asvt"], ad["ad_id"])),
+        ad=rows.ad_code,
+        ad_key=click_id.coalesce(_with_click_ids(dialect, rows)),
         click_id=click_id,
         parameters=_parameters(dialect, rows),
         network=ibis.ifelse(
@@ -217,6 +216,53 @@ def _ad(clicks: Any, rules: Policies) -> dict[str, Any]:
     }
 
 
+def _ad_code(dialect: Dialect, clicks: Any, channel: Any) -> Any:
+    """A number for all that `ad.says` gives of a click with the columns of `_compared`, but for its click ids."""
+    columns = (clicks[_in_small(name) if name in SOURCES else name] for name in COLUMNS)
+    return _hash(dialect, clicks.client_id, channel, *columns, clicks.others_of_ad)
+
+
+def _with_click_ids(dialect: Dialect, clicks: Any) -> Any:
+    """A number for `ad_code` and the click ids that do not count once; the ad's own where there are none."""
+    ids = [*(clicks[name] for name in CLICK_ID_COLUMNS), clicks.other_click_ids]
+    return ibis.ifelse(
+        ibis.and_(*(each.isnull() for each in ids)), clicks.ad_code, _hash(dialect, clicks.ad_code, *ids)
+    )
+
+
+def _compared(dialect: Dialect, clicks: Any) -> dict[str, Any]:
+    """What clicks are compared by, beside their own columns."""
+
+    def is_of_ad(name: Any) -> Any:
+        return ibis.or_(name.isin(NAMES), *(name.startswith(prefix) for prefix in PREFIXES))
+
+    return {
+        **_sources(clicks),
+        "others_of_ad": _others(dialect, clicks, is_of_ad),
+        "other_click_ids": _others(dialect, clicks, lambda name: name.isin(CLICK_IDS)),
+    }
+
+
+def _others(dialect: Dialect, clicks: Any, is_wanted: Callable[[Any], Any]) -> Any:
+    """A number for those parameters without a column whose names are wanted, in any order; null if there are none."""
+    none = ibis.null(_NUMBER)
+    found = _entries(clicks).filter(lambda each: is_wanted(each.key) & ~each.value.isin(sorted(PLACEHOLDERS)))
+    # Most clicks have no such parameters at all, and are passed over.
+    return ibis.ifelse(
+        clicks.other.isnull(), none, ibis.ifelse(found.length() > 0, _hash(dialect, _in_order(found)), none)
+    )
+
+
+def _in_order(entries: Any) -> Any:
+    # Nearly always there is no more than one, and even that one takes its time to be sorted.
+    return ibis.ifelse(entries.length() > 1, entries.sort(), entries)
+
+
+def _entries(clicks: Any) -> Any:
+    entries = _function("map_entries", "map<string, string>", returns="array<struct<key: string, value: string>>")
+    return entries(clicks.other)
+
+
 def _effective(clicks: Any) -> Any:
     """The time that counts. Releases before this one kept times later than the receipt; of nulls both engines pass."""
     return ibis.least(clicks.event_time, clicks.received_at)
@@ -225,7 +271,7 @@ def _effective(clicks: Any) -> Any:
 def _channel(clicks: Any, policy: Policy) -> Any:
     """What the first rule that matches says, else what the click says of itself."""
     # Paths are channels joined by ` > `: what anybody can send must not be read as two of them.
-    said = ibis.coalesce(*(clicks[_in_small(name)] for name in _SOURCES)).replace(">", "-").coalesce(_OTHER_CHANNEL)
+    said = ibis.coalesce(*(clicks[_in_small(name)] for name in SOURCES)).replace(">", "-").coalesce(_OTHER_CHANNEL)
     rules = (*policy.channel_rules, *FURTHER_CHANNEL_RULES)
     return ibis.cases(*((_matches(clicks, rule), rule.channel) for rule in rules), else_=said)
 
@@ -239,13 +285,13 @@ def _matches(clicks: Any, rule: ChannelRule) -> Any:
         value = ibis.ifelse(value.isin(sorted(PLACEHOLDERS)), ibis.null("string"), value)
     if not rule.values:
         return value.notnull()
-    small = clicks[_in_small(rule.parameter)] if rule.parameter in _SOURCES else _small_letters(value)
+    small = clicks[_in_small(rule.parameter)] if rule.parameter in SOURCES else _small_letters(value)
     return small.isin([small_letters(each) for each in rule.values])
 
 
 def _sources(clicks: Any) -> dict[str, Any]:
     """What most rules for channels look at, in small letters."""
-    return {_in_small(name): _small_letters(clicks[name]) for name in _SOURCES}
+    return {_in_small(name): _small_letters(clicks[name]) for name in SOURCES}
 
 
 def _in_small(name: str) -> str:
@@ -280,11 +326,10 @@ def _small(value: Any, otherwise: Any) -> Any:
 
 def _parameters(dialect: Dialect, clicks: Any) -> Any:
     """A number for all parameters but the time; the order of those without a column does not count."""
-    entries = _function("map_entries", "map<string, string>", returns="array<struct<key: string, value: string>>")
-    others = entries(clicks.other)
-    # Nearly always there is no more than one, and even that one takes its time to be sorted.
-    others = ibis.ifelse(clicks.other.length() > 1, others.sort(), others)
-    return _hash(dialect, *(clicks[name] for name in CLICK_PARAMETERS), others)
+    # What says which ad it is has its number already, but for the case of sources.
+    columns = (clicks[name] for name in CLICK_PARAMETERS if name in SOURCES or name not in COLUMNS)
+    others = ibis.ifelse(clicks.other.isnull(), ibis.null(_NUMBER), _hash(dialect, _in_order(_entries(clicks))))
+    return _hash(dialect, clicks.ad_code, *columns, others)
 
 
 def by_client(client_id: Any, rules: Policies, rule: Callable[[Policy], Any]) -> Any:

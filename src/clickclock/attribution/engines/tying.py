@@ -21,7 +21,7 @@ from clickclock.attribution.engines.text import INSTANT
 from clickclock.attribution.identifier import DEVICE, NAMESPACES
 from clickclock.attribution.lake import ADS, TOUCHES
 from clickclock.attribution.policy import Policies
-from clickclock.attribution.touchpoint import RETRY_US
+from clickclock.attribution.touchpoint import RETRY_MS, RETRY_US
 from clickclock.attribution.traffic import FLOOD_MS
 
 _SLOTS: Final = 2**17
@@ -65,8 +65,14 @@ def uses() -> ibis.Table:
     counted = clicks.group_by("click_id").agg(uses=clicks.count())
     several = counted.filter((counted.uses > 1) & counted.click_id.notnull()).select(used="click_id")
     again = clicks.join(several, clicks.click_id == several.used)
+    # Copies came soon after each other, and their times are near: those of one stretch of times, in order of receipt.
+    alike = {"group_by": [again.used, again.parameters], "order_by": [again.time_ms, again.received_us, again.id]}
+    is_far = (again.time_ms - again.time_ms.lag().over(**alike) > RETRY_MS).fill_null(False)
+    again = again.mutate(is_far=is_far.cast(_NUMBER))
+    alike = {"group_by": [again.used, again.parameters], "order_by": [again.time_ms, again.received_us, again.id]}
+    again = again.mutate(stretch=again.is_far.sum().over(ibis.window(preceding=None, following=0, **alike)))
     sent_us = again.received_us.lag().over(
-        group_by=[again.used, again.parameters], order_by=[again.received_us, again.id]
+        group_by=[again.used, again.parameters, again.stretch], order_by=[again.received_us, again.id]
     )
     again = again.mutate(is_copy=(again.received_us - sent_us <= RETRY_US).fill_null(False))
     order = [again.is_copy, again.time_ms, again.received_us, again.id]
