@@ -107,6 +107,12 @@ def test_an_unknown_event_is_told_the_known_ones() -> None:
     assert [fault.field for fault in refused(b"").faults] == ["client_id", "event_name"]
 
 
+def test_a_value_that_no_order_is_made_of_costs_no_sale() -> None:
+    judged = judge(call() + b"&device_brand=50%&utm_x=%E9", NOW)
+    assert isinstance(judged, Sale)
+    assert judged.amendment == sale().amendment
+
+
 def test_what_cannot_be_read_is_not_missing_as_well() -> None:
     faults = refused(call(sales=None) + b"&sales=%zz").faults
     assert [fault.field for fault in faults] == ["sales"]

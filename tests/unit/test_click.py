@@ -333,22 +333,52 @@ def test_in_open_a_client_an_identifier_and_a_time_are_enough() -> None:
 # What cannot be read
 
 
-@BOTH
-@pytest.mark.parametrize(
-    ("raw", "code"),
-    [
-        (b"utm_x=100%", Reason.BROKEN_ENCODING),
-        (b"utm_x=%zz", Reason.BROKEN_ENCODING),
-        (b"utm_x=\xff", Reason.NOT_UTF8),
-        (b"utm_x=%e9", Reason.NOT_UTF8),
-        (b"utm_x=\0", Reason.NUL),
-        (b"utm_x=%00", Reason.NUL),
-    ],
-)
-def test_bytes_that_are_no_text_are_refused_even_in_an_unknown_parameter(
-    accounts: Accounts, raw: bytes, code: Reason
+BROKEN = [
+    (b"utm_x=100%", Reason.BROKEN_ENCODING),
+    (b"utm_x=%zz", Reason.BROKEN_ENCODING),
+    (b"utm_x=%u0645", Reason.BROKEN_ENCODING),
+    (b"utm_x=\xff", Reason.NOT_UTF8),
+    (b"utm_x=%e9", Reason.NOT_UTF8),
+    (b"utm_x=%ed%a0%80", Reason.NOT_UTF8),
+    (b"utm_x=\0", Reason.NUL),
+    (b"utm_x=%00", Reason.NUL),
+]
+
+
+@pytest.mark.parametrize(("raw", "code"), BROKEN)
+def test_bytes_that_are_no_text_are_refused_by_the_interface_even_in_an_unknown_parameter(
+    raw: bytes, code: Reason
 ) -> None:
-    assert refused(accounts, query() + b"&" + raw) == [("utm_x", code)]
+    assert refused(STRICT, query() + b"&" + raw) == [("utm_x", code)]
+
+
+@pytest.mark.parametrize("accounts", [OBSERVED, OPEN])
+@pytest.mark.parametrize("raw", [raw for raw, _ in BROKEN])
+def test_elsewhere_a_value_that_cannot_be_read_is_lost_alone(accounts: Accounts, raw: bytes) -> None:
+    click = accepted(judge(query(utm_y="z") + b"&" + raw + b"&utm_x=later", NOW, accounts))
+    assert click.flags == (Flag.BROKEN_VALUE,)
+    assert values(click, "utm_x", "utm_y") == (None, "z")
+    assert flags(accounts, query() + b"&" + raw.replace(b"utm_x=", b"") + b"=name") == [Flag.BROKEN_VALUE]
+
+
+@pytest.mark.parametrize("accounts", [OBSERVED, OPEN])
+def test_a_required_value_that_cannot_be_read_is_a_fault_in_every_profile(accounts: Accounts) -> None:
+    raw = query(client_id=None, cli_ubid=None) + b"&client_id=%ff&cli_ubid=%&utm_x=%"
+    assert refused(accounts, raw) == [("client_id", Reason.NOT_UTF8), ("cli_ubid", Reason.BROKEN_ENCODING)]
+    assert refused(accounts, query() + b"&gad_source=1&gclid=%") == [("gclid", Reason.BROKEN_ENCODING)]
+    # Who has another identifier keeps the click.
+    click = accepted(judge(query(cli_ubid=None, device_id="d-1") + b"&cli_ubid=%", NOW, accounts))
+    assert (click.identifier, click.flags) == ("d-1", (Flag.BROKEN_VALUE,))
+
+
+@BOTH
+@pytest.mark.parametrize("amp", [b"amp;", b"amp%3B", b"amp%3b", b"amp;amp;"])
+def test_an_ampersand_that_was_escaped_for_html_is_one(accounts: Accounts, amp: bytes) -> None:
+    raw = query().replace(b"&", b"&" + amp) + b"&" + amp + b"utm_source=nl&utm_source=late"
+    click = accepted(judge(raw, NOW, accounts))
+    assert (click.flags, click.plain) == ((Flag.ESCAPED_AMPERSAND,), False)
+    assert values(click, *FIELDS, "utm_source") == (*FIELDS.values(), "nl")
+    assert flags(accounts, query(utm_campaign="amp;lifier")) == []
 
 
 def test_what_cannot_be_read_is_not_called_missing_as_well() -> None:

@@ -50,6 +50,8 @@ def judge(raw: bytes, received_ms: int, admit: Admit = everyone) -> Sale | Other
         unreadable = [Fault(each.field, each.message, each.code) for each in problem.found]
         if not parameters:
             return Rejection(Kind.INVALID, tuple(unreadable))
+        # A value that nobody looks at costs no sale.
+        unreadable = [each for each in unreadable if each.field in _READ]
     name = parameters.get("event_name", "")
     judged: Sale | OtherEvent | Rejection
     if name == SALE:
@@ -124,6 +126,7 @@ _PARAMETERS: Final = {
 ITEM_PARAMETERS: Final = {"sku_id": "sku_id", "price": "product_prices", "quantity": "product_quantities"}
 SALE_PARAMETERS: Final = (*_PARAMETERS.values(), *ITEM_PARAMETERS.values())
 """All that is understood of a sale."""
+_READ: Final = frozenset({"event_name", *SALE_PARAMETERS})
 
 
 def items_of(parameters: Mapping[str, str], faults: list[Fault]) -> list[dict[str, str]]:

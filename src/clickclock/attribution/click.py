@@ -15,7 +15,15 @@ from typing import Final
 import msgspec
 
 from clickclock.attribution.account import GOOGLE, PLACEHOLDERS, UNKNOWN_CLIENT, Account, Accounts, Profile
-from clickclock.attribution.query import Fault, Reason, Unreadable, split, split_plain
+from clickclock.attribution.query import (
+    Fault,
+    Reason,
+    Unreadable,
+    may_escape_ampersands,
+    split,
+    split_plain,
+    with_ampersands,
+)
 from clickclock.foundation.instant import DAY_MS
 
 AHEAD_MAX_MS: Final = 5 * 60_000
@@ -35,6 +43,8 @@ class Flag(StrEnum):
     ATAG_ABSENT = "atagAbsent"
     SPONSORED = "sponsored"
     PREFETCH = "prefetch"
+    BROKEN_VALUE = "brokenValue"
+    ESCAPED_AMPERSAND = "escapedAmpersand"
 
 
 class Kind(StrEnum):
@@ -113,6 +123,7 @@ def judge(query: bytes, received_ms: int, accounts: Accounts) -> Click | Rejecti
     parameters = split_plain(query)
     if (
         parameters is not None
+        and not may_escape_ampersands(query)
         and ("cli_ubid" in parameters or "device_id" in parameters)
         and PLACEHOLDERS.isdisjoint(parameters.values())
         and (account := accounts.find(parameters.get("client_id", ""))) is not None
@@ -132,7 +143,7 @@ def judge_fully(
     query: bytes, received_ms: int, accounts: Accounts, parameters: dict[str, str] | None = None
 ) -> Click | Rejection:
     """The same by the authoritative rules alone. `parameters`: those of the query, if it was read already."""
-    findings = _Findings([], [])
+    findings = _Findings([], [], ())
     if parameters is None:
         try:
             parameters = split(query)
@@ -140,13 +151,17 @@ def judge_fully(
             if problem.found[0].code is Reason.TOO_MANY_PARAMETERS:
                 return Rejection(Kind.INVALID, None, problem.found)
             parameters = problem.parameters
-            findings.faults += problem.found
+            findings.lost = problem.found
+    if (meant := with_ampersands(parameters)).keys() != parameters.keys():
+        parameters = meant
+        findings.flags.append(Flag.ESCAPED_AMPERSAND)
     client_id = present(parameters, "client_id")
     account = accounts.default if client_id is None else accounts.find(client_id)
     kind = Kind.INVALID
     if account is None:
         kind, account = Kind.UNKNOWN_CLIENT, accounts.default
         findings.refuse("client_id", Reason.UNKNOWN_CLIENT, UNKNOWN_CLIENT)
+    findings.judge_lost(account.profile)
     _judge_presence(parameters, account, findings)
     event_time_ms, effective_ms = _judge_event_time(parameters, received_ms, account.profile, findings)
     if findings.faults:
@@ -161,11 +176,20 @@ _MILLISECONDS: Final = "the time of the click in milliseconds since 1970: 13 dig
 class _Findings(msgspec.Struct):
     faults: list[Fault]
     flags: list[Flag]
+    lost: tuple[Fault, ...]
+    """What cannot be read."""
+
+    def judge_lost(self, profile: Profile) -> None:
+        """By the interface all of it is a fault; elsewhere its value is lost, and only what is required is a fault."""
+        if profile is Profile.STRICT:
+            self.faults += self.lost
+        elif self.lost:
+            self.flags.append(Flag.BROKEN_VALUE)
 
     def refuse(self, field: str, code: Reason, sentence: str) -> None:
         # What is there but cannot be read is not missing.
-        if code is not Reason.MISSING or all(fault.field != field for fault in self.faults):
-            self.faults.append(Fault(field, sentence, code))
+        lost = [fault for fault in self.lost if fault.field == field] if code is Reason.MISSING else []
+        self.faults += [fault for fault in lost or [Fault(field, sentence, code)] if fault not in self.faults]
 
 
 def _judge_presence(parameters: dict[str, str], account: Account, findings: _Findings) -> None:

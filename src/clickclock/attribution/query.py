@@ -57,7 +57,8 @@ def split(query: bytes) -> dict[str, str]:
     """Every parameter by name, decoded: the first value of each. Raises `Unreadable` with every fault.
 
     `+` is a space. A part without `=` is a parameter with an empty value, and an empty part is nothing. Every part has
-    to be readable, the repeated too. Of a query with too many parts none is read.
+    to be readable, the repeated too; a repeated one does not take the place of a first one that is not. A query with
+    too many parts is not read at all.
     """
     parts = [part for part in query.split(b"&") if part]
     if len(parts) > PARAMETERS_MAX:
@@ -65,12 +66,15 @@ def split(query: bytes) -> dict[str, str]:
         raise Unreadable((Fault("query", sentence, Reason.TOO_MANY_PARAMETERS),), {})
     parameters: dict[str, str] = {}
     found: dict[Fault, None] = {}  # a set that keeps its order
+    lost: set[str] = set()
     for part in parts:
         raw_name, _, raw_value = part.partition(b"=")
         name, flaws = _decoded(raw_name)
         value, flaws_of_value = _decoded(raw_value)
         flaws += flaws_of_value
-        if not flaws:
+        if flaws:
+            lost.add(name)
+        elif name not in lost:
             parameters.setdefault(name, value)
         for flaw in flaws:
             shown = name if len(name) <= _NAME_SHOWN_MAX else name[: _NAME_SHOWN_MAX - 1] + "…"
@@ -78,6 +82,24 @@ def split(query: bytes) -> dict[str, str]:
     if found:
         raise Unreadable(tuple(found), parameters)
     return parameters
+
+
+_ESCAPED_AMPERSAND: Final = "amp;"
+
+
+def may_escape_ampersands(query: bytes) -> bool:
+    """Whether a name may begin with `amp;`, as in a link that was written for HTML and taken out of it as text."""
+    return b"amp;" in query or b"amp%3" in query
+
+
+def with_ampersands(parameters: dict[str, str]) -> dict[str, str]:
+    """The parameters as the link meant them: `amp;utm_source` is `utm_source`. The first value of each name counts."""
+    meant: dict[str, str] = {}
+    for name, value in parameters.items():
+        while name.startswith(_ESCAPED_AMPERSAND):
+            name = name.removeprefix(_ESCAPED_AMPERSAND)  # noqa: PLW2901 (the same name, as it was meant)
+        meant.setdefault(name, value)
+    return meant
 
 
 _NAME_SHOWN_MAX: Final = 64

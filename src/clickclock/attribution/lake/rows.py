@@ -82,7 +82,7 @@ def _click(entry: Entry) -> dict[str, Any]:
     shape = cut(entry.raw)
     if shape is not None:
         values = {**other, **columns, EVENT_TIME: str(said_ms)}
-        if rebuild(shape, lambda name: values[name] or "") != entry.raw:
+        if rebuild(shape, lambda name: values.get(name) or "") != entry.raw:
             shape = None
     return {
         "event_time": instant_of(effective_ms),
