@@ -193,3 +193,14 @@ async def test_a_deleted_schedule_is_gone(http: httpx.AsyncClient, job: None) ->
     named = {"scheduleId": (await _create(http))["scheduleId"]}
     assert (await http.request("DELETE", "schedules", json=named)).status_code == 200
     assert (await http.delete("schedules", params=named)).status_code == 404
+
+
+async def test_a_step_that_is_too_long_is_refused_with_what_was_meant(http: httpx.AsyncClient) -> None:
+    schedule = {"application": "shop", "jobName": "nightly", "expression": "*/90 * * * *"}
+    answers = [
+        await http.post("schedules", json=schedule),
+        await http.get("schedulePreview", params={"expression": "*/90 * * * *"}),
+    ]
+    for answer in answers:
+        assert answer.status_code == 422
+        assert "PT90M" in answer.text

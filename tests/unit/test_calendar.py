@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clickclock.foundation.errors import Invalid
-from clickclock.scheduler.calendar import FoldPolicy, GapPolicy, Occurrence, ScheduleKind, Timetable, timetable
+from clickclock.scheduler.calendar import FoldPolicy, GapPolicy, Occurrence, ScheduleKind, Timetable, reading, timetable
+from clickclock.scheduler.schedule import Schedule
 from clickclock.scheduler.trigger import SkipReason
 
 ANCHOR = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
@@ -300,3 +301,22 @@ def test_the_ends_of_time_are_no_error(zone: str) -> None:
         assert times.after(start) is not None
         assert times.after(end) is None
         assert times.after(end - timedelta(days=365 * 1000)) is None
+
+
+def test_an_every_of_go_is_an_interval() -> None:
+    every, interval = (
+        timetable(kind=kind, expression=expression, anchor=ANCHOR)
+        for kind, expression in ((ScheduleKind.CRON, "@every 1h30m"), (ScheduleKind.INTERVAL, "PT1H30M"))
+    )
+    assert every == interval
+    assert reading(ScheduleKind.CRON, "@every 1h30m")[0].startswith("@every 1h30m: an interval of PT1H30M")
+    assert "@every" in faults(ScheduleKind.CRON, "@every often")["expression"]
+
+
+def test_an_h_is_the_jobs_number_wherever_its_times_are_computed() -> None:
+    made = [Schedule(application="shop", job_name=name, expression="H H * * *") for name in ("a", "b", "a")]
+    first, other, again = (each.timetable(ANCHOR).after(ANCHOR) for each in made)
+    assert first == again != other
+    assert timetable(kind=ScheduleKind.CRON, expression="H H * * *", anchor=ANCHOR).after(ANCHOR) is not None
+    assert "a hash of the job" in reading(ScheduleKind.CRON, "H H * * *")[0]
+    assert "Jenkins" in faults(ScheduleKind.CRON, "H(5-1) * * * *")["expression"]

@@ -1,14 +1,17 @@
 """Cron lines: what they name, what they refuse, and that the walk along them is the one of `cronsim`."""
 
+import re
 from datetime import date, datetime, timedelta
 
 import pytest
 from cronsim import CronSim, CronSimError
+from cronsim.cronsim import Field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clickclock.foundation.errors import Invalid
-from clickclock.scheduler.cron_times import NICKNAMES, cron_times
+from clickclock.scheduler.cron_fields import Unclear, hashed, values
+from clickclock.scheduler.cron_times import NICKNAMES, cron_times, long_steps_of, reading_of
 
 
 def wall(text: str) -> datetime:
@@ -36,7 +39,20 @@ def faults_of(line: str) -> list[str]:
     ("line", "expected"),
     [
         ("*/20 9-10 * * *", ["2026-11-20T09:00", "2026-11-20T09:20", "2026-11-20T09:40", "2026-11-20T10:00"]),
-        ("40-40/10 9 * * *", ["2026-11-20T09:40", "2026-11-21T09:40"]),
+        ("40-49/10 9 * * *", ["2026-11-20T09:40", "2026-11-21T09:40"]),
+        ("*/60 9 * * *", ["2026-11-20T09:00", "2026-11-21T09:00"]),
+        ("0 0 * * FRI-MON", ["2026-11-21T00:00", "2026-11-22T00:00", "2026-11-23T00:00", "2026-11-27T00:00"]),
+        ("0 0 * * MON-SUN", ["2026-11-21T00:00", "2026-11-22T00:00", "2026-11-23T00:00", "2026-11-24T00:00"]),
+        ("0 0 1 NOV-MAR *", ["2026-12-01T00:00", "2027-01-01T00:00", "2027-02-01T00:00", "2027-03-01T00:00"]),
+        ("0 22-2 * * *", ["2026-11-20T01:00", "2026-11-20T02:00", "2026-11-20T22:00", "2026-11-20T23:00"]),
+        ("0 21-2/2 * * *", ["2026-11-20T01:00", "2026-11-20T21:00", "2026-11-20T23:00", "2026-11-21T01:00"]),
+        ("0 0 ? * MON", ["2026-11-23T00:00", "2026-11-30T00:00"]),
+        ("0 0 13 * ?", ["2026-12-13T00:00", "2027-01-13T00:00"]),
+        ("0 0 L-2 * *", ["2026-11-28T00:00", "2026-12-29T00:00", "2027-01-29T00:00", "2027-02-26T00:00"]),
+        ("0 0 L-30 * *", ["2026-12-01T00:00", "2027-01-01T00:00", "2027-03-01T00:00"]),
+        ("0 0 * * FRIL", ["2026-11-27T00:00", "2026-12-25T00:00", "2027-01-29T00:00"]),
+        ("0 30 12 ? * MON-WED 2027", ["2027-01-04T12:30", "2027-01-05T12:30", "2027-01-06T12:30"]),
+        ("0 0 0 1 1 ? 2180/2", ["2180-01-01T00:00", "2182-01-01T00:00"]),
         ("30 2 * * MON-FRI", ["2026-11-20T02:30", "2026-11-23T02:30", "2026-11-24T02:30", "2026-11-25T02:30"]),
         ("15,45 30 2 * * *", ["2026-11-20T02:30:15", "2026-11-20T02:30:45", "2026-11-21T02:30:15"]),
         ("0 0 L * *", ["2026-11-30T00:00", "2026-12-31T00:00", "2027-01-31T00:00", "2027-02-28T00:00"]),
@@ -91,17 +107,144 @@ def test_a_line_names_times_of_day_unless_its_minute_or_hour_begins_with_a_star(
         ("0 0 15W, * *", "day of month"),
         ("0 0 1 13 *", "month"),
         ("0 0 * * 8", "day of week"),
-        ("0 0 * * FRI-MON", "day of week"),
         ("0 0 * * MON#6", "day of week"),
         ("*/0 * * * *", "minute"),
         ("1,,2 * * * *", "minute"),
-        ("0 0 ? * *", "day of month"),
+        ("0 ? * * *", "hour"),
+        ("H(30-0) * * * *", "minute"),
+        ("H/61 * * * *", "minute"),
+        ("50~10 * * * *", "minute"),
+        ("0 0 L-31 * *", "day of month"),
     ],
 )
 def test_a_field_that_cannot_be_read_is_named(line: str, field: str) -> None:
     (message,) = faults_of(line)
     assert message.startswith(f"The {field} field ")
-    assert "; use " in message
+    assert re.search("; use |, use kind |; write |: leave it out|list the", message)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("0 0 ? * 2", "for Quartz and EventBridge 1 is Sunday"),
+        ("0 0 12 ? * 6L 2027", "for Quartz and EventBridge 1 is Sunday"),
+        ("0 0 ? * ?", "Both day fields are ?"),
+        ("0 10 * * ? *", "EventBridge"),
+        ("cron(0 10 * * ? *)", "EventBridge"),
+        ("0 0 * * L", "Quartz's word for Saturday"),
+        ("0 0 L-3W * *", "Quartz"),
+        ("H(61-70) 2 * * *", "Jenkins"),
+        ("0~30/5 * * * *", "cronie"),
+        ("Mon..Fri 0 0 * *", "systemd"),
+        ("*-*-* 02:00:00", "systemd"),
+        ("CRON_TZ=UTC 0 3 * * *", "timeZone"),
+        ("@reboot", "systemd unit"),
+        ("0 0 28-3/2 * *", "list the days"),
+        ("0 0 0 1 1 * 1969", "leaves 1970-2199"),
+        ("0 0 0 1 1 * 27", "use years such as 2027"),
+    ],
+)
+def test_another_dialect_is_refused_by_its_name_with_what_to_write(line: str, said: str) -> None:
+    assert any(said in message for message in faults_of(line))
+
+
+@pytest.mark.parametrize(
+    ("line", "said", "runs"),
+    [
+        ("*/90 * * * *", "use kind interval with PT90M; for 0 alone, write 0.", "0 * * * *"),
+        ("*/90 * * * * *", "use kind interval with PT90S", "0 * * * * *"),
+        ("0 */36 * * *", "use kind interval with PT36H", "0 */24 * * *"),
+        ("0 0 */32 * *", "use kind interval with P32D", "0 0 */31 * *"),
+        ("0 0 1 */18 *", "FREQ=MONTHLY;INTERVAL=18", "0 0 1 1 *"),
+        ("0 0 * * */8", "use kind interval with P8D", "0 0 * * */7"),
+        ("10-20/30 * * * *", "for 10 alone, write 10.", "10 * * * *"),
+        ("40-40/10 * * * *", "for 40 alone, write 40.", "40 * * * *"),
+        ("0 22-2/6 * * *", "among 5 values", "0 22 * * *"),
+        ("0 0 1/40 * *", "use kind interval with P40D", "0 0 1 * *"),
+        ("0 0 1 JAN/20 *", "FREQ=MONTHLY;INTERVAL=20", "0 0 1 1 *"),
+    ],
+)
+def test_a_step_that_is_too_long_is_told_of_and_what_was_stored_runs_on(line: str, said: str, runs: str) -> None:
+    (fault,) = long_steps_of(line)
+    assert fault.field == "expression"
+    assert said in fault.message
+    start = wall("2026-11-20T00:00")
+    assert cron_times(line).after(start) == cron_times(runs).after(start)
+    assert long_steps_of("*/60 */24 */31 */12 */7") == long_steps_of("10-20/11 22-2/5 1/31 JAN/12 SUN/8") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("0 0 * * FRI-MON", "FRI-MON: from FRI over the end of the week to MON."),
+        ("0 0 ? * MON", "?: any day; the other day field decides."),
+        ("0 0 L-2 * *", "L-2: 2 days before the last day of the month."),
+        ("0 0 * * FRIL", "FRIL: the last Friday of the month."),
+        ("0 0 * * 5#2", "5#2: the Friday that is number 2 of the month."),
+        ("0 0 15W * *", "15W: the Monday to Friday nearest to day 15 of the month."),
+        ("0 0 LW * *", "LW: the last Monday to Friday of the month."),
+        ("0 0 12 ? * MON 2027", "2027: the year, behind the second, which comes first."),
+        ("0 0 13 * FRI", "Day of month 13 and day of week FRI: either will do."),
+        ("@daily", "@daily: 0 0 * * *."),
+    ],
+)
+def test_what_not_every_cron_knows_is_put_into_words(line: str, sentence: str) -> None:
+    assert sentence in reading_of(line)
+
+
+def test_a_line_that_every_cron_knows_needs_no_words() -> None:
+    assert reading_of("*/15 9-17 * JAN-MAR MON-FRI") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "allowed"),
+    [
+        ("H * * * *", 0, range(60)),
+        ("H(10-19) * * * *", 0, range(10, 20)),
+        ("0 H * * *", 1, range(24)),
+        ("0 0 H * *", 2, range(1, 29)),
+        ("0 0 1 h *", 3, range(1, 13)),
+        ("0 0 * * H", 4, range(7)),
+        ("~ * * * *", 0, range(60)),
+        ("0 5~7 * * *", 1, range(5, 8)),
+        ("0 0 20~ * *", 2, range(20, 29)),
+    ],
+)
+def test_h_and_a_tilde_are_numbers_that_the_job_decides(line: str, field: int, allowed: range) -> None:
+    found = {int(hashed(line, f"shop/job-{number}").split()[field]) for number in range(600)}
+    assert found == set(allowed)
+    assert hashed(line, "shop/job") == hashed(line, "shop/job")
+    assert [text for place, text in enumerate(hashed(line, "a").split()) if place != field] == [
+        text for place, text in enumerate(line.split()) if place != field
+    ]
+
+
+def test_h_with_a_step_begins_somewhere_in_it() -> None:
+    found = {hashed("H/15 H(0-7)/4 * * *", f"job-{number}") for number in range(900)}
+    assert found == {f"{minute}-59/15 {hour}-7/4 * * *" for minute in range(15) for hour in range(4)}
+
+
+def test_names_with_an_h_are_no_h() -> None:
+    assert hashed("0 0 * MAR THU", "a") == "0 0 * MAR THU"
+
+
+def test_years_that_are_over_have_no_next_time() -> None:
+    assert cron_times("0 0 0 1 1 ? 2026").after(wall("2026-11-20")) is None
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 5), st.data(), st.integers(1, 60))
+def test_a_range_over_the_end_is_the_two_ranges_on_its_sides(place: int, data: st.DataObject, step: int) -> None:
+    field, (low, high) = list(Field)[place], ((0, 59), (0, 59), (0, 23), (1, 31), (1, 12), (0, 6))[place]
+    last = data.draw(st.integers(low, high - 1))
+    first = data.draw(st.integers(last + 1, high))
+    around = [*range(first, high + 1), *range(low, last + 1)]
+    assert values(field, f"{first}-{last}") == values(field, f"{first}-{high},{low}-{last}") == set(around)
+    if field is Field.DAY:
+        with pytest.raises(Unclear):
+            values(field, f"{first}-{last}/{step}")
+    else:
+        assert values(field, f"{first}-{last}/{step}") == set(around[::step])
 
 
 def test_all_bad_fields_of_a_line_are_reported_together() -> None:
@@ -112,7 +255,7 @@ def test_all_bad_fields_of_a_line_are_reported_together() -> None:
     ]
 
 
-@pytest.mark.parametrize("line", ["", "* * * *", "* * * * * * *", "@reboot", "@", "9" * 5000])
+@pytest.mark.parametrize("line", ["", "* * * *", "* * * * * * * *", "@", "9" * 5000])
 def test_a_line_of_the_wrong_shape_is_refused_with_the_right_one(line: str) -> None:
     (message,) = faults_of(line)
     assert "use" in message or "5 fields" in message

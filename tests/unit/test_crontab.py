@@ -43,8 +43,8 @@ def _field(low: int, high: int, *names: str) -> st.SearchStrategy[str]:
         st.just("*"),
         numbers.map(str),
         ranges.map(lambda pair: f"{pair[0]}-{pair[1]}"),
-        st.integers(1, high).map(lambda step: f"*/{step}"),
-        st.tuples(longer, st.integers(1, high)).map(lambda both: f"{both[0][0]}-{both[0][1]}/{both[1]}"),
+        st.integers(1, 99).map(lambda step: f"*/{step}"),
+        st.tuples(longer, st.integers(1, 99)).map(lambda both: f"{both[0][0]}-{both[0][1]}/{both[1]}"),
         *([st.sampled_from(names)] if names else []),
     )
     return st.lists(part, min_size=1, max_size=3).map(",".join)
@@ -148,6 +148,35 @@ def test_cron_tz_moves_the_times_and_tz_does_not() -> None:
     assert second["schedules"] == [{"expression": "0 0 * * *", "timeZone": "Asia/Tokyo"}]
     assert second["environment"] == {"TZ": "Europe/Paris"}
     assert notes(text)[0].startswith("c:3: TZ")
+
+
+def test_an_empty_cron_tz_is_the_machines_zone_again() -> None:
+    text = "CRON_TZ=Asia/Tokyo\n0 0 * * * a\nCRON_TZ=\n0 0 * * * b\n"
+    assert jobs(text, time_zone="Europe/Berlin")[1]["schedules"][0]["timeZone"] == "Europe/Berlin"
+    assert "timeZone" not in jobs(text)[1]["schedules"][0]
+
+
+def test_a_zone_that_is_none_or_not_known_is_refused() -> None:
+    assert faults("CRON_TZ=Mars/Phobos\n0 0 * * * a\n") == ["c:1"]
+    assert faults("0 0 * * * a\nCRON_TZ=Asia/Tokyo\n0 0 * * * b\nCRON_TZ=\n@daily c\n", time_zone="") == ["c:1", "c:5"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("*/90 * * * *", "*/60 * * * *"),
+        ("0 */36 * * *", "0 */24 * * *"),
+        ("0 0 */32 * FRI", "0 0 */31 * FRI"),
+        ("0 0 1 */13 *", "0 0 1 */12 *"),
+        ("0 0 * * */8", "0 0 * * */7"),
+        ("5,10-20/30 * * jan-MAR/9 *", "5,10-20/11 * * jan-MAR/3 *"),
+    ],
+)
+def test_a_step_longer_than_its_field_is_kept_as_cron_runs_it_with_a_note(expression: str, expected: str) -> None:
+    (job,) = jobs(f"{expression} true\n")
+    assert job["schedules"] == [{"expression": expected}]
+    assert notes(f"{expression} true\n")[0].startswith("c:1: The step of the ")
+    Schedule(application="a", job_name="j", expression=expected).timetable(NOW)
 
 
 def test_what_runs_at_boot_is_left_out_and_said() -> None:

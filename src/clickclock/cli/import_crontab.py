@@ -7,16 +7,20 @@ it again changes nothing.
 'import-crontab'
 """
 
+import os
 from pathlib import Path
 from typing import Any
+from zoneinfo import available_timezones
 
 import click
 
 from clickclock.cli.calling import refusal
 from clickclock.cli.declaring import bring_about, terms
+from clickclock.cli.machine_zone import machine_zone
 from clickclock.cli.settings import FILE
+from clickclock.foundation.errors import ConfigurationError
 
-ZONES = "zoneinfo/"
+UTC_NAMES = frozenset({"UTC", "Etc/UTC", "Etc/UCT", "UCT", "Universal", "Zulu", "Etc/Universal", "Etc/Zulu"})
 
 
 @click.command("import-crontab")
@@ -37,9 +41,7 @@ def import_crontab(
 
     name = "standard input" if path == STANDARD_INPUT else str(path)
     try:
-        crontab = read_crontab(
-            text_of(path), name, application=application, system=system, time_zone=time_zone or _zone_here()
-        )
+        crontab = read_crontab(text_of(path), name, application=application, system=system, time_zone=_zone(time_zone))
     except Unreadable as error:
         raise refusal(error) from error
     for note in crontab.notes:
@@ -51,7 +53,13 @@ def import_crontab(
     bring_about([crontab.declaration], crontab.located, **asked)
 
 
-def _zone_here() -> str | None:
-    """The zone of this machine, as cron has it; None (UTC) where /etc/localtime does not say it."""
-    _, found, zone = str(Path("/etc/localtime").resolve()).partition(ZONES)
-    return zone if found and zone not in {"UTC", "Etc/UTC", "UCT", "Universal", "Zulu"} else None
+def _zone(given: str | None) -> str | None:
+    """The zone that is given, else this machine's; None for UTC, empty if it is not known."""
+    if given is not None and given not in available_timezones():
+        raise click.BadParameter(f"{given!r} is no time zone; give an IANA name.", param_hint="--time-zone")
+    try:
+        zone = given or machine_zone(os.environ)  # noqa: TID251 (as cron reads it, and no setting of ours)
+    except ConfigurationError as error:
+        click.echo("\n".join(fault.message for fault in error.faults), err=True)
+        return ""
+    return None if zone in UTC_NAMES else zone

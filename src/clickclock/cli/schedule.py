@@ -12,7 +12,7 @@ import click
 
 from clickclock.cli.calling import calls
 from clickclock.cli.fields import Instant, Pair, body, field, flag, job_arguments, names, needs_fields, of_jobs, page
-from clickclock.cli.rendering import record, says, table, when
+from clickclock.cli.rendering import plain, record, says, table, when
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
@@ -52,6 +52,13 @@ TIMES = table(
     ("skipped", "skipReason"),
     empty="Never again.",
 )
+
+
+def _previewed(payload: "Payload") -> None:
+    """The times, below what the expression means where not every program reads it alike."""
+    for sentence in payload["reading"]:
+        click.echo(plain(sentence))
+    TIMES(payload)
 
 
 @click.group()
@@ -144,7 +151,7 @@ def resume(client: "Client", schedule_id: str) -> "Payload":
 @click.option("--start-at", type=Instant(), help="Ignore times before this; a rule or an interval begins here.")
 @click.option("--from", "from_", type=Instant(), help="Show times after this; now if not given.")
 @click.option("--count", type=int, help="How many times to show.")
-@calls(TIMES)
+@calls(_previewed)
 def preview(client: "Client", **query: Any) -> "Payload":
     """Show when an expression would be due."""
     return client.preview_schedule(**names(query))

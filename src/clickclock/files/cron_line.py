@@ -50,6 +50,36 @@ def expression_fault(expression: str) -> str | None:
     return None
 
 
+def kept(expression: str) -> tuple[str, list[str]]:
+    """The expression with no step longer than its field, at the same times as cron's; and a note for each that was.
+
+    >>> kept("*/90 * * * *")[0]
+    '*/60 * * * *'
+    """
+    if expression.startswith("@"):
+        return expression, []
+    fields, notes = [], []
+    for text, (title, low, high, names) in zip(expression.split(), _FIELDS, strict=True):
+        parts = []
+        for part in text.split(","):
+            found = _PART.fullmatch(part)
+            assert found is not None  # else cron refuses it
+            bounds, _, step = part.partition("/")
+            words = [word for word in bounds.lower().split("-") if word != "*"]
+            values = [int(word) if word.isdecimal() else names[word] for word in words]
+            first, last = (values[0], values[-1]) if values else (low, 6 if title == "day of week" else high)
+            longest = last - first + 1
+            if step and int(step) > longest:
+                notes.append(
+                    f"The step of the {title} {part} is longer than its {longest} values: cron runs it at {first} "
+                    f"alone, and so does the schedule. If every {int(step)} of them are meant, use an interval."
+                )
+                part = f"{bounds}/{longest}"  # noqa: PLW2901 (the same part, as it is kept)
+            parts.append(part)
+        fields.append(",".join(parts))
+    return " ".join(fields), notes
+
+
 def _part_fault(part: str, title: str, low: int, high: int, names: dict[str, int]) -> str | None:
     allowed = f"{low}-{high}" + (" or a name such as " + next(iter(names)) if names else "")
     found = _PART.fullmatch(part)

@@ -14,8 +14,9 @@ import shlex
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
+from zoneinfo import available_timezones
 
-from clickclock.files.cron_line import expression_fault, job_name, needs_shell
+from clickclock.files.cron_line import expression_fault, job_name, kept, needs_shell
 from clickclock.files.documents import Unreadable
 from clickclock.foundation.errors import Fault
 
@@ -77,15 +78,16 @@ class Crontab:
 def read_crontab(
     text: str, name: str, *, application: str, system: bool = False, time_zone: str | None = None
 ) -> Crontab:
-    """Read it. `system`: a user stands before each command; `time_zone`: where cron runs, if not in UTC.
+    """Read it. `system`: a user stands before each command; `time_zone`: where cron runs, None: in UTC.
 
+    An empty `time_zone` is one that is not known: lines without a CRON_TZ are then refused.
     Raises `Unreadable` naming every line that cron would refuse.
     """
-    reading = _Reading(name, system, _Setting(time_zone=time_zone))
+    reading = _Reading(name, system, _Setting(time_zone=time_zone), time_zone)
     for number, line in enumerate(text.splitlines(), 1):
         reading.add(number, line)
     if reading.faults:
-        raise Unreadable(f"{name} has lines that cron refuses; fix them.", reading.faults)
+        raise Unreadable(f"{name} has lines that cannot be imported; fix them.", reading.faults)
     jobs, lines = _jobs(reading.entries)
     reading.note_what_differs()
     return Crontab(name, {"application": application, "jobs": jobs}, reading.notes, lines)
@@ -98,6 +100,8 @@ class _Reading:
     name: str
     system: bool
     setting: _Setting
+    home: str | None
+    """The zone where cron runs."""
     entries: list[_Entry] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
@@ -124,8 +128,10 @@ class _Reading:
                 self.setting = replace(self.setting, shell=value)
             case "MAILTO":
                 self.setting = replace(self.setting, mail_to=value or None)
+            case "CRON_TZ" if value and value not in available_timezones():
+                self._fault(number, f"CRON_TZ is {value!r}, which is no time zone; give an IANA name.")
             case "CRON_TZ":
-                self.setting = replace(self.setting, time_zone=value)
+                self.setting = replace(self.setting, time_zone=value or self.home)
             case "MAILFROM" | "CONTENT_TYPE" | "CONTENT_TRANSFER_ENCODING":
                 self._note(number, f"{name} is left out: it is about cron's mail.")
             case _ if not _ENVIRONMENT_NAME.fullmatch(name):
@@ -159,6 +165,12 @@ class _Reading:
         if fault := expression_fault(expression):
             self._fault(number, fault)
             return
+        if self.setting.time_zone == "":
+            self._fault(number, "The zone of this machine is not known; give --time-zone, or a CRON_TZ above the line.")
+            return
+        expression, told = kept(expression)
+        for sentence in told:
+            self._note(number, sentence)
         if _RELATIVE.search(command) and not self.setting.environment.get("HOME", "").startswith("/"):
             self._note(
                 number, "cron starts commands in the user's home, and here they start in /; put HOME=… above it."

@@ -25,7 +25,8 @@ from zoneinfo import ZoneInfo
 
 from clickclock.foundation.errors import Fault, Invalid, collect
 from clickclock.scheduler.business_days import Days
-from clickclock.scheduler.cron_times import cron_times
+from clickclock.scheduler.cron_fields import hashed
+from clickclock.scheduler.cron_times import cron_times, long_steps_of, reading_of
 from clickclock.scheduler.rrule_lines import has_start, recurrence
 from clickclock.scheduler.trigger import SkipReason
 from clickclock.scheduler.wall_clock import (
@@ -39,7 +40,17 @@ from clickclock.scheduler.wall_clock import (
     zone_named,
 )
 
-__all__ = ["FoldPolicy", "GapPolicy", "Occurrence", "ScheduleKind", "Timetable", "timetable"]
+__all__ = [
+    "FoldPolicy",
+    "GapPolicy",
+    "Occurrence",
+    "ScheduleKind",
+    "Timetable",
+    "check_steps",
+    "hashed",
+    "reading",
+    "timetable",
+]
 
 FIRST_YEAR, LAST_YEAR = 1900, 8999
 """Nothing is due outside these years: time zones are not defined before, and dates run out after."""
@@ -63,6 +74,8 @@ _DURATION = re.compile(
     re.ASCII,
 )
 _UNITS_S = {"weeks": 604_800, "days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
+_EVERY = re.compile(r"@every\s+(?:\d{1,9}(?:\.\d{1,6})?[hms])+", re.ASCII | re.IGNORECASE)
+"""How cron of Go writes an interval."""
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,6})?", re.ASCII)
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?P<offset>[Zz]|[+-]\d\d:\d\d)?", re.ASCII)
 
@@ -231,7 +244,9 @@ def timetable(  # noqa: PLR0913 - one keyword for each field of a schedule that 
     """
     # Only what has no start of its own looks at its anchor; all other schedules can share one timetable.
     is_anchored = start_at is None and (
-        kind is ScheduleKind.INTERVAL or (kind is ScheduleKind.RRULE and not has_start(expression))
+        kind is ScheduleKind.INTERVAL
+        or (kind is ScheduleKind.CRON and _every(expression) is not None)
+        or (kind is ScheduleKind.RRULE and not has_start(expression))
     )
     return _timetable(
         _Words(
@@ -264,8 +279,11 @@ def _timetable(words: _Words) -> Timetable:
 
 def _source(words: _Words, zone: ZoneInfo) -> Source:
     match words.kind:
+        case ScheduleKind.CRON if (every := _every(words.expression)) is not None:
+            period = _period(every)
+            return Every(words.start_at or words.anchor + period, period)
         case ScheduleKind.CRON:
-            return WallClock(cron_times(words.expression), zone, words.gap_policy, words.fold_policy)
+            return WallClock(cron_times(hashed(words.expression, "")), zone, words.gap_policy, words.fold_policy)
         case ScheduleKind.INTERVAL:
             period = _period(words.expression)
             return Every(words.start_at or words.anchor + period, period)
@@ -279,6 +297,35 @@ def _source(words: _Words, zone: ZoneInfo) -> Source:
             midnight = datetime.combine(words.anchor.astimezone(zone), time())
             times = recurrence(words.expression, zone, start, midnight)
             return WallClock(times, zone, words.gap_policy, words.fold_policy)
+
+
+def check_steps(kind: ScheduleKind, expression: str) -> None:
+    """Refuse what can be read, and cannot be meant. Raises `Invalid`.
+
+    It is asked of what somebody writes now, and not of schedules that an earlier release took.
+    """
+    if kind is ScheduleKind.CRON and _every(expression) is None and (faults := long_steps_of(hashed(expression, ""))):
+        raise Invalid(faults=faults)
+
+
+def reading(kind: ScheduleKind, expression: str) -> list[str]:
+    """What an expression means where not every program reads it alike, a sentence each. Raises `Invalid`.
+
+    >>> reading(ScheduleKind.CRON, "0 0 L-2 * *")
+    ['L-2: 2 days before the last day of the month.']
+    """
+    if kind is not ScheduleKind.CRON:
+        return []
+    every = _every(expression)
+    if every is None:
+        return reading_of(expression)
+    return [f"{expression.strip()}: an interval of {every}, counted from startAt, else from when the schedule is made."]
+
+
+def _every(expression: str) -> str | None:
+    """The interval of an `@every`, as an ISO 8601 duration."""
+    text = expression.strip()
+    return f"PT{text.split()[1].upper()}" if _EVERY.fullmatch(text) else None
 
 
 def _within_time(instant: datetime) -> datetime:

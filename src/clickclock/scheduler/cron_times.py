@@ -1,24 +1,35 @@
 """A cron line as a set of wall-clock times, and the walk from one to the next.
 
 Never knows a zone or daylight saving (`wall_clock.py` does): every time here is what a clock on the wall shows.
-`cronsim` reads the fields, with Debian cron's rules; the walk is ours, over bit sets, because it is several times
-faster and works on one line's few integers instead of its sets.
-Invariants: `after` is strictly later than what it was given; a `CronTimes` always has a next time.
+`cron_fields.py` reads the fields, with Debian cron's rules; the walk is over bit sets, because it is several times
+faster than `cronsim`'s and works on one line's few integers instead of its sets.
+Invariants: `after` is strictly later than what it was given; a `CronTimes` without years always has a next time.
 
 >>> cron_times("30 2 * * MON-FRI").after(datetime(2026, 11, 20, 2, 30))
 datetime.datetime(2026, 11, 23, 2, 30)
 """
 
-import re
 from calendar import monthrange
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 
-from cronsim.cronsim import CronSim, CronSimError, Field
+from cronsim.cronsim import CronSim, Field
 
 from clickclock.foundation.errors import Fault, Invalid
+from clickclock.scheduler.cron_fields import (
+    BEFORE_LAST,
+    NEAREST,
+    Unclear,
+    Value,
+    hashed,
+    long_steps,
+    meanings,
+    refuse_numbered_weekdays,
+    values,
+    years,
+)
 
 LINE_LENGTH_MAX = 256
 """Characters in a cron line: longer ones are mistakes, and reading them would cost."""
@@ -36,18 +47,12 @@ NICKNAMES = {
     "@hourly": "0 * * * *",
 }
 
-_FIELDS = (
-    ("second", "0-59"),
-    ("minute", "0-59"),
-    ("hour", "0-23"),
-    ("day of month", "1-31, L (the last day), LW (the last weekday) or 15W (the weekday nearest the 15th)"),
-    ("month", "1-12 or JAN-DEC"),
-    ("day of week", "0-7 or SUN-SAT (0 and 7 are Sunday), 5L (the last Friday) or 5#2 (the second Friday)"),
-)
-NEAREST = -1002
-"""Marks a `15W`, next to `cronsim`'s own marks for `L` and `LW`."""
-
-Value = int | tuple[int, int]
+_ELSEWHERE = {
+    "@every": "an interval with a length behind it, such as @every 1h30m",
+    "@reboot": "no time: let the machine's init start it, for example a systemd unit that calls `clickclock trigger`",
+}
+"""Words of Go's and of Debian's cron that are no line of five fields."""
+_FIELDS = 6
 _SECOND = timedelta(seconds=1)
 _BEFORE_EVERY_KIND_OF_YEAR = datetime.combine(date(1999, 12, 31), time.max)
 """All fourteen kinds come within 28 years of it, so a line without a match from here on never has one."""
@@ -83,6 +88,8 @@ class Days:
 
     numbers: int
     nearest: frozenset[int]
+    before_last: frozenset[int]
+    """How many days before the last."""
     last: bool
     last_weekday: bool
     weekdays: frozenset[int]
@@ -98,6 +105,9 @@ class Days:
         by_number = self.numbers & whole_month
         if self.last:
             by_number |= 1 << length
+        for days in self.before_last:
+            if days < length:
+                by_number |= 1 << length - days
         if self.last_weekday:
             by_number |= 1 << _nearest_weekday(length, first_weekday, length)
         for day in self.nearest:
@@ -131,10 +141,17 @@ class CronTimes:
     days: Days
     fixed: bool
     """Whether it names times of day: neither its minute nor its hour field begins with `*`."""
+    years: frozenset[int] | None = None
+    """None: every one."""
 
     def after(self, wall: datetime) -> datetime | None:
         """The first match strictly after `wall` (naive); None if there is none in `SEARCH_YEARS` years."""
         start = wall.replace(microsecond=0) + _SECOND
+        if self.years is not None and start.year not in self.years:
+            later = [each for each in self.years if each > start.year]
+            if not later:
+                return None
+            start = datetime.combine(date(min(later), 1, 1), time())
         year, month, day = start.year, start.month, start.day
         days = self._days(year, month)
         if days >> day & 1 and (clock := self._time_from(start.hour, start.minute, start.second)):
@@ -142,14 +159,15 @@ class CronTimes:
         day += 1
         while (found := _lowest(days, day)) < 0:
             year, month, day = year + month // 12, month % 12 + 1, 1
-            if year > start.year + SEARCH_YEARS:
+            if year > start.year + SEARCH_YEARS or (self.years is not None and year > max(self.years)):
                 return None
             days = self._days(year, month)
         first_hour, first_minute, first_second = (_lowest(bits, 0) for bits in (self.hours, self.minutes, self.seconds))
         return start.replace(year, month, found, first_hour, first_minute, first_second)
 
     def _days(self, year: int, month: int) -> int:
-        return self.days.of(year, month) if self.months >> month & 1 else 0
+        is_wanted = self.months >> month & 1 and (self.years is None or year in self.years)
+        return self.days.of(year, month) if is_wanted else 0
 
     def _time_from(self, hour: int, minute: int, second: int) -> tuple[int, int, int] | None:
         """The first matching time of day at or after the given one, on that day."""
@@ -165,93 +183,133 @@ class CronTimes:
 
 @lru_cache(maxsize=2048)
 def cron_times(line: str) -> CronTimes:
-    """Read a cron line: five fields, six with seconds first, or a nickname such as `@daily`.
+    """Read a cron line: five fields, six with seconds first, seven with the year last, or a nickname such as `@daily`.
 
     Raises `Invalid` with one fault for each field that cannot be read, or one if no date ever matches.
     """
-    texts = _split(line)
-    values: list[frozenset[Value]] = []
+    texts, year_text = _split(line)
     faults = []
     for field, text in zip(Field, texts, strict=True):
         try:
-            values.append(_values(field, text))
-        except CronSimError:
-            name, allowed = _FIELDS[field]
-            faults.append(
-                Fault(
-                    "expression",
-                    f'The {name} field "{text}" cannot be read; use {allowed}, '
-                    "with commas for lists, ranges that run upwards, and / for steps.",
-                )
-            )
+            values(field, text)
+        except Unclear as unclear:
+            faults.append(Fault("expression", str(unclear)))
+    try:
+        wanted = years(year_text)
+    except Unclear as unclear:
+        faults.append(Fault("expression", str(unclear)))
     if faults:
         raise Invalid(faults=faults)
-    times = _assemble(texts, values)
-    if times.after(_BEFORE_EVERY_KIND_OF_YEAR) is None:
+    times = _assemble(texts, wanted)
+    begin = _BEFORE_EVERY_KIND_OF_YEAR if wanted is None else datetime.combine(date(min(wanted) - 1, 12, 31), time.max)
+    if times.after(begin) is None:
         raise _refusal(f'No date matches "{line}"; change its day of month, month or day of week.')
     return times
+
+
+def long_steps_of(line: str) -> list[Fault]:
+    """A fault for each step of a readable line that is longer than what it divides."""
+    texts, _ = _split(line)
+    found = (sentence for field, text in zip(Field, texts, strict=True) for sentence in long_steps(field, text))
+    return [Fault("expression", sentence) for sentence in found]
+
+
+def reading_of(line: str) -> list[str]:
+    """What a cron line means where not every cron knows it, a sentence each. Raises `Invalid`."""
+    plain = hashed(line, "")
+    cron_times(plain)
+    given, line = line, plain
+    texts, year_text = _split(line)
+    found = [
+        f"{given.strip()}: H and ~ are numbers by a hash of the job's application and name; here it is {line}."
+    ] * (line != given)
+    found += [sentence for field, text in zip(Field, texts, strict=True) for sentence in meanings(field, text)]
+    if line.strip().startswith("@"):
+        found.append(f"{line.strip()}: {NICKNAMES[line.strip().lower()]}.")
+    if len(line.split()) == _FIELDS + 1:
+        found.append(f"{year_text}: the year, behind the second, which comes first.")
+    if "?" in line:
+        found.append("?: any day; the other day field decides.")
+    day, weekday = texts[Field.DAY], texts[Field.DOW]
+    if "*" not in {day, weekday}:
+        both = day.startswith("*") or weekday.startswith("*")
+        found.append(
+            f"Day of month {day} and day of week {weekday}: {'both must match' if both else 'either will do'}."
+        )
+    return found
 
 
 def _refusal(message: str) -> Invalid:
     return Invalid(faults=[Fault("expression", message)])
 
 
-def _split(line: str) -> list[str]:
-    """The six fields of a line, with seconds put in where it has none."""
+def _split(line: str) -> tuple[list[str], str]:
+    """The six fields of a line, with seconds put in where it has none, and that of the year."""
     if len(line) > LINE_LENGTH_MAX:
         raise _refusal(f"The cron line has {len(line)} characters; use at most {LINE_LENGTH_MAX}.")
     text = line.strip()
-    if text.startswith("@"):
-        if text.lower() not in NICKNAMES:
-            raise _refusal(f'There is no nickname "{text}"; use {", ".join(NICKNAMES)}, or a cron line.')
-        text = NICKNAMES[text.lower()]
+    _refuse_elsewhere(text)
+    text = NICKNAMES.get(text.lower(), text)
     fields = text.upper().split()
-    if len(fields) == len(_FIELDS) - 1:
-        return ["0", *fields]
-    if len(fields) != len(_FIELDS):
+    if len(fields) == _FIELDS - 1:
+        fields = ["0", *fields]
+    if len(fields) not in {_FIELDS, _FIELDS + 1}:
         raise _refusal(
-            "A cron line has 5 fields (minute, hour, day of month, month, day of week), "
-            f"or 6 with the second first; this one has {len(fields)}."
+            "A cron line has 5 fields (minute, hour, day of month, month, day of week), 6 with the second first, "
+            f"or 7 with the year last as well; this one has {len(fields)}."
         )
-    return fields
+    texts, year_text = fields[:_FIELDS], (fields[_FIELDS:] or ["*"])[0]
+    day, weekday = texts[Field.DAY], texts[Field.DOW]
+    if day == weekday == "?":
+        raise _refusal("Both day fields are ?, so that no day is named; write * for one of them.")
+    if "?" in {day, weekday} or len(fields) > _FIELDS:
+        try:
+            refuse_numbered_weekdays(weekday)
+        except Unclear as unclear:
+            raise _refusal(str(unclear)) from unclear
+    for field in (Field.DAY, Field.DOW):
+        texts[field] = "*" if texts[field] == "?" else texts[field]
+    return texts, year_text
 
 
-@lru_cache(maxsize=2048)
-def _values(field: Field, text: str) -> frozenset[Value]:
-    """What one field names. `cronsim` reads all of it but the `15W` terms, which it does not know."""
-    terms = text.split(",")
-    nearest = {term for term in terms if field is Field.DAY and re.fullmatch(r"[0-9]{1,2}W", term)}
-    values: set[Value] = {(field.int(term[:-1]), NEAREST) for term in nearest}
-    return frozenset(values.union(*(_term(field, term) for term in terms if term not in nearest)))
+def _refuse_elsewhere(text: str) -> None:
+    """Lines that are another program's as a whole, with what to write instead."""
+    word = text.partition(" ")[0].lower()
+    if word in _ELSEWHERE:
+        raise _refusal(f"{word} is {_ELSEWHERE[word]}.")
+    if word.startswith("@") and text.lower() not in NICKNAMES:
+        raise _refusal(f'There is no nickname "{text}"; use {", ".join(NICKNAMES)}, or a cron line.')
+    if word.startswith(("cron(", "rate(")):
+        raise _refusal("cron(…) and rate(…) are EventBridge's: write the fields alone, or kind interval with PT5M.")
+    if "tz=" in word:
+        raise _refusal(f'"{text.split(maxsplit=1)[0]}" names a zone, as Go\'s cron does; put it into timeZone.')
+    if "*-*-*" in word:
+        raise _refusal("This is a line of systemd's OnCalendar; write minute, hour, day, month and day of week.")
 
 
-def _term(field: Field, text: str) -> set[Value]:
-    """What one term names. From a range of one value, such as `10-10/7`, `cronsim` would step on to the end."""
-    values: set[Value] = field.parse(text)
-    bounds, slash, _ = text.partition("/")
-    return values & field.parse(bounds) if slash and "-" in bounds else values
-
-
-def _assemble(texts: list[str], values: list[frozenset[Value]]) -> CronTimes:
+def _assemble(texts: list[str], wanted: frozenset[int] | None) -> CronTimes:
     """Put what the fields name into bits."""
     return CronTimes(
-        seconds=_numbers(values[Field.SECOND]),
-        minutes=_numbers(values[Field.MINUTE]),
-        hours=_numbers(values[Field.HOUR]),
-        months=_numbers(values[Field.MONTH]),
+        seconds=_numbers(values(Field.SECOND, texts[Field.SECOND])),
+        minutes=_numbers(values(Field.MINUTE, texts[Field.MINUTE])),
+        hours=_numbers(values(Field.HOUR, texts[Field.HOUR])),
+        months=_numbers(values(Field.MONTH, texts[Field.MONTH])),
         days=_days(texts[Field.DAY], texts[Field.DOW]),
         fixed=not texts[Field.MINUTE].startswith("*") and not texts[Field.HOUR].startswith("*"),
+        years=wanted,
     )
 
 
 @lru_cache(maxsize=2048)
 def _days(day_text: str, weekday_text: str) -> Days:
     """The days that two fields name together; most lines of an installation share a few of these."""
-    days, weekdays = _values(Field.DAY, day_text), _values(Field.DOW, weekday_text)
+    days, weekdays = values(Field.DAY, day_text), values(Field.DOW, weekday_text)
+    marked = [value for value in days if isinstance(value, tuple)]
     nth = {value for value in weekdays if isinstance(value, tuple)}
     return Days(
         numbers=_numbers(days),
-        nearest=frozenset(day[0] for day in days if isinstance(day, tuple)),
+        nearest=frozenset(day for day, mark in marked if mark == NEAREST),
+        before_last=frozenset(day for day, mark in marked if mark == BEFORE_LAST),
         last=CronSim.LAST in days,
         last_weekday=CronSim.LAST_WEEKDAY in days,
         weekdays=frozenset((weekday - 1) % 7 for weekday in weekdays if isinstance(weekday, int)),

@@ -21,7 +21,7 @@ from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.instant import MILLISECOND
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.business_days import CalendarRule, Days
-from clickclock.scheduler.calendar import FoldPolicy, GapPolicy, Occurrence, ScheduleKind, Timetable, timetable
+from clickclock.scheduler.calendar import FoldPolicy, GapPolicy, Occurrence, ScheduleKind, Timetable, hashed, timetable
 from clickclock.scheduler.job import Name, Text
 from clickclock.scheduler.trigger import SkipReason
 
@@ -126,7 +126,7 @@ class Schedule(Record):
         """Its times; `anchor` is when it was created, `days` what its calendar leaves. Raises `Invalid`."""
         return timetable(
             kind=self.kind,
-            expression=self.expression,
+            expression=hashed(self.expression, f"{self.application}/{self.job_name}"),
             time_zone=self.time_zone,
             start_at=self.start_at,
             end_at=self.end_at,

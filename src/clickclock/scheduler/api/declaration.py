@@ -22,6 +22,7 @@ from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.paging import key_in, page
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, read_value
 from clickclock.scheduler.business_days import Calendar
+from clickclock.scheduler.calendar import check_steps
 from clickclock.scheduler.declaration import (
     DEFAULT_SCHEDULE,
     KINDS,
@@ -110,7 +111,11 @@ async def _days(_engine: Engine, _beside: Sequence[Any]) -> Callable[[Calendar],
 
 
 async def _times(engine: Engine, _beside: Sequence[Any]) -> Callable[[Schedule], object]:
-    return lambda new: new.timetable(engine.clock.now())
+    def check(new: Schedule) -> None:
+        new.timetable(engine.clock.now())
+        check_steps(new.kind, new.expression)
+
+    return check
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,15 @@ from clickclock.scheduler.api.calendar import calendars_of
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.business_days import CalendarRule
-from clickclock.scheduler.calendar import FoldPolicy, GapPolicy, ScheduleKind, Timetable, timetable
+from clickclock.scheduler.calendar import (
+    FoldPolicy,
+    GapPolicy,
+    ScheduleKind,
+    Timetable,
+    check_steps,
+    reading,
+    timetable,
+)
 from clickclock.scheduler.trigger import SkipReason
 
 CHUNK = 50
@@ -125,6 +133,8 @@ async def preview(call: Call[PreviewFilters]) -> Response:
             anchor=since,
         ),
     )
+    if planned is not None:
+        collect(faults, lambda: check_steps(wanted.kind, wanted.expression))
     if faults or planned is None:
         raise Invalid(faults=faults)
     times = times_after(planned, since)
@@ -135,7 +145,7 @@ async def preview(call: Call[PreviewFilters]) -> Response:
             break
         found += chunk
         await asyncio.sleep(0)
-    return success(times=found)
+    return success(times=found, reading=reading(wanted.kind, wanted.expression))
 
 
 OPERATIONS = (
@@ -144,9 +154,10 @@ OPERATIONS = (
         "Preview a schedule's times",
         preview,
         PreviewFilters,
-        {200: {"times": list[PreviewTime]}},
+        {200: {"times": list[PreviewTime], "reading": list[str]}},
         description="The next times after `from`, each with its local time, and a note where daylight saving moved or "
-        "dropped it. Jitter is not in them: it depends on the schedule's id.",
+        "dropped it. `reading` says what a cron line means where not every cron knows it. Jitter is not in them: it "
+        "depends on the schedule's id.",
         errors=(Invalid,),
     ),
 )

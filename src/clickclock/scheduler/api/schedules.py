@@ -18,6 +18,7 @@ from clickclock.scheduler.api.operation import Call, Operation, etag, success, s
 from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, numbered, read_object, set_by_service
 from clickclock.scheduler.api.references import missing, named_too
+from clickclock.scheduler.calendar import check_steps
 from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleVersion
 from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, upcoming
 from clickclock.scheduler.store import Edited, NewSchedule
@@ -170,6 +171,8 @@ def first_time(schedule: Schedule, schedule_id: str, anchor: datetime, now: date
     faults: list[Fault] = []
     days = collect(faults, lambda: calendars.days(schedule))
     times = collect(faults, lambda: schedule.timetable(anchor, days))
+    if times is not None:
+        collect(faults, lambda: check_steps(schedule.kind, schedule.expression))
     if faults or times is None:
         raise Invalid(faults=faults)
     first = upcoming(schedule, schedule_id, times, now)
