@@ -35,9 +35,9 @@ from clickclock.attribution.journal import (
     segments,
     verify,
 )
+from clickclock.attribution.journal.batch import FRAME_BYTES_MAX
 from clickclock.attribution.journal.frame import BLOCK_BYTES, HEADER_BYTES
 from clickclock.attribution.journal.recovery import recover
-from clickclock.attribution.journal.writer import FRAME_BYTES_MAX
 from clickclock.cli.journal import journal as command
 from clickclock.foundation.clock import ManualClock
 

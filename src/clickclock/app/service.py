@@ -29,7 +29,7 @@ from clickclock.app.collectors import Collectors, listen
 from clickclock.app.connection import Connection
 from clickclock.app.desk import open_desk
 from clickclock.app.holding import BACKLOG, listening, make_data_dir, sole, url_of
-from clickclock.app.membership import advertised_url, be_sole, node_name, open_store
+from clickclock.app.membership import advertised_url, be_sole, keep_age, node_name, open_store
 from clickclock.app.own_jobs import ensure_own_jobs, out_of_reach
 from clickclock.app.targets import open_targets
 from clickclock.attribution import api as attribution_api
@@ -63,10 +63,11 @@ Stop with Ctrl-C; running jobs continue, and are adopted at the next start."""
 _log = logging.getLogger(__name__)
 
 
-def serve(config: Config, file: Path | None = None) -> int:
+def serve(config: Config, file: Path | None = None, *, new_store: bool = False) -> int:
     """Run both services until SIGTERM or SIGINT; returns the exit code. Raises `ConfigurationError`.
 
-    `file` is where the configuration comes from, if it does: attribution's own jobs read it again.
+    `file` is where the configuration comes from, if it does: attribution's own jobs read it again. With `new_store`, a
+    database that the data folder does not know is taken for its own.
     """
     log.set_up(config.log_format, config.log_level)
     check(config)
@@ -76,7 +77,7 @@ def serve(config: Config, file: Path | None = None) -> int:
         opened.enter_context(sole(config.data_dir, "lock", "serves"))
         (listener,) = opened.enter_context(listening(config.host, config.port, "port"))
         for_clicks = opened.enter_context(listen(config)) if config.clicks else []
-        return uvloop.run(_serve(config, file, listener, for_clicks, targets))
+        return uvloop.run(_serve(config, file, listener, for_clicks, targets, new_store=new_store))
 
 
 async def _serve(
@@ -85,6 +86,8 @@ async def _serve(
     listener: socket.socket,
     for_clicks: list[socket.socket],
     targets: Mapping[str, Target],
+    *,
+    new_store: bool,
 ) -> int:
     clock = SystemClock()
     node = node_name(config.data_dir)
@@ -93,7 +96,7 @@ async def _serve(
         told["CLICKCLOCK_CLICK_URL"] = url_of(for_clicks[0])
     executors = clusters(config, node, clock, told)
     try:
-        store = await open_store(config, LOCAL)
+        store = await open_store(config, LOCAL, is_new=new_store)
     except ClickclockError as error:
         _log.error("%s", error)
         return 1
@@ -116,6 +119,7 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, server.stop)
     working = asyncio.create_task(engine.run(until=stopped))
+    noting = asyncio.create_task(keep_age(config, store))
     # A dead engine behind an answering port would be the worst of both: they end together.
     working.add_done_callback(lambda _: server.stop())
     try:
@@ -136,6 +140,7 @@ async def _serve(
         finally:
             stopped.set()
             await asyncio.gather(working, return_exceptions=True)
+            noting.cancel()
             await engine.close(stop_jobs=config.stop_jobs)
             await store.close()
     _log.info(

@@ -16,6 +16,7 @@ import sys
 from typing import Final
 
 from clickclock import cli
+from clickclock.cli.terminal import guard_terminals
 
 _GARBAGE_OBJECTS_MIN: Final = 2**17
 """Containers, a few hundred bytes each; tables have their memory back without any search."""
@@ -28,6 +29,8 @@ def main() -> None:
     gc.set_threshold(_GARBAGE_OBJECTS_MIN)
     statuses: list[int] = []
     atexit.register(_leave, statuses)  # the first is called last
+    for terminal in guard_terminals():
+        atexit.register(terminal.end)
     try:
         cli.main(prog_name="clickclock")
     except SystemExit as end:

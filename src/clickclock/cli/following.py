@@ -1,7 +1,8 @@
 """Seeing a trigger through in a terminal: its output as it comes, interrupts, and its end as an exit code.
 
 Never ends a job unless it was told to: an interrupt lets go, and the job runs on.
-Invariant: what a job wrote goes to standard output as it is; what is said about it goes to standard error.
+Invariant: what a job wrote goes to standard output as it is, but for what a terminal would obey; what is said about it
+goes to standard error.
 
 >>> exit_code({"state": "failed", "exitCode": None, "signal": 9})
 137
@@ -58,10 +59,11 @@ def see_through(client: "Client", trigger_id: str, *, cancel_on_interrupt: bool,
 class Shown:
     """How far a trigger's output has been shown."""
 
-    def __init__(self, to_stderr: bool) -> None:
+    def __init__(self, to_stderr: bool, *, is_raw: bool = False) -> None:
         self.attempt = 1
         self.offset = 0
         self._to_stderr = to_stderr
+        self._is_raw = is_raw
 
     def all_of(self, output: Iterator["LogText | AttemptEnd"]) -> None:
         """Show output as it comes."""
@@ -69,7 +71,9 @@ class Shown:
 
         for piece in output:
             if isinstance(piece, LogText):
-                click.echo(piece.text, nl=False, err=self._to_stderr)
+                # Bytes pass by what guards a terminal; and a pipe gets the colours as well.
+                said = piece.text.encode() if self._is_raw else piece.text
+                click.echo(said, nl=False, err=self._to_stderr, color=True)
                 self.attempt, self.offset = piece.attempt, piece.next_offset
             else:
                 if piece.state not in {None, "succeeded"}:

@@ -1,12 +1,15 @@
 """`clickclock log`: what an attempt wrote.
 
-Never changes a byte that is text. Invariant: an interrupt ends the reading and nothing else.
+Never changes a byte on the way to a pipe. Invariants: an interrupt ends the reading and nothing else; a terminal gets
+text, colours and styles, unless `--raw` asks for all.
 
 >>> log.name
 'log'
 """
 
+import codecs
 import json
+import sys
 from dataclasses import asdict
 
 import click
@@ -22,8 +25,11 @@ from clickclock.cli.following import INTERRUPTED, Shown
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip this many bytes.")
 @click.option("--follow", "-f", is_flag=True, help="Keep showing output until the trigger has finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object; with --follow one on each line.")
+@click.option("--raw", is_flag=True, help="Let a terminal obey what the job wrote, and not only its colours.")
 @click.pass_context
-def log(ctx: click.Context, trigger_id: str, attempt: int | None, offset: int, follow: bool, as_json: bool) -> None:
+def log(
+    ctx: click.Context, trigger_id: str, attempt: int | None, offset: int, follow: bool, as_json: bool, raw: bool
+) -> None:
     """Show the output of an attempt."""
     with service(ctx.obj) as client:
         if not follow:
@@ -31,8 +37,10 @@ def log(ctx: click.Context, trigger_id: str, attempt: int | None, offset: int, f
             if as_json:
                 print_json({"triggerId": trigger_id, "text": b"".join(pieces).decode(errors="replace")})
             else:
+                is_guarded = sys.stdout.isatty() and not raw
+                decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
                 for piece in pieces:
-                    click.echo(piece, nl=False)
+                    click.echo(decoder.decode(piece) if is_guarded else piece, nl=False)
             return
         if attempt is not None:
             output = client.follow_log(trigger_id, attempt, offset)
@@ -44,6 +52,6 @@ def log(ctx: click.Context, trigger_id: str, attempt: int | None, offset: int, f
                 for event in output:
                     click.echo(json.dumps(names(asdict(event)), ensure_ascii=False))
             else:
-                Shown(to_stderr=False).all_of(output)
+                Shown(to_stderr=False, is_raw=raw).all_of(output)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)

@@ -16,8 +16,9 @@ from clickclock.cli.settings import OF_SERVE, configuration, settings
 
 @click.command()
 @settings(OF_SERVE)
+@click.option("--new-store", is_flag=True, help="Begin anew with the database that is there, or with an empty one.")
 @click.pass_context
-def serve(ctx: click.Context, /, config: Path | None, **options: Any) -> None:
+def serve(ctx: click.Context, /, config: Path | None, new_store: bool, **options: Any) -> None:
     """Run the scheduler and the click collectors.
 
     Until SIGTERM or Ctrl-C. Running jobs outlive it, unless --stop-jobs is given.
@@ -26,5 +27,5 @@ def serve(ctx: click.Context, /, config: Path | None, **options: Any) -> None:
     from clickclock.app import service  # noqa: PLC0415 (see the line above)
 
     with configuration(config, options) as loaded:
-        code = service.serve(loaded, config)
+        code = service.serve(loaded, config, new_store=new_store)
     ctx.exit(code)

@@ -46,6 +46,7 @@ class FindingCode(StrEnum):
     """What can be wrong."""
 
     STORE_UNREACHABLE = "storeUnreachable"
+    STORE_REPLACED = "storeReplaced"
     STALLED_LOOP = "stalledLoop"
     SILENT_REPLICA = "silentReplica"
     STUCK_ATTEMPTS = "stuckAttempts"
@@ -96,6 +97,12 @@ _FAIL, _WARN = Severity.FAIL, Severity.WARN
 RULES: Mapping[FindingCode, Rule] = {
     FindingCode.STORE_UNREACHABLE: Rule(
         _FAIL, "{said}", "Start the database and free its disk; everything resumes by itself when it answers."
+    ),
+    FindingCode.STORE_REPLACED: Rule(
+        _FAIL,
+        "{said}",
+        "Put the database's file, folder or mount back, and all goes on. If it is deleted, copy what /proc/PID/fd has "
+        "of it before the service ends, or restore a backup; then start again.",
     ),
     FindingCode.STALLED_LOOP: Rule(
         _FAIL,

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from clickclock.foundation.clock import Clock
-from clickclock.foundation.errors import StoreUnreachable
+from clickclock.foundation.errors import StoreReplaced, StoreUnreachable
 from clickclock.foundation.record import rfc3339
 from clickclock.scheduler.finding import (
     FAILURES_UNHEARD,
@@ -88,7 +88,7 @@ class Scanner:
         try:
             findings = await self.look()
         except StoreUnreachable as error:
-            self._tell([finding(FindingCode.STORE_UNREACHABLE, [], 1, said=error)], began_s, has_looked=False)
+            self._tell([_of_store(error)], began_s, has_looked=False)
             raise
         self._tell(findings, began_s, has_looked=True)
         return SCAN_EVERY_S
@@ -122,9 +122,13 @@ class Scanner:
             failures=FAILURES_UNHEARD,
             looks_ahead=self._looks_ahead,
         )
-        unwritten = self._beat_error()
+        displaced, unwritten = self._store.displaced(), self._beat_error()
+        if displaced is not None:
+            unwritable = [_of_store(StoreReplaced(displaced))]
+        else:
+            unwritable = [] if unwritten is None else [_of_store(StoreUnreachable(unwritten))]
         found = [
-            *([] if unwritten is None else [finding(FindingCode.STORE_UNREACHABLE, [], 1, said=unwritten)]),
+            *unwritable,
             *_of_replicas(beats, silent),
             *_of_clusters(clusters, [beat for beat in beats if beat.replica_id != self._replica_id]),
             *self._of_clock(now, survey),
@@ -171,6 +175,12 @@ class Scanner:
         self._looks_ahead = behind > SET_BACK_AFTER or jump_s < -JUMP_S_MAX
         if behind > SET_BACK_AFTER:
             yield finding(FindingCode.CLOCK_SET_BACK, [self._node], behind_s=behind.total_seconds())
+
+
+def _of_store(error: StoreUnreachable) -> Finding:
+    is_another = isinstance(error, StoreReplaced)
+    code = FindingCode.STORE_REPLACED if is_another else FindingCode.STORE_UNREACHABLE
+    return finding(code, [], 1, said=error)
 
 
 def _of_replicas(beats: Sequence[Heartbeat], silent: Sequence[tuple[Heartbeat, int]]) -> Iterable[Finding]:

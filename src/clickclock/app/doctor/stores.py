@@ -16,13 +16,13 @@ from clickclock.app.checking import database_fault
 from clickclock.app.clusters import LOCAL
 from clickclock.app.doctor.check import Check, fail, ok, warn
 from clickclock.app.doctor.service import START, findings_checks
-from clickclock.app.membership import INSTALLATION, known_installation
+from clickclock.app.membership import known_installation
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import StoreUnreachable
 from clickclock.scheduler.finding import SKEW_MS_MAX
 from clickclock.scheduler.scanner import Scanner
-from clickclock.scheduler.store import Store
+from clickclock.scheduler.store import BACK_OR_ANEW, Store
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.migrate import REVISION, current_revision
 from clickclock.scheduler.store.schema import installation
@@ -39,6 +39,10 @@ async def stores(config: Config, *, service_answers: bool) -> AsyncIterator[Chec
     if database_fault(config.database_url) is not None:
         return  # told as the configuration's
     file = None if config.shares_database else Path(sa.make_url(config.store_url).database or "")
+    if file is not None and not file.exists() and known_installation(config) is not None:
+        remedy = f"Do one of these: {BACK_OR_ANEW}"
+        yield fail("store", f"{file} is gone, and this data folder has served with it.", remedy)
+        return
     if file is not None and not file.exists():
         yield ok("store", f"There is no {file} yet; it is created at the first start.")
         return
@@ -86,7 +90,7 @@ async def _open(config: Config, database: Database, *, service_answers: bool) ->
     known_id = known_installation(config)
     if known_id is not None and (installed is None or installed.installation_id != known_id):
         there = "is empty" if installed is None else f"is installation {installed.installation_id}"
-        remedy = f"Bring that database back; or, to begin anew with this one, remove {config.data_dir / INSTALLATION}."
+        remedy = "Bring that database back; or, to begin anew with this one, start the service once with --new-store."
         yield fail("store", f"The database {there}, and this data folder belongs to installation {known_id}.", remedy)
         return
     if installed is not None and installed.needs_revision > REVISION:

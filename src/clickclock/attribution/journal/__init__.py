@@ -9,6 +9,7 @@ never used twice.
 ...         print(frame.lines)
 """
 
+from clickclock.attribution.journal.batch import Done
 from clickclock.attribution.journal.erasing import Holding, held, holding
 from clickclock.attribution.journal.frame import Frame
 from clickclock.attribution.journal.inspection import Summary, identity, inspect, slots
@@ -16,7 +17,7 @@ from clickclock.attribution.journal.reader import Damage, Tail, read, verify
 from clickclock.attribution.journal.recovery import Recovery, is_taken, sealed_held
 from clickclock.attribution.journal.salvage import SALVAGE, Salvage, salvage
 from clickclock.attribution.journal.segment import Segment, State, delete, forget, segments
-from clickclock.attribution.journal.writer import SYNC_BUCKETS_S, Done, Figures, Journal
+from clickclock.attribution.journal.writer import SYNC_BUCKETS_S, Figures, Journal
 
 __all__ = [
     "SALVAGE",

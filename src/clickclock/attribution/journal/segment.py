@@ -11,7 +11,9 @@ before `end` was synced and is never written again.
 
 import contextlib
 import errno
+import logging
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from pathlib import Path
 from clickclock.attribution.journal import frame
 from clickclock.attribution.journal.frame import BLOCK_BYTES, Kind, Place
 
+_log = logging.getLogger(__name__)
 _ZEROS = bytes(2**18)
 _SLOW_SYNC_S = 0.005
 """A disk that takes so long for one piece of zeros takes hardly longer for four."""
@@ -101,6 +104,8 @@ class LiveSegment:
         self.keeps_number = False
         """Whether its file stays even without a line: a number up to this one may have been seen by a reader."""
         self._fd = os.open(path, os.O_RDWR)
+        self._name = str(path)  # a Path costs as much as the look
+        self._opened, self._folder = os.fstat(self._fd), path.parent.stat()
 
     @classmethod
     def make(cls, folder: Path, number: int, journal_id: bytes, size: int, now_ms: int) -> "LiveSegment":
@@ -138,6 +143,11 @@ class LiveSegment:
         """Whether a frame of `size` bytes fits, and the end mark behind it."""
         return self.end + size + BLOCK_BYTES <= self.size
 
+    def expect_in_place(self) -> None:
+        """Raise `OSError` if the open file has lost its name: what is written to it would end with this process."""
+        if not os.path.samestat(self._opened, os.stat(self._name)):  # noqa: PTH116 - see above
+            raise OSError(errno.ESTALE, "another file is in the place of the open one", self._name)
+
     def write(self, parts: Sequence[bytes], size: int) -> None:
         """Write and sync what goes to `place`. It counts only once `end` is moved behind it."""
         _write(self._fd, parts, size, self.end)
@@ -153,11 +163,31 @@ class LiveSegment:
         _write(self._fd, parts, size, self.end)
         os.ftruncate(self._fd, self.end + size)
         os.fsync(self._fd)
-        sealed = path_of(self.path.parent, self.number, State.SEALED)
-        if self.path.exists():
-            self.path.rename(sealed)
+        self._name_sealed()
         sync_folder(self.path.parent)
         self.close()
+
+    def _name_sealed(self) -> None:
+        sealed = path_of(self.path.parent, self.number, State.SEALED)
+        try:
+            self.expect_in_place()
+        except OSError:
+            if sealed.exists():  # by us, before the folder could be synced
+                return
+            if not os.path.samestat(self._folder, self.path.parent.stat()):
+                raise
+            # Somebody deleted it. What it has was acknowledged, and is written once more while it is still open.
+            fresh = sealed.with_suffix(".new")
+            with os.fdopen(os.dup(self._fd), "rb") as whole, fresh.open("wb") as again:
+                os.fchmod(again.fileno(), 0o640)
+                whole.seek(0)
+                shutil.copyfileobj(whole, again)
+                again.flush()
+                os.fsync(again.fileno())
+            fresh.rename(sealed)
+            _log.error("%s was deleted while it was written; its %d lines are in %s", self.path, self.lines, sealed)
+        else:
+            self.path.rename(sealed)
 
     def _drop(self) -> None:
         folder, has_cuts = self.path.parent, self.end > BLOCK_BYTES
@@ -168,6 +198,7 @@ class LiveSegment:
             # Cuts are needed for as long as what they cut may come back.
             os.ftruncate(self._fd, self.end if has_cuts else 0)
             os.fsync(self._fd)
+            self.path.touch(mode=0o640)  # if somebody deleted it
         else:
             self.path.unlink(missing_ok=True)
         sync_folder(folder)  # what was refused must not come back with the name

@@ -16,6 +16,7 @@ on disk
 
 import asyncio
 import contextlib
+import errno
 import logging
 import math
 import os
@@ -26,25 +27,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import NamedTuple
 
 from clickclock.attribution.errors import JournalFailing
 from clickclock.attribution.journal import frame
+from clickclock.attribution.journal.batch import Batch, Done, Piece, that_fit
 from clickclock.attribution.journal.frame import BLOCK_BYTES, CUTS_MAX, Kind, padded
 from clickclock.attribution.journal.keeper import Keeper
 from clickclock.attribution.journal.recovery import Recovery, lock, recover
 from clickclock.attribution.journal.segment import LiveSegment, Segment
 from clickclock.foundation.clock import Clock, SystemClock
 
-Done = Callable[[Exception | None], None]
-"""Told of a line, on the loop: None once it is on disk, else a `JournalFailing` that says why it is not."""
-
 SEGMENT_BYTES = 64 * 2**20
 SEGMENT_AGE_S = 60.0
-LINES_MAX = 4096
-"""Lines in one frame. On a slow disk, or when the loop is kept busy by refusals, this is what a commit acknowledges."""
-FRAME_BYTES_MAX = 4 * 2**20
-"""And their bytes, unless a single line is longer: a frame is in memory twice while it is written."""
+LOOK_EVERY_S = 1.0
+"""How often a journal to which nothing is written looks whether its file is still in its place."""
 SYNC_BUCKETS_S = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 _log = logging.getLogger(__name__)
@@ -65,23 +61,6 @@ class Figures:
     sealed: int = 0
     sync_s: float = 0.0
     sync_counts: list[int] = field(default_factory=lambda: [0] * (len(SYNC_BUCKETS_S) + 1))
-
-
-class Piece(NamedTuple):
-    """Lines that came together."""
-
-    lines: bytes
-    total: int
-    done: Done
-
-
-class Batch(NamedTuple):
-    """What one commit writes, and who is told of it."""
-
-    pieces: list[Piece]
-    probes: list[Done]
-    total: int
-    """Lines."""
 
 
 class Journal:
@@ -217,7 +196,7 @@ class Journal:
         if self._has_ended:
             self._refuse_all()
         elif self._pieces or self._probes:
-            pieces = _that_fit(self._pieces)
+            pieces = that_fit(self._pieces)
             del self._pieces[: len(pieces)]
             probes, self._probes = self._probes, []
             self._batches.put(Batch(pieces, probes, sum(piece.total for piece in pieces)))
@@ -286,15 +265,25 @@ class Journal:
     def _step(self) -> bool:
         left_s = self._old_at_s - self._clock.monotonic_s()
         try:
-            batch = self._batches.get(timeout=None if left_s == math.inf else max(0.0, left_s))
+            batch = self._batches.get(timeout=max(0.0, min(left_s, LOOK_EVERY_S)))
         except Empty:
-            self._retire()
+            if left_s <= LOOK_EVERY_S:
+                self._retire()
+            else:
+                self._look()
             return True
         if batch is not None:
             self._commit(batch)
             if self._clock.monotonic_s() >= self._old_at_s:
                 self._retire()
         return batch is not None
+
+    def _look(self) -> None:
+        if self._segment is not None:
+            try:
+                self._segment.expect_in_place()
+            except OSError as error:
+                self._has_failed(error)
 
     def _commit(self, batch: Batch) -> None:
         try:
@@ -315,6 +304,7 @@ class Journal:
         if self._segment is not None and not self._segment.has_room(size):
             self._retire()
         if self._segment is None:
+            self._expect_folder()
             self._segment = self._keeper.take(size + BLOCK_BYTES)
             self._remember_cuts(self._segment)
             self._replace_empty(self._segment)
@@ -323,6 +313,7 @@ class Journal:
         parts, _ = frame.build(kind, segment.place, self._now_ms(), count, payload)
         began_s = time.perf_counter()
         segment.write(parts, size)
+        segment.expect_in_place()
         took_s = time.perf_counter() - began_s
         if count:
             if not segment.lines:
@@ -331,6 +322,12 @@ class Journal:
             segment.frames += 1
             segment.lines += count
         return took_s
+
+    def _expect_folder(self) -> None:
+        """Another folder in the place of ours is another journal, or none."""
+        held, there = os.fstat(self._lock_fd), os.stat(self.folder / "lock")  # noqa: PTH116 - as its neighbour
+        if not os.path.samestat(held, there):
+            raise OSError(errno.ESTALE, "the folder is not the one that this collector has locked", str(self.folder))
 
     def _remember_cuts(self, segment: LiveSegment) -> None:
         """If we die while the disk still refuses to cut those before, the next start reads here where they end."""
@@ -386,15 +383,8 @@ class Journal:
 
 
 def _failing(error: Exception) -> JournalFailing:
+    if isinstance(error, OSError) and error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ESTALE}:
+        return JournalFailing(
+            f"The journal is not in its place ({error}); put its folder or mount back, or restart the collectors."
+        )
     return JournalFailing(f"The journal's disk refuses to write ({error}); free some space or fix it and try again.")
-
-
-def _that_fit(pieces: list[Piece]) -> list[Piece]:
-    """The first of the pieces that fit into one frame, one at least."""
-    count = size = 0
-    for fitting, piece in enumerate(pieces):
-        count += piece.total
-        size += len(piece.lines)
-        if fitting and (count > LINES_MAX or size > FRAME_BYTES_MAX):
-            return pieces[:fitting]
-    return pieces[:]

@@ -20,7 +20,7 @@ from clickclock.scheduler.store.chains import Chains, Told
 from clickclock.scheduler.store.changes import PRUNE_MAX as CHANGE_PRUNE_MAX
 from clickclock.scheduler.store.changes import Changes, Tail
 from clickclock.scheduler.store.claiming import Claimed
-from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.database import BACK_OR_ANEW, Database
 from clickclock.scheduler.store.declared import Declared
 from clickclock.scheduler.store.groups import Groups, ImageMappings
 from clickclock.scheduler.store.hints import Hint, Hints
@@ -38,6 +38,7 @@ from clickclock.scheduler.store.taking import Taker
 from clickclock.scheduler.store.triggers import Triggers
 
 __all__ = [
+    "BACK_OR_ANEW",
     "CHANGE_PRUNE_MAX",
     "COUNT_MAX",
     "Census",
@@ -94,13 +95,17 @@ class Store:
 
         Raises `StoreUnreachable`, `StoreReplaced`, `ConfigurationError`.
         """
-        database = await asyncio.to_thread(Database, url)
+        database = await asyncio.to_thread(Database, url, is_known=known_id is not None)
         try:
             database.installation_id = await asyncio.to_thread(migrate, database, known_id)
         except BaseException:
             await asyncio.to_thread(database.close)
             raise
         return cls(database, default_cluster)
+
+    def displaced(self) -> str | None:
+        """What happened to the database's files while they are open, a sentence; None if nothing did."""
+        return self._database.displaced()
 
     async def ping_s(self) -> float:
         """Seconds that an empty transaction takes that may write. Raises `StoreUnreachable`."""

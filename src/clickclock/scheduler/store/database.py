@@ -20,16 +20,25 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from clickclock.foundation.errors import StoreReplaced, StoreUnreachable
 from clickclock.scheduler.store.patience import Patience
+from clickclock.scheduler.store.place import Place
 from clickclock.scheduler.store.prepared import command
-from clickclock.scheduler.store.session import Session, is_broken, says_unreachable
+from clickclock.scheduler.store.session import Session, is_broken, says_damaged, says_unreachable
 
 T = TypeVar("T")
 
+BACK_OR_ANEW = "bring it back from a backup; or, to begin anew with what is there, start once with --new-store."
+DAMAGED = (
+    "See `clickclock doctor`. Copy the file and its -wal, then restore the last backup; without one, recover what can "
+    "be read, as the guide `When something is wrong` says. Or give another --data-dir or --database-url."
+)
+
+IDLE_S = 0.5
+"""Less than the time between two heartbeats, so that a quiet service has such a pause."""
 GROUP_MAX = 64
 """Writes that share one commit at most: more would make the first one wait too long."""
 READERS = 4
@@ -68,11 +77,13 @@ class Database:
     installation_id: str | None = None
     """Whose database this is; once it is known, no connection to another one is used."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, is_known: bool = False) -> None:
+        """One that `is_known` is not made. Raises `StoreUnreachable`; `StoreReplaced` if its file is gone."""
         self.url = sa.make_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.kind = "sqlite" if self.is_sqlite else "postgresql"
-        self.engine = self._sqlite_engine() if self.is_sqlite else self._postgresql_engine()
+        self._place: Place | None = None
+        self.engine = self._sqlite_engine(is_known=is_known) if self.is_sqlite else self._postgresql_engine()
         self._patience = None if self.is_sqlite else Patience(ANSWER_S_MAX)
         self._reading = threading.local()
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
@@ -83,19 +94,16 @@ class Database:
             writer.daemon = True
             writer.start()
 
-    def _sqlite_engine(self) -> sa.Engine:
-        if self.url.database:
-            # Commands and parameters can be confidential: for this user alone, with what SQLite puts beside it.
-            try:
-                Path(self.url.database).touch(mode=0o600)
-            except OSError as error:
-                raise StoreUnreachable(f"The store cannot be opened: {self.url.database}: {error.strerror}.") from error
+    def _sqlite_engine(self, *, is_known: bool) -> sa.Engine:
+        if self.url.database and self.url.database != ":memory:":
+            self._place = _place(Path(self.url.database), is_known=is_known)
         engine = sa.create_engine(
             self.url, pool_size=READERS + 1, max_overflow=0, connect_args={"check_same_thread": False}
         )
 
         @sa.event.listens_for(engine, "connect")
         def _settings(connection: Any, _entry: ConnectionPoolEntry) -> None:
+            self._expect_in_place()  # else this would be a connection to another file than those before
             connection.isolation_level = None  # SQLAlchemy's BEGIN below is the only one
             _use_wal(connection)
             for pragma in (
@@ -170,8 +178,10 @@ class Database:
         try:
             with self.engine.connect() as connection, connection.begin():
                 return work(connection)
-        except (OperationalError, InterfaceError) as error:
-            raise StoreUnreachable(_sentence(error)) from error
+        except DBAPIError as error:
+            if says_unreachable(error):
+                raise StoreUnreachable(_sentence(error)) from error
+            raise
 
     def _read_postgresql(self, work: Callable[[sa.Connection], T]) -> T:
         """Each statement sees what is committed by then, in a transaction or not: so there is none."""
@@ -206,7 +216,7 @@ class Database:
 
     def _write_forever(self) -> None:
         session = Session(self.engine, self._patience)
-        while (first := self._queue.get()) is not None:
+        while (first := self._next()) is not None:
             group = [first]
             self._commit(session, group)
             for loop in {waiting.loop for waiting in group}:
@@ -217,17 +227,29 @@ class Database:
                     continue  # that loop is closed: nobody waits for the answer any more
         session.let_go()
 
+    def _next(self) -> _Waiting | None:
+        """Who waits first; while nobody does, SQLite's log is moved into the file, where no changed bit loses it."""
+        while self._place is not None:
+            with contextlib.suppress(queue.Empty):
+                return self._queue.get(timeout=IDLE_S)
+            if self._place.settle():
+                break
+        return self._queue.get()
+
     def _commit(self, session: Session, group: list[_Waiting]) -> None:
         retries_left = RACES_RETRIED
         while True:
             was_fresh, begun, committing = session.is_fresh, False, False
             try:
+                if self._place is not None and self._place.is_suspect:
+                    self._place.expect()  # what is refused is not written either, where that is known before
                 with session.working() as connection:
                     session.begin()
                     begun = True
                     self._run_all(connection, group)
                     committing = True
                     session.commit()
+                    self._expect_in_place()
             except DBAPIError as error:
                 session.let_go()
                 # A connection that broke while nobody used it, or before the commit, has done nothing.
@@ -301,6 +323,14 @@ class Database:
         """The database's own clock. PostgreSQL only: SQLite has this machine's."""
         return await self.read(lambda c: c.execute(sa.text("SELECT clock_timestamp()")).scalar_one())
 
+    def _expect_in_place(self) -> None:
+        if self._place is not None:
+            self._place.expect()
+
+    def displaced(self) -> str | None:
+        """What happened to the database's files while they are open, a sentence; None if nothing did."""
+        return None if self._place is None else self._place.wrong()
+
     def patience(self, driver: Any) -> contextlib.AbstractContextManager[None]:
         """While this thread waits for an answer on the driver's connection of its own."""
         return contextlib.nullcontext() if self._patience is None else self._patience.over(driver)
@@ -313,8 +343,26 @@ class Database:
             writer.join()
         self._readers.shutdown()
         self.engine.dispose()
+        if self._place is not None:
+            self._place.close()
         if self._patience is not None:
             self._patience.close()
+
+
+def _place(path: Path, *, is_known: bool) -> Place:
+    """The files of a database, made if it is not known yet."""
+    try:
+        if is_known and not path.exists():
+            raise StoreReplaced(f"{path} is gone, and this data folder has served with it: {BACK_OR_ANEW}")
+        # Commands and parameters can be confidential: for this user alone, with what SQLite puts beside it.
+        path.touch(mode=0o600)
+        return Place(path, _use_wal)
+    except OSError as error:
+        raise StoreUnreachable(f"The store cannot be opened: {path}: {error.strerror}.") from error
+    except sqlite3.OperationalError as error:
+        raise StoreUnreachable(f"The store cannot be opened: {error}.") from error
+    except sqlite3.DatabaseError as error:
+        raise StoreUnreachable(f"The store cannot be opened: {error}. {DAMAGED}") from error
 
 
 def _use_wal(connection: Any) -> None:
@@ -342,4 +390,5 @@ def _settle(group: list[_Waiting]) -> None:
 
 def _sentence(error: DBAPIError) -> str:
     """The driver's own words, without statement and values."""
-    return f"The store does not answer: {' '.join(str(error.orig).split())}."
+    words = f"The store does not answer: {' '.join(str(error.orig).split())}."
+    return f"{words} {DAMAGED}" if says_damaged(error) else words

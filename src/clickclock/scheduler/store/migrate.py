@@ -14,7 +14,7 @@ from sqlalchemy.exc import DatabaseError, DBAPIError, InterfaceError, Operationa
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.errors import ConfigurationError, StoreReplaced, StoreUnreachable
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.database import BACK_OR_ANEW, DAMAGED, Database
 from clickclock.scheduler.store.schema import installation
 from clickclock.scheduler.store.schema_alarms import metadata
 
@@ -80,7 +80,7 @@ def _what_to_do(error: DatabaseError) -> str:
     """SQLite has no other name for a file that is not whole, or not its own, than this general one."""
     if type(error) is not DatabaseError:
         return ""
-    return " See `clickclock doctor`; bring back a backup, or give another --data-dir or --database-url."
+    return f" {DAMAGED}"
 
 
 def _installed(connection: sa.Connection) -> Any | None:
@@ -94,8 +94,7 @@ def _refuse_another(known_id: str | None, installed: Any | None) -> None:
     if known_id is not None and (installed is None or installed.installation_id != known_id):
         there = "is empty" if installed is None else f"is installation {installed.installation_id}"
         raise StoreReplaced(
-            f"The database {there}, and this data folder belongs to installation {known_id}: bring that database back, "
-            "or, to begin anew with this one, remove the file `installation` from the data folder."
+            f"The database {there}, and this data folder belongs to installation {known_id}: {BACK_OR_ANEW}"
         )
 
 

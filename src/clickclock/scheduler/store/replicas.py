@@ -85,6 +85,10 @@ class Replicas:
 
         await self._database.write(work)
 
+    async def last_heard(self) -> datetime | None:
+        """When any replica was heard last: how old the database is."""
+        return await self._database.read(lambda c: c.execute(sa.select(sa.func.max(replica.c.heartbeat_at))).scalar())
+
     async def leave(self, replica_id: str, now: datetime) -> None:
         """Give the lease up: a clean stop. What still runs may be taken over at once."""
         statement = (

@@ -8,10 +8,11 @@ transaction has a fresh connection; what was not committed is taken back.
 """
 
 import contextlib
+import sqlite3
 from collections.abc import Iterator
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DatabaseError, DBAPIError, InterfaceError, OperationalError
 
 from clickclock.scheduler.store.patience import Patience
 from clickclock.scheduler.store.prepared import command
@@ -98,4 +99,10 @@ def is_broken(error: DBAPIError) -> bool:
 def says_unreachable(error: DBAPIError) -> bool:
     """Whether trying again may help; so it may where a server has just become one that takes no writes."""
     sqlstate = getattr(error.orig, "sqlstate", None)
-    return is_broken(error) or sqlstate == _TAKES_NO_WRITES or isinstance(error, OperationalError | InterfaceError)
+    is_away = is_broken(error) or sqlstate == _TAKES_NO_WRITES or isinstance(error, OperationalError | InterfaceError)
+    return is_away or says_damaged(error)
+
+
+def says_damaged(error: DBAPIError) -> bool:
+    """Whether a SQLite file is not whole, or none: it has no other name for that than this general one."""
+    return type(error) is DatabaseError and isinstance(error.orig, sqlite3.DatabaseError)
