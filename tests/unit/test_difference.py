@@ -1,6 +1,6 @@
 """What is said of an order that differs between two versions."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -23,7 +23,8 @@ def row(click_id: str | None = "1", **said: Any) -> dict[str, Any]:
     usual = {"client_id": "shop", "order_id": "7", "person": 5, "placed_at": PLACED_AT, "currency": "EUR"}
     facts = {"amount_minor": 1000, "refunded_minor": 0, "status": "completed", "seller_id": None}
     facts |= {"reason": None if click_id else "no_click", "order_month": "2026-11"}
-    return usual | facts | {"click_id": click_id, "channel": "google", "click_at": PLACED_AT} | said
+    names = dict.fromkeys(("click_seller_id", "campaign", "ad_set", "ad"))
+    return usual | facts | names | {"click_id": click_id, "channel": "google", "click_at": PLACED_AT} | said
 
 
 def causes(
@@ -61,6 +62,27 @@ def test_a_touchpoint_that_is_none_any_more_is_told() -> None:
     (told,) = causes([row(), row("2")], [row()])
     assert told[0] is Cause.CLICK_LEFT_OUT
     assert [cause for cause, _ in causes([row("2")], [row(None)])] == [Cause.CLICK_LEFT_OUT]
+
+
+def test_a_click_that_counts_in_one_version_alone_says_why() -> None:
+    known = Circumstances(reversals={"2": "was a repeat of 1, is on another ad now"})
+    why = "2 of google at 2026-11-20T00:00:00.000Z: was a repeat of 1, is on another ad now"
+    assert causes([row()], [row(), row("2")], known) == [(Cause.CLICK_ADDED, why)]
+    assert causes([row(), row("2")], [row()], known) == [(Cause.CLICK_LEFT_OUT, why)]
+
+
+def test_a_touchpoint_of_another_channel_is_told_with_both() -> None:
+    assert causes([row(channel="fb")], [row(channel="meta", campaign="c")]) == [
+        (Cause.CLICK_CHANGED, "1: channel fb, now meta; campaign none, now c")
+    ]
+
+
+def test_an_order_whose_clock_is_not_believed_any_more_was_not_amended() -> None:
+    earlier, other_program = PLACED_AT - timedelta(minutes=2), Circumstances(has_other_program=True)
+    assert causes([row()], [row(placed_at=earlier)], other_program) == [
+        (Cause.ORDER_CAPPED, "placed 2026-11-20T00:00:00.000Z, received 2026-11-19T23:58:00.000Z")
+    ]
+    assert [cause for cause, _ in causes([row()], [row(placed_at=earlier)])] == [Cause.AMENDED]
 
 
 def test_people_who_were_merged_are_told_from_those_who_were_parted_or_found() -> None:

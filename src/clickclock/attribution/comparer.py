@@ -46,6 +46,7 @@ from clickclock.attribution.lake import (
 )
 from clickclock.attribution.report import find
 from clickclock.attribution.result import Result
+from clickclock.attribution.reversal import COMPARED, why_added, why_left_out
 
 _FACTS: Final[tuple[str, ...]] = tuple(credits_table(()).whole.names)
 """The columns of credits that every version has."""
@@ -77,13 +78,15 @@ class Comparer:
         names = _first([then.first(where, keys, limit), now.first(where, keys, limit)], limit)
         rows_then, rows_now = then.rows(where, names), now.rows(where, names)
         orders = [(rows_then[key], rows_now[key]) for key in rows_then]
+        came = then.came_since({row["click_id"] for each in orders for row in added(*each)})
         known = Circumstances(
             tuple(then.models),
             tuple(now.models),
             has_other_settings=then.result.settings_hash != now.result.settings_hash,
             has_other_program=then.program != now.program,
-            came=then.came_since({row["click_id"] for each in orders for row in added(*each)}),
+            came=came,
             persons_now=now.persons({person for each in orders if (person := left(*each)) is not None}),
+            reversals=_reversals(then, now, orders),
             guards=now.guards_since(then, {rows[0]["person"] for rows, _ in orders if rows}),
         )
         return Comparison(
@@ -201,6 +204,17 @@ class _Version:
         batches = self.lake.scan(IDENTITIES.name, where, ["code", "person"], self.result.identities_version)
         return {row["code"]: row["person"] for batch in batches for row in batch.to_pylist()}
 
+    def touches(self, column: str, values: Iterable[Any]) -> list[Row]:
+        """The touches that have one of these values. Raises `VersionGone`."""
+        wanted = pa.array(sorted(each for each in set(values) if each is not None), TOUCHES.schema.field(column).type)
+        delta = self.lake.table(TOUCHES.name, self.result.touches_version)
+        if delta is None or not len(wanted):
+            return []
+        there = {field.name for field in delta.schema().fields}
+        columns = [name for name in COMPARED if name in there]
+        batches = self.lake.scan(TOUCHES.name, pc.field(column).isin(wanted), columns, self.result.touches_version)
+        return [row for batch in batches for row in batch.to_pylist()]
+
     def guards_since(self, then: "_Version", persons: set[int | None]) -> dict[int, tuple[str, ...]]:
         """Why identifiers of these persons of another version link nobody here, and did there."""
         guarded = self.guarded() if persons else {}
@@ -223,6 +237,36 @@ class _Version:
             where |= pc.field("visitors").is_valid()
         batches = self.lake.scan(IDENTITIES.name, where, None, self.result.identities_version)
         return {row["code"]: row for batch in batches for row in batch.to_pylist()}
+
+
+def _reversals(then: _Version, now: _Version, orders: Iterable[tuple[list[Row], list[Row]]]) -> dict[str, str]:
+    """Why clicks that both versions knew count in one of them alone, while the lake still has what they were."""
+    gained, lost = set[str](), set[str]()
+    for before, after in orders:
+        gained.update(row["click_id"] for row in added(before, after))
+        lost.update(row["click_id"] for row in added(after, before))
+    if then.program == now.program or not gained | lost:
+        return {}
+    try:
+        was, is_ = ({row["id"]: row for row in each.touches("id", gained | lost)} for each in (then, now))
+        found = {}
+        for version, clicks, rows, why in ((then, gained, was, why_added), (now, lost, is_, why_left_out)):
+            both = [rows[each] for each in clicks if each in was and each in is_]
+            beside = {key: _by(version.touches(key, (row[key] for row in both)), key) for key in ("ad_key", "click_id")}
+            for row in both:
+                others = {each["id"]: each for key, by in beside.items() for each in by.get(row[key], ())}
+                found[row["id"]] = why(was[row["id"]], is_[row["id"]], others.values())
+        return found
+    except VersionGone:
+        return {}
+
+
+def _by(rows: Iterable[Row], column: str) -> dict[Any, list[Row]]:
+    """Rows by what they have in a column."""
+    found = defaultdict(list)
+    for row in rows:
+        found[row[column]].append(row)
+    return found
 
 
 def _where(then: _Version, now: _Version, models: Sequence[str], client_id: str | None) -> pc.Expression:

@@ -13,6 +13,7 @@ written.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
@@ -52,6 +53,10 @@ class Cause(StrEnum):
     """A touchpoint whose click was there, and was none; or nobody knows any more whether it was there."""
     CLICK_LEFT_OUT = "click_left_out"
     """A click that was a touchpoint is none any more."""
+    CLICK_CHANGED = "click_changed"
+    """A touchpoint that stayed is of another channel, time or campaign, by the rules of the second version."""
+    ORDER_CAPPED = "order_capped"
+    """It is placed when it was received, and no later: the program of the first version believed a fast clock."""
     REASON_CHANGED = "reason_changed"
     """It has no touchpoint as before, for another reason."""
     SETTINGS_CHANGED = "settings_changed"
@@ -73,6 +78,8 @@ class Circumstances(msgspec.Struct, frozen=True):
     """Of the clicks that `added` names, those that came since the first version; None if that is not known any more."""
     persons_now: Mapping[int, int] = MappingProxyType({})
     """Of the persons that `left` names, who they are in the second version, where that is another."""
+    reversals: Mapping[str, str] = MappingProxyType({})
+    """By click that counts in one of the versions alone: why, where it is known."""
     guards: Mapping[int, tuple[str, ...]] = MappingProxyType({})
     """By person of the first version, which of its identifiers link nobody in the second one, and why."""
 
@@ -218,8 +225,12 @@ def _causes(before: Sequence[Row], after: Sequence[Row], known: Circumstances) -
         yield Told(Cause.ORDER_GONE, f"{_amount(before[0], 'amount_minor')}, {before[0]['status']}")
         return
     then, now = before[0], after[0]
+    said = [name for name in FACTS if then[name] != now[name]]
+    if said == ["placed_at"] and known.has_other_program and now["placed_at"] < then["placed_at"]:
+        yield Told(Cause.ORDER_CAPPED, f"placed {rfc3339(then['placed_at'])}, received {rfc3339(now['placed_at'])}")
+        said = []
     for name, shown in FACTS.items():
-        if then[name] != now[name]:
+        if name in said:
             field = name.removesuffix("_minor").removesuffix("_id").removesuffix("_at")
             yield Told(Cause.AMENDED, f"{field} {shown(then)}, now {shown(now)}")
     if then["person"] != now["person"]:
@@ -229,9 +240,10 @@ def _causes(before: Sequence[Row], after: Sequence[Row], known: Circumstances) -
         yield _parted(f"{then['person']}", then["person"], known)
     for row in added(before, after):
         is_new = known.came is not None and row["click_id"] in known.came
-        yield Told(Cause.CLICK_CAME if is_new else Cause.CLICK_ADDED, _click(row))
+        yield Told(Cause.CLICK_CAME if is_new else Cause.CLICK_ADDED, _click(row, known))
     for row in added(after, before):
-        yield Told(Cause.CLICK_LEFT_OUT, _click(row))
+        yield Told(Cause.CLICK_LEFT_OUT, _click(row, known))
+    yield from _changed(before, after)
     if then["reason"] != now["reason"] and None not in (then["reason"], now["reason"]):
         yield Told(Cause.REASON_CHANGED, f"{then['reason']}, now {now['reason']}")
 
@@ -304,8 +316,30 @@ def _touchpoints(rows: Sequence[Row]) -> tuple[str, ...]:
     return tuple(row["click_id"] for row in rows if row["click_id"] is not None)
 
 
-def _click(row: Row) -> str:
-    return f"{row['click_id']} of {row['channel']} at {rfc3339(row['click_at'])}"
+def _changed(before: Sequence[Row], after: Sequence[Row]) -> Iterator[Told]:
+    known = {row["click_id"]: row for row in before if row["click_id"] is not None}
+    for row in after:
+        then = known.get(row["click_id"], row)
+        found = [
+            f"{name.removeprefix('click_')} {_shown(then[name])}, now {_shown(row[name])}"
+            for name in _OF_CLICKS
+            if then[name] != row[name]
+        ]
+        if found:
+            yield Told(Cause.CLICK_CHANGED, f"{row['click_id']}: {'; '.join(found)}")
+
+
+_OF_CLICKS: Final = ("channel", "click_at", "click_seller_id", "campaign", "ad_set", "ad")
+"""What a row says of its click."""
+
+
+def _shown(value: str | datetime | None) -> str:
+    return rfc3339(value) if isinstance(value, datetime) else value or "none"
+
+
+def _click(row: Row, known: Circumstances) -> str:
+    why = known.reversals.get(row["click_id"])
+    return f"{row['click_id']} of {row['channel']} at {rfc3339(row['click_at'])}" + (f": {why}" if why else "")
 
 
 def _amount(row: Row, name: str) -> str:

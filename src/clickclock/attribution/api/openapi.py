@@ -276,9 +276,7 @@ def _proof_schema() -> Schema:
         crowdedDevices=_field("array", "Devices that link nobody, with how many visitors each had within the window."),
         reason=_field(["string", "null"], "Why it has no touchpoint; null if it has."),
         why=_field(["string", "null"], "The same as a sentence."),
-        clicks=_field(
-            "array", "Every click of the person, its fate, the rule that decided it, what tells it from the one before."
-        ),
+        clicks=_field("array", "Every click of the person, its fate, the rule that decided it, what sets it apart."),
         journey={**_NAMES, "description": "The touchpoints' clicks, first to last."},
         credits=_field("array", "Each model's credit, with its arithmetic."),
     )
