@@ -24,6 +24,7 @@ from functools import lru_cache
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.record import rfc3339
+from clickclock.scheduler.shell_script import TEMPLATE, find
 
 COMMAND_BYTES_MAX = 64 * 1024
 """Half of what Linux accepts as one argument (128 KiB), since with a shell the whole command is one."""
@@ -48,21 +49,16 @@ _VARIABLES = {
 
 # One pattern for each state of the splitter. No alternative can look ahead further than the next brace, so that
 # splitting is linear in the length of the command.
-_TEMPLATE = r"(?P<template>\{\{(?P<name>[^{}]*)\}\})|(?P<unclosed>\{\{)"
 _UNQUOTED = re.compile(
-    _TEMPLATE
+    TEMPLATE
     + r"|(?P<blank>[ \t\r\n]+)|(?P<escape>\\(?P<escaped>(?s:.)))|(?P<quote>['\"])"
     + r"|(?P<sign>\|\|?|&&?|;|>>?|<<?|`|\$\(|\\\Z)|(?P<plain>[^ \t\r\n\\'\"|&;><`${]+|.)"
 )
 _DOUBLE = re.compile(
-    _TEMPLATE + r"|(?P<escape>\\(?P<escaped>[\"\\$`\n]))|(?P<quote>\")|(?P<plain>[^\"\\{]+|.)", re.DOTALL
+    TEMPLATE + r"|(?P<escape>\\(?P<escaped>[\"\\$`\n]))|(?P<quote>\")|(?P<plain>[^\"\\{]+|.)", re.DOTALL
 )
-_SINGLE = re.compile(_TEMPLATE + r"|(?P<quote>')|(?P<plain>[^'{]+|.)", re.DOTALL)
+_SINGLE = re.compile(TEMPLATE + r"|(?P<quote>')|(?P<plain>[^'{]+|.)", re.DOTALL)
 _SPLIT = {"": _UNQUOTED, '"': _DOUBLE, "'": _SINGLE}
-
-_SHELL_DOUBLE = re.compile(_TEMPLATE + r"|\\[\"\\$`\n]|(?P<close>\")|(?P<open>\$\(\(|\$\()")
-_SHELL_SINGLE = re.compile(_TEMPLATE + r"|(?P<close>')")
-_SHELL_PLAIN = re.compile(_TEMPLATE + r"|(?s:\\.)|(?<![^\s;&|(])\#[^\n]*|(?P<open>['\"]|\$\(\(|\$\(|\()|(?P<close>\))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,31 +234,17 @@ def _split(command: str) -> tuple[list[list[Piece]], dict[str, int]]:
 
 
 def _as_script(command: str, messages: list[str]) -> tuple[tuple[str, ...], Words, list[str]]:
-    """As `_as_words`, for `sh -c`: each template becomes a reference to its variable, one word in any quotes.
-
-    The state kept here only chooses the quotes around a reference. Where it is wrong about the shell's grammar
-    (a here-document, backticks in quotes, a `case` inside `$(…)`) a value may be split or keep quotes,
-    but it still never becomes part of the script.
-    """
+    """As `_as_words`, for `sh -c`: each template becomes a reference to its variable, one word in any quotes."""
+    found = find(command)
+    messages += found.faults[:FAULTS_MAX]
+    if found.unclosed is not None:
+        messages.append(_refusal("{{", found.unclosed))
     script: list[str] = []
-    used: list[str] = []
-    state = [""]  # innermost last: a quote, "(" for a substitution or subshell, "#" for arithmetic
-    copied = at = 0
-    while match := {"'": _SHELL_SINGLE, '"': _SHELL_DOUBLE}.get(inside := state[-1], _SHELL_PLAIN).search(command, at):
-        at = match.end()
-        if match["template"]:
-            used.append(match["name"].strip())
-            reference = f"${{{variable(used[-1])}}}"
-            quoted = {"'": f"'\"{reference}\"'", '"': reference, "#": reference}.get(inside, f'"{reference}"')
-            script += [command[copied : match.start()], quoted]
-            copied = at
-        elif match["unclosed"]:
-            messages.append(_refusal("{{", match.start() + 1))
-            break
-        elif match["close"]:
-            del state[max(1, len(state) - 1) :]
-        elif opened := match.groupdict().get("open"):
-            state += {"$((": ["#", "#"], "$(": ["("], "(": ["#" if inside == "#" else "("]}.get(opened, [opened])
+    copied = 0
+    for each in found.templates:
+        script += [command[copied : each.start], each.reference(variable(each.name))]
+        copied = each.end
+    used = [each.name for each in found.templates]
     return tuple(command.split()), ("/bin/sh", "-c", "".join([*script, command[copied:]])), used
 
 
