@@ -77,6 +77,8 @@ class Kubelet:
         self._hidden: dict[str, int] = {}
         self.starts: list[str] = []
         """The attempts of pods that were run, in order."""
+        self.follows_slowly = False
+        """Whether an output that is followed comes in scraps, as that of a command that writes a lot."""
         self.history: dict[str, dict[str, Object]] = {}
 
     def close(self) -> None:
@@ -283,8 +285,11 @@ class Kubelet:
             file.seek(self._hidden.get(name, 0))
             while True:
                 running = self._running.get(name)
-                while piece := file.read(65_536):
+                is_slow = follow and self.follows_slowly
+                while piece := file.read(10 if is_slow else 65_536):
                     yield piece
+                    if is_slow:
+                        await asyncio.sleep(0.02)
                 if not follow or running is None:
                     return
                 with contextlib.suppress(TimeoutError):

@@ -510,6 +510,16 @@ async def test_the_output_of_a_container_that_is_removed_while_it_is_followed_is
     assert len(place.double.excuses) == 1
 
 
+async def test_the_end_of_an_attempt_does_not_wait_for_an_output_that_is_followed_slowly(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clickclock.scheduler.executors.kubernetes.output.FOLLOWED_ON_S", 0.05)
+    place.double.call(setattr, place.double.kubelet, "follows_slowly", True)
+    name = await place.shell("i=0; while [ $i -lt 8000 ]; do echo $i; i=$((i + 1)); done")
+    assert (await place.end(name)).code == 0
+    assert await place.output(name) == b"".join(b"%d\n" % number for number in range(8000))
+
+
 async def test_what_is_forgotten_leaves_nothing_in_the_cluster(place: Place) -> None:
     name = await place.shell("true", secrets={"PASSWORD": "of the shop"})
     await place.end(name)

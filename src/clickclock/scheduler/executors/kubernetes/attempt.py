@@ -214,7 +214,8 @@ class Attempt:
         finished_at = min(now, verdict.finer(exit_.finished_at, now, max(earliest)))
         self._ended.set()
         if self._copying is not None:
-            await self._output.complete(self._copying, is_silent=is_silent)
+            is_removed = self._pod_gone or self._pod is None or verdict.ending_since(self._pod) is not None
+            await self._output.complete(self._copying, is_silent=is_silent, is_removed=is_removed)
         node = None if self._pod is None else self._pod["spec"].get("nodeName")
         self._end(replace(exit_, finished_at=finished_at, started_at=started_at, node=node))
 

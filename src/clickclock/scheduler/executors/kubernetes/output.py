@@ -28,6 +28,9 @@ TAIL_BYTES = 4096
 PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 5.0
 FOLLOWED_MAX, FETCHED_MAX = 500, 32
 COMPLETE_S_MAX = 60.0
+FOLLOWED_ON_S = 1.0
+"""How long an output is still followed when its command has ended. The rest is asked for anew: a node flushes each line
+of a followed output by itself, which takes ten times as long."""
 LAST_TRIES_S = 20.0
 """How long the output of a command that has ended is asked for, before its end is told without the rest."""
 MISSING = b"\n[clickclock: the cluster rotated this output, and a part of it may be missing here]\n"
@@ -56,9 +59,17 @@ class Output:
         """How much we have of what the cluster shows, and how that begins."""
         self._ended_well = False
         """Whether the newest stream of a running command's output came to its end."""
+        self._hurries = False
+        """Whether the command has ended some time ago, and its output can be asked for anew."""
 
-    async def complete(self, copying: "asyncio.Task[None]", *, is_silent: bool) -> None:
-        """Wait until all is here; for a node that is silent not at all, and for a stream that hangs not for ever."""
+    async def complete(self, copying: "asyncio.Task[None]", *, is_silent: bool, is_removed: bool) -> None:
+        """Wait until all is here; for a node that is silent not at all, and for a stream that hangs not for ever.
+
+        `is_removed`: the pod is, or will be at once, so that its output can only be followed on.
+        """
+        if not is_silent and not is_removed:
+            await asyncio.wait({copying}, timeout=FOLLOWED_ON_S)
+            self._hurries = True
         _, late = await asyncio.wait({copying}, timeout=0.0 if is_silent else COMPLETE_S_MAX)
         if late:
             copying.cancel()
@@ -113,7 +124,7 @@ class Output:
                 self._have = max(self._have, seen)
                 if fresh:
                     self._append(fresh)
-                if self._is_full():
+                if self._is_full() or (follow and self._hurries):
                     return
             else:
                 if seen >= self._have:
