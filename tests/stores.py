@@ -9,6 +9,8 @@ Invariant: nothing here reads a clock; `NOW` is when every story begins.
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import sqlalchemy as sa
+
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.group import Group
 from clickclock.scheduler.job import Job
@@ -47,6 +49,11 @@ def new_schedule(schedule_id: str, now: datetime = NOW, **fields: Any) -> NewSch
     """A schedule as the store takes it, with the first time it waits for."""
     made = schedule(**fields)
     return NewSchedule(made, schedule_id, upcoming(made, schedule_id, made.timetable(now), now))
+
+
+def engine_of(store: Store) -> sa.Engine:
+    """The store's engine, to look at what it sends and has."""
+    return store._database.engine
 
 
 async def add_job(store: Store, job_name: str = "export", now: datetime = NOW, **fields: Any) -> None:

@@ -1,5 +1,6 @@
 """The health check to the letter, and runs that are asked for, listed and cancelled."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -7,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from clickclock.foundation.clock import ManualClock
+from clickclock.foundation.ids import new_id
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.trigger import Trigger
 from tests.api.conftest import JOB
@@ -107,9 +109,13 @@ async def test_a_key_that_contradicts_or_cannot_be_is_400(http: httpx.AsyncClien
 async def test_triggers_are_listed_newest_first_and_by_every_filter(
     http: httpx.AsyncClient, job: None, clock: ManualClock
 ) -> None:
+    # Ids carry the true time of their making, and a span of time is looked for among them.
+    made = datetime.fromtimestamp(int(new_id().replace("-", "")[:12], 16) // 60_000 * 60, UTC)
+    clock.step_to(made)
     first = await _run(http)
     clock.advance(60)
     second = await _run(http)
+    minute = f"{made + timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}"
     await http.delete("jobTrigger", params={"triggerId": first["triggerId"]})
 
     async def ids(query: str) -> list[str]:
@@ -119,12 +125,13 @@ async def test_triggers_are_listed_newest_first_and_by_every_filter(
 
     both = [second["triggerId"], first["triggerId"]]
     assert await ids("") == await ids("state=queued,cancelled") == await ids("kind=manual") == both
-    assert await ids("state=queued") == await ids("from=2026-11-20T10:01:00Z") == both[:1]
-    assert await ids("to=2026-11-20T10:01:00Z") == await ids("state=cancelled") == both[1:]
+    assert await ids("state=queued") == await ids(f"from={minute}") == both[:1]
+    assert await ids(f"to={minute}") == await ids("state=cancelled") == both[1:]
     assert await ids("groupName=none") == await ids("kind=backfill") == await ids("scheduleId=x") == []
     assert await ids(f"triggerId={both[1]}&state=queued") == []
     page = (await http.get("jobTrigger?limit=1")).json()
     assert await ids(f"limit=1&cursor={page['nextCursor']}") == both[1:]
+    assert await ids("from=0001-01-01T00:00:00Z&to=9999-12-31T23:59:59Z") == both
     assert (await http.get("jobTrigger?state=happy")).status_code == 400
 
 

@@ -24,12 +24,22 @@ from clickclock.scheduler.store import Store, database
 from clickclock.scheduler.store.migrate import REVISION, SCRIPTS, current_revision, upgrade
 from clickclock.scheduler.store.schema import job, job_group, metadata
 from clickclock.scheduler.trigger import State
-from tests.stores import NOW, add_job, add_schedule, at, claim, ended, finish, group, heartbeat, plan, queue, start
+from tests.stores import (
+    NOW,
+    add_job,
+    add_schedule,
+    at,
+    claim,
+    ended,
+    engine_of,
+    finish,
+    group,
+    heartbeat,
+    plan,
+    queue,
+    start,
+)
 from tests.stores import job as a_job
-
-
-def engine_of(store: Store) -> sa.Engine:
-    return store._database.engine
 
 
 def indices(connection: sa.Connection) -> dict[str, str]:

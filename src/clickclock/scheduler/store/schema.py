@@ -272,6 +272,11 @@ _partial("ix_job_trigger_unfollowed", "trigger_id", where=UNFOLLOWED_ROWS)
 _partial("ix_job_trigger_preemptible", "priority", "trigger_id", where=PREEMPTIBLE_ROWS)
 sa.Index("ix_job_trigger_application", job_trigger.c.application, job_trigger.c.trigger_id)
 sa.Index("ix_job_trigger_job", job_trigger.c.application, job_trigger.c.job_name, job_trigger.c.trigger_id)
+# What a list may be asked by alone, newest first: without these, rare rows are looked for in all of history.
+sa.Index("ix_job_trigger_job_name", job_trigger.c.job_name, job_trigger.c.trigger_id)
+sa.Index("ix_job_trigger_kind", job_trigger.c.kind, job_trigger.c.trigger_id)
+_partial("ix_job_trigger_schedule", "schedule_id", "trigger_id", where=_schedule_id.is_not(None))
+_partial("ix_job_trigger_key", "idempotency_key", "trigger_id", where=_idempotency_key.is_not(None))
 
 backfill = sa.Table(
     "backfill",

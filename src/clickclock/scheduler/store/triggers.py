@@ -45,6 +45,9 @@ from clickclock.scheduler.trigger import (
     Trigger,
 )
 
+APART_MS_MAX = 3_600_000
+"""How far the time in an id may be from that of its record: decisions are recorded ahead, and clocks are set."""
+
 
 def cancel_rows(
     connection: sa.Connection,
@@ -187,7 +190,10 @@ class Triggers:
         return await self._database.read(work)
 
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[Trigger]:
-        """Triggers whose columns equal `filters`, newest first; `states`, and `since` and `until` of queued_at, too."""
+        """Triggers whose columns equal `filters`, newest first; `states`, and `since` and `until` of queued_at, too.
+
+        Ids are in the order of time, so a span of time is one of ids, in whatever index is walked.
+        """
         columns = {name: value for name, value in filters.items() if name not in {"states", "since", "until"}}
         query = sa.select(job_trigger).where(*equal(job_trigger, columns))
         key: sa.ColumnElement[Any] = job_trigger.c.trigger_id
@@ -197,9 +203,11 @@ class Triggers:
                 # Sorting what is unfinished beats walking through all of history in order, which SQLite would choose.
                 key = key.concat("")
         if (since := filters.get("since")) is not None:
-            query = query.where(job_trigger.c.queued_at >= since)
+            least = _first_id_at(since, -APART_MS_MAX)
+            query = query.where(job_trigger.c.queued_at >= since, job_trigger.c.trigger_id >= least)
         if (until := filters.get("until")) is not None:
-            query = query.where(job_trigger.c.queued_at < until)
+            beyond = _first_id_at(until, APART_MS_MAX)
+            query = query.where(job_trigger.c.queued_at < until, job_trigger.c.trigger_id < beyond)
         query = page(query, [key], after, limit, newest_first=True)
         return [trigger_of(row) for row in await self._database.read(lambda c: c.execute(query).all())]
 
@@ -303,7 +311,7 @@ def _in_states(states: frozenset[State]) -> sa.ColumnElement[bool]:
     return condition
 
 
-def _first_id_at(instant: datetime) -> str:
-    """The smallest UUID version 7 of that millisecond: ids sort by the time of their making."""
-    digits = f"{ms_of(instant):012x}"
+def _first_id_at(instant: datetime, later_ms: int = 0) -> str:
+    """The smallest UUID version 7 of that millisecond, or so much later: ids sort by the time of their making."""
+    digits = f"{max(ms_of(instant) + later_ms, 0):012x}"
     return f"{digits[:8]}-{digits[8:]}"
