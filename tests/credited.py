@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickclock.attribution.attributor import Attributor, Ran, Settings
+from clickclock.attribution.engines import Engine
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.entry import EntryKind, connection, encode
 from clickclock.attribution.lake import (
@@ -94,20 +95,32 @@ def erase(lake: Lake, table: str, ids: Iterable[str]) -> None:
 
 
 def attributor(
-    lake: Lake, scratch: Path, settings: Settings | None = None, code_version: str = "1", history_days: float = 7.0
+    lake: Lake,
+    scratch: Path,
+    settings: Settings | None = None,
+    code_version: str = "1",
+    history_days: float = 7.0,
+    engine: Engine | None = None,
 ) -> Attributor:
-    """An attributor on DuckDB, with some models of each kind."""
+    """An attributor with some models of each kind, on DuckDB if no engine is given."""
     settings = settings or Settings(Policies(), {name: {} for name in MODELS})
-    engine = DuckDB(memory_mb=256, threads=1, temp_dir=scratch, storage_options=lake.storage_options)
+    engine = engine or DuckDB(memory_mb=256, threads=1, temp_dir=scratch, storage_options=lake.storage_options)
     clock = SystemClock()
     return Attributor(
         lake, engine, settings, clock, code_version=code_version, scratch=scratch, history_days=history_days
     )
 
 
-def run(lake: Lake, scratch: Path, settings: Settings | None = None, *, full: bool = False) -> Ran:
+def run(
+    lake: Lake,
+    scratch: Path,
+    settings: Settings | None = None,
+    *,
+    full: bool = False,
+    engine: Engine | None = None,
+) -> Ran:
     """One run."""
-    return asyncio.run(attributor(lake, scratch, settings).step(full=full))
+    return asyncio.run(attributor(lake, scratch, settings, engine=engine).step(full=full))
 
 
 def rows(lake: Lake, result: Result, table: str) -> pa.Table:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 
 from clickclock.attribution.account import ChannelRule
 from clickclock.attribution.attributor import Settings
+from clickclock.attribution.engines import Engine
+from clickclock.attribution.engines.spark import Spark
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import COUNTS, CREDITS, FITTED, FOLDED, IDENTITIES, TIES, UNCONVERTED, Lake
 from clickclock.attribution.models import BUILT_IN
@@ -35,6 +38,8 @@ from tests.credited import (
     run,
 )
 from tests.elsewhere import Steady
+from tests.house.tree import ROOT
+from tests.jvm import BRIEFLY
 
 TABLES = (CREDITS, IDENTITIES.name, UNCONVERTED.name, TIES.name, COUNTS.name, FITTED.name, FOLDED.name)
 
@@ -466,6 +471,8 @@ PEOPLE = st.sampled_from(
         {"cli_ubid": "h", "device_id": "k"},
         {"cli_ubid": "Any", "device_id": "d"},
         {"cli_ubid": "test"},
+        {"cli_ubid": "(null)", "device_id": "e"},
+        {"cli_ubid": "{ubid}"},
     ]
 )
 OFFSETS_MS = st.sampled_from(
@@ -481,6 +488,12 @@ ADS = st.sampled_from(
         {"source": "meta"},
         {"source": "", "utm_source": "direct"},
         {"seller_id": "s2", "atag": "u"},
+        {"gclid": "{gclid}"},
+        {"gbraid": "b1", "source": ""},
+        {"source": "", "utm_source": "newsletter", "utm_campaign": "n1", "atag": "", "asvt": ""},
+        {"source": "", "utm_source": "Facebook", "utm_campaign": "f1", "atag": "", "asvt": ""},
+        {"source": "", "utm_source": "facebook", "utm_campaign": "f1", "utm_id": "7", "atag": "", "asvt": ""},
+        {"source": "meta", "fbclid": "c1", "session": "1"},
     ]
 )
 CLICK = st.fixed_dictionaries(
@@ -543,7 +556,8 @@ def entries(day: dict[str, Any], number: int, base_ms: int) -> tuple[list[bytes]
         placed_ms = base_ms + each["at_ms"] - max(each["late_ms"], 0)
         said = {name: each[name] for name in ("amount", "status", "seller_id") if each[name] is not None}
         said |= {"client_id": each["client"], **each["who"]}
-        found.append(order(number, each["order_id"], placed_ms, received_ms=base_ms + each["at_ms"], **said))
+        received_ms = base_ms + each["at_ms"] + min(each["late_ms"], 0)
+        found.append(order(number, each["order_id"], placed_ms, received_ms=received_ms, **said))
         number += 1
     return found, number
 
@@ -568,20 +582,47 @@ def test_runs_of_what_is_new_make_what_one_run_of_everything_makes(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = tmp_path_factory.mktemp("world")
-    lake, number = Lake(folder / "lake"), 1
-    rules = Settings(RULES, {**{name: {} for name in MODELS}, **FURTHER}, {**BUILT_IN, "steady": Steady})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("clickclock.attribution.identity.LINKS_MAX", 2)
         patch.setattr("clickclock.attribution.attributor.target.RETRACTED_MIN", retracted_min)
         patch.setattr("clickclock.attribution.attributor.affected.BUSY_CLICKS", busy_clicks)
         patch.setattr("clickclock.attribution.attributor.blocks.ROWS_KEPT", rows_kept)
-        for place, day in enumerate(days):
-            found, number = entries(day, number, START_MS + place * step_ms)
-            load(lake, *found)
-            for table in ("clicks", "orders"):
-                erase(lake, table, [f"{each:032x}" for each in day["erased"]])
-            partial = run(lake, folder, rules).result
-        full = result_of(lake, folder, rules, full=True)
+        agree(folder, days, step_ms)
+
+
+def agree(folder: Path, days: list[dict[str, Any]], step_ms: int, engine: Engine | None = None) -> None:
+    """A run after each day and one of everything make the same."""
+    lake, number = Lake(folder / "lake"), 1
+    rules = Settings(RULES, {**{name: {} for name in MODELS}, **FURTHER}, {**BUILT_IN, "steady": Steady})
+    for place, day in enumerate(days):
+        found, number = entries(day, number, START_MS + place * step_ms)
+        load(lake, *found)
+        for table in ("clicks", "orders"):
+            erase(lake, table, [f"{each:032x}" for each in day["erased"]])
+        partial = run(lake, folder, rules, engine=engine).result
+    full = run(lake, folder, rules, full=True, engine=engine).result
     assert partial is not None
+    assert full is not None
     assert differences(lake, partial, full) == []
     assert full.changed == 0
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """One session: it takes seconds to begin."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in BRIEFLY.items():
+            patch.setenv(name, value)
+        options = {"spark.executorEnv.PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "spark.sql.shuffle.partitions": "2"}
+        engine = Spark("local[2]", scratch=tmp_path_factory.mktemp("scratch"), settings=options)
+        yield engine
+        engine.close()
+
+
+@pytest.mark.needs("java")
+@settings(max_examples=1, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(days=st.lists(DAY, min_size=2, max_size=3).filter(lambda days: all(len(day["clicks"]) > 5 for day in days)))
+def test_on_spark_runs_of_what_is_new_make_what_one_run_of_everything_makes(
+    days: list[dict[str, Any]], spark: Engine, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    agree(tmp_path_factory.mktemp("world"), days, 10 * HOUR_MS, spark)

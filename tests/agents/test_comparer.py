@@ -5,19 +5,23 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
 from clickclock.attribution import identifier
 from clickclock.attribution.attributor import Settings
+from clickclock.attribution.attributor.target import Target
 from clickclock.attribution.comparer import Comparer
 from clickclock.attribution.difference import Cause, Comparison, document
 from clickclock.attribution.errors import VersionGone
-from clickclock.attribution.lake import Lake
+from clickclock.attribution.lake import TOUCHES, Lake, credits_table
 from clickclock.attribution.policy import Policies, Policy, Window
 from clickclock.attribution.report import NoVersion
+from clickclock.attribution.result import Result
 from clickclock.cli.attribution_diff import diff
 from tests.credited import DAY_MS, HOUR_MS, MODELS, START_MS, click, erase, load, order, run
+from tests.lakes import NOW, NOW_MS, SmallLake, credited, touch
 
 NOVEMBER_MS = START_MS + DAY_MS
 
@@ -103,6 +107,40 @@ def test_people_whom_a_crowded_device_parts_are_told_with_the_rule(lake: Lake, t
     device = identifier.code("shop", "device_id", "tablet")
     why = f"; device {device} had 4 visitors at one time, too many for one person"
     assert [each.endswith(why) for each in whats] == [True] * 3
+
+
+def test_a_click_that_another_program_takes_for_one_on_another_ad_is_told_with_the_one_it_repeated(
+    tmp_path: Path,
+) -> None:
+    small = SmallLake(tmp_path)
+    first, second = touch("t-1", "2026-11-02T10:00", 1, cli_ubid=1), touch("t-2", "2026-11-02T10:20", 2, cli_ubid=1)
+
+    def version(code: str, credit: tuple[int, ...], *touches: dict[str, Any]) -> None:
+        table = pa.Table.from_pylist(list(touches), TOUCHES.whole)
+        told = [(ad, 500, 0.5, 500, 0.5) for ad in credit]
+        made = Target(small.lake, NOW_MS, 0).replace(
+            credits_table(["last", "linear"]),
+            pa.Table.from_pylist(
+                [row | {"click_at": NOW} for row in credited("A", 1000, "EUR", told)],
+                credits_table(["last", "linear"]).whole,
+            ),
+        )
+        touched = Target(small.lake, NOW_MS, 0).replace(TOUCHES, table)
+        settings = json.dumps({"policies": Policies().settings, "models": {"last": {}, "linear": {}}})
+        number = len(small.lake.results()) + 1
+        versions = {"credits_version": made, "touches_version": touched}
+        small.lake.publish(
+            Result(version=number, created_at=NOW, settings=settings, code_version=code, **versions), NOW_MS
+        )
+
+    version("1", (1,), first, second | {"ad_key": 1})
+    version("2", (1, 2), first, second)
+    ((cause,),) = (each.causes for each in Comparer(small.lake).compare(1, 2).orders)
+    assert cause.cause is Cause.CLICK_ADDED
+    assert cause.what.endswith(": was a repeat of t-1, is on another ad now")
+    ((cause,),) = (each.causes for each in Comparer(small.lake).compare(2, 1).orders)
+    assert cause.cause is Cause.CLICK_LEFT_OUT
+    assert cause.what.endswith(": is a repeat of t-1")
 
 
 def test_other_rules_are_told_by_name_with_both_values(lake: Lake, tmp_path: Path) -> None:
