@@ -167,3 +167,20 @@ async def test_a_job_that_others_depend_on_goes_only_by_force(http: httpx.AsyncC
     assert (await http.delete("job", params={**target, "force": "true"})).status_code == 200
     detail = (await http.get("jobDetail?application=shop&jobName=b")).json()["jobDetail"]
     assert [each["exists"] for each in detail["upstream"]] == [False]
+
+
+async def test_a_template_that_does_not_exist_is_refused_where_it_stands(http: httpx.AsyncClient) -> None:
+    said = {"application": "shop", "jobName": "x", "command": "true", "parameters": {"day": "1"}}
+    said |= {"workingDirectory": "/x/{{ nominaltime }}", "environment": {"A": "{{ parameters.dya }}", "B": "{{ row }}"}}
+    answer = await http.post("job", json=said)
+    assert answer.status_code == 422
+    assert {each["field"]: each["message"] for each in answer.json()["errors"]} == {
+        "environment.A": "There is no template {{ parameters.dya }}: did you mean parameters.day.",
+        "workingDirectory": "There is no template {{ nominaltime }}: did you mean nominalTime.",
+    }
+
+
+async def test_a_bad_value_of_a_parameter_is_one_fault(http: httpx.AsyncClient) -> None:
+    said = {"application": "shop", "jobName": "x", "command": "echo {{ parameters.day }}", "parameters": {"day": 5}}
+    answer = await http.post("job", json=said)
+    assert [each["field"] for each in answer.json()["errors"]] == ["parameters.day"]

@@ -257,6 +257,10 @@ def test_names_are_unique_and_do_not_change_when_lines_are_added() -> None:
     [
         ("/usr/local/bin/backup --all", "backup"),
         ("cd /srv/shop && ./bin/run.sh", "run"),
+        ('"/opt/my app/run.sh"', "run"),
+        ("'/opt/my app/nightly run.py' --all >/dev/null 2>&1", "nightly-run"),
+        ("/opt/my\\ app/run.sh", "run"),
+        ('nice python3 "/opt/my app/report.py"', "report"),
         ("python3 -u /srv/etl.py load", "etl"),
         ("python -m etl.load", "etl.load"),
         ("/usr/bin/flock -n /run/lock nice -n 10 /opt/sync", "sync"),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from clickclock.foundation.errors import Invalid
+from clickclock.foundation.record import rfc3339
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.launch import Launch, launch_of
@@ -30,6 +31,22 @@ def test_a_launch_says_all_that_its_job_says() -> None:
     assert (launch.name, launch.argv, launch.image, launch.working_directory) == ("t-2", ("true",), "i", "/w")
     assert (launch.timeout_s, launch.grace_s, launch.cpu, launch.memory_bytes) == (5, 3, 2, 1024)
     assert launch.keep_detached
+
+
+def test_templates_in_variables_and_the_folder_are_filled_in_and_other_braces_stay() -> None:
+    launch = launched(
+        {"day": "a b"}, parameters={"day": None}, working_directory="/data/{{ parameters.day }}",
+        environment={"OUT": "{{parameters.day}}/{{ attempt }}/{{ nominalTime }}", "JINJA": "{{ row.name }} {% x %}"},
+    )  # fmt: skip
+    assert launch.working_directory == "/data/a b"
+    assert launch.environment["OUT"] == f"a b/2/{rfc3339(TEN)}"
+    assert launch.environment["JINJA"] == "{{ row.name }} {% x %}"
+
+
+def test_a_variable_whose_parameter_the_trigger_lacks_is_told() -> None:
+    with pytest.raises(Invalid) as caught:
+        launched({}, parameters={"day": None}, environment={"OUT": "{{ parameters.day }}"})
+    assert [fault.field for fault in caught.value.faults] == ["parameters.day"]
 
 
 @pytest.mark.parametrize("image", [None, ""])

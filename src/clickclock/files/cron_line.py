@@ -10,6 +10,7 @@ schedule; a name depends on the command alone.
 """
 
 import re
+import shlex
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -107,12 +108,22 @@ def needs_shell(script: str) -> bool:
     return not words or not _PLAIN.fullmatch(script) or "=" in words[0] or _BUILT_INS.fullmatch(words[0]) is not None
 
 
+def _words(command: str) -> list[str]:
+    """Words as a shell splits them, each quoted name as one of them; plain ones where it would refuse them."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        return list(lexer)
+    except ValueError:
+        return command.split()
+
+
 def job_name(command: str) -> str:
     """What a command is called: its program or, of an interpreter, its script."""
     rest = re.split(r"(?<!\\)%", command)[0]
     while prepared := _PREPARATION.match(rest):
         rest = rest[prepared.end() :]
-    words = rest.split()
+    words = _words(rest)
     while len(words) > 1 and (_ASSIGNMENT.match(words[0]) or _WRAPPERS.fullmatch(words[0].rpartition("/")[2])):
         wrapper = words.pop(0).rpartition("/")[2]
         while len(words) > 1 and (_OPTION.fullmatch(words[0]) or _ASSIGNMENT.match(words[0])):

@@ -47,6 +47,8 @@ _VARIABLES = {
     "attempt": "CLICKCLOCK_ATTEMPT",
 }
 
+_BRACES = re.compile(r"\{\{([^{}]*)\}\}")
+
 # One pattern for each state of the splitter. No alternative can look ahead further than the next brace, so that
 # splitting is linear in the length of the command.
 _UNQUOTED = re.compile(
@@ -111,19 +113,70 @@ def resolve(
 
     Raises `Invalid` if a parameter that the command uses has no value (the job changed after the trigger was made).
     """
-    missing = command.parameters_used - parameters.keys()
-    if missing:
+    _refuse_missing(command.parameters_used - parameters.keys())
+    values = _values(trigger_id, attempt, nominal_time, parameters)
+    return tuple(word if isinstance(word, str) else _fill(word, values) for word in command.pieces)
+
+
+def fill_text(
+    text: str,
+    declared: Collection[str],
+    *,
+    trigger_id: str,
+    attempt: int,
+    nominal_time: datetime,
+    parameters: Mapping[str, str],
+) -> str:
+    """A text with its templates filled in, such as a variable's value; braces around anything else stay.
+
+    Raises `Invalid` as `resolve` does, of parameters that the job has `declared`.
+
+    >>> due = datetime.fromisoformat("2026-11-20T10:00Z")
+    >>> fill_text("{{ parameters.a }}/{{ x }}", "a", trigger_id="t", attempt=1, nominal_time=due, parameters={"a": "b"})
+    'b/{{ x }}'
+    """
+    if "{{" not in text:
+        return text
+    used = {name.removeprefix(_PARAMETER) for name in _names_in(text) if name.startswith(_PARAMETER)}
+    _refuse_missing(used & set(declared) - parameters.keys())
+    values = _values(trigger_id, attempt, nominal_time, parameters)
+    return _BRACES.sub(lambda found: values.get(found[1].strip(), found[0]), text)
+
+
+def text_faults(field: str, text: str, parameter_names: Collection[str]) -> list[Fault]:
+    """A fault for each template of a text that is a parameter not declared, or a misspelling.
+
+    Other names in braces may be meant for the program itself.
+    """
+    known = [*BUILT_IN_TEMPLATES, *(_PARAMETER + name for name in parameter_names)]
+    faults = []
+    for name in dict.fromkeys(name for name in _names_in(text) if name not in known):
+        hint = _nearest(name, known)
+        if hint or name.startswith(_PARAMETER):
+            sentence = hint or "declare it in parameters"
+            faults.append(Fault(field, f"There is no template {{{{ {_shown(name)} }}}}: {sentence}."))
+    return faults[:FAULTS_MAX]
+
+
+def _names_in(text: str) -> list[str]:
+    return [name.strip() for name in _BRACES.findall(text)]
+
+
+def _refuse_missing(names: Collection[str]) -> None:
+    if names:
         raise Invalid(
             "The command uses parameters that the trigger does not have; trigger the job again.",
-            [Fault(_PARAMETER + name, f"Give a value for {name}.") for name in sorted(missing)],
+            [Fault(_PARAMETER + name, f"Give a value for {name}.") for name in sorted(names)],
         )
-    values = {
+
+
+def _values(trigger_id: str, attempt: int, nominal_time: datetime, parameters: Mapping[str, str]) -> dict[str, str]:
+    return {
         "nominalTime": rfc3339(nominal_time),
         "triggerId": trigger_id,
         "attempt": str(attempt),
-        **{_PARAMETER + name: parameters[name] for name in command.parameters_used},
+        **{_PARAMETER + name: value for name, value in parameters.items()},
     }
-    return tuple(word if isinstance(word, str) else _fill(word, values) for word in command.pieces)
 
 
 def environment(

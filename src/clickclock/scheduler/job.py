@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
-from clickclock.foundation.errors import Invalid
+from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler import command as commands
 from clickclock.scheduler.notification import Notifications
@@ -260,6 +260,12 @@ class Job(Record):
             frozenset(self.success_exit_codes),
             None if codes is None else frozenset(codes),
         )
+
+    def template_faults(self) -> list[Fault]:
+        """Templates in the environment and the folder that do not exist. Jobs of earlier releases may have them."""
+        texts = {f"environment.{name}": text for name, text in self.environment.items()}
+        texts["workingDirectory"] = self.working_directory or ""
+        return [fault for field, text in texts.items() for fault in commands.text_faults(field, text, self.parameters)]
 
     def leaving_unsaid(self, old: "Job") -> "Job":
         """This job, where what `old` left unsaid and still has its plain default stays unsaid.

@@ -9,6 +9,7 @@ Never starts anything. Invariants: the same trigger and attempt make the same la
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from clickclock.scheduler import command as commands
 from clickclock.scheduler.image_mapping import ImageMapping, choose, none_fits
@@ -70,6 +71,14 @@ def launch_of(
         image = choose(command.words, mappings, None).image
         if image is None:
             raise none_fits(command.words, mappings)
+    fill = partial(
+        commands.fill_text,
+        declared=job.parameters,
+        trigger_id=trigger_id,
+        attempt=attempt,
+        nominal_time=nominal_time,
+        parameters=parameters,
+    )
     return Launch(
         name=attempt_name(trigger_id, attempt),
         application=job.application,
@@ -78,7 +87,7 @@ def launch_of(
             command, trigger_id=trigger_id, attempt=attempt, nominal_time=nominal_time, parameters=parameters
         ),
         # Our own variables go over the job's: a shell command's templates read them.
-        environment=job.environment
+        environment={name: fill(text) for name, text in job.environment.items()}
         | commands.environment(
             application=job.application,
             job_name=job.job_name,
@@ -88,7 +97,7 @@ def launch_of(
             parameters=parameters,
         ),
         secret_refs=tuple(job.secret_refs),
-        working_directory=job.working_directory,
+        working_directory=job.working_directory and fill(job.working_directory),
         image=image,
         pull_policy=job.pull_policy,
         cpu=job.resources.cpu,

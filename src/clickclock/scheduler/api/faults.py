@@ -113,10 +113,15 @@ def hidden_faults(
     """What is wrong beyond the fields that fail by themselves.
 
     Checks over several fields do not run while one of them fails; here the others are looked at without it, with
-    `stand_ins` for what is required. `check` may raise `Invalid`.
+    `stand_ins` for what is required. One that can be called makes its value of what is given and fails.
+    `check` may raise `Invalid`.
     """
     known = {field.alias or name for name, field in model.model_fields.items()}
-    rest = {**stand_ins, **{name: value for name, value in raw.items() if name in known and name not in failing}}
+    rest = {name: value for name, value in stand_ins.items() if not callable(value)}
+    rest |= {
+        name: made(raw[name]) for name, made in stand_ins.items() if callable(made) and name in failing & raw.keys()
+    }
+    rest |= {name: value for name, value in raw.items() if name in known and name not in failing}
     try:
         check(model.model_validate(rest))
     except ValidationError as error:

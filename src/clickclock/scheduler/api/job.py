@@ -62,7 +62,15 @@ EXAMPLES: Mapping[str, Any] = {
         "maxRetries": 3,
     },
 }
-BODY = Body(Job, whole="command", stand_ins={"application": "a", "jobName": "j", "command": "true"})
+
+
+def _names_alone(parameters: Any) -> dict[str, None]:
+    """The names of parameters of which a value fails: a template that uses one is no second fault."""
+    return dict.fromkeys(parameters) if isinstance(parameters, dict) else {}
+
+
+STAND_INS = {"application": "a", "jobName": "j", "command": "true", "parameters": _names_alone}
+BODY = Body(Job, whole="command", stand_ins=STAND_INS)
 _SET_BY_SERVICE = set_by_service(StoredJob, Job)
 
 
@@ -75,7 +83,7 @@ async def checks(engine: Engine, more: Sequence[ImageMapping] = ()) -> Callable[
     mappings = [*more, *(await engine.store.image_mappings.all())] if runs_images else []
 
     def check(job: Job) -> None:
-        faults = unknown_targets(engine, job.notifications)
+        faults = [*unknown_targets(engine, job.notifications), *job.template_faults()]
         memory = job.resources.memory_bytes
         cluster = engine.executors.get(job.cluster or engine.default_cluster)
         if cluster is None:
