@@ -83,16 +83,21 @@ def hashed(line: str, seed: str) -> str:
     >>> hashed("H(0-29)/10 H 1 * *", "shop/report")
     '8-29/10 21 1 * *'
     """
-    if not ("~" in line or "H" in line or "h" in line):  # nearly all, and this is asked for each time that is planned
+    if not _has_hash(line):
         return line
     fields = line.split()
-    if not (_SPREADS.search(line.upper()) and _LINE_FIELDS[0] <= len(fields) <= _LINE_FIELDS[1]):
-        return line
     first = 0 if len(fields) > _LINE_FIELDS[0] else 1
     return " ".join(
         ",".join(_spread(Field(min(first + place, Field.DOW)), term, f"{seed} {place}") for term in text.split(","))
         for place, text in enumerate(fields)
     )
+
+
+@lru_cache(maxsize=2048)
+def _has_hash(line: str) -> bool:
+    """Whether a line has one. Nearly none has, and it is asked of a schedule for each time that is planned."""
+    is_line = _LINE_FIELDS[0] <= len(line.split()) <= _LINE_FIELDS[1]
+    return is_line and _SPREADS.search(line.upper()) is not None
 
 
 def _spread(field: Field, term: str, seed: str) -> str:

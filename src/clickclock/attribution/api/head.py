@@ -18,7 +18,7 @@ from clickclock.foundation import framing
 
 _JOINED: Final = frozenset({b"x-forwarded-for", b"connection", b"transfer-encoding", b"if-none-match"})
 _USUAL_BYTES_MAX: Final = 4096
-_PURPOSES: Final = (b"sec-purpose", b"purpose", b"x-purpose", b"x-moz")
+_PURPOSES: Final = frozenset({b"sec-purpose", b"purpose", b"x-purpose", b"x-moz"})
 """Where clients say what they ask for; the first is the standard's."""
 _IN_ADVANCE: Final = (b"prefetch", b"prerender", b"preview")
 
@@ -68,8 +68,9 @@ def read(headers: list[tuple[bytes, bytes]]) -> Head:
     length = fields.get(b"content-length", b"0").strip()
     has_body = bool(coding) or length != b"0"
     said = fields.get(b"connection", b"").lower()
-    purposes = b" ".join(fields.get(name, b"") for name in _PURPOSES).lower()
-    is_prefetch = any(purpose in purposes for purpose in _IN_ADVANCE)
+    is_prefetch = not _PURPOSES.isdisjoint(fields) and any(
+        purpose in fields[name].lower() for name in _PURPOSES & fields.keys() for purpose in _IN_ADVANCE
+    )
     return Head(
         agent=fields.get(b"user-agent", b""),
         referer=fields.get(b"referer", b""),

@@ -8,15 +8,13 @@ True
 """
 
 from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
 from clickclock.attribution import entry
 from clickclock.attribution.address import pseudonym
 
 LOOPBACK: Final = ("127.0.0.0/8", "::1/128")
-_HERE: Final = tuple(map(ip_network, (*LOOPBACK, "0.0.0.0/32", "::/128", "169.254.0.0/16", "fe80::/10")))
-"""Addresses that no visitor has, whoever names them: a shop behind a proxy sees all its visitors at 127.0.0.1."""
 _INSIDE: Final = tuple(map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")))
 """Of private networks. Who calls from there by itself is a proxy, a gateway of containers or a server of the shop."""
 _REMEMBERED_MAX: Final = 10_000
@@ -45,23 +43,36 @@ class Origins:
 
     def _visitor(self, peer: str, forwarded: bytes) -> str:
         """The visitor's address; empty if it is not known, and no address if a trusted proxy passed on such a thing."""
-        client = peer
-        for hop in reversed(forwarded.decode("latin-1").split(",")):
-            if not forwarded or not _is_in(client, self._trusted):
+        client, parsed = peer, _parsed(peer)
+        for hop in reversed(forwarded.decode("latin-1").split(",")) if forwarded else ():
+            if not _is_in(parsed, self._trusted):
                 break
             client = _bare(hop)
-        is_nobodys = _is_in(client, _HERE) or (client == peer and _is_in(client, (*self._trusted, *_INSIDE)))
-        return "" if is_nobodys else client
+            parsed = _parsed(client)
+        is_own = client == peer and (_is_in(parsed, self._trusted) or _is_in(parsed, _INSIDE))
+        return "" if is_own or _is_here(parsed) else client
 
 
-def _is_in(address: str, networks: Iterable[IPv4Network | IPv6Network]) -> bool:
+def _parsed(address: str) -> IPv4Address | IPv6Address | None:
+    """An address; None if it is none."""
     try:
         parsed = ip_address(address)
     except ValueError:
-        return False
-    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
-        parsed = parsed.ipv4_mapped
-    return any(parsed in network for network in networks)
+        return None
+    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
+    return mapped or parsed
+
+
+def _is_here(address: IPv4Address | IPv6Address | None) -> bool:
+    """Whether it means this machine, or no other: a shop that reads it behind a proxy has it for all its visitors."""
+    if isinstance(address, IPv4Address):  # by arithmetic: each network that is asked costs as much as all of this
+        first, second = divmod(int(address) >> 16, 256)
+        return first in {0, 127} or (first, second) == (169, 254)
+    return address is not None and (address.is_loopback or address.is_unspecified or address.is_link_local)
+
+
+def _is_in(address: IPv4Address | IPv6Address | None, networks: Iterable[IPv4Network | IPv6Network]) -> bool:
+    return address is not None and any(address in network for network in networks)
 
 
 def _bare(hop: str) -> str:
