@@ -46,6 +46,9 @@ class ProcessMember:
     """Whether processor time and memory are known."""
     makes_folders = False
     """Whether a working directory that is not there is made."""
+    is_process_1 = False
+    """Whether its first process is that of its own container, which ignores each signal from inside that it does not
+    handle."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -132,6 +135,23 @@ class KubernetesMember(ProcessMember):
             clock=SystemClock(),
             options=self._options,
         )
+
+
+class RealKubernetesMember(KubernetesMember):
+    """The same on a real cluster, whose kubeconfig `REAL_KUBECONFIG` names: see CONTRIBUTING.md."""
+
+    image = os.environ.get("REAL_KUBERNETES_IMAGE", "docker.io/library/busybox:stable")
+    own_variables = frozenset({"HOSTNAME", "HOME", *API_SERVER})
+    cpu_probe = ContainerMember.cpu_probe
+    is_process_1 = True
+
+    def __init__(self, folder: Path, kubeconfig: str, **options: Any) -> None:
+        ProcessMember.__init__(self, folder)
+        namespace = os.environ.get("REAL_KUBERNETES_NAMESPACE", "clickclock")
+        self._options = {"kubeconfig": kubeconfig, "namespace": namespace, **options}
+
+    def wait_until_gone(self, pid: int) -> None:
+        """Its processes are another machine's, and all of a pod's end with it."""
 
 
 class Place:
@@ -221,6 +241,8 @@ def member(request: pytest.FixtureRequest, tmp_path: Path) -> ProcessMember:
     """Each executor in turn."""
     if request.param == "container":
         return ContainerMember(tmp_path / "data", request.getfixturevalue("engine_for_all"))
+    if request.param == "kubernetes" and (real := os.environ.get("REAL_KUBECONFIG")):
+        return RealKubernetesMember(tmp_path / "data", real, capacity=4, environment=BASE)
     if request.param == "kubernetes":
         double = request.getfixturevalue("kubernetes")
         return KubernetesMember(tmp_path / "data", double, capacity=4, environment=BASE)
@@ -254,6 +276,9 @@ async def test_an_attempt_is_seen_running_and_then_ended_with_its_code(place: Pl
 
 
 async def test_an_attempt_that_a_signal_ends_says_which(place: Place) -> None:
+    if place.member.is_process_1:
+        assert (await place.end(await place.shell("kill -USR1 $$; exit 3"))).code == 3
+        return
     ending = await place.end(await place.shell("kill -USR1 $$; sleep 60"))
     assert (ending.kind, ending.code, ending.signal) == (ExitKind.SIGNAL, None, signal.SIGUSR1)
 
