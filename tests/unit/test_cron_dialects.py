@@ -48,7 +48,7 @@ ONLY_CRONITER = (
 
 
 def ours(line: str) -> list[datetime]:
-    at, found = START, []
+    at, found = START, list[datetime]()
     times = cron_times(line)
     while len(found) < TIMES and (following := times.after(at)) is not None:
         at = following
