@@ -245,7 +245,49 @@ CHANNELS: list[tuple[Row, str]] = [
     ({"utm_source": "Newsletter", "source": "ignored"}, "newsletter"),
     ({"source": "Partner"}, "partner"),
     ({}, "other"),
+    ({"utm_source": "fb"}, "meta"),
+    ({"utm_source": " IG\t"}, "meta"),
+    ({"source": "an"}, "meta"),
+    ({"utm_source": "l.instagram.com"}, "meta"),
+    ({"utm_source": "Google "}, "google"),
+    ({"utm_source": "(direct)", "utm_medium": "(none)"}, "direct"),
+    ({"utm_source": "Direct"}, "direct"),
+    ({"utm_medium": "(none)"}, "direct"),
+    ({"utm_source": "{{site_source_name}}", "utm_medium": "__PLACEMENT__"}, "other"),
+    ({"utm_source": "google", "utm_medium": "Organic"}, "organic"),
+    ({"utm_source": "google", "utm_medium": "organic", "gclid": "EAI-1"}, "google"),
+    ({"other": [("msclkid", "m1")]}, "microsoft"),
+    ({"other": [("ttclid", "t1")]}, "tiktok"),
+    ({"other": [("li_fat_id", "l1")], "utm_source": "mail"}, "linkedin"),
+    ({"other": [("twclid", "w1")]}, "x"),
+    ({"other": [("ScCid", "s1")]}, "snapchat"),
+    ({"other": [("epik", "p1")]}, "pinterest"),
+    ({"other": [("fbclid", "IwAR1")]}, "meta"),
+    ({"other": [("fbclid", "IwAR1")], "utm_source": "newsletter"}, "newsletter"),
+    ({"other": [("msclkid", "{msclkid}")]}, "other"),
+    ({"utm_source": "Bing"}, "microsoft"),
+    ({"utm_source": "t.co"}, "x"),
 ]
+
+
+ODD = ["{gclid}", " NULL ", "(null)", "guest", "0", "f" * 32, "d41d8cd98f00b204e9800998ecf8427e", "u-{id}", "test"]
+FINE = ["u-1", "0AAAA-x", "-_abc", "deadbeef" * 4, "visitor 7", "null-island", "ünull"]
+
+
+def test_what_names_nobody_has_no_code_in_an_existing_lake_either(engine: Engine, tmp_path: Path) -> None:
+    rows = [_click(number, cli_ubid=each, device_id=each, gclid=each) for number, each in enumerate([*ODD, *FINE])]
+    touches = _taken_in(engine, tmp_path, *rows)
+    for name in ("cli_ubid", "device_id", "click_id"):
+        assert [touch[name] is None for touch in touches] == [True] * len(ODD) + [False] * len(FINE)
+    texts = pa.table({"client_id": ["c"] * len(ODD), **dict.fromkeys(("cli_ubid", "device_id"), ODD)})
+    assert set(engine.codes(texts, Policies()).to_pydict()["cli_ubid"]) == {None}
+
+
+def test_what_is_absent_is_so_in_every_field_of_an_existing_lake(engine: Engine, tmp_path: Path) -> None:
+    odd, fine = ["{{campaign.name}}", "null", "None", "%7Bx%7D", "(not set)"], ["none", "guest", "[DE]", "brand_{x}"]
+    rows = [_click(number, utm_campaign=each) for number, each in enumerate([*odd, *fine])]
+    campaigns = [touch["campaign"] for touch in _taken_in(engine, tmp_path, *rows)]
+    assert campaigns == [None] * len(odd) + fine
 
 
 def test_channels_follow_the_built_in_rules(engine: Engine, tmp_path: Path) -> None:
@@ -264,7 +306,7 @@ def test_channels_follow_a_clients_own_rules_first(engine: Engine, tmp_path: Pat
         ("same", {"other": [("spot", "undefined")], "utm_medium": "AIR"}, "radio"),
         ("same", {"other": [("lang", "en")], "source": "google"}, "google"),
         ("none", {"source": "google"}, "google"),
-        ("none", {"gbraid": "x"}, "other"),
+        ("none", {"gbraid": "x"}, "google"),
         ("shop", {"other": [("spot", "7")]}, "other"),
     ]
     rows = [_click(number, client_id=client_id, **columns) for number, (client_id, columns, _) in enumerate(given)]

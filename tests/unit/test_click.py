@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickclock.attribution.account import PLACEHOLDERS, Account, Accounts, ChannelRule, Profile
+from clickclock.attribution.absent import is_absent
+from clickclock.attribution.account import Account, Accounts, ChannelRule, Profile
 from clickclock.attribution.click import Click, Flag, Kind, Rejection, judge, judge_fully
 from clickclock.attribution.query import Reason
 from tests.unit.test_query import mutated_queries
@@ -93,7 +94,7 @@ def test_cli_ubid_wins_over_device_id(changes: dict[str, str | None], name: str,
 
 
 @BOTH
-@given(st.text(min_size=1).filter(lambda text: "\0" not in text and text not in PLACEHOLDERS), st.booleans())
+@given(st.text(min_size=1).filter(lambda text: "\0" not in text and not is_absent("atag", text)), st.booleans())
 def test_asvt_and_atag_are_opaque(accounts: Accounts, value: str, pluses: bool) -> None:
     encoded = (quote_plus if pluses else quote)(value, safe="").encode()
     raw = query(asvt=None, atag=None) + b"&asvt=" + encoded + b"&atag=" + encoded
@@ -126,7 +127,10 @@ def test_a_plain_clicks_query_never_needs_an_escape(byte: int) -> None:
 # What is absent
 
 
-@pytest.mark.parametrize("value", [None, *sorted(PLACEHOLDERS)], ids=repr)
+PLACEHOLDERS = ["null", "NULL", "(null)", "undefined", "None", "NaN", "n/a", "not set", "{{x.y}}", "__X__", "${X}"]
+
+
+@pytest.mark.parametrize("value", [None, "", *PLACEHOLDERS], ids=repr)
 @pytest.mark.parametrize("name", ["client_id", "cli_ubid", "seller_id", "asvt", "atag", "event_time"])
 def test_a_required_parameter_that_is_absent_or_a_placeholder_is_named(name: str, value: str | None) -> None:
     assert refused(STRICT, query(**{name: value})) == missing(name)
@@ -136,7 +140,7 @@ def test_a_placeholder_is_one_however_it_is_encoded() -> None:
     assert refused(STRICT, query(atag=None) + b"&atag=%6eu%6C%6C") == missing("atag")
 
 
-@pytest.mark.parametrize("value", ["NULL", "none", "nan", "-", "0", "null ", " "])
+@pytest.mark.parametrize("value", ["none", "nullable", "-", "0", "guest", "2|r9|{x}", "[DE]"])
 def test_what_only_resembles_a_placeholder_is_a_value(value: str) -> None:
     assert accepted(judge(query(atag=value), NOW, STRICT)).value("atag") == value
 
@@ -161,7 +165,18 @@ def test_optional_parameters_may_be_placeholders() -> None:
     click = accepted(
         judge(query(gaid="00000000-0000-0000-0000-000000000000", idfa="", fb_ad_id="undefined"), NOW, STRICT)
     )
-    assert (*values(click, "gaid", "idfa", "fb_ad_id"), click.flags, click.plain) == (None, None, None, (), False)
+    assert (*values(click, "gaid", "idfa", "fb_ad_id"), click.plain) == (None, None, None, False)
+    assert click.remarks == ["placeholder:gaid", "placeholder:fb_ad_id"]
+
+
+@BOTH
+@pytest.mark.parametrize("value", ["guest", "UNKNOWN", "0", "f" * 32, "d41d8cd98f00b204e9800998ecf8427e", "{gclid}"])
+def test_what_names_nobody_is_no_identifier(accounts: Accounts, value: str) -> None:
+    assert refused(accounts, query(cli_ubid=value)) == missing("cli_ubid")
+    click = accepted(judge(query(device_id=value, gclid=value, seller_id="guest"), NOW, accounts))
+    assert values(click, "cli_ubid", "device_id", "gclid", "seller_id") == ("u-1", None, None, "guest")
+    assert click.remarks == ["placeholder:device_id", "placeholder:gclid"]
+    assert refused(accounts, query(utm_source="google", gclid=value)) == missing("gclid")
 
 
 # Google
@@ -169,12 +184,30 @@ def test_optional_parameters_may_be_placeholders() -> None:
 
 @BOTH
 @pytest.mark.parametrize(
-    "sign", [{"source": "google"}, {"utm_source": "google"}, {"gad_source": "1"}, {"gbraid": "x"}, {"wbraid": "x"}]
+    "sign", [{"source": "google"}, {"utm_source": "google"}, {"utm_source": "GOOGLE "}, {"gad_source": "1"}]
 )
 def test_a_google_click_needs_its_gclid(accounts: Accounts, sign: dict[str, str]) -> None:
     for absent in (None, "", "undefined"):
         assert refused(accounts, query(**sign, gclid=absent)) == missing("gclid")
     assert accepted(judge(query(**sign, gclid="EAIt"), NOW, accounts)).plain
+
+
+@pytest.mark.parametrize("sign", ["gbraid", "wbraid"])
+def test_a_google_click_on_ios_needs_no_gclid_but_in_strict(sign: str) -> None:
+    raw = query(utm_source="google", **{sign: "0AAAAA"})
+    for accounts in (OBSERVED, OPEN):
+        assert flags(accounts, raw) == [Flag.NO_GCLID]
+        assert flags(accounts, raw + b"&gclid=null") == [Flag.NO_GCLID, Flag.PLACEHOLDER]
+        assert refused(accounts, query(utm_source="google", **{sign: "{gbraid}"})) == missing("gclid")
+    assert refused(STRICT, raw) == missing("gclid")
+
+
+def test_an_organic_visit_needs_no_gclid_but_in_strict() -> None:
+    raw = query(utm_source="google", utm_medium="Organic")
+    assert accepted(judge(raw, NOW, OPEN)).plain
+    assert flags(OBSERVED, raw) == []
+    assert refused(STRICT, raw) == missing("gclid")
+    assert refused(OPEN, query(utm_source=" Google ", utm_medium="cpc")) == missing("gclid")
 
 
 def test_the_accounts_rules_say_which_click_is_googles() -> None:
@@ -277,9 +310,10 @@ def test_seconds_are_taken_in_observed_alone() -> None:
     [
         ({}, []),
         ({"asvt": None}, [Flag.ASVT_ABSENT]),
-        ({"atag": "null"}, [Flag.ATAG_ABSENT]),
+        ({"atag": "null"}, [Flag.ATAG_ABSENT, Flag.PLACEHOLDER]),
+        ({"atag": "{atag}", "asvt": "${ASVT}"}, [Flag.ASVT_ABSENT, Flag.ATAG_ABSENT, Flag.PLACEHOLDER]),
         ({"asvt": "", "atag": None}, [Flag.ASVT_ABSENT, Flag.ATAG_ABSENT]),
-        ({"event_time": "undefined"}, [Flag.EVENT_TIME_ABSENT]),
+        ({"event_time": "undefined"}, [Flag.EVENT_TIME_ABSENT, Flag.PLACEHOLDER]),
         ({"event_time": None, "atag": None}, [Flag.ATAG_ABSENT, Flag.EVENT_TIME_ABSENT]),
         ({"uclid": "2|r9", "seller_id": None, "asvt": None, "atag": None}, [Flag.SPONSORED]),
         ({"uclid": "2|r9", "seller_id": None}, [Flag.SPONSORED]),
@@ -446,7 +480,7 @@ def test_a_node_tool_with_a_uclid(event_time: bytes, expected: list[Flag]) -> No
         + event_time
     )
     click = accepted(judge(raw, NOW, OBSERVED))
-    assert list(click.flags) == expected
+    assert list(click.flags) == [*expected, Flag.PLACEHOLDER]
     assert (*values(click, "uclid", "device_id"), click.identifier, click.query) == (UCLID, None, "a user", raw)
     assert [name for name, _ in refused(STRICT, raw)][:3] == ["seller_id", "asvt", "atag"]
 

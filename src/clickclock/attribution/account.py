@@ -14,10 +14,8 @@ from typing import Final
 
 from pydantic import Field
 
+from clickclock.attribution.absent import is_absent
 from clickclock.foundation.record import Record
-
-PLACEHOLDERS: Final = frozenset({"", "null", "undefined", "None", "NaN", "00000000-0000-0000-0000-000000000000"})
-"""What clients write where they have no value: as good as nothing."""
 
 GOOGLE: Final = "google"
 ANYBODY: Final = "*"
@@ -29,14 +27,18 @@ DISPUTED: Final = ("İΣ", "iσ")  # noqa: RUF001 (it is the Greek one)
 """Letters of which programs make different small ones (with a second dot, or another one where a word ends), and those
 that are made here."""
 _UNDISPUTED: Final = str.maketrans(*DISPUTED)
+BLANKS: Final = ("\t\r\n\u00a0", "    ")
+"""Blanks of other kinds, and what they count as."""
+_BLANKS: Final = str.maketrans(*BLANKS)
 
 
 def small_letters(value: str) -> str:
-    """In small letters, as every engine makes them: what a channel is called is compared so.
+    """In small letters and without blanks around, as every engine makes it: what a channel is called is compared so.
 
-    >>> small_letters("ΟΔΟΣ"), small_letters("İPEK")
+    >>> small_letters("ΟΔΟΣ"), small_letters(" İPEK ")
     ('οδοσ', 'ipek')
     """
+    value = value.translate(_BLANKS).strip(" ")
     return (value if value.isascii() else value.translate(_UNDISPUTED)).lower()
 
 
@@ -64,12 +66,17 @@ class ChannelRule(Record):
     values: tuple[str, ...] = Field((), description="Its values, in any case; any value if not given.")
 
 
+ORGANIC_CHANNEL_RULE: Final = ChannelRule(
+    channel="organic",
+    parameter="utm_medium",
+    values=("organic", "organic search", "organic_search", "organic-search", "seo"),
+)
+"""A visit from a search engine that nobody paid for, if it has no `gclid`; the profile `strict` does not know it."""
 DEFAULT_CHANNEL_RULES: Final = (
+    *(ChannelRule(channel=GOOGLE, parameter=name) for name in ("gad_source", "gbraid", "wbraid")),
+    ORGANIC_CHANNEL_RULE,
     ChannelRule(channel=GOOGLE, parameter="source", values=("google",)),
     ChannelRule(channel=GOOGLE, parameter="utm_source", values=("google",)),
-    ChannelRule(channel=GOOGLE, parameter="gad_source"),
-    ChannelRule(channel=GOOGLE, parameter="gbraid"),
-    ChannelRule(channel=GOOGLE, parameter="wbraid"),
 )
 
 
@@ -88,7 +95,10 @@ class Account(Record):
     @cached_property
     def _conditions(self) -> tuple[tuple[str, frozenset[str], ChannelRule], ...]:
         """The rules as they are asked for every click."""
-        return tuple((rule.parameter, frozenset(map(small_letters, rule.values)), rule) for rule in self.channel_rules)
+        rules = [
+            rule for rule in self.channel_rules if rule != ORGANIC_CHANNEL_RULE or self.profile is not Profile.STRICT
+        ]
+        return tuple((rule.parameter, frozenset(map(small_letters, rule.values)), rule) for rule in rules)
 
     @cached_property
     def required(self) -> frozenset[str]:
@@ -100,7 +110,7 @@ class Account(Record):
         for parameter, values, rule in self._conditions:
             if parameter in parameters:
                 value = parameters[parameter]
-                if value not in PLACEHOLDERS and (not values or small_letters(value) in values):
+                if not is_absent(parameter, value) and (not values or small_letters(value) in values):
                     return rule
         return None
 

@@ -14,7 +14,8 @@ number, and tests hold the two equal.
 from collections.abc import Mapping
 from typing import Final
 
-from clickclock.attribution.account import PLACEHOLDERS, small_letters
+from clickclock.attribution.absent import is_absent
+from clickclock.attribution.account import small_letters
 
 CHANNEL: Final = "channel"
 SOURCES: Final = ("utm_source", "source")
@@ -47,7 +48,7 @@ def says(channel: str, parameters: Mapping[str, str | None]) -> dict[str, str]:
     """What a click of this channel says of its ad, by parameter, as it is compared."""
     said = {CHANNEL: channel}
     for name, value in parameters.items():
-        if value is not None and value not in PLACEHOLDERS and _is_of_ad(name):
+        if value is not None and _is_of_ad(name) and not is_absent(name, value):
             said[name] = small_letters(value) if name in SOURCES else value
     return said
 

@@ -228,7 +228,7 @@ def _refunded(fields: Fields, status: Status | None, amount_minor: int | None, c
 
 def _items(fields: Fields, currency: str | None, *, is_kept: bool) -> tuple[Item, ...]:
     given = fields.given.get("items")
-    if is_absent(given):
+    if is_absent("items", given):
         return ()
     if not isinstance(given, list):
         fields.fault("items", "Give an array of objects.", Reason.BAD_ITEMS)

@@ -1,7 +1,7 @@
 """A click: what one request to register it says, judged by the rules of its account.
 
 Never does I/O, never repairs: a request is a `Click`, with a flag for each deviation that its profile lets pass, or a
-`Rejection` with every fault at once. `asvt`, `atag`, `gclid` and `uclid` are opaque.
+`Rejection` with every fault at once. `asvt`, `atag`, `gclid` and `uclid` are opaque, unless nobody filled them in.
 Invariants: a plain click has no flags, and its query no byte that would need an escape; the judgement does not depend
 on which parser read the query.
 
@@ -14,12 +14,14 @@ from typing import Final
 
 import msgspec
 
-from clickclock.attribution.account import GOOGLE, PLACEHOLDERS, UNKNOWN_CLIENT, Account, Accounts, Profile
+from clickclock.attribution.absent import is_absent, may_be_absent, names_nobody, present
+from clickclock.attribution.account import GOOGLE, UNKNOWN_CLIENT, Account, Accounts, Profile
 from clickclock.attribution.query import (
     Fault,
     Reason,
     Unreadable,
     may_escape_ampersands,
+    shown,
     split,
     split_plain,
     with_ampersands,
@@ -45,6 +47,8 @@ class Flag(StrEnum):
     PREFETCH = "prefetch"
     BROKEN_VALUE = "brokenValue"
     ESCAPED_AMPERSAND = "escapedAmpersand"
+    NO_GCLID = "noGclid"
+    PLACEHOLDER = "placeholder"
 
 
 class Kind(StrEnum):
@@ -72,7 +76,7 @@ class Click(msgspec.Struct, frozen=True, gc=False):
     profile: Profile
     """The profile that accepted it."""
     parameters: dict[str, str]
-    """All of them, decoded, placeholders too; never changed."""
+    """All that can be read, decoded, placeholders too; never changed."""
     event_time_ms: int | None
     """What the client said, in milliseconds since 1970."""
     effective_ms: int
@@ -80,6 +84,14 @@ class Click(msgspec.Struct, frozen=True, gc=False):
     flags: tuple[Flag, ...] = ()
     plain: bool = False
     """Whether the fast parser read it and nothing about it is unusual."""
+    placeholders: tuple[str, ...] = ()
+    """The parameters that have a placeholder, by name."""
+
+    @property
+    def remarks(self) -> list[str]:
+        """The flags as they are kept and shown: that of placeholders is there for each of them, and names it."""
+        others = [str(flag) for flag in self.flags if flag is not Flag.PLACEHOLDER]
+        return others + [f"{Flag.PLACEHOLDER}:{shown(name)}" for name in self.placeholders]
 
     def value(self, name: str) -> str | None:
         """A parameter's value; None if it is absent, or only a placeholder."""
@@ -105,12 +117,6 @@ def prefetched(click: Click) -> Click:
     return msgspec.structs.replace(click, flags=(*click.flags, Flag.PREFETCH), plain=False)
 
 
-def present(parameters: dict[str, str], name: str) -> str | None:
-    """A parameter's value; None if it is missing, empty or a placeholder."""
-    value = parameters.get(name)
-    return None if value is None or value in PLACEHOLDERS else value
-
-
 _DIGITS_OF_MS: Final = 13
 _DIGITS_OF_S: Final = 10
 
@@ -125,7 +131,8 @@ def judge(query: bytes, received_ms: int, accounts: Accounts) -> Click | Rejecti
         parameters is not None
         and not may_escape_ampersands(query)
         and ("cli_ubid" in parameters or "device_id" in parameters)
-        and PLACEHOLDERS.isdisjoint(parameters.values())
+        and not (may_be_absent(query) and any(is_absent(*each) for each in parameters.items()))
+        and not names_nobody(parameters)
         and (account := accounts.find(parameters.get("client_id", ""))) is not None
         and parameters.keys() >= account.required
         and ("gclid" in parameters or not _is_google(parameters, account))
@@ -166,8 +173,11 @@ def judge_fully(
     event_time_ms, effective_ms = _judge_event_time(parameters, received_ms, account.profile, findings)
     if findings.faults:
         return Rejection(kind, client_id, tuple(findings.faults))
-    flags = tuple(findings.flags)
-    return Click(query, received_ms, account.profile, parameters, event_time_ms, effective_ms, flags)
+    placeholders = tuple(name for name, value in parameters.items() if value and is_absent(name, value))
+    flags = (*findings.flags, *[Flag.PLACEHOLDER] * bool(placeholders))
+    return Click(
+        query, received_ms, account.profile, parameters, event_time_ms, effective_ms, flags, False, placeholders
+    )
 
 
 _MILLISECONDS: Final = "the time of the click in milliseconds since 1970: 13 digits, for example 1800000000000"
@@ -207,10 +217,15 @@ def _judge_presence(parameters: dict[str, str], account: Account, findings: _Fin
         sentence = "cli_ubid or device_id is required; send at least one of them."
         findings.refuse("cli_ubid", Reason.MISSING, sentence)
     if present(parameters, "gclid") is None and _is_google(parameters, account):
-        sentence = "gclid is required, because other parameters say that this is a Google click; send it as received."
-        findings.refuse("gclid", Reason.MISSING, sentence)
+        if account.profile is not Profile.STRICT and any(present(parameters, name) for name in _INSTEAD_OF_GCLID):
+            findings.flags.append(Flag.NO_GCLID)
+        else:
+            sentence = "gclid is required, as other parameters say that this is a Google click; send it as received."
+            findings.refuse("gclid", Reason.MISSING, sentence)
 
 
+_INSTEAD_OF_GCLID: Final = ("gbraid", "wbraid")
+"""What Google sends of a click on iOS that may not be told from others."""
 _FLAGS_OF_ABSENT: Final = {"asvt": Flag.ASVT_ABSENT, "atag": Flag.ATAG_ABSENT}
 
 

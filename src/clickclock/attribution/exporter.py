@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickclock.attribution import google_upload, meta_upload, upload
-from clickclock.attribution.click import present
+from clickclock.attribution.absent import present
 from clickclock.attribution.export_files import client_name
 from clickclock.attribution.google_upload import ROWS_MAX as GOOGLE_MAX
 from clickclock.attribution.lake import CLICKS, ORDER_MONTH, UPLOADS, Lake

@@ -19,8 +19,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from clickclock.attribution import money, query
-from clickclock.attribution.account import PLACEHOLDERS
+from clickclock.attribution import absent, money, query
 from clickclock.attribution.lost_digits import reason
 from clickclock.foundation import errors
 from clickclock.foundation.instant import is_local
@@ -116,7 +115,7 @@ class Fields:
 
     def text(self, name: str, *, required: bool = False) -> str | None:
         value = self.given.get(name)
-        if is_absent(value):
+        if is_absent(name, value):
             if required:
                 said = f"This is required, and `{value}` is as good as nothing" if value else "This is required"
                 self.fault(name, f"{said}; give it.", Reason.MISSING)
@@ -186,7 +185,7 @@ class Fields:
         if value is not None and EVENT_TIME_MS_MIN <= value <= EVENT_TIME_MS_MAX:
             return value
         wanted = "milliseconds since 1970 (13 digits)"
-        if is_absent(given):
+        if is_absent(name, given):
             self.fault(name, f"This is required; give {wanted}.", Reason.MISSING)
         elif value is not None and EVENT_TIME_MS_MIN <= value * 1000 <= EVENT_TIME_MS_MAX:
             self.fault(name, f"These are seconds; give {wanted}.", Reason.BAD_EVENT_TIME)
@@ -204,7 +203,7 @@ class Fields:
 
     def quantity(self, name: str) -> int | None:
         given = self.given.get(name)
-        value = 1 if is_absent(given) else _whole(given)
+        value = 1 if is_absent(name, given) else _whole(given)
         if value is not None and 1 <= value <= QUANTITY_MAX:
             return value
         self.fault(name, f"Give a whole number from 1 to {QUANTITY_MAX:,}.", Reason.BAD_ITEMS)
@@ -217,9 +216,9 @@ _unstorable: Final = re.compile("[\0\ud800-\udfff]")
 _UNSTORABLE: Final = "This has a NUL character, or is no UTF-8 (half of a surrogate pair, say); write it as UTF-8 text."
 
 
-def is_absent(value: object) -> bool:
-    """Whether a field's value is as good as nothing."""
-    return value is None or (isinstance(value, str) and value in PLACEHOLDERS)
+def is_absent(name: str, value: object) -> bool:
+    """Whether this field's value is as good as nothing."""
+    return value is None or (isinstance(value, str) and absent.is_absent(name, value))
 
 
 def _whole(value: object) -> int | None:

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator
 
-from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, ChannelRule
+from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, ORGANIC_CHANNEL_RULE, ChannelRule
 from clickclock.foundation.record import Record
 
 WINDOW_DAYS: Final[Mapping[str, int]] = MappingProxyType({"google": 30, "meta": 7, "onsite": 14})
@@ -25,17 +25,62 @@ WINDOW_DAYS: Final[Mapping[str, int]] = MappingProxyType({"google": 30, "meta": 
 WINDOW_DAYS_ELSE: Final = 30
 WINDOW_DAYS_MAX: Final = 365
 """A longer window would credit an ad that nobody remembers, and keep every click in work."""
+_OF_META: Final = (
+    *("facebook", "instagram", "meta", "fb", "ig", "an", "msg", "messenger", "audience_network", "audience network"),
+    *("facebook.com", "www.facebook.com", "m.facebook.com", "l.facebook.com", "lm.facebook.com", "messenger.com"),
+    *("instagram.com", "www.instagram.com", "l.instagram.com", "facebook_ads", "facebookads", "facebook ads", "fb_ads"),
+    *("fbads", "instagram_ads", "meta_ads", "meta ads", "metaads", "threads", "threads.net", "l.threads.net", "th"),
+)
+SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "meta": _OF_META,
+        "google": (
+            *("google", "google.com", "www.google.com", "googleads", "google ads", "google_ads", "google-ads"),
+            *("adwords", "youtube", "youtube.com", "www.youtube.com", "m.youtube.com", "doubleclick"),
+        ),
+        "microsoft": (
+            *("microsoft", "bing", "bing.com", "www.bing.com", "bingads", "bing ads", "bing_ads", "msn", "msn.com"),
+            *("microsoft ads", "microsoft_ads", "microsoftads"),
+        ),
+        "tiktok": ("tiktok", "tiktok.com", "www.tiktok.com", "tiktok ads", "tiktok_ads", "tiktokads"),
+        "linkedin": ("linkedin", "linkedin.com", "www.linkedin.com", "lnkd.in", "linkedin_ads", "linkedin ads"),
+        "x": ("x", "twitter", "x.com", "twitter.com", "t.co", "mobile.twitter.com", "twitter_ads", "x_ads"),
+        "snapchat": ("snapchat", "snap", "snapchat.com", "www.snapchat.com", "snapchat_ads"),
+        "pinterest": ("pinterest", "pinterest.com", "www.pinterest.com", "pin.it", "pinterest_ads"),
+        "direct": ("direct", "(direct)", "(none)", "none"),
+    }
+)
+"""What networks call themselves in sources and referrers, by the channel: in small letters."""
+CHANNEL_OF_SOURCE: Final[Mapping[str, str]] = MappingProxyType(
+    {word: channel for channel, words in SOURCES.items() for word in words}
+)
+_OF_CLICK_IDS: Final = (
+    *(("google", name) for name in ("gclid", "gbraid", "wbraid", "gad_source")),
+    *(("onsite", "uclid"), ("microsoft", "msclkid"), ("tiktok", "ttclid"), ("linkedin", "li_fat_id")),
+    *(("x", "twclid"), ("snapchat", "ScCid"), ("snapchat", "sccid")),
+)
 FURTHER_CHANNEL_RULES: Final = (
     *(
         ChannelRule(channel="meta", parameter=name)
         for name in ("fb_ad_id", "fb_adset_id", "fb_campaign_id", "fb_account_id")
     ),
-    ChannelRule(channel="meta", parameter="source", values=("facebook", "instagram", "meta", "fb")),
-    ChannelRule(channel="meta", parameter="utm_source", values=("facebook", "instagram", "meta", "fb")),
-    ChannelRule(channel="google", parameter="gclid"),
-    ChannelRule(channel="onsite", parameter="uclid"),
+    *(ChannelRule(channel="meta", parameter=name, values=_OF_META) for name in ("source", "utm_source")),
+    *(ChannelRule(channel=channel, parameter=name) for channel, name in _OF_CLICK_IDS),
+    ORGANIC_CHANNEL_RULE,
+    *(
+        ChannelRule(channel=channel, parameter=name, values=words)
+        for channel, words in SOURCES.items()
+        if channel != "meta"
+        for name in ("source", "utm_source")
+    ),
 )
-"""Asked after an account's own rules; whatever is left is of the channel that its source names, or of `other`."""
+"""Asked after an account's own rules; a click that names another source is of the channel that this names."""
+LAST_CHANNEL_RULES: Final = (
+    *(ChannelRule(channel="meta", parameter=name) for name in ("fbclid", "fbc", "_fbc")),
+    ChannelRule(channel="pinterest", parameter="epik"),
+    ChannelRule(channel="direct", parameter="utm_medium", values=("(none)", "none")),
+)
+"""Asked last, of clicks without a source: networks also add these to links that are no ads. The rest is `other`."""
 
 
 class SellerRule(StrEnum):

@@ -77,8 +77,7 @@ def split(query: bytes) -> dict[str, str]:
         elif name not in lost:
             parameters.setdefault(name, value)
         for flaw in flaws:
-            shown = name if len(name) <= _NAME_SHOWN_MAX else name[: _NAME_SHOWN_MAX - 1] + "…"
-            found[Fault(shown, _SENTENCES[flaw], flaw)] = None
+            found[Fault(shown(name), _SENTENCES[flaw], flaw)] = None
     if found:
         raise Unreadable(tuple(found), parameters)
     return parameters
@@ -103,6 +102,12 @@ def with_ampersands(parameters: dict[str, str]) -> dict[str, str]:
 
 
 _NAME_SHOWN_MAX: Final = 64
+
+
+def shown(name: str) -> str:
+    """A parameter's name, cut if it is long."""
+    return name if len(name) <= _NAME_SHOWN_MAX else name[: _NAME_SHOWN_MAX - 1] + "…"
+
 
 _SENTENCES: Final = {
     Reason.BROKEN_ENCODING: "A % is not followed by two hexadecimal digits; write a percent sign as %25.",

@@ -15,7 +15,7 @@ b'client_id=c&utm_campaign=a%20b&gclid=null'
 from collections.abc import Callable
 from typing import Final
 
-from clickclock.attribution.account import PLACEHOLDERS
+from clickclock.attribution.absent import is_absent
 from clickclock.attribution.query import Unreadable, split
 
 AS_IS: Final = ""
@@ -74,7 +74,7 @@ def cut(query: bytes) -> str | None:
 
 
 def _code(name: str, raw: str, value: str) -> str | None:
-    if value in PLACEHOLDERS:
+    if is_absent(name, value):
         return f"{LITERAL}{raw}"
     if name != EVENT_TIME:
         return way_of(raw, value)

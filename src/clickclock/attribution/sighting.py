@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from clickclock.attribution.absent import present
 from clickclock.attribution.account import Accounts, Profile
-from clickclock.attribution.click import Click, Flag, judge, present
+from clickclock.attribution.click import Click, Flag, judge
 from clickclock.attribution.entry import Entry, EntryKind
 from clickclock.attribution.query import Unreadable, split, split_plain
 from clickclock.attribution.registration import accepted
@@ -92,7 +93,7 @@ def _judged(entry: Entry) -> dict[str, Any]:
         "profile": profile,
         "eventTime": None if click.event_time_ms is None else _instant(click.event_time_ms),
         "effectiveTime": _instant(click.effective_ms),
-        "flags": [*click.flags, *more],
+        "flags": [*click.remarks, *more],
     }
 
 

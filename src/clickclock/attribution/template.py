@@ -16,7 +16,8 @@ import re
 from collections.abc import Callable, Set
 from typing import Final
 
-from clickclock.attribution.account import PLACEHOLDERS, Account, Accounts
+from clickclock.attribution.absent import DIGESTS, IDENTIFYING
+from clickclock.attribution.account import Account, Accounts
 from clickclock.attribution.click import AHEAD_MAX_MS, STALE_AFTER_MS, Click
 
 TEMPLATES_MAX: Final = 256
@@ -31,9 +32,18 @@ _NAME: Final = rb"[\w.~-]+"
 _PLAIN: Final = rb"[!#$'-*,-<>-\[\]-~]"
 # Letters, digits and hyphens need no escape. Who escapes them might have written a placeholder so.
 _ESCAPE: Final = rb"(?:%(?:2[0-9A-CEFa-cef]|3[A-Fa-f]|40|5[B-Fb-f]|60|7[B-Fb-f])|\+)"
-_PLACEHOLDER: Final = b"|".join(re.escape(each.encode()) for each in sorted(PLACEHOLDERS - {""}))
-_VALUE: Final = rb"(?!(?:%b)(?:&|\Z))(?=[^&])%b*+(?:%b%b*+)*+" % (_PLACEHOLDER, _PLAIN, _ESCAPE, _PLAIN)
-_UNESCAPED: Final = rb"(?!(?:%b)(?:&|\Z))%b++" % (_PLACEHOLDER, _PLAIN)
+_WORD: Final = rb"[nN](?:[uU][lL]|[iI][lL]|[aA][nN]|[oO][nNtT]|[/%.])|[uU][nN][dDsS]"
+_SAYS_SOMETHING: Final = rb"(?=[0-9A-Za-z\-.,/:;!~|^?]|_[^_])(?!%b)" % _WORD
+"""How nearly all values begin; no value that is absent does. `judge` looks at the others."""
+_DIGEST: Final = b"|".join(each[:6].encode() for each in DIGESTS)
+_NAMES_SOMEBODY: Final = (
+    rb"(?=[1-9A-Za-z]|0[1-9A-Za-z])(?![A-Za-z](?:[A-Za-z_.+/-]|%%[0-9A-Fa-f]{2})*+(?:&|\Z)|(?i:%b))" % _DIGEST
+)
+"""The same of a value that identifies: one of letters alone may be a word."""
+_PLAIN_ID: Final = rb"[!#$'-*,-<>-Z^-z|~]"
+_ESCAPE_ID: Final = rb"%(?:2[1-9A-CEFa-cef]|3[A-Fa-f]|40|60|7[Cc])"
+_VALUE: Final = rb"%b*+(?:%b%b*+)*+" % (_PLAIN, _ESCAPE, _PLAIN)
+_ID: Final = rb"%b*+(?:%b%b*+)*+" % (_PLAIN_ID, _ESCAPE_ID, _PLAIN_ID)
 _MILLISECONDS: Final = rb"([0-9]{13})"
 _is_simple: Final = re.compile(rb"(?:%b=[^&]*&)*%b=[^&]*" % (_NAME, _NAME)).fullmatch
 
@@ -64,9 +74,16 @@ def template_of(click: Click, account: Account, start: bytes, escaped: Set[bytes
     for part in click.query.split(b"&"):
         name, _, value = part.partition(b"=")
         like = {b"client_id": re.escape(value), b"event_time": _MILLISECONDS}.get(name)
-        like = like or (_VALUE if escaped is None or name in escaped else _UNESCAPED)
+        like = like or _like(name.decode(), may_have_escapes=escaped is None or name in escaped)
         parts.append(re.escape(name) + b"=" + like)
     return re.compile(re.escape(start) + b"&".join(parts)).fullmatch
+
+
+def _like(name: str, *, may_have_escapes: bool) -> bytes:
+    """A value of this parameter that is not absent, and has no bytes that need an escape."""
+    if name in IDENTIFYING:
+        return _NAMES_SOMEBODY + (_ID if may_have_escapes else _PLAIN_ID + b"++")
+    return _SAYS_SOMETHING + (_VALUE if may_have_escapes else _PLAIN + b"++")
 
 
 class Templates:

@@ -9,16 +9,13 @@ codes, is the same on all engines; no integer becomes a float on its way.
 """
 
 from collections.abc import Callable
-from functools import cache
-from inspect import Parameter, Signature
-from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Final
 
 import ibis
 import ibis.expr.operations as ops
 import pyarrow as pa
 
-from clickclock.attribution.account import DISPUTED, PLACEHOLDERS, ChannelRule, small_letters
+from clickclock.attribution.account import ORGANIC_CHANNEL_RULE, ChannelRule, small_letters
 from clickclock.attribution.ad import CLICK_ID_COLUMNS, CLICK_IDS, COLUMNS, NAMES, PREFIXES, SOURCES
 from clickclock.attribution.click import Flag
 from clickclock.attribution.engines import CHANGED, FLOODS, PERSONS, USES, WALK
@@ -28,13 +25,13 @@ from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.dialects import Dialect
 from clickclock.attribution.engines.sql import KINDS_OF_ORDERS, SHOWN
 from clickclock.attribution.engines.text import INSTANT
+from clickclock.attribution.engines.values import NUMBER, folded_of, function, small_letters_of, value_of, with_values
 from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, STRENGTHS, folded
 from clickclock.attribution.lake import ADS, CLICKS, TOUCHES
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS
-from clickclock.attribution.policy import FURTHER_CHANNEL_RULES, Policies, Policy
+from clickclock.attribution.policy import FURTHER_CHANNEL_RULES, LAST_CHANNEL_RULES, Policies, Policy
 
 _OTHER_CHANNEL: Final = "other"
-_NUMBER: Final = "int64"
 
 
 def agents() -> ibis.Table:
@@ -45,7 +42,7 @@ def agents() -> ibis.Table:
 def ads(dialect: Dialect, rules: Policies) -> ibis.Table:
     """The ads of those of `clicks` whose ids are in `shown`, each once."""
     clicks, shown = unbound(CLICKS.schema, "clicks"), unbound(SHOWN, "shown")
-    rows = clicks.join(shown, clicks.id == shown.click)
+    rows = with_values(clicks.join(shown, clicks.id == shown.click))
     rows = rows.mutate(**_compared(dialect, rows))
     parts = _ad(rows, rules)
     described = rows.select(ad=_ad_code(dialect, rows, parts["channel"]), **parts)
@@ -57,21 +54,21 @@ def ads(dialect: Dialect, rules: Policies) -> ibis.Table:
 def touches(dialect: Dialect, rules: Policies) -> ibis.Table:
     """A touch for each row of `clicks`; `agents` are those that are bots', or say nothing about a visitor."""
     clicks, agents = unbound(CLICKS.schema, "clicks"), unbound(AGENTS, "agents").rename(agent="user_agent")
-    rows = clicks.left_join(agents, clicks.user_agent == agents.agent)
+    rows = with_values(clicks.left_join(agents, clicks.user_agent == agents.agent))
     # By themselves, because an engine computes anew what stands in several places of one row.
     rows = rows.mutate(**{f"{kind}_code": _code(rows, kind, rules) for kind in NAMESPACES}, **_compared(dialect, rows))
     rows = rows.mutate(ad_code=_ad_code(dialect, rows, _ad(rows, rules)["channel"]))
     # Of the two ids, the one that counts stands at its own place: equal texts of two kinds are two ids.
     click_id = ibis.ifelse(
         rows.gclid.isnull() & rows.uclid.isnull(),
-        ibis.null(_NUMBER),
+        ibis.null(NUMBER),
         _hash(dialect, rows.client_id, rows.gclid, ibis.ifelse(rows.gclid.isnull(), rows.uclid, ibis.null("string"))),
     )
     codes = {kind: rows[f"{kind}_code"] for kind in NAMESPACES}
     return rows.select(
         id=rows.id,
-        received_us=_function(dialect.epoch_us, "timestamp", returns=_NUMBER)(rows.received_at),
-        time_ms=_function(dialect.epoch_ms, "timestamp", returns=_NUMBER)(_effective(rows)),
+        received_us=function(dialect.epoch_us, "timestamp", returns=NUMBER)(rows.received_at),
+        time_ms=function(dialect.epoch_ms, "timestamp", returns=NUMBER)(_effective(rows)),
         cli_ubid=codes["cli_ubid"],
         device_id=codes["device_id"],
         gaid=codes["gaid"].nullif(codes["device_id"]),
@@ -83,7 +80,7 @@ def touches(dialect: Dialect, rules: Policies) -> ibis.Table:
         network=ibis.ifelse(
             # Where the agent is a server's, or there is none, the address is one from which it calls for many people.
             rows.address.isnull() | rows.user_agent.isnull() | ~rows.is_visitors.fill_null(True),
-            ibis.null(_NUMBER),
+            ibis.null(NUMBER),
             _hash(dialect, rows.address),
         ),
         is_bot=rows.is_bot.fill_null(False),
@@ -94,6 +91,7 @@ def touches(dialect: Dialect, rules: Policies) -> ibis.Table:
 def codes(rules: Policies) -> ibis.Table:
     """The codes of the identifiers in `texts`, and the row of each."""
     texts = unbound(NUMBERED_TEXTS, "texts")
+    texts = texts.mutate(**{kind: value_of(texts[kind], kind) for kind in KINDS_OF_ORDERS})
     return texts.select(number=texts.number, **{kind: _code(texts, kind, rules) for kind in KINDS_OF_ORDERS})
 
 
@@ -116,14 +114,14 @@ def _walk(*, is_partial: bool) -> ibis.Table:
     )
     clicked = judged.select(
         is_order=ibis.literal(False),
-        number=ibis.null(_NUMBER),
+        number=ibis.null(NUMBER),
         is_spent=judged.used.notnull() & (judged.first_id != judged.id),
         is_flood=judged.flooded.notnull(),
         **{name: judged[name] for name in WALK.names if name in judged.columns}
         | {"is_bot": judged.is_bot | judged.is_prefetch},
     )
     theirs = _of_persons(orders, "placed_ms", is_partial=is_partial)
-    nothing = {field.name: ibis.null(_NUMBER if pa.types.is_integer(field.type) else "string") for field in WALK}
+    nothing = {field.name: ibis.null(NUMBER if pa.types.is_integer(field.type) else "string") for field in WALK}
     no = ibis.literal(False)
     ordered = theirs.select(
         **nothing
@@ -133,7 +131,7 @@ def _walk(*, is_partial: bool) -> ibis.Table:
             "time_ms": theirs.placed_ms,
             "is_order": ibis.literal(True),
             "strength": theirs.strength,
-            "received_us": ibis.literal(0, _NUMBER),
+            "received_us": ibis.literal(0, NUMBER),
             "number": theirs.number,
         }
     )
@@ -146,11 +144,11 @@ def _mine() -> ibis.Table:
     Of most of them what is wanted is not older than `INSTANT`, and so older touches are not looked up for them. Nearly
     all touches have their person by their first identifier; only where that is nobody's is there more to ask.
     """
-    cut_ms = ibis.literal(INSTANT, _NUMBER)
+    cut_ms = ibis.literal(INSTANT, NUMBER)
     clicks, persons, members = unbound(TOUCHES.schema, "touches"), unbound(PERSONS, "persons"), _members()
     first = ibis.coalesce(*(clicks[kind] for kind in NAMESPACES))
     is_recent = clicks.received_us >= cut_ms * 1000
-    none = ibis.null(_NUMBER)
+    none = ibis.null(NUMBER)
     nobody = persons.filter(persons.is_shared).select(member="code", person=none, since_ms=none)
     changed = members.anti_join(nobody, "member")
     some, others = changed.union(nobody), changed.filter(changed.since_ms < cut_ms).union(nobody)
@@ -174,7 +172,7 @@ def _of_persons(rows: ibis.Table, time: str, *, is_partial: bool) -> ibis.Table:
     for kind in kinds:
         nobody = persons.filter(persons.is_shared).select(**{f"no_{kind}": "code"})
         rows = rows.left_join(nobody, rows[kind] == nobody[f"no_{kind}"])
-    own = {kind: ibis.ifelse(rows[f"no_{kind}"].isnull(), rows[kind], ibis.null(_NUMBER)) for kind in kinds}
+    own = {kind: ibis.ifelse(rows[f"no_{kind}"].isnull(), rows[kind], ibis.null(NUMBER)) for kind in kinds}
     strength = ibis.cases(*((own[kind].notnull(), STRENGTHS[kind]) for kind in kinds)).cast("int8")
     rows = rows.mutate(who=ibis.coalesce(*own.values()), strength=strength)
     rows = rows.filter(rows.who.notnull())
@@ -238,15 +236,18 @@ def _compared(dialect: Dialect, clicks: Any) -> dict[str, Any]:
 
     return {
         **_sources(clicks),
-        "others_of_ad": _others(dialect, clicks, is_of_ad),
-        "other_click_ids": _others(dialect, clicks, lambda name: name.isin(CLICK_IDS)),
+        "others_of_ad": _others(dialect, clicks, is_of_ad, NAMES[0]),
+        "other_click_ids": _others(dialect, clicks, lambda name: name.isin(CLICK_IDS), CLICK_IDS[0]),
     }
 
 
-def _others(dialect: Dialect, clicks: Any, is_wanted: Callable[[Any], Any]) -> Any:
-    """A number for those parameters without a column whose names are wanted, in any order; null if there are none."""
-    none = ibis.null(_NUMBER)
-    found = _entries(clicks).filter(lambda each: is_wanted(each.key) & ~each.value.isin(sorted(PLACEHOLDERS)))
+def _others(dialect: Dialect, clicks: Any, is_wanted: Callable[[Any], Any], like: str) -> Any:
+    """A number for those parameters without a column whose names are wanted, in any order; null if there are none.
+
+    What is absent in a parameter `like` this one is absent in them.
+    """
+    none = ibis.null(NUMBER)
+    found = _entries(clicks).filter(lambda each: is_wanted(each.key) & value_of(each.value, like).notnull())
     # Most clicks have no such parameters at all, and are passed over.
     return ibis.ifelse(
         clicks.other.isnull(), none, ibis.ifelse(found.length() > 0, _hash(dialect, _in_order(found)), none)
@@ -259,7 +260,7 @@ def _in_order(entries: Any) -> Any:
 
 
 def _entries(clicks: Any) -> Any:
-    entries = _function("map_entries", "map<string, string>", returns="array<struct<key: string, value: string>>")
+    entries = function("map_entries", "map<string, string>", returns="array<struct<key: string, value: string>>")
     return entries(clicks.other)
 
 
@@ -271,42 +272,37 @@ def _effective(clicks: Any) -> Any:
 def _channel(clicks: Any, policy: Policy) -> Any:
     """What the first rule that matches says, else what the click says of itself."""
     # Paths are channels joined by ` > `: what anybody can send must not be read as two of them.
-    said = ibis.coalesce(*(clicks[_in_small(name)] for name in SOURCES)).replace(">", "-").coalesce(_OTHER_CHANNEL)
-    rules = (*policy.channel_rules, *FURTHER_CHANNEL_RULES)
-    return ibis.cases(*((_matches(clicks, rule), rule.channel) for rule in rules), else_=said)
+    said = ibis.coalesce(*(clicks[_in_small(name)] for name in SOURCES)).replace(">", "-")
+    rules = dict.fromkeys((*policy.channel_rules, *FURTHER_CHANNEL_RULES))
+    last = ibis.cases(*((_matches(clicks, rule), rule.channel) for rule in LAST_CHANNEL_RULES), else_=_OTHER_CHANNEL)
+    return ibis.cases(*((_matches(clicks, rule), rule.channel) for rule in rules), (said.notnull(), said), else_=last)
 
 
 def _matches(clicks: Any, rule: ChannelRule) -> Any:
     if rule.parameter in CLICK_PARAMETERS:
         value = clicks[rule.parameter]
     else:
-        # What is no value is not there, as in the columns.
-        value = clicks.other.get(rule.parameter)
-        value = ibis.ifelse(value.isin(sorted(PLACEHOLDERS)), ibis.null("string"), value)
+        value = value_of(clicks.other.get(rule.parameter), rule.parameter)
     if not rule.values:
         return value.notnull()
-    small = clicks[_in_small(rule.parameter)] if rule.parameter in SOURCES else _small_letters(value)
-    return small.isin([small_letters(each) for each in rule.values])
+    small = clicks[_in_small(rule.parameter)] if rule.parameter in SOURCES else small_letters_of(value)
+    is_one = small.isin([small_letters(each) for each in rule.values])
+    return is_one & clicks.gclid.isnull() if rule == ORGANIC_CHANNEL_RULE else is_one
 
 
 def _sources(clicks: Any) -> dict[str, Any]:
     """What most rules for channels look at, in small letters."""
-    return {_in_small(name): _small_letters(clicks[name]) for name in SOURCES}
+    return {_in_small(name): small_letters_of(clicks[name]) for name in SOURCES}
 
 
 def _in_small(name: str) -> str:
     return f"{name}_in_small"
 
 
-def _small_letters(value: Any) -> Any:
-    """`account.small_letters` of a text."""
-    return _small(value, value.translate(*DISPUTED).lower())
-
-
 def _code(clicks: Any, kind: str, rules: Policies) -> Any:
     """`identifier.code` of the identifier; null if there is none. What identifies nobody does so in any case."""
     value = clicks[kind]
-    small = _small(value, value.translate(ascii_uppercase, ascii_lowercase))  # `identifier.folded`
+    small = folded_of(value)
     if NAMESPACES[kind] != DEVICE:
 
         def own(policy: Policy) -> Any:
@@ -314,21 +310,15 @@ def _code(clicks: Any, kind: str, rules: Policies) -> Any:
             return ibis.ifelse(small.isin(shared), small, value) if shared else value
 
         small = by_client(clicks.client_id, rules, own)
-    code = _function("identifier_code", "string", returns=_NUMBER)
+    code = function("identifier_code", "string", returns=NUMBER)
     return code(clicks.client_id + f"{SEPARATOR}{NAMESPACES[kind]}{SEPARATOR}" + small)
-
-
-def _small(value: Any, otherwise: Any) -> Any:
-    """In small letters where it is ASCII, as nearly all is: `otherwise` takes six times as long."""
-    is_ascii = _function("bit_length", "string", returns=_NUMBER)(value) == value.length() * 8
-    return ibis.ifelse(is_ascii, value.lower(), otherwise)
 
 
 def _parameters(dialect: Dialect, clicks: Any) -> Any:
     """A number for all parameters but the time; the order of those without a column does not count."""
     # What says which ad it is has its number already, but for the case of sources.
     columns = (clicks[name] for name in CLICK_PARAMETERS if name in SOURCES or name not in COLUMNS)
-    others = ibis.ifelse(clicks.other.isnull(), ibis.null(_NUMBER), _hash(dialect, _in_order(_entries(clicks))))
+    others = ibis.ifelse(clicks.other.isnull(), ibis.null(NUMBER), _hash(dialect, _in_order(_entries(clicks))))
     return _hash(dialect, clicks.ad_code, *columns, others)
 
 
@@ -355,20 +345,6 @@ def _hash(dialect: Dialect, *values: Any) -> Any:
     """
     if not dialect.hashes_null:
         values = tuple(value.coalesce("") if value.type().is_string() else value for value in values)
-    hashed = _function(dialect.hash, *(str(value.type()) for value in values), returns=_NUMBER)(*values) >> 1
+    hashed = function(dialect.hash, *(str(value.type()) for value in values), returns=NUMBER)(*values) >> 1
     # Ibis sees a signed number already. Where it is none, one that may also be null becomes a decimal of 128 bits.
-    return ops.Cast(hashed, _NUMBER).to_expr()
-
-
-@cache
-def _function(name: str, *takes: str, returns: str) -> Callable[..., Any]:
-    """A function that the engine has."""
-
-    def declared() -> None: ...
-
-    function: Any = declared
-    function.__signature__ = Signature(
-        [Parameter(f"a{place}", Parameter.POSITIONAL_ONLY) for place in range(len(takes))]
-    )
-    made: Callable[..., Any] = ibis.udf.scalar.builtin(function, name=name, signature=(takes, returns))
-    return made
+    return ops.Cast(hashed, NUMBER).to_expr()

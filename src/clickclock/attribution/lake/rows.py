@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from clickclock.attribution import amendment, click, query
+from clickclock.attribution.absent import present
 from clickclock.attribution.account import Account, Accounts, Profile
 from clickclock.attribution.entry import Entry, EntryKind
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS, CLICKS, EVENTS, ORDERS, REJECTIONS, Table
@@ -74,10 +75,10 @@ def _click(entry: Entry) -> dict[str, Any]:
         parameters, said_ms, effective_ms, flags = _parameters(entry.raw), None, entry.received_ms, []
     else:
         parameters, said_ms, effective_ms = judged.parameters, judged.event_time_ms, judged.effective_ms
-        flags = [str(flag) for flag in judged.flags]
+        flags = judged.remarks
     if is_prefetch:
         flags = [*flags, click.Flag.PREFETCH.value]
-    columns = {name: click.present(parameters, name) for name in CLICK_PARAMETERS}
+    columns = {name: present(parameters, name) for name in CLICK_PARAMETERS}
     other = {name: value for name, value in parameters.items() if name not in columns and name != EVENT_TIME}
     shape = cut(entry.raw)
     if shape is not None:

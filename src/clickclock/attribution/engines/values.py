@@ -1,0 +1,90 @@
+"""A click's values, as engines see them: null where they are absent, and in the small letters that everybody makes.
+
+Never runs anything. Invariants: `value_of` is null exactly where `absent.is_absent` is true, and `small_letters_of`
+gives what `account.small_letters` gives, on each engine.
+
+>>> value_of(ibis.literal("x"), "gclid").type()
+String(length=None, nullable=True)
+"""
+
+from collections.abc import Callable
+from functools import cache, reduce
+from inspect import Parameter, Signature
+from operator import and_, or_
+from string import ascii_lowercase, ascii_uppercase
+from typing import Any, Final
+
+import ibis
+
+from clickclock.attribution.absent import (
+    ABSENT_PATTERN,
+    BEGINNINGS,
+    BEGINNINGS_OF_NOBODY,
+    DIGEST_BYTES,
+    EXACTLY,
+    IDENTIFYING,
+    LENGTH_MAX,
+    NOBODY_PATTERN,
+    WORD_BYTES_MAX,
+)
+from clickclock.attribution.account import BLANKS, DISPUTED
+from clickclock.attribution.lake.tables import CLICK_PARAMETERS
+
+NUMBER: Final = "int64"
+_DECIDING: Final = tuple(name for name in CLICK_PARAMETERS if name not in ("client_id", "device_brand", "device_model"))
+"""Parameters whose values say whose click it is, and on which ad."""
+
+
+def with_values(clicks: Any) -> Any:
+    """Clicks with null for what is absent: an older version may have kept it, and a journal that it left."""
+    return clicks.mutate(**{name: value_of(clicks[name], name) for name in _DECIDING})
+
+
+def value_of(value: Any, name: str) -> Any:
+    """A value of this parameter; null if it is absent. Nearly none begins so that it might be."""
+    size = function("bit_length", "string", returns=NUMBER)(value)
+    if name in IDENTIFYING:
+        pattern, beginnings = NOBODY_PATTERN, BEGINNINGS_OF_NOBODY
+        may_be = (size <= WORD_BYTES_MAX * 8) | value.contains("{") | value.endswith(" ")
+        may_be |= reduce(or_, (size == count * 8 for count in DIGEST_BYTES))
+    else:
+        pattern, beginnings, may_be = ABSENT_PATTERN, BEGINNINGS, ibis.literal(False)
+    for first, end in beginnings:
+        begins = [value >= first] * bool(first) + [value < end] * bool(end)
+        may_be |= reduce(and_, begins)
+    is_absent = folded_of(value).re_search(pattern) & (value.length() <= LENGTH_MAX)
+    if name not in IDENTIFYING:
+        is_absent |= value == EXACTLY
+    return ibis.ifelse(may_be, ibis.ifelse(is_absent, ibis.null("string"), value), value)
+
+
+def small_letters_of(value: Any) -> Any:
+    """`account.small_letters` of a text."""
+    trim = function("trim", "string", returns="string")
+    value = trim(value.translate(*BLANKS))
+    return _small(value, value.translate(*DISPUTED).lower())
+
+
+def folded_of(value: Any) -> Any:
+    """`identifier.folded` of a text."""
+    return _small(value, value.translate(ascii_uppercase, ascii_lowercase))
+
+
+def _small(value: Any, otherwise: Any) -> Any:
+    """In small letters where it is ASCII, as nearly all is: `otherwise` takes six times as long."""
+    is_ascii = function("bit_length", "string", returns=NUMBER)(value) == value.length() * 8
+    return ibis.ifelse(is_ascii, value.lower(), otherwise)
+
+
+@cache
+def function(name: str, *takes: str, returns: str) -> Callable[..., Any]:
+    """A function that the engine has."""
+
+    def declared() -> None: ...
+
+    function: Any = declared
+    function.__signature__ = Signature(
+        [Parameter(f"a{place}", Parameter.POSITIONAL_ONLY) for place in range(len(takes))]
+    )
+    made: Callable[..., Any] = ibis.udf.scalar.builtin(function, name=name, signature=(takes, returns))
+    return made
