@@ -25,9 +25,9 @@ KINDS = ("conversion", "restate", "retract")
 SAYS = {
     "held": "held: a network knows a click some hours later",
     "no_click_id": "without an id that the network knows",
-    "bad_click_id": "whose click id has not the network's form",
-    "nobody": "of which nothing is left that tells the network whose they were",
-    "bad_order_id": "whose order id the network does not take: too long, no line of text, or with a mail address",
+    "bad_click_id": "with a click id that does not have the network's form",
+    "nobody": "without anything that tells the network whose they were",
+    "bad_order_id": "with an order id that the network does not take: too long, not one line, or with a mail address",
     "bad_currency": "in a currency that is no money today",
     "too_old": "too old for the network",
     "not_adjustable": "changed, and the network takes no adjustments",
@@ -35,8 +35,8 @@ SAYS = {
 }
 """Fates that people ask about; the others are as it should be."""
 CHANGED = {
-    "made": "with a {field} made from the click id, because the page's own has not the network's form",
-    "left_out": "without {field}, which has not the network's form",
+    "made": "with a {field} made from the click id, because the page's own does not have the network's form",
+    "left_out": "without {field}, which does not have the network's form",
 }
 FILES = table(
     "files",
