@@ -187,6 +187,16 @@ def test_of_several_imports_of_a_cost_the_latest_counts(filled: SmallLake, engin
     assert (row["campaign"], row["cost"]) == ("c-1", Decimal("4.50"))
 
 
+def test_a_cost_meets_the_clicks_of_its_channel_however_it_is_written(filled: SmallLake, engine: DuckDB) -> None:
+    at = datetime(2026, 11, 21, tzinfo=UTC)
+    filled.append(COSTS, [cost("Google ", 450, "EUR", at=at, campaign="c-1"), cost("Tv", 700, "EUR", at=at)])
+    report = ask(filled, engine, by="channel,campaign", clientId="shop", currency="EUR", figures="clicks,cost")
+    costs = {(row["channel"], row["campaign"]): row["cost"] for row in report.rows if row["cost"] is not None}
+    assert (costs["google", "c-1"], costs["tv", None]) == (Decimal("4.50"), Decimal("7.00"))
+    (note,) = [each for each in report.notes if "meet no click" in each]
+    assert note.startswith("Costs of these channels meet no click: tv.")
+
+
 def test_by_model_has_a_row_of_each_model(filled: SmallLake, engine: DuckDB) -> None:
     report = ask(filled, engine, by="channel,model", channel="meta", currency="EUR", figures="orders,credit")
     assert lines(report) == ["meta last EUR 1 10.01", "meta linear EUR 1 5.01"]

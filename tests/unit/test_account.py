@@ -103,3 +103,11 @@ def test_what_an_account_refuses(fields: dict[str, Any]) -> None:
 def test_a_rule_names_a_parameter() -> None:
     with pytest.raises(ValidationError):
         ChannelRule(channel="google", parameter="")
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_organic_search_asks_for_a_gclid_by_the_interface_alone(profile: Profile) -> None:
+    account = Account(client_id="c", profile=profile)
+    rule = account.channel_rule({"utm_source": " Google ", "utm_medium": "organic"})
+    assert rule is not None
+    assert rule.channel == ("google" if profile is Profile.STRICT else "organic")

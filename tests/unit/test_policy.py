@@ -5,7 +5,8 @@ import pickle
 import pytest
 from pydantic import ValidationError
 
-from clickclock.attribution.policy import InvalidTraffic, Policies, Policy, SellerRule, Window
+from clickclock.attribution.account import ChannelRule
+from clickclock.attribution.policy import InvalidTraffic, Policies, Policy, SellerRule, Window, channel_of_cost
 
 
 def test_the_first_window_that_matches_counts() -> None:
@@ -60,3 +61,10 @@ def test_settings_are_the_same_whatever_order_clients_come_in() -> None:
 def test_policies_can_be_sent_to_another_process() -> None:
     policies = Policies(by_client={"a": Policy(time_zone="Asia/Tokyo")})
     assert pickle.loads(pickle.dumps(policies)).settings == policies.settings  # noqa: S301 (made on this line)
+
+
+def test_a_cost_is_of_the_channel_that_clicks_have() -> None:
+    rules = (ChannelRule(channel="TV", parameter="spot"),)
+    words = ("Google", "tv ", "TV", "Facebook", "Newsletter", "print")
+    found = [channel_of_cost(word, rules) for word in words]
+    assert found == ["google", "TV", "TV", "meta", "newsletter", "print"]

@@ -25,6 +25,7 @@ from clickclock.attribution.archive import SHOWN_MAX, Archive, FaultyRow
 from clickclock.attribution.cost import Cost, judge
 from clickclock.attribution.historical import Unusable
 from clickclock.attribution.lake import COSTS, Lake
+from clickclock.attribution.policy import channel_of_cost
 from clickclock.attribution.table_row import fields
 from clickclock.foundation.clock import Clock
 
@@ -67,6 +68,7 @@ class CostImporter:
 
     def __init__(self, lake: Lake, accounts: Accounts, clock: Clock) -> None:
         self._lake = lake
+        self._accounts = accounts
         self._admit = known_to(accounts)
         self._clock = clock
 
@@ -112,10 +114,15 @@ class CostImporter:
             except Unusable as problem:
                 yield number, str(problem)
                 continue
-            yield (
-                number,
-                judged if isinstance(judged, Cost) else " ".join(f"{fault.field}: {fault.message}" for fault in judged),
-            )
+            if isinstance(judged, Cost):
+                yield number, msgspec.structs.replace(judged, channel=self._channel(judged))
+            else:
+                yield number, " ".join(f"{fault.field}: {fault.message}" for fault in judged)
+
+    def _channel(self, cost: Cost) -> str:
+        """As the clicks of the account have it: one of its rules, or a network's."""
+        account = self._accounts.find(cost.client_id) or self._accounts.default
+        return channel_of_cost(cost.channel, account.channel_rules)
 
 
 def _sums(costs: Iterable[Cost]) -> list[Sum]:

@@ -8,7 +8,7 @@ have the same `settings`, and only what changes a result is in them.
 (3, 30)
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator
 
-from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, ORGANIC_CHANNEL_RULE, ChannelRule
+from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, ORGANIC_CHANNEL_RULE, ChannelRule, small_letters
 from clickclock.foundation.record import Record
 
 WINDOW_DAYS: Final[Mapping[str, int]] = MappingProxyType({"google": 30, "meta": 7, "onsite": 14})
@@ -81,6 +81,17 @@ LAST_CHANNEL_RULES: Final = (
     ChannelRule(channel="direct", parameter="utm_medium", values=("(none)", "none")),
 )
 """Asked last, of clicks without a source: networks also add these to links that are no ads. The rest is `other`."""
+
+
+def channel_of_cost(said: str, rules: Iterable[ChannelRule]) -> str:
+    """The channel whose clicks a cost is of: one of the account's own rules, in any case, or the source's.
+
+    >>> channel_of_cost("Facebook Ads", ()), channel_of_cost(" Spring > Sale", ())
+    ('meta', 'spring - sale')
+    """
+    word = small_letters(said)
+    own = {small_letters(rule.channel): rule.channel for rule in rules}
+    return own.get(word) or CHANNEL_OF_SOURCE.get(word) or word.replace(">", "-")
 
 
 class SellerRule(StrEnum):

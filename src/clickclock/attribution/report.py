@@ -41,6 +41,12 @@ _WHOLE: Final = (
     "Some costs are of more than their row says, of a channel without a campaign for example: those rows have no ROAS "
     "and no CPA; ask by fewer dimensions."
 )
+_UNMET: Final = (
+    "Costs of these channels meet no click: {}. Import costs under the channel's name in this report, or give the "
+    "clicks a channel rule of that name."
+)
+_UNMET_MAX: Final = 10
+"""A note names so many channels; all of them are rows of the report."""
 _SELLERLESS: Final = "Costs are of no seller: a report by sellers, or about one, leaves them out."
 _OF_AN_AD: Final = ("channel", "campaign", "ad_set", "ad")
 
@@ -280,7 +286,19 @@ def arrange(
                 rows.append(row | {str(figure): figures[figure] for figure in asked.figures})
         if is_apart:
             notes.add(_APART)
+    if unmet := _unmet(asked, groups):
+        notes.add(_UNMET.format(", ".join(unmet)))
     return rows, [NOTHING] if not rows else sorted(notes)
+
+
+def _unmet(asked: Asked, groups: Mapping[Key, Mapping[str | None, Counted]]) -> list[str]:
+    """Channels that have costs and no click at all, as far as the report can say so; some of them if there are many."""
+    if Dimension.CHANNEL not in asked.groups or Figure.CLICKS not in asked.figures:
+        return []
+    place = asked.groups.index(Dimension.CHANNEL)
+    costly = {key[place] for key, found in groups.items() if any(counts.cost is not None for counts in found.values())}
+    clicked = {key[place] for key, found in groups.items() if any(counts.clicks for counts in found.values())}
+    return sorted(costly - clicked)[:_UNMET_MAX]
 
 
 def _place_clicks(by_currency: dict[str | None, Counted], sole: str | None) -> bool:

@@ -23,7 +23,7 @@ from clickclock.attribution.csv_cell import as_cell
 from clickclock.attribution.engines import Engine, Source
 from clickclock.attribution.errors import EngineFailing
 from clickclock.attribution.lake import ADS, COSTS, CREDITS, IDENTITIES, TOUCHES, Lake, Table, credits_table
-from clickclock.attribution.policy import Policies, Policy
+from clickclock.attribution.policy import Policies, Policy, channel_of_cost
 from clickclock.attribution.reckoning import calendar, counted, learnt_schema, of_credits, span
 from clickclock.attribution.report import (
     COUNTS,
@@ -116,7 +116,7 @@ class Reporter:
     def _tables(self, asked: Asked, models: Sequence[str], result: Result) -> dict[str, Source]:
         tables = {CREDITS: self._source(credits_table(models), result.credits_version)}
         if asked.has_costs:
-            tables[COSTS.name] = self._source(COSTS, None)
+            tables[COSTS.name] = self._costs(asked, policies_of(result))
         if asked.has_clicks:
             for table in (TOUCHES, ADS, IDENTITIES):
                 tables[table.name] = self._source(table, result.reads(table.name))
@@ -124,6 +124,18 @@ class Reporter:
             (row,) = [row for batch in self._engine.query(span(), tables) for row in batch.to_pylist()]
             tables |= calendar(policies_of(result), row["from_ms"] or 0, row["to_ms"] or 0)
         return tables
+
+    def _costs(self, asked: Asked, policies: Policies) -> pa.Table:
+        """The costs of the client that is asked about, or of all, by the names that their channels have for clicks."""
+        where = None if asked.client_id is None else pc.field("client_id") == asked.client_id
+        costs = pa.Table.from_batches(self._lake.scan(COSTS.name, where, COSTS.whole.names), COSTS.whole)
+        known = costs.group_by(["client_id", "channel"]).aggregate([])
+        names = [
+            channel_of_cost(row["channel"], policies.find(row["client_id"]).channel_rules) for row in known.to_pylist()
+        ]
+        renamed = known.append_column("named", pa.array(names, pa.string()))
+        costs = costs.join(renamed, renamed.column_names[:2]).drop_columns("channel")
+        return costs.rename_columns({"named": "channel"}).select(COSTS.whole.names)
 
     def _source(self, table: Table, version: int | None) -> Source:
         return self._lake.uris(table.name, version) or table.stored.empty_table()
