@@ -318,6 +318,24 @@ def test_collectors_that_take_nothing_are_told_though_their_starter_has_lock_and
     seen(checks, "clickPort", Result.FAIL, "No clicks are taken", "/healthz answers 501")
 
 
+async def test_a_flipped_byte_in_a_sealed_segment_is_told_and_so_is_what_was_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = config(tmp_path, clicks=True, click_port=0)
+    for _ in range(3):
+        await keep(data.journal_dir / "0", lines(10))
+    now_ms = SystemClock().epoch_ms()
+    seen(list(clicks(data, now_ms)), "journals", Result.OK, "read whole: 3, not looked into: 0")
+    with monkeypatch.context() as patch:
+        patch.setattr("clickclock.app.doctor.clicks.VERIFY_S", -1.0)
+        seen(list(clicks(data, now_ms)), "journals", Result.OK, "read whole: 1, not looked into: 2")
+    sealed = sorted((data.journal_dir / "0").glob("*.sealed"))[1]
+    whole = bytearray(sealed.read_bytes())
+    whole[whole.index(b"client_id")] ^= 1
+    sealed.write_bytes(whole)
+    seen(list(clicks(data, now_ms)), "journals", Result.FAIL, str(sealed))
+
+
 async def test_journals_that_are_damaged_or_wait_for_too_long_are_told(tmp_path: Path) -> None:
     data = config(tmp_path, clicks=True, click_port=0)
     await keep(data.journal_dir / "0", lines(100))

@@ -21,7 +21,7 @@ from typing import Self
 
 import uvloop
 
-from clickclock.app.holding import ADDRESS_SALT, kept_secret, listening, make_data_dir, sole, url_of
+from clickclock.app.holding import ADDRESS_SALT, expect_files, kept_secret, listening, make_data_dir, sole, url_of
 from clickclock.foundation import log
 from clickclock.foundation.config import Config, environment
 
@@ -38,6 +38,7 @@ _log = logging.getLogger(__name__)
 def collect(config: Config) -> int:
     """Take clicks and orders until SIGTERM or SIGINT; returns the exit code. Raises `ConfigurationError`."""
     log.set_up(config.log_format, config.log_level)
+    expect_files(config)
     make_data_dir(config.data_dir)
     with listen(config) as sockets:
         return uvloop.run(_collect(config, sockets))

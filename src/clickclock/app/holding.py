@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import re
+import resource
 import secrets
 import socket
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ from clickclock.foundation.errors import ConfigurationError, Fault
 ADDRESS_SALT = "address-salt"
 """The name of the secret without which nobody makes the pseudonym of an address."""
 BACKLOG = 4096
+FILES_MIN = 256
+"""A quiet service has some 40 open, and a collector keeps 64 for itself; the rest is for those who ask."""
 _FOLDERS = ("answers", "exports", "journal", "lake", "logs", "run", "stops", "supervisor")
 _EMPTIED = ("answers", "run")
 """Of those, what is emptied when it is used again."""
@@ -137,6 +140,22 @@ def sole(data_dir: Path, name: str, does: str, *, waits: bool = False) -> Iterat
             sentence = f"Another clickclock {does} {data_dir}; stop it, or give this one another --data-dir."
             raise ConfigurationError(faults=[Fault("data_dir", sentence)]) from error
         yield
+
+
+def expect_files(config: Config) -> None:
+    """Let this process open as many files as it needs, if the system allows it. Raises `ConfigurationError` if not."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= FILES_MIN:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (FILES_MIN, hard))
+    except (ValueError, OSError) as error:
+        wanted = FILES_MIN + config.click_connections_max
+        sentence = (
+            f"this process may open only {hard} files, connections among them; {FILES_MIN} are needed, and {wanted:,} "
+            "for all that click_connections_max allows. Raise the limit (`ulimit -n`, LimitNOFILE of systemd)."
+        )
+        raise ConfigurationError(faults=[Fault("ulimit -n", sentence)]) from error
 
 
 @contextlib.contextmanager

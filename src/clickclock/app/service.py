@@ -28,7 +28,7 @@ from clickclock.app.clusters import LOCAL, clusters
 from clickclock.app.collectors import Collectors, listen
 from clickclock.app.connection import Connection
 from clickclock.app.desk import open_desk
-from clickclock.app.holding import BACKLOG, listening, make_data_dir, sole, url_of
+from clickclock.app.holding import BACKLOG, expect_files, listening, make_data_dir, sole, url_of
 from clickclock.app.membership import advertised_url, be_sole, keep_age, node_name, open_store
 from clickclock.app.own_jobs import ensure_own_jobs, out_of_reach
 from clickclock.app.targets import open_targets
@@ -71,6 +71,7 @@ def serve(config: Config, file: Path | None = None, *, new_store: bool = False) 
     """
     log.set_up(config.log_format, config.log_level)
     check(config)
+    expect_files(config)
     targets = open_targets(config)
     make_data_dir(config.data_dir)
     with contextlib.ExitStack() as opened:

@@ -36,7 +36,7 @@ CHECKS: Mapping[str, str] = {
     "storeClock": "PostgreSQL: how far its clock, which counts, is from this machine's.",
     "clusters": "Whether container engines and Kubernetes' API servers answer; with the service up, it says so itself.",
     "clickPort": "Whether collectors have their port; if not, who has it.",
-    "journals": "Whether what the collectors wrote is whole, and compaction keeps up with it.",
+    "journals": "Whether what the collectors wrote is whole (a second of reading), and compaction keeps up with it.",
     "lake": "Whether the lake can be read; in a folder, also whether all of its files are there.",
     "visitors": "Whether the last day's clicks show the visitor's address and agent, which servers have to pass on.",
 }

@@ -3,6 +3,8 @@
 Never cuts, seals or deletes anything. Invariant: a journal can be looked at while it is written.
 """
 
+import contextlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +21,8 @@ from clickclock.foundation.config import Config
 
 WAITS_S_WARN = 15 * 60
 """Compaction runs each minute: what has waited for longer will wait for ever."""
+VERIFY_S = 1.0
+"""So long segments are read whole; `clickclock journal verify` reads all of them."""
 HEALTH_S = 10.0
 """A collector that starts again waits for its journal."""
 _MIB = 2**20
@@ -72,8 +76,8 @@ def _unhealthy(config: Config) -> str | None:
 
 def _journals(config: Config, now_ms: int) -> Iterator[Check]:
     damaged: list[str] = []
-    waiting, waiting_bytes, oldest_ms, segments, left = 0, 0, now_ms, 0, 0
-    oldest: journal.Segment | None = None
+    waiting, waiting_bytes, segments, left = 0, 0, 0, 0
+    whole: list[tuple[int, journal.Segment]] = []
     for slot in journal.slots(config.journal_dir):
         is_taken = journal.is_taken(slot)
         for segment in journal.segments(slot):
@@ -90,11 +94,12 @@ def _journals(config: Config, now_ms: int) -> Iterator[Check]:
             left += seen.state == "live" and not is_taken
             if segment.state is journal.State.SEALED:
                 waiting, waiting_bytes = waiting + 1, waiting_bytes + seen.bytes
-                if seen.state == "sealed" and seen.last_ms is not None and seen.last_ms < oldest_ms:
-                    oldest, oldest_ms = segment, seen.last_ms
+                if seen.state == "sealed" and seen.last_ms is not None:
+                    whole.append((seen.last_ms, segment))
+    oldest_ms = min([now_ms, *(last_ms for last_ms, _ in whole)])
     waited_s = (now_ms - oldest_ms) / 1000
-    if oldest is not None and waited_s > WAITS_S_WARN and _is_damaged(oldest):
-        damaged.append(str(oldest.path))
+    verified, found_damaged = _verified([segment for _, segment in sorted(whole)])
+    damaged += found_damaged
     if damaged:
         found = f"Damaged segments: {len(damaged)}; the first is {damaged[0]}."
         remedy = "Look at the disk, then bring back what is whole in them: `clickclock journal salvage`."
@@ -106,15 +111,21 @@ def _journals(config: Config, now_ms: int) -> Iterator[Check]:
         yield warn("journals", found, remedy)
     if not damaged and waited_s <= WAITS_S_WARN:
         crash = f"; left by a crash, for the next collector to seal: {left}" if left else ""
-        yield ok("journals", f"Segments: {segments}, {waiting} of them sealed{crash}.")
+        unread = f"; read whole: {verified}, not looked into: {len(whole) - verified}" if whole else ""
+        yield ok("journals", f"Segments: {segments}, {waiting} of them sealed{unread}{crash}.")
 
 
-def _is_damaged(segment: journal.Segment) -> bool:
-    """Whether anything in it is; all of it is read."""
-    try:
-        return bool(journal.verify(segment))
-    except OSError:
-        return False  # compacted just now, or it is told elsewhere
+def _verified(segments: list[journal.Segment]) -> tuple[int, list[str]]:
+    """How many were read whole within `VERIFY_S`, one at least, and which of them are damaged: the first come first."""
+    damaged: list[str] = []
+    until_s = time.monotonic() + VERIFY_S
+    for number, segment in enumerate(segments):
+        if number and time.monotonic() > until_s:
+            return number, damaged
+        with contextlib.suppress(OSError):  # compacted just now, or it is told elsewhere
+            if damages := journal.verify(segment):
+                damaged.append(f"{segment.path} ({damages[0].sentence} at byte {damages[0].offset:,})")
+    return len(segments), damaged
 
 
 def _missing(lake: Lake) -> list[str]:
