@@ -619,9 +619,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         engine.close()
 
 
+def _is_busy(day: dict[str, Any]) -> bool:
+    return len(day["clicks"]) > 5
+
+
 @pytest.mark.needs("java")
 @settings(max_examples=1, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(days=st.lists(DAY, min_size=2, max_size=3).filter(lambda days: all(len(day["clicks"]) > 5 for day in days)))
+@given(days=st.lists(DAY.filter(_is_busy), min_size=2, max_size=3))
 def test_on_spark_runs_of_what_is_new_make_what_one_run_of_everything_makes(
     days: list[dict[str, Any]], spark: Engine, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -128,10 +128,15 @@ def test_a_click_that_another_program_takes_for_one_on_another_ad_is_told_with_t
         touched = Target(small.lake, NOW_MS, 0).replace(TOUCHES, table)
         settings = json.dumps({"policies": Policies().settings, "models": {"last": {}, "linear": {}}})
         number = len(small.lake.results()) + 1
-        versions = {"credits_version": made, "touches_version": touched}
-        small.lake.publish(
-            Result(version=number, created_at=NOW, settings=settings, code_version=code, **versions), NOW_MS
+        result = Result(
+            version=number,
+            created_at=NOW,
+            settings=settings,
+            code_version=code,
+            credits_version=made,
+            touches_version=touched,
         )
+        small.lake.publish(result, NOW_MS)
 
     version("1", (1,), first, second | {"ad_key": 1})
     version("2", (1, 2), first, second)
