@@ -36,7 +36,22 @@ UNFILLED = [
     *("${CLICK_URL}", "%ecid!", "%%CACHEBUSTER%%", "$ob_click_id$", "${(user_data.aaid)!}", "*|EMAIL|*", "<%= id %>"),
     *("%5Bgclid%5D", "%24%7BGCLID%7D", "%25%25GCLID%25%25", "#{id}", "@{id}", "%(id)s", "%s", "[CAMPAIGN_NAME]"),
 ]
-NOTHING = ["", " ", "null", "NULL", " Null ", "(null)", "nil", "undefined", "NaN", "None", "N/A", "#N/A", "(not set)"]
+NOTHING = [
+    "",
+    " ",
+    "\\N",
+    "null",
+    "NULL",
+    " Null ",
+    "(null)",
+    "nil",
+    "undefined",
+    "NaN",
+    "None",
+    "N/A",
+    "#N/A",
+    "(not set)",
+]
 NOTHING += ["not set", "[object Object]", "null\t", "\u00a0null\u00a0", "%20null", "null" + " " * 40]
 STRANGERS = ["guest", "unknown", "none", "NONE", "-", "--", "0", "00", "false", "test", "anonymous", "gclid", "IDFA"]
 STRANGERS += ["0" * 32, "0000 0000-00"]

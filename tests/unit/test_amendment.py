@@ -269,3 +269,8 @@ def test_any_object_is_an_amendment_or_has_faults(changes: dict[str, Any]) -> No
 @given(st.binary(max_size=60))
 def test_any_bytes_are_judged(some: bytes) -> None:
     assert isinstance(amendment.judge(some, NOW), Rejection)
+
+
+def test_an_identifier_that_a_spreadsheet_could_not_find_is_absent() -> None:
+    order = accepted(raw(cli_ubid="#N/A", device_id="d-1"))
+    assert (order.cli_ubid, order.device_id) == (None, "d-1")

@@ -33,6 +33,7 @@ IDENTIFYING: Final = frozenset((*IDENTIFIERS, *CLICK_IDS))
 WORDS: Final = (
     *("null", "(null)", "<null>", "[null]", "{null}", "'null'", '"null"', "nil", "(nil)", "<nil>"),
     *("undefined", "(undefined)", "[undefined]", "'undefined'", '"undefined"', "nan", "n/a", "#n/a", "(n/a)", "n.a."),
+    "\\n",  # MySQL's and Hive's
     *("not set", "(not set)", "not_set", "not-set", "notset", "unset", "(unset)", "not provided", "(not provided)"),
     *("[object object]", "[object undefined]", "[object null]", "''", '""', "<none>", "[none]", "#ref!", "#value!"),
     *("#name?", "<empty>", "(empty)", "<unset>", "<missing>", "<unknown>", "<undefined>"),

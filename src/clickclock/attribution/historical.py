@@ -15,6 +15,7 @@ from decimal import Decimal
 from hashlib import blake2b
 from typing import Final
 
+from clickclock.attribution.absent import IDENTIFIERS, is_absent
 from clickclock.attribution.lost_digits import reason
 from clickclock.attribution.order_fields import EVENT_TIME_MS_MAX, EVENT_TIME_MS_MIN
 from clickclock.attribution.query import Unreadable, split, split_plain
@@ -86,7 +87,8 @@ def of_row(row: Mapping[str, object]) -> Historical:
 def _refuse_lost_digits(name: str, value: object) -> None:
     """Raises `Unusable` for an id that was taken for a number."""
     is_name = name in _NAMES
-    if isinstance(value, str | float) and (is_name or name.lower().endswith(_IDS)):
+    is_nothing = isinstance(value, str) and name in IDENTIFIERS and is_absent(name, value)
+    if isinstance(value, str | float) and not is_nothing and (is_name or name.lower().endswith(_IDS)):
         why = reason(value, is_name=is_name)
         if why is not None:
             raise Unusable(f"{name}: {why}")

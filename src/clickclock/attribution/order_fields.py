@@ -133,6 +133,8 @@ class Fields:
     def id(self, name: str, *, required: bool = False, is_name: bool = False) -> str | None:
         """A text that names one thing. A number that some program made of it may be the name of several."""
         value = self.given.get(name)
+        if name in absent.IDENTIFIERS and is_absent(name, value):
+            return None
         rounded = reason(value, is_name=is_name) if isinstance(value, str | float) and not self._is_kept else None
         if rounded is not None:
             self.fault(name, f"{rounded}.", Reason.ID_ROUNDED)
