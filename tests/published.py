@@ -48,6 +48,8 @@ class Order:
     client_id: str = "shop-1"
     cookie: str = ""
     """Meta's own, as the page passed it on; empty is none."""
+    google_id: str = "gclid"
+    """The parameter with Google's click id."""
 
     @property
     def click_name(self) -> str:
@@ -87,7 +89,7 @@ def publish(lake: Lake, orders: Iterable[Order]) -> None:
 
 def _entry(order: Order) -> bytes:
     clicked_ms = int(order.clicked_at.timestamp() * 1000)
-    network_id = {"fbclid": "IwAR0x"} if order.channel == "meta" else {"gclid": f"g-{order.click_name}"}
+    network_id = {"fbclid": "IwAR0x"} if order.channel == "meta" else {order.google_id: f"g-{order.click_name}"}
     query = {
         "client_id": order.client_id,
         "cli_ubid": f"U-{order.order_id}",
@@ -98,7 +100,7 @@ def _entry(order: Order) -> bytes:
         "event_time": clicked_ms,
         **network_id,
     } | ({"fbc": order.cookie} if order.cookie else {})
-    return encode(EntryKind.CLICK, order.click_id, clicked_ms, _ORIGIN, b"strict", urlencode(query).encode())
+    return encode(EntryKind.CLICK, order.click_id, clicked_ms, _ORIGIN, b"observed", urlencode(query).encode())
 
 
 def _row(order: Order) -> dict[str, Any]:

@@ -112,8 +112,26 @@ async def test_what_has_not_a_networks_form_is_left_out_and_counted(world: World
     await world.credit(*orders)
     exported = world.export(Network.GOOGLE)
     assert [row[5] for row in world.cells("conversions.csv")] == [f"{long}-", "A-1"]
-    assert exported.fates[Network.GOOGLE] == {Fate.BAD_CLICK_ID: 2, Fate.BAD_ORDER_ID: 3}
+    assert exported.fates[Network.GOOGLE] == {
+        Fate.NO_CLICK_ID: 1,
+        Fate.BAD_CLICK_ID: 1,
+        Fate.BAD_ORDER_ID: 3,
+    }
     assert world.export(Network.GOOGLE).fates[Network.GOOGLE][Fate.TOLD] == 2
+
+
+async def test_a_click_on_ios_is_told_by_its_own_id(world: World) -> None:
+    await world.credit(
+        Order("A-1", 990, days=2),
+        Order("A-2", 500, days=2, google_id="gbraid"),
+        Order("A-3", 500, days=2, google_id="wbraid"),
+    )
+    assert world.export(Network.GOOGLE).fates[Network.GOOGLE][Fate.NO_CLICK_ID] == 0
+    assert [row[:3] for row in world.cells("conversions.csv")] == [
+        ["g-A-1", "", ""],
+        ["", "g-A-2", ""],
+        ["", "", "g-A-3"],
+    ]
 
 
 async def test_a_cookie_that_is_none_does_not_reach_meta(world: World) -> None:
@@ -125,7 +143,8 @@ async def test_a_cookie_that_is_none_does_not_reach_meta(world: World) -> None:
     exported = world.export(Network.META)
     made = f"fb.1.{clicked_ms}.IwAR0x"
     assert [event["user_data"]["fbc"] for event in world.events()] == [made, good, made, made, made, made]
-    assert exported.changes[Network.META] == {Change("fbc", How.MADE): 4}
+    # A macro that nobody filled in is no cookie, so that nothing was changed.
+    assert exported.changes[Network.META] == {Change("fbc", How.MADE): 3}
 
 
 async def test_an_event_is_written_for_meta_with_what_its_click_knows(world: World) -> None:

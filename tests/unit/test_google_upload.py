@@ -31,6 +31,15 @@ def test_a_file_of_conversions_is_googles_template() -> None:
     )
 
 
+def test_a_click_on_ios_is_known_by_its_gbraid_or_wbraid() -> None:
+    uploads = [Upload(Kind.CONVERSION, "c", key, key, 990, "EUR", NEW_YEAR_MS, name=key) for key in ("k", "g", "w")]
+    made = ACCOUNT.conversions(uploads, {"k": "EAIa"}, {"g": ("0AAA-g", ""), "w": ("", "Cj0-w")})
+    header, *rows = list(csv.reader(io.StringIO(made.decode())))[1:]
+    assert header[:4] == ["Google Click ID", "GBRAID", "WBRAID", "Conversion Name"]
+    assert [row[:3] for row in rows] == [["EAIa", "", ""], ["", "0AAA-g", ""], ["", "", "Cj0-w"]]
+    assert {len(row) for row in rows} == {len(header)}
+
+
 def test_a_file_of_adjustments_is_googles_template() -> None:
     uploads = [upload(Kind.RESTATE, 490), upload(Kind.RETRACT, 0, name="A-2")]
     assert ACCOUNT.adjustments(uploads, NEW_YEAR_MS + 60_000).decode() == (

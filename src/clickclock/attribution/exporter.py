@@ -50,8 +50,10 @@ MEMORY_DAYS: Final = 180
 """What was told longer ago is of clicks that no network takes any more."""
 CLICKS_AT_A_TIME: Final = 2**16
 _CREDIT_COLUMNS: Final = ("client_id", "order_id", "placed_at", "currency", "click_id", "click_at", "channel")
+_GOOGLE_IDS: Final = ("gclid", "gbraid", "wbraid")
+"""Of a click's, the first that is there counts."""
 _CLICK_COLUMNS: Final = {
-    Network.GOOGLE: ["id", "gclid"],
+    Network.GOOGLE: ["id", *_GOOGLE_IDS],
     Network.META: ["id", "event_time", "cli_ubid", "device_id", "gaid", "idfa", "user_agent", "referer", "other"],
 }
 
@@ -235,10 +237,18 @@ class Exporter:
                 changes.update(fits[each.click_id][1])
             yield from files("events.json", conversions, META_MAX, lambda part: meta_upload.events(part, clicks))
             return
-        gclids = {click_id: row["gclid"] for click_id, row in found.items() if is_click_id(row["gclid"])}
-        conversions = _fitting(network, made, memory, found, gclids)
+        ids = {click_id: _google_id(row) for click_id, row in found.items()}
+        gclids = {click_id: value for click_id, (name, value) in ids.items() if name == "gclid" and is_click_id(value)}
+        braids = {
+            click_id: (value, "") if name == "gbraid" else ("", value)
+            for click_id, (name, value) in ids.items()
+            if name != "gclid" and is_click_id(value)
+        }
+        conversions = _fitting(network, made, memory, found, gclids | braids)
         google = google_upload.Account(export.wanted.conversion_name, self._policies.find(client_id).zone)
-        yield from files("conversions.csv", conversions, GOOGLE_MAX, lambda part: google.conversions(part, gclids))
+        yield from files(
+            "conversions.csv", conversions, GOOGLE_MAX, lambda part: google.conversions(part, gclids, braids)
+        )
         yield from files(
             "adjustments.csv", made.adjustments, GOOGLE_MAX, lambda part: google.adjustments(part, export.exported_ms)
         )
@@ -252,7 +262,7 @@ class Exporter:
             where = (entry_id >= part[0]) & (entry_id <= part[-1]) & entry_id.isin(part)
             for batch in self._lake.scan(CLICKS.name, where, _CLICK_COLUMNS[network]):
                 for row in batch.to_pylist():
-                    if network is not Network.GOOGLE or row["gclid"] is not None:
+                    if network is not Network.GOOGLE or any(present(row, name) for name in _GOOGLE_IDS):
                         yield row["id"], row
 
 
@@ -303,6 +313,11 @@ def _fitting(
     made.fates.update(each for each in fates.values() if each is not None)
     made.fates.update(Fate.BAD_ORDER_ID for _ in range(len(named) - len(told)))
     return told
+
+
+def _google_id(row: Mapping[str, str]) -> tuple[str, str]:
+    """The name and value of the id by which Google knows a click that has one."""
+    return next((name, row[name]) for name in _GOOGLE_IDS if present(row, name) is not None)
 
 
 def _rows(file: File, exported_ms: int) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,7 @@ The columns are those of Google Ads' own templates ("conversions from clicks", w
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -27,6 +28,9 @@ CONVERSIONS: Final = (
     *("Google Click ID", "Conversion Name", "Conversion Time", "Conversion Value", "Conversion Currency"),
     "Order ID",
 )
+BRAIDS: Final = ("GBRAID", "WBRAID")
+"""Columns beside the Google Click ID, where a click on iOS has none; of the three, a row has one."""
+NO_BRAIDS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType({})
 ADJUSTMENTS: Final = (
     *("Order ID", "Conversion Name", "Adjustment Time", "Adjustment Type", "Adjusted Value"),
     "Adjusted Value Currency",
@@ -42,11 +46,19 @@ class Account:
     conversion_name: str
     zone: ZoneInfo
 
-    def conversions(self, uploads: Iterable[Upload], gclids: Mapping[str, str]) -> bytes:
-        """A file of conversions, by the gclid of each click."""
+    def conversions(
+        self, uploads: Iterable[Upload], gclids: Mapping[str, str], braids: Mapping[str, tuple[str, str]] = NO_BRAIDS
+    ) -> bytes:
+        """A file of conversions, by the gclid of each click, else by its gbraid and wbraid, one of them empty.
+
+        The columns of these two are in a file that needs them.
+        """
+        uploads = list(uploads)
+        has_braids = any(each.click_id in braids for each in uploads)
         rows = [
             (
-                gclids[each.click_id],
+                gclids.get(each.click_id, ""),
+                *(braids.get(each.click_id, ("", "")) if has_braids else ()),
                 self.conversion_name,
                 when(each.conversion_ms, self.zone),
                 to_text(each.value_minor, each.currency),
@@ -55,7 +67,8 @@ class Account:
             )
             for each in uploads
         ]
-        return _file(self.zone, CONVERSIONS, rows)
+        header = (CONVERSIONS[0], *BRAIDS, *CONVERSIONS[1:]) if has_braids else CONVERSIONS
+        return _file(self.zone, header, rows)
 
     def adjustments(self, uploads: Iterable[Upload], now_ms: int) -> bytes:
         """A file of adjustments that are made now; of two of one conversion, Google counts the later one."""
