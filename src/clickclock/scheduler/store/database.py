@@ -249,7 +249,8 @@ class Database:
                     self._run_all(connection, group)
                     committing = True
                     session.commit()
-                    self._expect_in_place()
+                    if self._place is not None:
+                        self._place.expect_soon()
             except DBAPIError as error:
                 session.let_go()
                 # A connection that broke while nobody used it, or before the commit, has done nothing.

@@ -12,12 +12,14 @@ True
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from clickclock.foundation.errors import StoreReplaced
 
+LOOK_S = 0.002
 SETTLE_MS_MAX = 20
 """So long a reader may keep the log from being emptied; then it is tried again later."""
 _BESIDE = ("", "-wal", "-shm")
@@ -33,6 +35,7 @@ class Place:
     def __init__(self, path: Path, use_wal: Callable[[Any], None]) -> None:
         """`use_wal` switches a connection to the write-ahead log. Raises `sqlite3.DatabaseError`, `OSError`."""
         self._path = path
+        self._looked_s = 0.0
         self.is_suspect = False
         """Whether the last look found something wrong."""
         # SQLite makes the two other files with the first connection and removes them with the last: which is this one.
@@ -57,8 +60,14 @@ class Place:
                 return f"{name} is another file than the one that this service has open."
         return None
 
+    def expect_soon(self) -> None:
+        """`expect`, unless that was done within `LOOK_S`: where commits are that quick, three calls each would tell."""
+        if time.monotonic() - self._looked_s >= LOOK_S:
+            self.expect()
+
     def expect(self) -> None:
         """Raise `StoreReplaced` if what is written would be lost."""
+        self._looked_s = time.monotonic()
         wrong = self.wrong()
         self.is_suspect = wrong is not None
         if wrong is not None:
