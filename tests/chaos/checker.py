@@ -1,26 +1,31 @@
-"""The count after the chaos: the rows of the store against the marks that the attempts left in a file, nothing else.
+"""The count after the chaos: the rows of the store against the marks of the attempts and the faults that were made.
 
-Never asks a replica. Invariants: every nominal time has one row; every attempt ran at most once; what succeeded ran, in
-just that attempt; what was accepted from a caller is there, once; nothing is left unfinished.
+Never asks a replica. Invariants: every nominal time has one row, and starts neither early nor later than the faults
+explain; every attempt ran once at most; a success ran to its end with code 0, in just that attempt, and was not tried
+again; an attempt is given up, or runs beside its retry, only in an outage; a key has one trigger, and the other way
+round. Each rule yields a sentence for each fault; `test_checker.py` removes each in turn, and sees a fault pass.
 """
 
-import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
-from pathlib import Path
-from typing import Any
+from itertools import combinations
 
-import sqlalchemy as sa
-
-from clickclock.scheduler.store.schema import attempt, job_trigger
 from clickclock.scheduler.trigger import FINISHED, State
+from tests.chaos.evidence import EVERYWHERE, AttemptRow, Evidence, Mark, Name, Outage
+from tests.chaos.replica import GIVEN_UP_AFTER_S
+
+RECOVERY_S = GIVEN_UP_AFTER_S + 8.0
+"""For so long after its end an outage still explains what is late or given up: a lease ends, a replica comes back."""
+LATE_S_MAX = 10.0
+"""A busy machine explains so much delay by itself."""
+EARLY_S_MAX = 0.001
+"""Marks are written in the milliseconds of `date`, the store has microseconds."""
 
 
 @dataclass(slots=True)
 class Verdict:
-    """What was found. `faults` is empty when all is well; the rest is for the summary."""
+    """The result. `faults` is empty when all is well; the rest is for the summary."""
 
     triggers: int = 0
     runs: int = 0
@@ -31,82 +36,185 @@ class Verdict:
     faults: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One run of an attempt, as it wrote itself: when it began, and, if it came so far, when it ended."""
-
-    name: tuple[str, int]
-    began_s: float
-    ended_s: float | None
+Rule = Callable[[Evidence], Iterator[str]]
 
 
-def marks_of(file: Path) -> list[Mark]:
-    """All runs. A line is `trigger attempt pid began|ended seconds`, written at once."""
-    began: list[tuple[tuple[str, int], str, float]] = []
-    ended: dict[tuple[tuple[str, int], str], float] = {}
-    for line in file.read_text(encoding="ascii").splitlines() if file.exists() else ():
-        trigger_id, number, pid, what, at_s = line.split()
-        name = (trigger_id, int(number))
-        if what == "began":
-            began.append((name, pid, float(at_s)))
-        else:
-            ended[name, pid] = float(at_s)
-    return [Mark(name, at_s, ended.get((name, pid))) for name, pid, at_s in began]
+def every_time_has_one_row(evidence: Evidence) -> Iterator[str]:
+    rows = Counter((row.schedule_id, row.nominal) for row in evidence.triggers if row.schedule_id is not None)
+    yield from (f"lost: {name} at {at} has no row" for name, at in evidence.due if not rows[name, at])
+    yield from (f"doubled: {key} has {count} rows" for key, count in rows.items() if count > 1)
 
 
-def judge(
-    engine: sa.Engine, marks: Iterable[Mark], due: Iterable[tuple[str, datetime]], accepted: Mapping[str, str]
-) -> Verdict:
-    """Compare. `due` are the times that had to come; `accepted` the triggers that callers were told of, by key."""
-    with engine.connect() as connection:
-        rows = connection.execute(sa.select(job_trigger)).all()
-        attempts = connection.execute(sa.select(attempt)).all()
-    runs = Counter(mark.name for mark in marks)
-    verdict = Verdict(triggers=len(rows), runs=sum(runs.values()))
-    faults = verdict.faults
-    of_time = Counter((row.schedule_id, row.nominal_time) for row in rows if row.schedule_id is not None)
-    faults += [f"lost: {name} at {at} has no row" for name, at in due if not of_time[name, at]]
-    faults += [f"doubled: {key} has {count} rows" for key, count in of_time.items() if count > 1]
-    faults += [f"doubled: attempt {name} ran {count} times" for name, count in runs.items() if count > 1]
-    by_id = {row.trigger_id: row for row in rows}
-    for row in rows:
-        _judge_row(row, runs, faults)
-        verdict.retried += row.attempt > 1
-        if row.lag_ms is not None and row.schedule_id is not None:
-            verdict.late_s_max = max(verdict.late_s_max, row.lag_ms / 1000)
-    faults += [f"doubled: {name} ran and the store has no such attempt" for name in runs if not _known(by_id, name)]
-    by_key = Counter(row.idempotency_key for row in rows if row.idempotency_key is not None)
-    faults += [f"doubled: key {key} has {count} triggers" for key, count in by_key.items() if count > 1]
-    faults += [f"lost: {key} was accepted as {told}" for key, told in accepted.items() if told not in by_id]
-    concluded = Counter((row.trigger_id, row.attempt) for row in attempts)
-    faults += [f"doubled: {name} concluded {count} times" for name, count in concluded.items() if count > 1]
-    verdict.lost_attempts = sum(row.state == State.LOST for row in attempts)
-    verdict.beside_a_retry = _overlaps(marks)
-    return verdict
+def every_trigger_came_to_an_end(evidence: Evidence) -> Iterator[str]:
+    yield from (
+        f"unfinished: {row.trigger_id} is {row.state}" for row in evidence.triggers if row.state not in FINISHED
+    )
 
 
-def _judge_row(row: Any, runs: Mapping[tuple[str, int], int], faults: list[str]) -> None:
-    if State(row.state) not in FINISHED:
-        faults.append(f"unfinished: {row.trigger_id} is {row.state}")
-    elif row.state == State.SUCCEEDED and not runs.get((row.trigger_id, row.attempt)):
-        faults.append(f"lost: {row.trigger_id} succeeded in attempt {row.attempt}, which never ran")
-    elif row.state not in {State.SUCCEEDED, State.LOST}:
-        faults.append(f"lost: {row.trigger_id} is {row.state}: {row.skip_reason or row.message}")
+def every_trigger_succeeded_or_used_up_its_attempts(evidence: Evidence) -> Iterator[str]:
+    for row in evidence.triggers:
+        is_used_up = row.state in {State.FAILED, State.LOST} and row.attempt >= row.max_attempts
+        if row.state in FINISHED and row.state != State.SUCCEEDED and not is_used_up:
+            yield f"lost: {row.trigger_id} is {row.state} after {row.attempt} of {row.max_attempts}: {row.message}"
 
 
-def _known(by_id: Mapping[str, Any], name: tuple[str, int]) -> bool:
-    return name[0] in by_id and name[1] <= by_id[name[0]].attempt
+def every_attempt_ran_once_at_most(evidence: Evidence) -> Iterator[str]:
+    runs = Counter(mark.name for mark in evidence.marks)
+    yield from (f"doubled: attempt {name} ran {count} times" for name, count in runs.items() if count > 1)
 
 
-def _overlaps(marks: Iterable[Mark]) -> int:
-    """Attempts of one trigger that ran at the same time: one was given up, and its machine still ran it."""
-    of_trigger: dict[str, list[Mark]] = {}
+def every_run_is_of_a_known_attempt(evidence: Evidence) -> Iterator[str]:
+    last = {row.trigger_id: row.attempt for row in evidence.triggers}
+    for name in {mark.name for mark in evidence.marks}:
+        if not 1 <= name[1] <= last.get(name[0], 0):
+            yield f"doubled: {name} ran, and the store has no such attempt"
+
+
+def every_attempt_was_concluded_once(evidence: Evidence) -> Iterator[str]:
+    concluded = Counter(row.name for row in evidence.attempts)
+    yield from (f"doubled: {name} was concluded {count} times" for name, count in concluded.items() if count > 1)
+    for row in evidence.triggers:
+        for number in range(1, row.attempt + 1):
+            if row.state in FINISHED and not concluded[row.trigger_id, number]:
+                yield f"lost: attempt {number} of {row.trigger_id} was never concluded"
+
+
+def every_conclusion_is_what_the_attempt_wrote(evidence: Evidence) -> Iterator[str]:
+    marks = {mark.name: mark for mark in evidence.marks}
+    for row in evidence.attempts:
+        mark = marks.get(row.name)
+        if row.state == State.LOST:
+            continue
+        if mark is None or mark.ended_s is None:
+            yield f"lost: {row.name} was concluded as {row.state}, and never came to its end"
+        elif row.state != (State.FAILED if mark.code else State.SUCCEEDED) or row.code != mark.code:
+            yield f"wrong: {row.name} ended with code {mark.code} and was concluded as {row.state} with {row.code}"
+
+
+def no_trigger_is_other_than_its_last_attempt(evidence: Evidence) -> Iterator[str]:
+    concluded = {row.name: row.state for row in evidence.attempts}
+    for row in evidence.triggers:
+        last = concluded.get((row.trigger_id, row.attempt))
+        if row.state in FINISHED and last is not None and last != row.state:
+            yield f"wrong: {row.trigger_id} is {row.state}, and its last attempt {last}"
+
+
+def nothing_is_tried_again_after_success(evidence: Evidence) -> Iterator[str]:
+    last = {row.trigger_id: row.attempt for row in evidence.triggers}
+    for row in evidence.attempts:
+        if row.state == State.SUCCEEDED and last.get(row.name[0], 0) > row.name[1]:
+            yield f"doubled: {row.name} succeeded, and was tried again"
+
+
+def nothing_starts_early_or_too_late(evidence: Evidence) -> Iterator[str]:
+    due_s = {row.trigger_id: row.due_s for row in evidence.triggers}
+    first: dict[str, float] = {}
+    for mark in evidence.marks:
+        first[mark.name[0]] = min(mark.began_s, first.get(mark.name[0], mark.began_s))
+    for trigger_id, began_s in first.items():
+        if trigger_id not in due_s:
+            continue
+        late_s = began_s - due_s[trigger_id]
+        if late_s < -EARLY_S_MAX:
+            yield f"early: {trigger_id} began {-late_s:.3f} s before its time"
+        elif (unexplained_s := late_s - _out_s(evidence.outages, due_s[trigger_id], began_s)) > LATE_S_MAX:
+            yield f"late: {trigger_id} began {late_s:.1f} s after its time; no outage explains {unexplained_s:.1f} s"
+
+
+def attempts_are_given_up_in_outages_alone(evidence: Evidence) -> Iterator[str]:
+    for row in evidence.attempts:
+        if row.state == State.LOST and not _is_out(evidence.outages, row):
+            yield f"lost: {row.name} was given up on {row.node}, where nothing was out of order"
+
+
+def attempts_run_beside_their_retry_in_outages_alone(evidence: Evidence) -> Iterator[str]:
+    concluded = {row.name: row for row in evidence.attempts}
+    for before, after in _overlapping(evidence.marks):
+        row = concluded.get(before.name)
+        if row is None or row.state != State.LOST or not _is_out(evidence.outages, row):
+            yield f"doubled: {after.name} ran beside {before.name}, which nobody had to give up"
+
+
+def every_answer_is_one_trigger_of_its_key(evidence: Evidence) -> Iterator[str]:
+    keys = {row.trigger_id: row.key for row in evidence.triggers}
+    for key, answer in evidence.accepted.items():
+        if answer not in keys:
+            yield f"lost: {key} was accepted as {answer}, which has no row"
+        elif keys[answer] != key:
+            yield f"wrong: {key} was accepted as {answer}, which has the key {keys[answer]}"
+
+
+def every_key_has_one_trigger(evidence: Evidence) -> Iterator[str]:
+    rows = Counter(row.key for row in evidence.triggers if row.key is not None)
+    yield from (f"doubled: key {key} has {count} triggers" for key, count in rows.items() if count > 1)
+
+
+RULES: tuple[Rule, ...] = (
+    every_time_has_one_row,
+    every_trigger_came_to_an_end,
+    every_trigger_succeeded_or_used_up_its_attempts,
+    every_attempt_ran_once_at_most,
+    every_run_is_of_a_known_attempt,
+    every_attempt_was_concluded_once,
+    every_conclusion_is_what_the_attempt_wrote,
+    no_trigger_is_other_than_its_last_attempt,
+    nothing_is_tried_again_after_success,
+    nothing_starts_early_or_too_late,
+    attempts_are_given_up_in_outages_alone,
+    attempts_run_beside_their_retry_in_outages_alone,
+    every_answer_is_one_trigger_of_its_key,
+    every_key_has_one_trigger,
+)
+
+
+def judge(evidence: Evidence, rules: tuple[Rule, ...] = RULES) -> Verdict:
+    """Compare, by all rules."""
+    due_s = {row.trigger_id: row.due_s for row in evidence.triggers}
+    return Verdict(
+        triggers=len(evidence.triggers),
+        runs=len(evidence.marks),
+        retried=sum(row.attempt > 1 for row in evidence.triggers),
+        lost_attempts=sum(row.state == State.LOST for row in evidence.attempts),
+        beside_a_retry=sum(1 for _ in _overlapping(evidence.marks)),
+        late_s_max=max(
+            (
+                mark.began_s - due_s[mark.name[0]]
+                for mark in evidence.marks
+                if mark.name[1] == 1 and mark.name[0] in due_s
+            ),
+            default=0.0,
+        ),
+        faults=[fault for rule in rules for fault in rule(evidence)],
+    )
+
+
+def _is_out(outages: tuple[Outage, ...], row: AttemptRow) -> bool:
+    return any(
+        each.node in {EVERYWHERE, row.node} and each.began_s <= row.finished_s <= each.ended_s + RECOVERY_S
+        for each in outages
+    )
+
+
+def _out_s(outages: tuple[Outage, ...], from_s: float, until_s: float) -> float:
+    """For how long something was out of order, or recovered, between two times."""
+    total_s, counted_to_s = 0.0, from_s
+    for each in sorted(outages, key=lambda outage: outage.began_s):
+        began_s, ended_s = max(each.began_s, counted_to_s), min(each.ended_s + RECOVERY_S, until_s)
+        if ended_s > began_s:
+            total_s, counted_to_s = total_s + ended_s - began_s, ended_s
+    return total_s
+
+
+def _overlapping(marks: tuple[Mark, ...]) -> Iterator[tuple[Mark, Mark]]:
+    """Runs of one trigger that were there at the same time: one was given up, and its machine still ran it.
+
+    A run without an end is taken for one that ended as it began: it was killed, and nobody knows when.
+    """
+    of_trigger: dict[str, dict[Name, Mark]] = {}
     for mark in marks:
-        of_trigger.setdefault(mark.name[0], []).append(mark)
-    count = 0
+        of_trigger.setdefault(mark.name[0], {})[mark.name] = mark
     for several in of_trigger.values():
-        ordered = sorted(several, key=lambda mark: mark.name[1])
-        count += sum(
-            (before.ended_s or before.began_s) > after.began_s for before, after in itertools.pairwise(ordered)
-        )
-    return count
+        for before, after in combinations(sorted(several.values(), key=lambda mark: mark.name[1]), 2):
+            until_s = before.began_s if before.ended_s is None else before.ended_s
+            if after.began_s < until_s:
+                yield before, after

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -30,8 +30,9 @@ from clickclock.scheduler.store import NewSchedule, Store
 from clickclock.scheduler.store.schema import job_trigger, schedule
 from clickclock.scheduler.trigger import UNFINISHED
 from tests.chaos.cable import Cable, permitted
-from tests.chaos.checker import Verdict, judge, marks_of
+from tests.chaos.checker import Verdict, judge
 from tests.chaos.clocks import wrong_clock
+from tests.chaos.evidence import EVERYWHERE, Outage, read
 from tests.chaos.replica import GIVEN_UP_AFTER_S
 from tests.chaos.wire import Wire
 
@@ -42,9 +43,12 @@ SCHEDULES = 12
 """Every other second each: together six fires a second."""
 CLOCKS_AHEAD_S = (0, 5, -5)
 _SCRIPT = (
-    'mark() { echo "$CLICKCLOCK_TRIGGER_ID $CLICKCLOCK_ATTEMPT $$ $1 $(date +%s.%N)" >> "$MARKS"; }; '
-    "mark began; sleep {seconds}; mark ended"
+    "unset LD_PRELOAD; "  # the true time, whatever the clock of the replica says
+    'mark() { echo "$CLICKCLOCK_TRIGGER_ID $CLICKCLOCK_ATTEMPT $$ $1 $(date +%s.%N) $2" >> "$MARKS"; }; '
+    "dice=$(od -An -N1 -tu1 /dev/urandom); code=0; [ $((dice % 8)) != 0 ] || code=$((dice / 8 + 1)); "
+    "mark began; sleep {seconds}; mark ended $code; exit $code"
 )
+"""One of eight attempts fails, with a code of its own."""
 
 
 @dataclass(slots=True)
@@ -55,7 +59,8 @@ class Member:
     wire: Wire | Cable
     process: subprocess.Popen[str] | None = None
     address: str | None = None
-    frozen: bool = False
+    node: str = ""
+    """Its name in the store; it gives itself one when it first starts."""
 
 
 @dataclass(slots=True)
@@ -69,6 +74,7 @@ class Chaos:
     tell: Callable[[str], None] = lambda _: None
     befell: Counter[str] = field(default_factory=Counter)
     accepted: dict[str, str] = field(default_factory=dict)
+    outages: list[Outage] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
     server: Any = None
     dice: random.Random = field(init=False)
@@ -108,7 +114,7 @@ class Chaos:
                 for second in range(1, int((last - began).total_seconds() / 2) + 1)
             ]
             await self._settle(engine, due)
-            return judge(engine, marks_of(self.marks), due, self.accepted)
+            return judge(read(engine, self.marks, due, self.accepted, self.outages))
         finally:
             if callers is not None:
                 callers.cancel()
@@ -163,36 +169,44 @@ class Chaos:
 
     async def _kill(self, member: Member) -> None:
         """`kill -9`, and after a while it is started again."""
-        self._note("kill -9", member)
-        await self._end(member)
-        await asyncio.sleep(self.dice.choice((0.0, 1.0, GIVEN_UP_AFTER_S + 2)))
-        await self._start(member)
+        with self._outage("kill -9", member):
+            await self._end(member)
+            await asyncio.sleep(self.dice.choice((0.0, 1.0, GIVEN_UP_AFTER_S + 2)))
+            await self._start(member)
 
     async def _freeze(self, member: Member) -> None:
         """SIGSTOP, for less than a lease or for much more."""
-        self._note("stand still", member)
         assert member.process is not None
-        member.process.send_signal(signal.SIGSTOP)
-        await asyncio.sleep(self.dice.choice((0.5, 2.0, GIVEN_UP_AFTER_S + 3)))
-        member.process.send_signal(signal.SIGCONT)
+        with self._outage("stand still", member):
+            member.process.send_signal(signal.SIGSTOP)
+            await asyncio.sleep(self.dice.choice((0.5, 2.0, GIVEN_UP_AFTER_S + 3)))
+            member.process.send_signal(signal.SIGCONT)
 
     async def _cut(self, member: Member) -> None:
         """The network between the replica and its database swallows everything, or its link is down."""
-        self._note("network cut" if isinstance(member.wire, Wire) else "cable pulled", member)
-        member.wire.cut()
-        await asyncio.sleep(self.dice.choice((0.5, 2.0, GIVEN_UP_AFTER_S + 3)))
-        member.wire.mend()
+        with self._outage("network cut" if isinstance(member.wire, Wire) else "cable pulled", member):
+            member.wire.cut()
+            await asyncio.sleep(self.dice.choice((0.5, 2.0, GIVEN_UP_AFTER_S + 3)))
+            member.wire.mend()
 
     async def _restart_store(self, _: Member) -> None:
         """PostgreSQL ends at once, and comes back after a while."""
-        self._note("PostgreSQL restarted", None)
-        await asyncio.to_thread(self.server.stop)
-        await asyncio.sleep(self.dice.choice((0.0, 1.0, GIVEN_UP_AFTER_S)))
-        await asyncio.to_thread(self.server.ensure_postgres_running)
+        with self._outage("PostgreSQL restarted", None):
+            await asyncio.to_thread(self.server.stop)
+            await asyncio.sleep(self.dice.choice((0.0, 1.0, GIVEN_UP_AFTER_S)))
+            await asyncio.to_thread(self.server.ensure_postgres_running)
 
-    def _note(self, what: str, member: Member | None) -> None:
+    @contextlib.contextmanager
+    def _outage(self, what: str, member: Member | None) -> Iterator[None]:
+        """A fault that lasts; the checker explains by it what was late or given up."""
         self.befell[what] += 1
         self.tell(what if member is None else f"{what}: replica {member.number}")
+        began_s = SystemClock().now().timestamp()
+        try:
+            yield
+        finally:
+            node = EVERYWHERE if member is None else member.node
+            self.outages.append(Outage(node, began_s, SystemClock().now().timestamp()))
 
     # The lives.
 
@@ -212,6 +226,7 @@ class Chaos:
             line = await asyncio.to_thread(member.process.stdout.readline)
         if "is ready at " in line:
             member.address = line.split("is ready at ")[1].split(" ")[0].rstrip("/")
+            member.node = (folder / "node").read_text(encoding="utf-8").strip()
         else:  # the database was away just then: it says so, ends, and whoever keeps services starts it again
             await self._end(member)
             await self._start(member)

@@ -25,12 +25,14 @@ from clickclock.scheduler.store import NewSchedule, Store
 from clickclock.scheduler.store.schema import job_trigger, schedule
 from clickclock.scheduler.trigger import UNFINISHED
 from tests.chaos.cable import Cable
-from tests.chaos.checker import judge, marks_of
+from tests.chaos.checker import judge
+from tests.chaos.evidence import EVERYWHERE, Outage, marks_of, read
 from tests.chaos.weather import launch
 from tests.crash.ground import until
 
 DEADLINE_S = 90.0
-MARK = 'mark() { echo "$CLICKCLOCK_TRIGGER_ID $CLICKCLOCK_ATTEMPT $$ $1 $(date +%s.%N)" >> "$MARKS"; }; mark began; '
+LONG = {"application": "chaos", "jobName": "long", "idempotencyKey": "long"}
+MARK = 'mark() { echo "$CLICKCLOCK_TRIGGER_ID $CLICKCLOCK_ATTEMPT $$ $1 $(date +%s.%N) $2" >> "$MARKS"; }; mark began; '
 
 
 class Pair:
@@ -78,8 +80,8 @@ class Pair:
         store = await Store.open(self.url)
         now = SystemClock().now()
         for job_name, script in (
-            ("long", 'while [ ! -e "$GATE" ]; do sleep 0.05; done; mark ended'),
-            ("short", "mark ended"),
+            ("long", 'while [ ! -e "$GATE" ]; do sleep 0.05; done; mark ended 0'),
+            ("short", "mark ended 0"),
         ):
             job = {
                 "application": "chaos", "jobName": job_name, "command": MARK + script, "shell": True,
@@ -113,7 +115,8 @@ class Pair:
             return not self._rows(unfinished)
 
         await until(all_ended, "everything has ended", DEADLINE_S)
-        return judge(self.engine, marks_of(self.marks), due, {"long": self.long}).faults
+        outage = Outage(EVERYWHERE, self.since.timestamp(), SystemClock().now().timestamp())
+        return judge(read(self.engine, self.marks, due, {"long": self.long}, [outage])).faults
 
     def _rows(self, query: sa.Select[Any]) -> list[Any]:
         with self.engine.connect() as connection:
@@ -161,7 +164,7 @@ async def test_what_a_replica_held_that_is_cut_off_is_taken_over_and_it_comes_ba
 ) -> None:
     far = await pair.start_cut_off()
     async with httpx.AsyncClient(timeout=20, trust_env=False) as client:
-        answer = await client.post(f"{far}/jobTrigger", json={"application": "chaos", "jobName": "long"})
+        answer = await client.post(f"{far}/jobTrigger", json=LONG)
         pair.long = answer.json()["trigger"]["triggerId"]
         await until(lambda: pair.began(1), "the replica behind the cable runs the long job", DEADLINE_S)
         near = await pair.start("near", "127.0.0.1", pair.url)
