@@ -38,7 +38,7 @@ from clickclock.foundation.config import Config, load
 from clickclock.scheduler.store import Store
 from tests import user_agents
 from tests.acceptance.service import running
-from tests.chaos.clocks import wrong_clock
+from tests.chaos.clocks import WrongClock
 from tests.kept import keep, lines
 from tests.stores import add_job, add_schedule
 
@@ -270,7 +270,7 @@ async def test_a_damaged_database_is_told_and_left_as_it_is(tmp_path: Path) -> N
 
 @pytest.mark.needs("cc")
 def test_a_clock_that_is_not_the_databases_is_told(tmp_path: Path, store_url: Callable[[str], str]) -> None:
-    clock = wrong_clock(tmp_path, 5)
+    clock = WrongClock(tmp_path, "clock", 5).environment
     words = ("--data-dir", tmp_path, "--database-url", store_url("postgresql"))
     _, checks = run(*words, CLICKCLOCK_URL=NOWHERE, **clock)
     (off_ms,) = re.findall(r"[+-]\d+", seen(checks, "storeClock", Result.WARN).found)

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -31,7 +31,7 @@ from clickclock.scheduler.store.schema import job_trigger, schedule
 from clickclock.scheduler.trigger import UNFINISHED
 from tests.chaos.cable import Cable, permitted
 from tests.chaos.checker import Verdict, judge
-from tests.chaos.clocks import wrong_clock
+from tests.chaos.clocks import WrongClock
 from tests.chaos.evidence import EVERYWHERE, Outage, read
 from tests.chaos.replica import GIVEN_UP_AFTER_S
 from tests.chaos.wire import Wire
@@ -42,6 +42,7 @@ SETTLED_S = 180.0
 SCHEDULES = 12
 """Every other second each: together six fires a second."""
 CLOCKS_AHEAD_S = (0, 5, -5)
+STEPS_S = (-3600, -7, 7, 3600)
 _SCRIPT = (
     "unset LD_PRELOAD; "  # the true time, whatever the clock of the replica says
     'mark() { echo "$CLICKCLOCK_TRIGGER_ID $CLICKCLOCK_ATTEMPT $$ $1 $(date +%s.%N) $2" >> "$MARKS"; }; '
@@ -57,10 +58,16 @@ class Member:
 
     number: int
     wire: Wire | Cable
+    clock: WrongClock
+    folder: Path
     process: subprocess.Popen[str] | None = None
     address: str | None = None
     node: str = ""
     """Its name in the store; it gives itself one when it first starts."""
+
+
+Fault = Callable[[Member], Awaitable[None]]
+"""It befalls a member, or all of them; when it is over, what it did is undone."""
 
 
 @dataclass(slots=True)
@@ -99,7 +106,11 @@ class Chaos:
         callers: asyncio.Task[None] | None = None
         try:
             for number in range(self.replicas):
-                member = Member(number, self._lay(number))
+                ahead_s = CLOCKS_AHEAD_S[number % len(CLOCKS_AHEAD_S)]
+                folder = self.folder / f"replica-{number}"
+                folder.mkdir()
+                clock = WrongClock(self.folder, str(number), ahead_s)
+                member = Member(number, self._lay(number), clock, folder)
                 self.members.append(member)
                 await member.wire.open()
             await asyncio.gather(*map(self._start, self.members))
@@ -155,17 +166,26 @@ class Chaos:
     # The faults.
 
     async def _storm(self) -> None:
-        faults: tuple[Callable[[Member], Awaitable[None]], ...] = (
-            self._kill,
-            self._freeze,
-            self._cut,
-            self._restart_store,
-        )
         over_s = asyncio.get_running_loop().time() + self.seconds
+        deck: list[Fault] = []
         while asyncio.get_running_loop().time() < over_s:
+            if not deck:  # every kind of fault comes before a deck is used up, which takes less than two minutes
+                deck = [fault for fault, count in self._faults.items() for _ in range(count)]
+                self.dice.shuffle(deck)
             await asyncio.sleep(self.dice.uniform(0.5, 3.0))
-            fault = self.dice.choices(faults, (5, 3, 3, 1))[0]
-            await fault(self.dice.choice(self.members))
+            await deck.pop()(self.dice.choice(self.members))
+
+    @property
+    def _faults(self) -> Mapping[Fault, int]:
+        return {
+            self._kill: 4,
+            self._freeze: 3,
+            self._cut: 3,
+            self._kill_supervisor: 2,
+            self._step_clock: 2,
+            self._restart_store: 1,
+            self._kill_store: 1,
+        }
 
     async def _kill(self, member: Member) -> None:
         """`kill -9`, and after a while it is started again."""
@@ -196,11 +216,32 @@ class Chaos:
             await asyncio.sleep(self.dice.choice((0.0, 1.0, GIVEN_UP_AFTER_S)))
             await asyncio.to_thread(self.server.ensure_postgres_running)
 
+    async def _kill_supervisor(self, member: Member) -> None:
+        """`kill -9` of the program that runs a replica's processes."""
+        with self._outage("supervisor killed", member):
+            _kill_supervisor(member.folder)
+
+    async def _step_clock(self, member: Member) -> None:
+        """The wall clock of a replica jumps, and later back. No outage: nothing depends on it."""
+        self._note("clock stepped", member)
+        ahead_s = CLOCKS_AHEAD_S[member.number % len(CLOCKS_AHEAD_S)]
+        member.clock.step(ahead_s + self.dice.choice(STEPS_S))
+        await asyncio.sleep(self.dice.uniform(1.0, 5.0))
+        member.clock.step(ahead_s)
+
+    async def _kill_store(self, _: Member) -> None:
+        """`kill -9` of PostgreSQL."""
+        with self._outage("PostgreSQL killed", None):
+            pid = (self.folder / "pg" / "postmaster.pid").read_text(encoding="ascii").split("\n", 1)[0]
+            os.kill(int(pid), signal.SIGKILL)
+            await self._until(lambda: not Path(f"/proc/{pid}").exists())
+            await asyncio.sleep(self.dice.choice((0.0, 1.0, GIVEN_UP_AFTER_S)))
+            await asyncio.to_thread(self.server.ensure_postgres_running)
+
     @contextlib.contextmanager
     def _outage(self, what: str, member: Member | None) -> Iterator[None]:
         """A fault that lasts; the checker explains by it what was late or given up."""
-        self.befell[what] += 1
-        self.tell(what if member is None else f"{what}: replica {member.number}")
+        self._note(what, member)
         began_s = SystemClock().now().timestamp()
         try:
             yield
@@ -208,25 +249,30 @@ class Chaos:
             node = EVERYWHERE if member is None else member.node
             self.outages.append(Outage(node, began_s, SystemClock().now().timestamp()))
 
+    def _note(self, what: str, member: Member | None) -> None:
+        self.befell[what] += 1
+        self.tell(what if member is None else f"{what}: replica {member.number}")
+
     # The lives.
 
     async def _start(self, member: Member) -> None:
-        folder = self.folder / f"replica-{member.number}"
-        folder.mkdir(exist_ok=True)
-        clock = wrong_clock(self.folder, CLOCKS_AHEAD_S[member.number % len(CLOCKS_AHEAD_S)])
         config = {
-            "data_dir": str(folder), "host": member.wire.host, "port": 0, "clicks": False, "log_level": "error",
+            "data_dir": str(member.folder), "host": member.wire.host, "port": 0, "clicks": False, "log_level": "error",
             "database_url": f"postgresql://postgres@{member.wire.database}/postgres",
             "insecure_no_authentication": True,
         }  # fmt: skip
-        environment = {**os.environ, **clock, "PYTHONPATH": os.pathsep.join(["src", *filter(None, sys.path)])}
-        member.process = await asyncio.to_thread(launch, config, environment, folder / "log", member.wire.within)
+        environment = {
+            **os.environ,
+            **member.clock.environment,
+            "PYTHONPATH": os.pathsep.join(["src", *filter(None, sys.path)]),
+        }
+        member.process = await asyncio.to_thread(launch, config, environment, member.folder / "log", member.wire.within)
         assert member.process.stdout is not None
         async with asyncio.timeout(READY_S):
             line = await asyncio.to_thread(member.process.stdout.readline)
         if "is ready at " in line:
             member.address = line.split("is ready at ")[1].split(" ")[0].rstrip("/")
-            member.node = (folder / "node").read_text(encoding="utf-8").strip()
+            member.node = (member.folder / "node").read_text(encoding="utf-8").strip()
         else:  # the database was away just then: it says so, ends, and whoever keeps services starts it again
             await self._end(member)
             await self._start(member)
@@ -293,9 +339,7 @@ class Chaos:
                 member.process.send_signal(signal.SIGCONT)
             await self._end(member)
             await member.wire.close()
-        for file in self.folder.glob("replica-*/supervisor/lock"):
-            with contextlib.suppress(ProcessLookupError, ValueError):
-                os.kill(int(file.read_text(encoding="ascii")), signal.SIGKILL)
+            _kill_supervisor(member.folder)
 
 
 def launch(
@@ -312,6 +356,12 @@ def launch(
             text=True,
             start_new_session=True,
         )
+
+
+def _kill_supervisor(folder: Path) -> None:
+    """That of a data folder, if it runs."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError, ValueError):
+        os.kill(int((folder / "supervisor" / "lock").read_text(encoding="ascii")), signal.SIGKILL)
 
 
 def _rows(engine: sa.Engine, query: sa.Select[Any]) -> list[Any]:
