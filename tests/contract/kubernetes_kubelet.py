@@ -289,7 +289,8 @@ class Kubelet:
                 while piece := file.read(10 if is_slow else 65_536):
                     yield piece
                     if is_slow:
-                        await asyncio.sleep(0.02)
+                        with contextlib.suppress(TimeoutError):  # each line is flushed by itself
+                            await asyncio.wait_for(asyncio.Event().wait(), 0.02)
                 if not follow or running is None:
                     return
                 with contextlib.suppress(TimeoutError):

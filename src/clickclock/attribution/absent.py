@@ -125,9 +125,9 @@ LENGTH_MAX: Final = 256
 BEGINNINGS: Final[tuple[tuple[str, str], ...]] = (
     *(("", "1"), (":", "A"), ("N", "O"), ("U", "V"), ("[", "a"), ("n", "o"), ("u", "v"), ("{", "")),
 )
-"""What is absent is not less than the first and less than the second of two of these: that is cheaper to ask.
+"""Every absent value lies in one of these ranges, from the first to just before the second: that is cheaper to ask.
 
-Where the second is empty, there is no end."""
+A range with an empty second has no end."""
 BEGINNINGS_OF_NOBODY: Final[tuple[tuple[str, str], ...]] = (
     *(("", "01"), (":", "A"), ("F", "G"), ("X", "Y"), ("[", "a"), ("fF", "fG"), ("ff", "fg"), ("xX", "xY")),
     *(("xx", "xy"), ("{", "")),

@@ -50,11 +50,11 @@ class Profile(StrEnum):
     OBSERVED = "observed"
     """What clients of the interface were seen to send."""
     OPEN = "open"
-    """Of a shop without a partner: a client, an identifier and a time are enough."""
+    """For shops without a partner: a client, an identifier and a time are enough."""
 
 
 _REQUIRED: Final = frozenset({"client_id", "seller_id", "asvt", "atag", "event_time"})
-"""Of a click without flags, beside an identifier."""
+"""A click without these has a flag or a fault; it also needs an identifier."""
 _REQUIRED_IN_OPEN: Final = frozenset({"client_id", "event_time"})
 
 

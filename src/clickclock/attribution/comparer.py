@@ -229,7 +229,7 @@ class _Version:
         return found
 
     def guarded(self) -> dict[int, Row]:
-        """What is known of identifiers that link nobody, by code. Sentinels are there whether or not they were seen."""
+        """The rows of identifiers that link nobody, by code. Sentinels are there whether or not they were seen."""
         delta = self.lake.table(IDENTITIES.name, self.result.identities_version)
         names = set() if delta is None else {each.name for each in delta.schema().fields}
         where = pc.field("is_shared")

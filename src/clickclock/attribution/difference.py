@@ -236,7 +236,7 @@ def _causes(before: Sequence[Row], after: Sequence[Row], known: Circumstances) -
     if then["person"] != now["person"]:
         yield _of_person(then["person"], now["person"], known)
     elif then["person"] in known.guards and added(after, before):
-        # Whoever is named after the smallest code keeps it when the others leave.
+        # The person with the smallest code keeps its name when the others leave.
         yield _parted(f"{then['person']}", then["person"], known)
     for row in added(before, after):
         is_new = known.came is not None and row["click_id"] in known.came

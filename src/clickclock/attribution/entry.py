@@ -38,7 +38,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     agent: bytes
     referer: bytes
     detail: bytes
-    """Of a click, the profile that accepted it, and whether it is a prefetch; of a rejection, JSON of its kind, its
+    """For a click, the profile that accepted it, and whether it is a prefetch. For a rejection, JSON of its kind, its
     faults and what it was."""
     raw: bytes
     """The request: the query of a click, the JSON of an order."""

@@ -51,7 +51,7 @@ MEMORY_DAYS: Final = 180
 CLICKS_AT_A_TIME: Final = 2**16
 _CREDIT_COLUMNS: Final = ("client_id", "order_id", "placed_at", "currency", "click_id", "click_at", "channel")
 _GOOGLE_IDS: Final = ("gclid", "gbraid", "wbraid")
-"""Of a click's, the first that is there counts."""
+"""The first that a click has counts."""
 _CLICK_COLUMNS: Final = {
     Network.GOOGLE: ["id", *_GOOGLE_IDS],
     Network.META: ["id", "event_time", "cli_ubid", "device_id", "gaid", "idfa", "user_agent", "referer", "other"],
@@ -308,7 +308,7 @@ def _fitting(
 
     fates = {each.key: fate(each) for each in made.conversions}
     named = memory.named(each for each in made.conversions if fates[each.key] is None)
-    # Later names of an order are never shorter: none that is left out comes before one that is told.
+    # Later names of an order are never shorter, so a name that fits never follows one that is left out.
     told = [each for each in named if is_order_id(network, each.name)]
     made.fates.update(each for each in fates.values() if each is not None)
     made.fates.update(Fate.BAD_ORDER_ID for _ in range(len(named) - len(told)))

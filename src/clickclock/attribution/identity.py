@@ -86,7 +86,7 @@ def joined(several: Iterable[Links]) -> Links:
 
 @dataclass(frozen=True, eq=False)
 class Persons:
-    """Who is who, which identifiers are nobody's, and which devices link nobody."""
+    """The persons, the identifiers that are nobody's, and the devices that link nobody."""
 
     codes: Codes
     """Sorted; only those whose person is another code."""
@@ -153,7 +153,7 @@ def _most(visits: Links) -> tuple[Codes, Codes]:
     device = np.concatenate([visits.one, visits.one])
     day = np.concatenate([visits.since, visits.until])
     step = np.repeat(np.array([1, -1]), count)
-    # Who does not count any more goes before anybody comes, so that each device ends with nobody.
+    # On one day, leaving comes before arriving, so that each device ends with nobody.
     in_order = np.lexsort((step, day, device))
     device, there = device[in_order], np.cumsum(step[in_order])
     starts = np.flatnonzero(changes(device))

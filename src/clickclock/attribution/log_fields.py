@@ -20,7 +20,7 @@ ABSENT: Final = b"-"
 _REQUEST_LINE: Final = re.compile(rb"([A-Z]{3,16}) (.*?)(?: HTTP/\d(?:\.\d)?)?", re.DOTALL)
 _SIGNS: Final = re.compile(r"[^a-z0-9]+")
 _VALUES_MAX: Final = 500
-"""Of a JSON object, so many are looked at: no log has as many, and an attacker's line may."""
+"""Values of a JSON object that are looked at. No log has as many; an attacker's line may."""
 _SECONDS_MIN: Final = 10**9
 """Since 1970: no log is older than 2001."""
 _OF_THE_ANSWER: Final = ("resp", "upstream", "origin")

@@ -255,7 +255,7 @@ def _time_in(token: bytes) -> bool:
 
 
 def _quoted(token: bytes) -> bytes | None:
-    """What is in the quotation marks; None if there are none."""
+    """The bytes between the quotation marks; None if there are none."""
     is_quoted = len(token) > 1 and token.startswith(b'"') and token.endswith(b'"')
     return token[1:-1] if is_quoted else None
 

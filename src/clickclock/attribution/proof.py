@@ -95,7 +95,7 @@ class Evidence(msgspec.Struct, frozen=True):
     has_network: bool = True
     """Whether it is known from which network the visitor came."""
     said: Mapping[str, str] = MappingProxyType({})
-    """What it says of its ad: `ad.says`."""
+    """All that it says about its ad, as `ad.says` gives it."""
     sent_ms: int | None = None
     """The time that the client named; None if it named none."""
 

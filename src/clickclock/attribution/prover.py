@@ -58,7 +58,7 @@ from clickclock.foundation.instant import EPOCH, ms_of
 KINDS: Final = tuple(NAMESPACES)
 _OF_AD: Final = (*COLUMNS, *CLICK_ID_COLUMNS, *ONCE)
 _SAID: Final = ("id", *KINDS, *_OF_AD, "other", "event_time", "event_time_sent", "flags")
-"""What is shown of a raw click."""
+"""The columns of a raw click that a proof shows."""
 _FACTS: Final = credits_table(()).whole.names
 
 Row = dict[str, Any]

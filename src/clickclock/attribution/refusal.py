@@ -20,7 +20,7 @@ from clickclock.attribution.query import Reason
 CLICK, ORDER, APPSFLYER = "click", "order", "appsflyer"
 """What a rejection was to be."""
 CUT_BYTES_MAX: Final = 64 * 1024
-"""Of what is not whole, so much is kept: enough to see what it was."""
+"""So much of a request that is not whole is kept: enough to see what it was."""
 _WHAT: Final = {b"/aclick": CLICK, b"/orders": ORDER, b"/appsflyer": APPSFLYER}
 _OURS: Final = re.compile(rb"(?:^|&)(?:client_id|cli_ubid|device_id|seller_id|asvt|atag|event_time|gclid|uclid)=")
 _OUR_JSON: Final = re.compile(rb'"(?:client_id|order_id|cli_ubid)"\s*:')
@@ -42,7 +42,7 @@ class Code(StrEnum):
 
 
 class Refusal(NamedTuple):
-    """What is wrong with a request as a request."""
+    """A fault of the request itself, whatever it says."""
 
     status: int
     code: Code

@@ -92,6 +92,6 @@ def _changes(then: Row, now: Row) -> Iterator[str]:
 
 
 def _of_network(then: Row, now: Row) -> str:
-    """Only floods depend on it, and so it is told where nothing else is."""
+    """Only floods depend on the network, so this comes last."""
     is_lost = then["network"] is not None and now["network"] is None
     return "its address is a server's, and says nothing about the visitor" if is_lost else ""

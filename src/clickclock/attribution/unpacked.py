@@ -22,7 +22,7 @@ import pyarrow as pa
 from clickclock.foundation.errors import Malformed
 
 ENDINGS: Final = (".gz", ".bz2", ".xz", ".zst", ".zstd")
-"""What is appended to the name of a compressed file."""
+"""Endings of the names of compressed files."""
 PARQUET_MARK: Final = b"PAR1"
 _MARK_BYTES: Final = 8
 

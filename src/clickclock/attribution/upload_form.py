@@ -19,7 +19,7 @@ from clickclock.attribution.upload import Network
 AGENT_CHARS_MAX: Final = 1024
 PAGE_CHARS_MAX: Final = 2048
 NAME_CHARS_MAX: Final[Mapping[Network, int]] = {Network.GOOGLE: 64, Network.META: 256}
-"""Of an order id: Google documents 64; Meta no limit, so ours."""
+"""The longest order id: Google documents 64; Meta documents no limit, so this is ours."""
 
 _ID: Final = "[A-Za-z0-9_-]{1,512}"
 _click_id: Final = re.compile(_ID).fullmatch

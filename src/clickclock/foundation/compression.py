@@ -14,7 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 BYTES_MIN = 1024
-"""What is shorter fits into a packet or two as it is."""
+"""A shorter answer fits into a packet or two as it is."""
 ON_LOOP_BYTES_MAX = 16 * 1024
 """A fifth of a millisecond; the loop also starts jobs."""
 LEVEL = 4

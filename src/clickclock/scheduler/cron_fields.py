@@ -173,7 +173,7 @@ def _wraps(field: Field, bounds: str) -> bool:
 
 
 def long_steps(field: Field, text: str) -> Iterator[str]:
-    """What is wrong, and was probably meant, with each term of a readable field whose step takes its first value alone.
+    """A sentence for each term whose step takes its first value alone: the fault, and what was probably meant.
 
     Such a step is no fault to `values`, because schedules of earlier releases have some.
     """

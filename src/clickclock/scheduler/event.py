@@ -80,13 +80,16 @@ class Change:
         for name, key in _DATA:
             value = getattr(self, name)
             if value is not None:
-                if name == "reason":
-                    key = _REASONS.get((self.about, self.state)) or _REASONS_OF.get(self.about, key)  # noqa: PLW2901
-                data[key] = rfc3339(value) if isinstance(value, datetime) else value
+                shown = self._reason_name(key) if name == "reason" else key
+                data[shown] = rfc3339(value) if isinstance(value, datetime) else value
         data |= self._spans()
         if self.subject is not None:
             data[_SUBJECTS.get(self.about, f"{self.about}Id")] = self.subject
         return envelope(str(self.position), self.type, self.at, self.subject or self._name(), data)
+
+    def _reason_name(self, key: str) -> str:
+        """The record's name for the reason of such an event."""
+        return _REASONS.get((self.about, self.state)) or _REASONS_OF.get(self.about, key)
 
     def _spans(self) -> dict[str, int]:
         """How late the first attempt began, and how long the last one ran, as the trigger's record says them."""

@@ -53,7 +53,7 @@ class Found:
 
 @dataclass(slots=True)
 class Script:
-    """What is in a script. `unclosed` is where a template begins that has no end, from 1."""
+    """The templates and faults of a script. `unclosed` is the place, from 1, of a template that has no end."""
 
     templates: list[Found] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)

@@ -122,7 +122,7 @@ def _verified(segments: list[journal.Segment]) -> tuple[int, list[str]]:
     for number, segment in enumerate(segments):
         if number and time.monotonic() > until_s:
             return number, damaged
-        with contextlib.suppress(OSError):  # compacted just now, or it is told elsewhere
+        with contextlib.suppress(OSError):  # compacted just now, or another check reports it
             if damages := journal.verify(segment):
                 damaged.append(f"{segment.path} ({damages[0].sentence} at byte {damages[0].offset:,})")
     return len(segments), damaged

@@ -28,7 +28,7 @@ CLOSED: Final = b"Connection: close\r\n"
 RETRY_AFTER: Final = b"Retry-After: 1\r\n"
 JSON: Final = b"Content-Type: application/json\r\n"
 REQUEST_ID: Final = b"X-Request-Id: %b\r\n"
-"""Of a refusal: the answer to a HEAD has no body to tell it."""
+"""Every refusal has it, as the answer to a HEAD has no body."""
 
 _LINES: Final = {int(each): f"HTTP/1.1 {int(each)} {HTTPStatus(int(each)).phrase}\r\n".encode() for each in STATUSES}
 _CELLS: Final = {int(each): cell("clickclock_responses_total", each) for each in STATUSES}

@@ -168,13 +168,13 @@ class Results:
     """The reply to `POST /orders`, made while its orders are judged and kept: of them no more is held than is told."""
 
     def __init__(self, count: int) -> None:
-        """Of a body with `count` orders."""
+        """`count` is the number of orders in the body."""
         self._count = count
         self._results: list[bytes] = []
         self._errors: list[dict[str, str]] = []
         """The first `FAULTS_MAX` faults, with their places in the body."""
         self._kinds: Counter[Kind] = Counter()
-        """Of what is refused."""
+        """How many orders were refused, by kind."""
         self._told = self._accepted = 0
         self._first_id = ""
 

@@ -16,7 +16,7 @@ from clickclock.attribution.address import pseudonym
 
 LOOPBACK: Final = ("127.0.0.0/8", "::1/128")
 _INSIDE: Final = tuple(map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")))
-"""Of private networks. Who calls from there by itself is a proxy, a gateway of containers or a server of the shop."""
+"""Private networks. A caller with such an address is a proxy, a gateway of containers or a server of the shop."""
 _REMEMBERED_MAX: Final = 10_000
 """Addresses whose pseudonym is known: a hash costs more than the rest of a request."""
 

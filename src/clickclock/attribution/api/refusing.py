@@ -22,7 +22,7 @@ class Stop(Exception):
 
 
 class Refusing(Outgoing):
-    """What is read of a request while it is not whole, and how it is refused then."""
+    """A request that is not whole yet, and how it is refused."""
 
     __slots__ = ("_body", "_headers", "_left_bytes", "_parser", "_peer", "_target", "head")
 
@@ -37,7 +37,7 @@ class Refusing(Outgoing):
         self._left_bytes = 0  # of a body whose length was said, what has not come
 
     def _check_head(self, head: Head) -> None:
-        """What is wrong with a head, or has to be said before the body comes."""
+        """Refuse a faulty head, or ask for the body where the client waits for that."""
         assert self._parser is not None
         most = self._shared.routes.body_bytes_max(self._target.partition(b"?")[0])
         version = self._parser.get_http_version()

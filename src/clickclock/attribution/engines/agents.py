@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from clickclock.attribution.traffic import VISITORS, signs
 
 AGENTS: Final = pa.schema([("user_agent", pa.string()), ("is_bot", pa.bool_()), ("is_visitors", pa.bool_())])
-"""What is told of an agent."""
+"""A user agent, and what it says about its sender."""
 
 
 def judged(agents: pa.Array | pa.ChunkedArray) -> pa.Table:

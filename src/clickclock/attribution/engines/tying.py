@@ -51,7 +51,7 @@ def _pair(together: ibis.Table, first: str, second: str) -> ibis.Table:
 
 
 def _together(rows: ibis.Table) -> dict[str, ibis.Value]:
-    """What is told of all that two codes were seen on."""
+    """Aggregates over all rows that two codes were seen on."""
     return {"first_ms": rows.first_ms.min(), "last_ms": rows.last_ms.max(), "ad": rows.ad.min()}
 
 

@@ -27,7 +27,7 @@ class Piece(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What one commit writes, and who is told of it."""
+    """The lines that one commit writes, and the callbacks that it owes."""
 
     pieces: list[Piece]
     probes: list[Done]

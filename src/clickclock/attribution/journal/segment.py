@@ -176,7 +176,7 @@ class LiveSegment:
                 return
             if not os.path.samestat(self._folder, self.path.parent.stat()):
                 raise
-            # Somebody deleted it. What it has was acknowledged, and is written once more while it is still open.
+            # Somebody deleted it. Its lines were acknowledged: they are written once more while the file is still open.
             fresh = sealed.with_suffix(".new")
             with os.fdopen(os.dup(self._fd), "rb") as whole, fresh.open("wb") as again:
                 os.fchmod(again.fileno(), 0o640)

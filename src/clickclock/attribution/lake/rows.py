@@ -119,7 +119,7 @@ def _order(entry: Entry) -> dict[str, Any]:
 
 
 def _sent(said_ms: int | None, effective_ms: int) -> datetime | None:
-    """What was said, where another time counts."""
+    """The time that the client named, where another one counts."""
     return None if said_ms is None or said_ms == effective_ms else instant_of(said_ms)
 
 

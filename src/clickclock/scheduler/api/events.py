@@ -180,7 +180,7 @@ class _Stream(Response):
 
 
 def _first(text: bytes, most: int) -> tuple[bytes, int]:
-    """Of what is told, the first events up to so many, and how many more there may be."""
+    """The first events of a text, `most` at the most, and how many more may follow."""
     told: list[bytes] = []
     for part in text.removesuffix(_END).split(_END):
         if not most:

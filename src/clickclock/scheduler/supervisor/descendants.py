@@ -41,7 +41,7 @@ def put_mark(name: str) -> None:
 
 
 class Kin(NamedTuple):
-    """By what the processes of one attempt are known. `leader` is its first process, 0 if that is not known.
+    """The marks by which the processes of one attempt are found. `leader` is its first process, 0 if that is not known.
 
     `leads` says that the leader's number is certainly its own: it lives, or has not been reaped.
     `keeps_detached`: what has made itself another session is not counted.

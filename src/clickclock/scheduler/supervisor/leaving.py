@@ -54,7 +54,7 @@ class Leaving:
         return name in self._rests
 
     def add(self, kin: Kin, how: Ending, *, is_adopted: bool, kill_at: float) -> None:
-        """Its first process has ended thus. What it left comes to us when its parent ends, unless it `is_adopted`."""
+        """Its first process has ended thus. Unless it `is_adopted`, its other processes become ours with time."""
         self._rests[kin.name] = _Rest(kin, how, not is_adopted and self.sees(kin), kill_at, is_adopted)
         self._look_at = 0.0
 

@@ -1,7 +1,7 @@
 """The processes of attempts that run or are leaving: reaped, signalled with all that they started, known to be gone.
 
 It never decides why an attempt ends, or when. Invariants: our own child keeps its number until it is reaped here; an
-adopted one, whose parent was another supervisor, is asked who it is before it is signalled; an end is told once, when
+adopted one, whose parent was another supervisor, is identified before it is signalled; an end is reported once, when
 nothing of the attempt is left.
 
 `Processes(journal, clock, conclude).signal(["0193…-1"], signal.SIGTERM)`

@@ -1,7 +1,7 @@
 """What the cluster's events say of an attempt that does not begin.
 
 Never ends an attempt for what it does not know. Invariants: only a reason that is known to keep a pod from being made
-holds it up, and only until the pod comes on; every other warning is told and waited for.
+holds it up, and only until the pod comes on; every other warning is reported, and the attempt waits.
 
 >>> held_up([{"type": "Warning", "reason": "MissingClusterDNS", "message": "no DNS", "metadata": {}}]) is None
 True

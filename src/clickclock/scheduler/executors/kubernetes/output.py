@@ -101,7 +101,7 @@ class Output:
                     if not (gone and self._ended_well):
                         self._append(f"\n[clickclock: the rest of this output cannot be read: {error}]\n".encode())
                     return
-                # A pod that is removed when it has ended, before we are told of that, takes nothing from a good end.
+                # A pod may be removed before we learn of its end: that takes nothing from a good end.
                 self._ended_well = self._ended_well and (last or gone)
             else:
                 if last:
