@@ -228,7 +228,7 @@ class Database:
         session.let_go()
 
     def _next(self) -> _Waiting | None:
-        """The first that waits. While nobody does, SQLite's log is moved into the file, where no changed bit loses it."""
+        """The first that waits. While nobody does, SQLite's log goes into the file, where no changed bit loses it."""
         while self._place is not None:
             with contextlib.suppress(queue.Empty):
                 return self._queue.get(timeout=IDLE_S)
