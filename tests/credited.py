@@ -78,6 +78,13 @@ def order(number: int, order_id: str, placed_ms: int, *, received_ms: int | None
     return encode(EntryKind.ORDER, f"{number:032x}", received_ms, connection("", b"", b""), b"", raw)
 
 
+def identify(number: int, time_ms: int, *, received_ms: int | None = None, **said: str) -> bytes:
+    """The entry of an identification."""
+    raw = "&".join(f"{name}={value}" for name, value in {"client_id": "shop", **said, "event_time": time_ms}.items())
+    received_ms = time_ms if received_ms is None else received_ms
+    return encode(EntryKind.OTHER, f"{number:032x}", received_ms, connection("", b"", b""), b"identify", raw.encode())
+
+
 def load(lake: Lake, *entries: bytes) -> None:
     """Bring entries into the lake, as the compactor does."""
     journal = uuid.uuid4().hex

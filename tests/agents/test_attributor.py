@@ -18,6 +18,7 @@ from clickclock.attribution.account import ChannelRule
 from clickclock.attribution.attributor import Settings
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.engines.spark import Spark
+from clickclock.attribution.entry import EntryKind, connection, encode
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import COUNTS, CREDITS, FITTED, FOLDED, IDENTITIES, TIES, UNCONVERTED, Lake
 from clickclock.attribution.models import BUILT_IN
@@ -31,6 +32,7 @@ from tests.credited import (
     attributor,
     click,
     erase,
+    identify,
     journeys,
     load,
     order,
@@ -400,6 +402,40 @@ def test_a_device_whose_browser_forgets_its_visitor_each_month_is_one_persons(la
     assert journeys(lake, result_of(lake, tmp_path, rules)) == {"bought": ["6"]}
 
 
+def test_a_guests_click_earns_the_order_after_login_on_another_device(lake: Lake, tmp_path: Path) -> None:
+    load(lake, click(1, START_MS, cli_ubid="phone's"), order(2, "bought", START_MS + DAY_MS, cli_ubid="laptop's"))
+    assert journeys(lake, result_of(lake, tmp_path)) == {"bought": ["no_click"]}
+    load(lake, identify(3, START_MS, customer_id="7", cli_ubid="phone's"))
+    load(lake, identify(4, START_MS, customer_id="7", cli_ubid="laptop's"))
+    found = result_of(lake, tmp_path)
+    assert (found.kind, journeys(lake, found)) == (Kind.INCREMENTAL, {"bought": ["1"]})
+    load(lake, identify(9, START_MS + 1, customer_id="7", cli_ubid="phone's", status="withdrawn"))
+    undone = result_of(lake, tmp_path)
+    assert (undone.kind, journeys(lake, undone)) == (Kind.INCREMENTAL, {"bought": ["no_click"]})
+    assert differences(lake, undone, result_of(lake, tmp_path, full=True)) == []
+
+
+def test_customers_of_one_device_are_as_many_people_and_a_customer_that_is_nobody_joins_nobody(
+    lake: Lake, tmp_path: Path
+) -> None:
+    clicks = [click(number, START_MS + number, device_id=f"d{number}") for number in range(1, 13)]
+    said = [identify(20 + number, START_MS, customer_id=f"{number}", device_id=f"d{number}") for number in range(1, 13)]
+    said += [identify(40 + number, START_MS, customer_id=f"{number}", device_id="kiosk") for number in range(1, 13)]
+    said += [identify(60 + number, START_MS, customer_id="test", device_id=f"d{number}") for number in range(1, 13)]
+    load(lake, *clicks, *said, order(80, "bought", START_MS + DAY_MS, device_id="d1"))
+    assert journeys(lake, result_of(lake, tmp_path)) == {"bought": ["1"]}
+
+
+def test_events_that_identify_nobody_make_no_version(lake: Lake, tmp_path: Path) -> None:
+    load(lake, click(1, START_MS, cli_ubid="a"))
+    result_of(lake, tmp_path)
+    origin = connection("", b"", b"")
+    load(lake, encode(EntryKind.OTHER, f"{2:032x}", START_MS, origin, b"viewproduct", b"client_id=shop"))
+    assert not run(lake, tmp_path).is_new
+    load(lake, identify(3, START_MS, customer_id="7", cli_ubid="a"))
+    assert run(lake, tmp_path).is_new
+
+
 def test_other_settings_make_a_full_run_that_says_why(lake: Lake, tmp_path: Path) -> None:
     load(lake, click(1, START_MS, cli_ubid="a"), order(2, "bought", START_MS + 3 * DAY_MS, cli_ubid="a"))
     result_of(lake, tmp_path)
@@ -520,10 +556,20 @@ ORDER = st.fixed_dictionaries(
         "seller_id": st.sampled_from(["s1", "s2", None]),
     }
 )
-DAY = st.fixed_dictionaries(
+IDENTIFICATION = st.fixed_dictionaries(
+    {
+        "who": PEOPLE,
+        "customer_id": st.sampled_from(["7", "8", "test"]),
+        "at_ms": OFFSETS_MS,
+        "client_id": st.sampled_from(["shop", "shop", "berlin"]),
+        "status": st.sampled_from(["identified", "identified", "withdrawn"]),
+    }
+)
+DAY: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "clicks": st.lists(CLICK, max_size=12),
         "orders": st.lists(ORDER, max_size=4),
+        "identifications": st.lists(IDENTIFICATION, max_size=3),
         "erased": st.lists(st.integers(0, 30), max_size=1),
     }
 )
@@ -558,6 +604,10 @@ def entries(day: dict[str, Any], number: int, base_ms: int) -> tuple[list[bytes]
         said |= {"client_id": each["client"], **each["who"]}
         received_ms = base_ms + each["at_ms"] + min(each["late_ms"], 0)
         found.append(order(number, each["order_id"], placed_ms, received_ms=received_ms, **said))
+        number += 1
+    for each in day["identifications"]:
+        said = {name: each[name] for name in ("customer_id", "client_id", "status")}
+        found.append(identify(number, base_ms + each["at_ms"], **said, **each["who"]))
         number += 1
     return found, number
 
@@ -597,7 +647,7 @@ def agree(folder: Path, days: list[dict[str, Any]], step_ms: int, engine: Engine
     for place, day in enumerate(days):
         found, number = entries(day, number, START_MS + place * step_ms)
         load(lake, *found)
-        for table in ("clicks", "orders"):
+        for table in ("clicks", "orders", "events"):
             erase(lake, table, [f"{each:032x}" for each in day["erased"]])
         partial = run(lake, folder, rules, engine=engine).result
     full = run(lake, folder, rules, full=True, engine=engine).result

@@ -69,6 +69,13 @@ class Shop:
             EntryKind.ORDER, connection("", BROWSER, b""), b"", json.dumps(said).encode(), ORDERED_MS + later_ms + 1
         )
 
+    def identify(self, before_ms: int, **values: str) -> str:
+        """What is said of a visitor so long before the hour of orders; gives its id."""
+        at_ms = ORDERED_MS - before_ms
+        given = {"client_id": "shop", "customer_id": "c-7", "event_time": str(at_ms), **values}
+        raw = urlencode(given).encode()
+        return self._keep(EntryKind.OTHER, connection("", BROWSER, b""), b"identify", raw, at_ms + 1)
+
     async def run(self) -> None:
         """Load everything, and make a version."""
         await keep(self.folder / "journal" / "0", self._waiting)
@@ -287,10 +294,35 @@ async def test_why_guests_of_one_device_are_not_one_person_is_told(shop: Shop) -
     for proof in (of_guest, of_device):
         (crowded,) = proof["crowdedDevices"]
         assert (crowded["value"].lower(), crowded["visitors"]) == ("tablet", 12)
-        assert crowded["why"] == "It had 12 visitors (cli_ubid) within 30 d, more than 3: it links none of them."
+        why = "It had 12 visitors (cli_ubid, customer_id) within 30 d, more than 3: it links none of them."
+        assert crowded["why"] == why
         assert proof["person"]["links"] == []
     drawn = shop.call("7", "--client-id", "shop").stdout
     assert "device_id tablet: It had 12 visitors" in " ".join(drawn.split())
+
+
+async def test_an_order_after_login_elsewhere_is_proven_by_what_the_shop_identified(shop: Shop) -> None:
+    clicked = shop.click(DAY_MS, cli_ubid="phone's")
+    others = shop.click(DAY_MS, cli_ubid="somebody else's")
+    shop.order("7", cli_ubid="laptop's")
+    shop.order("8", cli_ubid="tablet's")
+    said = [shop.identify(HOUR_MS, cli_ubid=f"{name}'s") for name in ("phone", "laptop", "tablet")]
+    shop.identify(HOUR_MS, cli_ubid="somebody else's", customer_id="c-8")
+    await shop.run()
+    for order_id in ("7", "8"):
+        proof = shop.prove(order_id)
+        assert (proof["differs"], proof["journey"]) == ([], [clicked])
+        links = proof["person"]["links"]
+        named = [sorted(end["value"] for end in each["between"]) for each in links]
+        assert sorted(named) == [["c-7", "laptop's"], ["c-7", "phone's"], ["c-7", "tablet's"]]
+        assert sorted(each["identifications"] for each in links) == [[each] for each in said]
+    assert others not in {each["id"] for each in shop.prove()["clicks"]}
+    drawn = " ".join(shop.call("7", "--client-id", "shop").stdout.split())
+    assert f"identifications {said[0]}" in drawn
+    shop.identify(0, cli_ubid="phone's", status="withdrawn")
+    await shop.run()
+    proof = shop.prove()
+    assert (proof["result"]["kind"], proof["differs"], proof["reason"]) == ("incremental", [], "no_click")
 
 
 async def test_a_version_is_proven_by_what_it_read_and_by_its_own_rules(shop: Shop) -> None:

@@ -12,6 +12,7 @@ import pytest
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSelector, PyFileSystem
 
+from clickclock.attribution.entry import EntryKind, connection, encode
 from clickclock.attribution.erasure import Identifier, Marks, Sought
 from clickclock.attribution.errors import LakeUnreachable
 from clickclock.attribution.lake import CLICKS, Erasing, Found, Lake, Overtaken, drop_before, erasings, seen_together
@@ -203,3 +204,20 @@ def test_identifiers_that_were_seen_together_are_one_persons_and_shared_ones_are
     assert [(each.kind, each.value) for each in found] == [("cli_ubid", "b1")]
     found = seen_together(lake, shop.CLIENT, Identifier("device_id", "D1"), Policy(visitors_per_device_max=1))
     assert [(each.kind, each.value) for each in found] == [("device_id", "d1")]
+
+
+def test_visitors_of_one_customer_are_one_persons_until_that_is_withdrawn(lake: Lake) -> None:
+    def said(browser: str, number: int, *, more: str = "") -> bytes:
+        query = f"client_id={shop.CLIENT}&customer_id=c-7&cli_ubid={browser}&event_time={RECEIVED_MS + number}{more}"
+        origin = connection("", b"", b"")
+        return encode(EntryKind.OTHER, f"{number:032x}", RECEIVED_MS + number, origin, b"identify", query.encode())
+
+    load(lake, 1, [said("phone", 1), said("laptop", 2), said("tablet", 3), said("tablet", 4, more="&status=withdrawn")])
+    person = [("cli_ubid", "laptop"), ("cli_ubid", "phone"), ("customer_id", "c-7")]
+    for asked in (Identifier("cli_ubid", "phone"), Identifier("customer_id", "c-7")):
+        found = seen_together(lake, shop.CLIENT, asked, Policy())
+        assert [(each.kind, each.value) for each in found] == person
+    found = seen_together(lake, shop.CLIENT, Identifier("cli_ubid", "tablet"), Policy())
+    assert [(each.kind, each.value) for each in found] == [("cli_ubid", "tablet")]
+    taken = erasings(lake, Sought(shop.CLIENT, [Identifier("customer_id", "c-7")]))["events"].look(Marks())
+    assert taken.rows == 4

@@ -63,8 +63,8 @@ def amendment(**other: Any) -> Amendment:
     return Amendment("shop", "7", **{**given_values, **other})
 
 
-def seen(name: str, *, is_order: bool = False, **values: str) -> Seen:
-    return Seen(name, is_order, identifiers("shop", values, Policy()))
+def seen(name: str, where: str = "click", **values: str) -> Seen:
+    return Seen(name, where, identifiers("shop", values, Policy()))
 
 
 def click(name: str, days: float, channel: str = "google", **other: Any) -> Evidence:
@@ -105,7 +105,7 @@ def proven(
         policy=policy or Policy(),
         models=MODELS,
         evidence=CLICKS if clicks is None else clicks,
-        orders=[seen("7", is_order=True, cli_ubid="u1", device_id="D1")],
+        orders=[seen("7", "order", cli_ubid="u1", device_id="D1")],
         guards=Guards(shared or {}),
     )
 
@@ -165,7 +165,7 @@ def test_a_person_is_all_that_is_linked_and_each_link_says_where_it_was_seen() -
     person = identify(
         own,
         [
-            seen("7", is_order=True, cli_ubid="u1", device_id="D1"),
+            seen("7", "order", cli_ubid="u1", device_id="D1"),
             seen("a", cli_ubid="u1", device_id="d1"),
             seen("b", cli_ubid="u2", gaid="d1"),
             seen("c", cli_ubid="u3"),
@@ -192,7 +192,7 @@ def test_a_person_is_all_that_is_linked_and_each_link_says_where_it_was_seen() -
 
 def sorted_link(link: Link) -> Link:
     one, other = sorted((link.one, link.other), key=lambda each: each.kind)
-    return Link(one, other, link.clicks, link.orders)
+    return Link(one, other, link.clicks, link.orders, link.identifications)
 
 
 def test_a_shared_identifier_links_nobody_and_is_reported_with_its_links() -> None:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from hashlib import md5, sha1, sha256
 from typing import Final
 
-from clickclock.attribution.identifier import folded
+from clickclock.attribution.identifier import CUSTOMER, folded
 
 IDENTIFIERS: Final = ("cli_ubid", "device_id", "gaid", "idfa")
 CLICK_IDS: Final = (
@@ -27,7 +27,7 @@ CLICK_IDS: Final = (
     *("qclid", "dicbo", "obclid", "irclickid", "awc", "clickid", "click_id", "af_click_id"),
 )
 """What networks write into an address, each value once."""
-IDENTIFYING: Final = frozenset((*IDENTIFIERS, *CLICK_IDS))
+IDENTIFYING: Final = frozenset((*IDENTIFIERS, CUSTOMER, *CLICK_IDS))
 """Parameters and fields that name a person or one click."""
 
 WORDS: Final = (

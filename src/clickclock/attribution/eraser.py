@@ -32,6 +32,7 @@ from clickclock.attribution.lake import (
     CLICKS,
     COUNTS,
     CREDITS,
+    EVENTS,
     FITTED,
     FOLDED,
     IDENTITIES,
@@ -59,7 +60,7 @@ _PUBLISHED: Final = (
     CREDITS,
     *(each.name for each in (IDENTITIES, UNCONVERTED, FITTED, COUNTS, TIES, FOLDED)),
 )
-_READ: Final = (CLICKS.name, ORDERS.name, TOUCHES.name, ADS.name)
+_READ: Final = (CLICKS.name, ORDERS.name, EVENTS.name, TOUCHES.name, ADS.name)
 """What else a version needs to be reported and proven. Touches and the ads that they are on are taken in once, whatever
 becomes of the run, and so stand as they are."""
 _RAW: Final = tuple(table.name for table in TABLES)

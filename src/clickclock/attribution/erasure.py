@@ -20,11 +20,12 @@ from typing import Final
 
 import msgspec
 
-from clickclock.attribution.identifier import DEVICE, NAMESPACES, code, folded
+from clickclock.attribution.identifier import CUSTOMER, DEVICE, NAMESPACES, code, folded
 
 ORDER_ID: Final = "order_id"
 NAMES: Final = {
     **{kind: tuple(name for name, space in NAMESPACES.items() if space == NAMESPACES[kind]) for kind in NAMESPACES},
+    CUSTOMER: (CUSTOMER,),
     ORDER_ID: (ORDER_ID, "item_identifier"),
 }
 """By kind of identifier, the fields and parameters that bring it."""
@@ -121,7 +122,7 @@ class Sought:
         self.client_id = client_id
         self.identifiers = tuple(identifiers)
         self.codes = frozenset(
-            code(client_id, each.kind, each.value) for each in identifiers if each.kind in NAMESPACES
+            code(client_id, each.kind, each.value) for each in identifiers if each.kind in (*NAMESPACES, CUSTOMER)
         )
         self.pattern = "(?is)" + "|".join([*map(_pattern, identifiers), _TWISTED])
         """A regular expression of RE2 and of Python, of texts as they come. Finds more than is meant."""

@@ -78,7 +78,7 @@ def of_row(row: Mapping[str, object]) -> Historical:
             _refuse_lost_digits(name, value)
             if name == EVENT_TIME:
                 value = _event_time(value)  # noqa: PLW2901 (the same time)
-            parts.append(_encoded(name) + b"=" + _encoded(value if type(value) is str else text_of(name, value)))
+            parts.append(encoded(name) + b"=" + encoded(value if type(value) is str else text_of(name, value)))
     if not parts:
         raise Unusable("the row is empty")
     return historical(b"&".join(parts), received_ms)
@@ -229,7 +229,7 @@ def bytes_of(text: str) -> bytes:
         raise Unusable("there is half of a surrogate pair in it") from error
 
 
-def _encoded(text: str) -> bytes:
+def encoded(text: str) -> bytes:
     """Percent-encoded where it must be."""
     raw = bytes_of(text)
     if not raw.translate(None, _PLAIN):

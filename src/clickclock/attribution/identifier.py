@@ -26,6 +26,8 @@ NAMESPACES: Final[Mapping[str, str]] = MappingProxyType(
 """What identifies, strongest first. A `device_id` is the GAID or IDFA of its device, so that the three are one."""
 STRENGTHS: Final[Mapping[str, int]] = MappingProxyType({kind: 3 - place for place, kind in enumerate(NAMESPACES)})
 """Of two clicks at one moment, the one of the stronger identifier is the later one."""
+CUSTOMER: Final = "customer_id"
+"""What a client calls its customer. It is on no click: identifications say whose it is."""
 SEPARATOR: Final = "\x1f"
 """Between the parts of what is hashed."""
 CODE_BYTES: Final = 8
@@ -42,12 +44,12 @@ def folded(value: str) -> str:
 
 
 def code(client_id: str, kind: str, value: str, shared: Collection[str] = ()) -> int:
-    """The code of an identifier, signed, of 64 bits; `kind` is one of `NAMESPACES`.
+    """The code of an identifier, signed, of 64 bits; `kind` is one of `NAMESPACES`, or `CUSTOMER`.
 
     Advertising ids are written in either case, and are the same; so are values that identify nobody, which `shared`
     has as `folded`.
     """
-    namespace = NAMESPACES[kind]
+    namespace = NAMESPACES.get(kind, CUSTOMER)
     small = folded(value)
     text = small if namespace == DEVICE or small in shared else value
     digest = md5(SEPARATOR.join((client_id, namespace, text)).encode(), usedforsecurity=False).digest()

@@ -20,7 +20,7 @@ import msgspec
 from clickclock.attribution.ad import told_apart
 from clickclock.attribution.amendment import Amendment
 from clickclock.attribution.credit import split
-from clickclock.attribution.identifier import STRENGTHS, code, folded
+from clickclock.attribution.identifier import CUSTOMER, STRENGTHS, code, folded
 from clickclock.attribution.journey import Considered, Reason, journey, reason
 from clickclock.attribution.models import Journey, JourneyModel
 from clickclock.attribution.order import Order
@@ -28,6 +28,7 @@ from clickclock.attribution.policy import Policy
 from clickclock.attribution.touchpoint import REPEAT_MS, Fate, Judged, Touch, judge
 from clickclock.foundation.instant import instant_of
 
+WHERE: Final = ("click", "order", "identification")
 SHARE_TOLERANCE: Final = 1e-12
 """Shares are floats, and sums of them depend on their order; amounts have no tolerance."""
 
@@ -36,22 +37,22 @@ class Identifier(msgspec.Struct, frozen=True):
     """An identifier as it came."""
 
     kind: str
-    """One of `identifier.NAMESPACES`."""
+    """One of `identifier.NAMESPACES`, or `identifier.CUSTOMER`."""
     value: str
     code: int
 
     @property
     def strength(self) -> int:
         """The greater, the more it says of who it is."""
-        return STRENGTHS[self.kind]
+        return STRENGTHS.get(self.kind, -1)
 
 
 class Seen(msgspec.Struct, frozen=True):
     """Identifiers seen together, strongest first."""
 
     id: str
-    """Of the click, or of the order."""
-    is_order: bool
+    where: str
+    """One of `WHERE`, of which this is the `id`."""
     identifiers: tuple[Identifier, ...]
 
 
@@ -62,6 +63,7 @@ class Link(msgspec.Struct, frozen=True):
     other: Identifier
     clicks: tuple[str, ...]
     orders: tuple[str, ...]
+    identifications: tuple[str, ...]
 
 
 class Guards(msgspec.Struct, frozen=True):
@@ -182,7 +184,7 @@ def identifiers(client_id: str, values: Mapping[str, str | None], policy: Policy
     """The identifiers among these values, strongest first; of two that are one, the stronger."""
     nobody = {folded(value) for value in policy.shared_identifiers}
     found: dict[int, Identifier] = {}
-    for kind in STRENGTHS:
+    for kind in (*STRENGTHS, CUSTOMER):
         value = values.get(kind)
         if value is not None:
             each = Identifier(kind, value, code(client_id, kind, value, nobody))
@@ -215,8 +217,7 @@ def identify(own: Sequence[Identifier], seen: Iterable[Seen], guards: Guards) ->
         Link(
             known[one],
             known[other],
-            tuple(sorted(each.id for each in those if not each.is_order)),
-            tuple(sorted(each.id for each in those if each.is_order)),
+            *(tuple(sorted(each.id for each in those if each.where == where)) for where in WHERE),
         )
         for (one, other), those in together.items()
         if one in reached
@@ -247,8 +248,8 @@ def prove(
 ) -> Proof:
     """The proof for `order`, which is what `amendments` say together.
 
-    `evidence` is every click of its person, `orders` every order, itself among them; `models` are fitted where they
-    look at many paths.
+    `evidence` is every click of its person, `orders` every order, itself among them, and every identification; `models`
+    are fitted where they look at many paths.
     """
     own = identifiers(order.client_id, {"cli_ubid": order.cli_ubid, "device_id": order.device_id}, policy)
     seen = [*orders, *(each.seen for each in evidence)]

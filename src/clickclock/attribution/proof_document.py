@@ -122,6 +122,7 @@ def _person(person: Person) -> dict[str, Any]:
                 "between": [_identifier(link.one), _identifier(link.other)],
                 "clicks": list(link.clicks),
                 "orders": list(link.orders),
+                "identifications": list(link.identifications),
             }
             for link in person.links
         ],
@@ -136,7 +137,8 @@ def _why_shared(links: int) -> str:
 
 def _why_crowded(visitors: int, policy: Policy) -> str:
     most, days = policy.visitors_per_device_max, policy.window_days_max
-    return f"It had {visitors} visitors (cli_ubid) within {days} d, more than {most}: it links none of them."
+    who = f"{visitors} visitors (cli_ubid, customer_id)"
+    return f"It had {who} within {days} d, more than {most}: it links none of them."
 
 
 def _identifier(identifier: Identifier) -> dict[str, Any]:

@@ -28,12 +28,14 @@ from clickclock.attribution import months
 from clickclock.attribution.ad import CLICK_ID_COLUMNS, COLUMNS, ONCE, says
 from clickclock.attribution.amendment import Amendment, judge
 from clickclock.attribution.click import Flag
+from clickclock.attribution.identification import NAME, Identification, of_query, standing
 from clickclock.attribution.identifier import NAMESPACES, STRENGTHS
 from clickclock.attribution.lake import (
     ADS,
     CLICKS,
     CREDITS,
     DAY,
+    EVENTS,
     IDENTITIES,
     ORDER_MONTH,
     ORDERS,
@@ -86,9 +88,11 @@ class Prover:
         if not amendments:
             raise NoOrder
         order = fold(amendments)
-        evidence = case.evidence(case.person(order))
-        orders = case.orders(order, evidence)
-        named = {found.code for each in (*orders, *_seen(evidence)) for found in each.identifiers}
+        person = case.person(order)
+        evidence = case.evidence(person)
+        seen = [*_seen(evidence), *case.identifications(person)]
+        orders = case.orders(order, seen)
+        named = {found.code for each in (*orders, *seen) for found in each.identifiers}
         month = months.name(int(months.months(np.array([order.placed_ms]), case.policy.zone)[0]))
         proof = prove(
             amendments,
@@ -97,7 +101,7 @@ class Prover:
             policy=case.policy,
             models=case.models(month, self._models),
             evidence=evidence,
-            orders=orders,
+            orders=[*orders, *seen[len(evidence) :]],
             guards=Guards(case.shared(named), case.crowded(named)),
         )
         return document(proof, result, differences(proof, case.credits(order)))
@@ -160,7 +164,7 @@ class _Case:
         return [
             Evidence(
                 _touch(touch, ads[touch["ad"]], codes, spenders.get(touch["click_id"]), touch["id"] in floods),
-                Seen(touch["id"], is_order=False, identifiers=self._identifiers(clicks[touch["id"]])),
+                Seen(touch["id"], "click", self._identifiers(clicks[touch["id"]])),
                 clicks[touch["id"]]["gclid"] or clicks[touch["id"]]["uclid"],
                 has_network=touch["network"] is not None,
                 said=_said(clicks[touch["id"]], ads[touch["ad"]]["channel"]),
@@ -175,11 +179,23 @@ class _Case:
         own = ([touch[kind] for kind in KINDS if touch[kind] not in {None, *shared}] for touch in touches)
         return [touch for touch, codes in zip(touches, own, strict=True) if codes[0] in person]
 
-    def orders(self, order: Order, evidence: list[Evidence]) -> list[Seen]:
-        """The order, and every other that shares an identifier with it, with these clicks, or with one of those."""
-        seen = {order.order_id: Seen(order.order_id, is_order=True, identifiers=self._identifiers(_values(order)))}
+    def identifications(self, person: Collection[int]) -> list[Seen]:
+        """What the client said of the person's visitors and devices, and still stands."""
+        where = self._mine & (pc.field("name") == NAME)
+        rows = self._rows(EVENTS.name, where, ["id", "received_at", "raw"]) if person else ()
+        said = (of_query(row["raw"], _us(row["received_at"]) // 1000, row["id"]) for row in rows)
+        seen = [
+            Seen(each.entry_id, "identification", self._identifiers(pair))
+            for each in standing(each for each in said if isinstance(each, Identification))
+            for pair in each.links
+        ]
+        return [each for each in seen if any(found.code in person for found in each.identifiers)]
+
+    def orders(self, order: Order, others: list[Seen]) -> list[Seen]:
+        """The order, and every other that shares an identifier with it, with these others, or with one of those."""
+        seen = {order.order_id: Seen(order.order_id, "order", self._identifiers(_values(order)))}
         known: set[Identifier] = set()
-        while fresh := {each for those in (*seen.values(), *_seen(evidence)) for each in those.identifiers} - known:
+        while fresh := {each for those in (*seen.values(), *others) for each in those.identifiers} - known:
             known |= fresh
             codes = {each.code for each in fresh}
             leading = codes - self.shared(codes).keys() - self.crowded(codes).keys()
@@ -192,7 +208,7 @@ class _Case:
             for each in self.amendments(found):
                 said[each.order_id].append(each)
             for order_id, amendments in said.items():
-                seen[order_id] = Seen(order_id, is_order=True, identifiers=self._identifiers(_values(fold(amendments))))
+                seen[order_id] = Seen(order_id, "order", self._identifiers(_values(fold(amendments))))
         return list(seen.values())
 
     def models(self, month: str, known: Mapping[str, Factory]) -> dict[str, JourneyModel]:

@@ -54,6 +54,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     ties_version: int | None = None
     counts_version: int | None = None
     folded_version: int | None = None
+    events_version: int | None = None
     orders: int = 0
     credited: int = 0
     touchpoints: int = 0

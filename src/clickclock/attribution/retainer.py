@@ -84,7 +84,8 @@ class Retainer:
     def _publish(self, gone: Mapping[str, int]) -> None:
         """Let reports go on: the latest version stands for days that are gone. If we die, the next run does it."""
         results = self._lake.results()
-        deltas = {name: self._lake.table(name) for name in (TOUCHES.name, CLICKS.name, ORDERS.name) if name in gone}
+        read = (TOUCHES.name, CLICKS.name, ORDERS.name, EVENTS.name)
+        deltas = {name: self._lake.table(name) for name in read if name in gone}
         if not results or not deltas:
             return
         versions = {name: None if delta is None else delta.version() for name, delta in deltas.items()}

@@ -12,7 +12,7 @@ become had it come at its time to the accounts of today.
 from dataclasses import dataclass
 from typing import Final
 
-from clickclock.attribution import amendment, appsflyer, click, query
+from clickclock.attribution import amendment, appsflyer, click, identification, query
 from clickclock.attribution.account import UNKNOWN_CLIENT, Accounts
 from clickclock.attribution.entry import EntryKind
 from clickclock.attribution.order_fields import Fault, Reason
@@ -30,7 +30,7 @@ class Rejected:
     """A refused request, as the lake has it."""
 
     what: str
-    """`click`, `order` or `appsflyer`."""
+    """`click`, `order`, `identification` or `appsflyer`."""
     kind: str
     client_id: str | None
     codes: frozenset[str]
@@ -74,6 +74,11 @@ def judge(rejected: Rejected, accounts: Accounts) -> Accepted | click.Rejection 
         case "order":
             amended = amendment.judge(raw, received_ms, admit)
             return amended if isinstance(amended, amendment.Rejection) else Accepted(EntryKind.ORDER, b"", raw)
+        case "identification":
+            said = identification.judge(raw, received_ms, admit)
+            if isinstance(said, amendment.Rejection):
+                return said
+            return Accepted(EntryKind.OTHER, identification.NAME.encode(), said.query)
         case "appsflyer":
             called = appsflyer.judge(raw, received_ms, admit)
             match called:

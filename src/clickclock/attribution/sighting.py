@@ -60,7 +60,8 @@ def sight(entry: Entry) -> Sighting:
     refusal = _refusal(entry.detail) if seen is Seen.REJECTION else {}
     # By what it was: the query of a click may begin like an order.
     is_order = seen is Seen.ORDER or refusal.get("was") == "order"
-    request = _object(entry.raw) if is_order else _parameters(entry.raw)
+    is_json = is_order or refusal.get("was") == "identification"
+    request = _object(entry.raw) if is_json else _parameters(entry.raw)
     plain = {name: value for name, value in request.items() if isinstance(value, str)}
     identifier = next((name for name in _IDENTIFIERS if present(plain, name) is not None), None)
     client_id = present(plain, "client_id")

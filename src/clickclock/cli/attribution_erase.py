@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from clickclock.attribution.erasure import Identifier
     from clickclock.attribution.receipt import Receipt
 
-KINDS = ("cli_ubid", "device_id", "gaid", "idfa", "order_id")
+KINDS = ("cli_ubid", "device_id", "gaid", "idfa", "customer_id", "order_id")
 
 
 @click.command()
@@ -32,6 +32,7 @@ KINDS = ("cli_ubid", "device_id", "gaid", "idfa", "order_id")
 @click.option("--device-id", help="A device's id, which is the same as its GAID or IDFA.")
 @click.option("--gaid", help="An Android advertising id.")
 @click.option("--idfa", help="An iOS advertising id.")
+@click.option("--customer-id", help="A customer's id, as the client says it in identifications.")
 @click.option("--order-id", help="An order, with all messages about it.")
 @click.option(
     "--with-person", is_flag=True, help="Also all other identifiers of the same person, and that person's orders."

@@ -103,7 +103,8 @@ def _add_person(root: "Tree", proof: Payload) -> None:
         branch = root.add(_text(f"person {person['code']}: {known}"))
         for link in person["links"]:
             one, other = map(_identifier, link["between"])
-            where = [f"{name} {', '.join(link[name])}" for name in ("clicks", "orders") if link[name]]
+            names = ("clicks", "orders", "identifications")
+            where = [f"{name} {', '.join(link[name])}" for name in names if link[name]]
             _branch(branch, f"{one} is {other}, seen together on", where)
     _branch(root, "shared identifiers, which are nobody's", map(_with_why, proof["sharedIdentifiers"]))
     _branch(root, "crowded devices, which link nobody", map(_with_why, proof["crowdedDevices"]))

@@ -18,7 +18,7 @@ from clickclock.attribution.amendment import Admit
 from clickclock.attribution.api import orders
 from clickclock.attribution.api.answers import Answer, Answers
 from clickclock.attribution.api.limits import Limits
-from clickclock.attribution.api.orders import Judged, Reply
+from clickclock.attribution.api.orders import Asked, Judged, Reply
 from clickclock.attribution.api.request import Later, Request
 from clickclock.attribution.collector import Collector
 from clickclock.attribution.counters import cell
@@ -78,6 +78,13 @@ class OrderRoutes:
 
     def post(self, request: Request, changed: Callable[[], None]) -> Answer | Later:
         """`POST /orders`."""
+        return self._post(request, changed, orders.ORDERS)
+
+    def identify(self, request: Request, changed: Callable[[], None]) -> Answer | Later:
+        """`POST /identify`."""
+        return self._post(request, changed, orders.IDENTIFICATIONS)
+
+    def _post(self, request: Request, changed: Callable[[], None], asked: Asked) -> Answer | Later:
         # Whatever type it says to be: `curl -d` says that JSON is a form, and what is no JSON is refused as such.
         if request.head.encoding:
             return self._unreadable(request, "application/json")
@@ -86,7 +93,7 @@ class OrderRoutes:
         # Now, and not when the task begins: all that ends in one turn of the loop is judged behind it.
         self._bytes += len(request.body)
         later = Later(changed)
-        task = asyncio.get_running_loop().create_task(self._take(request, later))
+        task = asyncio.get_running_loop().create_task(self._take(request, later, asked))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return later
@@ -104,41 +111,41 @@ class OrderRoutes:
         (entry_id,) = self._collector.keep([judged.draft], request.head.origin, request.done)
         return self._answered(orders.reply_appsflyer(judged, entry_id), request, kept=[_COUNTED[judged.draft.kind]])
 
-    async def _take(self, request: Request, later: Later) -> None:
+    async def _take(self, request: Request, later: Later, asked: Asked) -> None:
         try:
-            answer = await self._answer(request)
+            answer = await self._answer(request, asked)
         except Exception:  # noqa: BLE001 - whatever it was, the client is told and the log knows
-            _log.exception("orders could not be taken")
+            _log.exception("%s could not be taken", asked.many)
             answer = self._answers.broken()
         finally:
             self._bytes -= len(request.body)
         later.give(answer)
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _answer(self, request: Request, asked: Asked) -> Answer:
         try:
             pieces = orders.pieces(request.body)
         except Malformed as error:
             taken = _Taken()
-            (entry_id,) = self._keep([orders.refuse(request.body, error)], request, taken)
+            (entry_id,) = self._keep([orders.refuse(request.body, error, asked)], request, taken)
             return await self._told(taken, request, orders.reply_refused(error, entry_id))
         if self._orders + len(pieces) > self._limits.orders_max:
             return self._busy(request)
         self._orders += len(pieces)
         try:
-            return await self._judged(pieces, request)
+            return await self._judged(pieces, request, asked)
         finally:
             self._orders -= len(pieces)
 
-    async def _judged(self, pieces: list[bytes], request: Request) -> Answer:
+    async def _judged(self, pieces: list[bytes], request: Request, asked: Asked) -> Answer:
         admit, received_ms = self._doorkeeper(request), self._collector.now_ms()
-        taken, results = _Taken(), orders.Results(len(pieces))
+        taken, results = _Taken(), orders.Results(len(pieces), asked)
         rest = iter(pieces)
 
         def take_turn() -> bool:
             """Judge and keep some of the rest; whether there is more."""
             until_s, judged = perf_counter() + TURN_S, []
             for piece in rest:
-                judged.append(orders.judge(piece, received_ms, admit))
+                judged.append(asked.judge(piece, received_ms, admit))
                 if perf_counter() >= until_s:
                     break
             for each, entry_id in zip(judged, self._keep(judged, request, taken), strict=True):

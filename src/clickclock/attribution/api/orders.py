@@ -21,7 +21,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from clickclock.attribution import amendment, appsflyer
+from clickclock.attribution import amendment, appsflyer, identification
 from clickclock.attribution.account import UNKNOWN_CLIENT
 from clickclock.attribution.amendment import Admit, Amendment, Kind, Rejection
 from clickclock.attribution.api.answers import JSON, REQUEST_ID
@@ -29,6 +29,7 @@ from clickclock.attribution.appsflyer import OtherEvent, Sale
 from clickclock.attribution.click import Flag
 from clickclock.attribution.collector import Draft
 from clickclock.attribution.entry import EntryKind
+from clickclock.attribution.identification import Identification
 from clickclock.attribution.order_fields import Fault, Reason
 from clickclock.foundation.errors import ClickclockError, Invalid, Malformed
 from clickclock.foundation.problem import FAULTS_MAX, TooLarge, status_of
@@ -66,7 +67,7 @@ class Judged(msgspec.Struct, frozen=True):
     """
 
     draft: Draft
-    verdict: Amendment | OtherEvent | Rejection
+    verdict: Amendment | Identification | OtherEvent | Rejection
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -153,10 +154,31 @@ def judge(piece: bytes, received_ms: int, admit: Admit) -> Judged:
     return Judged(Draft(EntryKind.ORDER, b"", piece), verdict)
 
 
-def refuse(body: bytes, error: ClickclockError) -> Judged:
+def judge_identification(piece: bytes, received_ms: int, admit: Admit) -> Judged:
+    """The same of a body of identifications."""
+    verdict = identification.judge(piece, received_ms, admit)
+    if isinstance(verdict, Rejection):
+        return _rejected("identification", piece, verdict)
+    return Judged(Draft(EntryKind.OTHER, identification.NAME.encode(), verdict.query), verdict)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a path takes."""
+
+    one: str
+    """What each piece is, in one word."""
+    many: str
+    judge: Callable[[bytes, int, Admit], Judged]
+
+
+ORDERS: Final = Asked("order", "orders", judge)
+IDENTIFICATIONS: Final = Asked("identification", "identifications", judge_identification)
+
+
+def refuse(body: bytes, error: ClickclockError, asked: Asked = ORDERS) -> Judged:
     """A body of which `pieces` could read nothing: kept whole, as one rejection."""
     code = Reason.TOO_LARGE if isinstance(error, TooLarge) else Reason.NOT_JSON
-    return _rejected("order", body, Rejection(Kind.INVALID, (Fault("", str(error), code),)))
+    return _rejected(asked.one, body, Rejection(Kind.INVALID, (Fault("", str(error), code),)))
 
 
 def reply_refused(error: ClickclockError, entry_id: str = "") -> Reply:
@@ -165,11 +187,15 @@ def reply_refused(error: ClickclockError, entry_id: str = "") -> Reply:
 
 
 class Results:
-    """The reply to `POST /orders`, made while its orders are judged and kept: of them no more is held than is told."""
+    """The reply to `POST /orders`, made while its orders are judged and kept: of them no more is held than is told.
 
-    def __init__(self, count: int) -> None:
-        """`count` is the number of orders in the body."""
+    And to `POST /identify`.
+    """
+
+    def __init__(self, count: int, asked: Asked = ORDERS) -> None:
+        """`count` is the number of orders, or identifications, in the body."""
         self._count = count
+        self._asked = asked
         self._results: list[bytes] = []
         self._errors: list[dict[str, str]] = []
         """The first `FAULTS_MAX` faults, with their places in the body."""
@@ -186,7 +212,13 @@ class Results:
         verdict = judged.verdict
         assert not isinstance(verdict, OtherEvent)  # those come by /appsflyer alone
         place = len(self._results)
-        result = {"index": place, "id": entry_id, "client_id": verdict.client_id, "order_id": verdict.order_id}
+        result: dict[str, object] = {"index": place, "id": entry_id, "client_id": verdict.client_id}
+        if isinstance(verdict, Identification):
+            self._accepted += 1
+            self._results.append(_encode({**result, "customer_id": verdict.customer_id, "result": "accepted"}))
+            return
+        if self._asked is ORDERS:
+            result["order_id"] = verdict.order_id
         if isinstance(verdict, Amendment):
             self._accepted += 1
             flags = [Flag.EVENT_TIME_AHEAD] if verdict.is_ahead else []
@@ -197,7 +229,7 @@ class Results:
         errors = _told(verdict)
         self._told += len(errors)
         room = FAULTS_MAX - len(self._errors)
-        where = "" if self._count == 1 else f"orders[{place}]."
+        where = "" if self._count == 1 else f"{self._asked.many}[{place}]."
         self._errors += [{**each, "field": f"{where}{each['field']}".rstrip(".")} for each in errors[:room]]
         if self._told > FAULTS_TOLD_MAX:
             errors = [{"field": "", "message": _UNTOLD, "code": verdict.faults[0].code}]
@@ -214,19 +246,23 @@ class Results:
             told |= {
                 "status": "partial" if self._accepted else "refused",
                 "code": next(iter(self._kinds)) if len(self._kinds) == 1 else Kind.INVALID,
-                "message": _PARTIAL if self._accepted else _ONE_REFUSED if count == 1 else _ALL_REFUSED,
+                "message": self._message.format(one=self._asked.one, many=self._asked.many),
                 "errors": self._errors,
                 "requestId": self._first_id,
             }
-        head = _encode(told).removesuffix(b"}") + b',"orders":['
+        head = _encode(told).removesuffix(b"}") + f',"{self._asked.many}":['.encode()
         status = _ACCEPTED_STATUS if self._accepted else _REFUSED_STATUS
         fields = JSON + REQUEST_ID % self._first_id.encode() if self._kinds else JSON
         return Reply(status, fields, b"".join((head, b",".join(self._results), b"]}\n")))
 
+    @property
+    def _message(self) -> str:
+        return _PARTIAL if self._accepted else _ONE_REFUSED if self._count == 1 else _ALL_REFUSED
 
-_ONE_REFUSED: Final = "The order is refused, and kept under its requestId; fix the named fields and send it again."
-_ALL_REFUSED: Final = "All orders are refused, and kept under their ids; fix the named fields and send them again."
-_PARTIAL: Final = "Some orders are refused, and kept under their ids; fix the named fields and send those again."
+
+_ONE_REFUSED: Final = "The {one} is refused, and kept under its requestId; fix the named fields and send it again."
+_ALL_REFUSED: Final = "All {many} are refused, and kept under their ids; fix the named fields and send them again."
+_PARTIAL: Final = "Some {many} are refused, and kept under their ids; fix the named fields and send those again."
 _UNTOLD: Final = "This order has faults, too; fix the named ones, and look up the rest in the rejections."
 
 
@@ -249,7 +285,7 @@ def reply_appsflyer(judged: Judged, entry_id: str = "") -> Reply:
     kind = judged.verdict.kind
     status, message = _REFUSALS[kind]
     if kind is Kind.INVALID and appsflyer.is_sale(judged.draft.raw):
-        status, message = _REFUSED_STATUS, _ONE_REFUSED
+        status, message = _REFUSED_STATUS, _ONE_REFUSED.format(one=ORDERS.one)
     return _refusal(status, kind, message, _told(judged.verdict), entry_id)
 
 

@@ -67,6 +67,7 @@ class Routes:
         self._paths: dict[bytes, tuple[tuple[bytes, ...], int, Respond]] = {
             CLICKS: ((*_READING, b"POST"), limits.form_bytes_max, self._register),
             b"/orders": ((b"POST", b"OPTIONS"), limits.orders_bytes_max, orders.post),
+            b"/identify": ((b"POST", b"OPTIONS"), limits.orders_bytes_max, orders.identify),
             b"/appsflyer": ((*_READING, b"POST"), limits.form_bytes_max, orders.appsflyer),
             b"/healthz": (_READING, 0, self._tell_health),
             b"/metrics": (_READING, 0, self._tell_metrics),

@@ -23,6 +23,7 @@ import msgspec
 
 from clickclock.attribution.attributor.drafting import weighing
 from clickclock.attribution.attributor.full import Outcome, run_fully
+from clickclock.attribution.attributor.identified import is_news
 from clickclock.attribution.attributor.partial import run_partially
 from clickclock.attribution.attributor.world import World, behold
 from clickclock.attribution.engines import Engine
@@ -161,9 +162,10 @@ class Attributor:
         return delta is not None and {field.name for field in delta.schema().fields} == set(wanted)
 
     def _is_changed(self, before: Result) -> bool:
-        """Whether clicks or orders have come, or gone, since a version. Raises `VersionGone`."""
+        """Whether clicks, orders or identifications have come, or gone, since a version. Raises `VersionGone`."""
         versions = ((CLICKS.name, before.clicks_version), (ORDERS.name, before.orders_version))
-        return any(self._lake.changes(name, since) for name, since in versions)
+        is_new = any(self._lake.changes(name, since) for name, since in versions)
+        return is_new or is_news(self._lake, before.events_version)
 
 
 def _finished(draft: Result, world: World, outcome: Outcome, why: str, seconds: float) -> Result:
@@ -174,6 +176,7 @@ def _finished(draft: Result, world: World, outcome: Outcome, why: str, seconds: 
         engine=world.taken.engine,
         clicks_version=world.taken.clicks_version,
         orders_version=world.orders.version,
+        events_version=world.events_version,
         touches_version=world.taken.version,
         ads_version=world.taken.ads_version,
         credits_version=outcome.credits_version,

@@ -56,7 +56,7 @@ def sentinels(policies: Policies, client_ids: Iterable[str]) -> Numbers:
         identifier.code(client_id, kind, identifier.folded(value))
         for client_id in client_ids
         for value in policies.find(client_id).shared_identifiers
-        for kind in KINDS[:2]
+        for kind in (*KINDS[:2], identifier.CUSTOMER)
     ]
     return distinct(np.array(codes, np.int64))
 

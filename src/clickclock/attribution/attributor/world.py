@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from clickclock.attribution import identity
 from clickclock.attribution.attributor import people
 from clickclock.attribution.attributor.blocks import Facts, facts_of
+from clickclock.attribution.attributor.identified import links_by_customers
 from clickclock.attribution.attributor.intake import TakenIn, take_in
 from clickclock.attribution.attributor.news import News, news_since
 from clickclock.attribution.attributor.orders import Orders, orders_since, read_orders
@@ -25,8 +26,8 @@ from clickclock.attribution.attributor.then import Then, then_of
 from clickclock.attribution.attributor.ties import NO_TIES, Ties, linked_by_orders, ties_of, ties_of_all, ties_with
 from clickclock.attribution.attributor.walker import Since, Walker
 from clickclock.attribution.engines import PERSONS, Engine
-from clickclock.attribution.identity import Persons
-from clickclock.attribution.lake import ADS, TOUCHES, Lake
+from clickclock.attribution.identity import Persons, joined
+from clickclock.attribution.lake import ADS, EVENTS, TOUCHES, Lake
 from clickclock.attribution.models import Model
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.result import Result
@@ -38,6 +39,8 @@ class World:
     """All that decides, read once."""
 
     taken: TakenIn
+    events_version: int | None
+    """Of the events, among which are identifications; None if there are none."""
     touches: list[str]
     """The files."""
     orders: Orders
@@ -98,15 +101,19 @@ def behold(
             ties = ties_of_all(engine, touches, ads, policies)
         else:
             ties = ties_with(lake, engine, ties_then, news.touches, taken.version, ads, policies)
+        events = lake.table(EVENTS.name)
+        events_version = None if events is None else events.version()
         orders = reading.result()
         then = recalling.result()
     facts = facts_of(orders, ads, policies)
-    links = linked_by_orders(ties.links, orders.table, policies)
+    customers = links_by_customers(lake, events_version, policies)
+    links = linked_by_orders(joined([ties.links, customers]), orders.table, policies)
     persons = identity.persons(links, people.sentinels(policies, facts.ads.clients))
     nothing = pa.nulls(orders.table.num_rows, pa.int64())
     identifiers = [orders.table[name] if name in orders.table.column_names else nothing for name in people.KINDS]
     return World(
         taken=taken,
+        events_version=events_version,
         touches=touches,
         orders=orders,
         ads=ads,

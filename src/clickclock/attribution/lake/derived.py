@@ -154,6 +154,7 @@ RESULTS: Final = _table(
         ("ties_version", _NUMBER),
         ("counts_version", _NUMBER),
         ("folded_version", _NUMBER),
+        ("events_version", _NUMBER),
     ],
     {},
     ("version",),

@@ -132,6 +132,7 @@ class _Detail(msgspec.Struct):
     was: str | None = None
 
 
+_IN_JSON: Final = ("order", "identification")
 _detail: Final = msgspec.json.Decoder(_Detail).decode
 
 
@@ -142,7 +143,7 @@ def _rejection(entry: Entry) -> dict[str, Any]:
     return {
         "what": what,
         "kind": detail.kind,
-        "client_id": _client_id_of(entry.raw, is_json=what == "order"),
+        "client_id": _client_id_of(entry.raw, is_json=what in _IN_JSON),
         "faults": [{name: fault.get(name) for name in names} for fault in detail.faults],
         "raw": entry.raw,
     }

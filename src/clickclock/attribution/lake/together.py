@@ -1,4 +1,4 @@
-"""Which identifiers were seen together on clicks and orders: those of one person, as attribution knows people.
+"""Which identifiers were seen together on clicks and orders, or are of one customer: those of one person.
 
 Never guesses, and never writes. Invariants: what too many others were seen with is nobody's, and leads to nobody, as
 in `identity.py`; a device of too many visitors leads to none of them, and is found only if it was asked for.
@@ -9,18 +9,19 @@ in `identity.py`; a device of too many visitors leads to none of them, and is fo
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from itertools import permutations
+from itertools import chain, permutations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickclock.attribution.erasure import ORDER_ID, Identifier
-from clickclock.attribution.identifier import NAMESPACES, folded
+from clickclock.attribution.identification import NAME, Identification, of_query, standing
+from clickclock.attribution.identifier import CUSTOMER, NAMESPACES, folded
 from clickclock.attribution.identity import LINKS_MAX, visitors_at_once
-from clickclock.attribution.lake.tables import CLICKS, ORDERS, Table
+from clickclock.attribution.lake.tables import CLICKS, EVENTS, ORDERS, Table
 from clickclock.attribution.policy import Policy
-from clickclock.foundation.instant import DAY_MS
+from clickclock.foundation.instant import DAY_MS, ms_of
 
 if TYPE_CHECKING:
     from clickclock.attribution.lake import Lake
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 Days: TypeAlias = tuple[int, int]
 """The first and the last one, numbered from 1970, in UTC."""
 _BROWSER, _DEVICE = "cli_ubid", "device_id"
+_VISITORS: Final = {_DEVICE: (_BROWSER, CUSTOMER), _BROWSER: (CUSTOMER,), CUSTOMER: ()}
+Together: TypeAlias = tuple[frozenset[Identifier], Days]
 _KINDS: Final = {name: _BROWSER if name == _BROWSER else _DEVICE for name in NAMESPACES}
 """A device's id is the same in whichever field it comes."""
 
@@ -38,8 +41,9 @@ def seen_together(lake: "Lake", client_id: str, asked: Identifier, policy: Polic
     found: list[Identifier] = []
     frontier = {_as_one(asked)} if asked.kind != ORDER_ID else _of_order(lake, client_id, asked.value)
     looked_at = set(frontier)
+    identified = _identified(lake, client_id)
     while frontier:
-        neighbours = _neighbours(lake, client_id, frontier)
+        neighbours = _neighbours(lake, client_id, frontier, identified)
         following: set[Identifier] = set()
         for each in frontier:
             if len(neighbours[each]) > LINKS_MAX or folded(each.value) in nobodys:
@@ -55,7 +59,7 @@ def seen_together(lake: "Lake", client_id: str, asked: Identifier, policy: Polic
 
 
 def _as_one(identifier: Identifier) -> Identifier:
-    if identifier.kind == _BROWSER:
+    if identifier.kind in (_BROWSER, CUSTOMER):
         return identifier
     return Identifier(kind=_DEVICE, value=folded(identifier.value))
 
@@ -66,15 +70,14 @@ def _of_order(lake: "Lake", client_id: str, order_id: str) -> set[Identifier]:
 
 
 def _visitors(device: Identifier, others: Mapping[Identifier, Days], nobodys: Collection[str], policy: Policy) -> int:
-    """How many visitors a device had at one time, at the most; 0 for a browser."""
-    if device.kind == _BROWSER:
-        return 0
-    visits = [days for each, days in others.items() if each.kind == _BROWSER and folded(each.value) not in nobodys]
+    """How many visitors a device had at one time, or customers a browser, at the most."""
+    kinds = _VISITORS[device.kind]
+    visits = [days for each, days in others.items() if each.kind in kinds and folded(each.value) not in nobodys]
     return visitors_at_once([first for first, _ in visits], [last + policy.window_days_max for _, last in visits])
 
 
 def _neighbours(
-    lake: "Lake", client_id: str, frontier: Collection[Identifier]
+    lake: "Lake", client_id: str, frontier: Collection[Identifier], identified: Collection[Together]
 ) -> dict[Identifier, dict[Identifier, Days]]:
     """Of each, the others that stand with it on any click or order, and on which days they first and last did."""
     values = {
@@ -91,17 +94,31 @@ def _neighbours(
         return is_it
 
     found: dict[Identifier, dict[Identifier, Days]] = defaultdict(dict)
-    for table in (CLICKS, ORDERS):
-        for row, (first, last) in _rows(lake, table, client_id, has_one):
-            for each, other in permutations(row, 2):
-                known = found[each].get(other, (first, last))
-                found[each][other] = min(known[0], first), max(known[1], last)
+    rows = chain.from_iterable(_rows(lake, table, client_id, has_one) for table in (CLICKS, ORDERS))
+    for row, (first, last) in chain(rows, identified):
+        for each, other in permutations(row, 2):
+            known = found[each].get(other, (first, last))
+            found[each][other] = min(known[0], first), max(known[1], last)
     return found
+
+
+def _identified(lake: "Lake", client_id: str) -> list[Together]:
+    """What the client's identifications that stand say, a pair each."""
+    where = (pc.field("name") == NAME) & (pc.field("client_id") == client_id)
+    batches = lake.scan(EVENTS.name, where, ["id", "received_at", "raw"])
+    rows = (row for batch in batches for row in batch.to_pylist())
+    said = (of_query(row["raw"], ms_of(row["received_at"]), row["id"]) for row in rows)
+    found = standing(each for each in said if isinstance(each, Identification))
+    return [
+        (frozenset(_as_one(Identifier(*named)) for named in pair.items()), (each.event_time_ms // DAY_MS,) * 2)
+        for each in found
+        for pair in each.links
+    ]
 
 
 def _rows(
     lake: "Lake", table: Table, client_id: str, fit: Callable[[pa.RecordBatch], pa.BooleanArray]
-) -> Iterator[tuple[frozenset[Identifier], Days]]:
+) -> Iterator[Together]:
     """The identifiers of each row that fits, and its day, or the days of several rows with the same identifiers."""
     names = [name for name in _KINDS if name in table.schema.names]
     others = [name for name in ("client_id", "order_id") if name in table.schema.names]
