@@ -27,9 +27,9 @@ DISPUTED: Final = ("İΣ", "iσ")  # noqa: RUF001 (it is the Greek one)
 """Letters of which programs make different small ones (with a second dot, or another one where a word ends), and those
 that are made here."""
 _UNDISPUTED: Final = str.maketrans(*DISPUTED)
-BLANKS: Final = ("\t\r\n\u00a0", "    ")
-"""Blanks of other kinds, and what they count as."""
-_BLANKS: Final = str.maketrans(*BLANKS)
+BLANK: Final = ("\u00a0", " ")
+"""A blank that does not break a line, and what it counts as."""
+_BLANK: Final = str.maketrans(*BLANK)
 
 
 def small_letters(value: str) -> str:
@@ -38,8 +38,7 @@ def small_letters(value: str) -> str:
     >>> small_letters("ΟΔΟΣ"), small_letters(" İPEK ")
     ('οδοσ', 'ipek')
     """
-    value = value.translate(_BLANKS).strip(" ")
-    return (value if value.isascii() else value.translate(_UNDISPUTED)).lower()
+    return (value if value.isascii() else value.translate(_UNDISPUTED).translate(_BLANK)).lower().strip(" ")
 
 
 class Profile(StrEnum):

@@ -22,22 +22,32 @@ from clickclock.attribution.absent import (
     BEGINNINGS_OF_NOBODY,
     DIGEST_BYTES,
     EXACTLY,
+    IDENTIFIERS,
     IDENTIFYING,
     LENGTH_MAX,
     NOBODY_PATTERN,
     WORD_BYTES_MAX,
 )
-from clickclock.attribution.account import BLANKS, DISPUTED
-from clickclock.attribution.lake.tables import CLICK_PARAMETERS
+from clickclock.attribution.account import BLANK, DISPUTED
 
 NUMBER: Final = "int64"
-_DECIDING: Final = tuple(name for name in CLICK_PARAMETERS if name not in ("client_id", "device_brand", "device_model"))
-"""Parameters whose values say whose click it is, and on which ad."""
+_CLEANED: Final = (*IDENTIFIERS, "gclid", "gbraid", "wbraid", "uclid")
+"""Parameters that decide whose click it is. All others are as compaction left them: each takes its time."""
+_NOTHING: Final = ("", "null", "NULL", "undefined", "None", "NaN", "(not set)")
 
 
 def with_values(clicks: Any) -> Any:
     """Clicks with null for what is absent: an older version may have kept it, and a journal that it left."""
-    return clicks.mutate(**{name: value_of(clicks[name], name) for name in _DECIDING})
+    return clicks.mutate(**{name: value_of(clicks[name], name) for name in _CLEANED})
+
+
+def says_something(value: Any) -> Any:
+    """Whether a value without a column is not absent, as far as an older version may have kept one.
+
+    Without a regular expression: for each value of a map, an engine would compile it anew.
+    """
+    is_macro = value.startswith("{") | value.startswith("${") | value.startswith("__") | value.startswith("%%")
+    return ~(value.isin(_NOTHING) | is_macro)
 
 
 def value_of(value: Any, name: str) -> Any:
@@ -61,8 +71,7 @@ def value_of(value: Any, name: str) -> Any:
 def small_letters_of(value: Any) -> Any:
     """`account.small_letters` of a text."""
     trim = function("trim", "string", returns="string")
-    value = trim(value.translate(*BLANKS))
-    return _small(value, value.translate(*DISPUTED).lower())
+    return trim(_small(value, value.translate(*DISPUTED).translate(*BLANK).lower()))
 
 
 def folded_of(value: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from clickclock.attribution import amendment, click, query
-from clickclock.attribution.absent import present
+from clickclock.attribution.absent import is_absent, present
 from clickclock.attribution.account import Account, Accounts, Profile
 from clickclock.attribution.entry import Entry, EntryKind
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS, CLICKS, EVENTS, ORDERS, REJECTIONS, Table
@@ -79,7 +79,7 @@ def _click(entry: Entry) -> dict[str, Any]:
     if is_prefetch:
         flags = [*flags, click.Flag.PREFETCH.value]
     columns = {name: present(parameters, name) for name in CLICK_PARAMETERS}
-    other = {name: value for name, value in parameters.items() if name not in columns and name != EVENT_TIME}
+    other = {name: value for name, value in parameters.items() if _is_other(name, value)}
     shape = cut(entry.raw)
     if shape is not None:
         values = {**other, **columns, EVENT_TIME: str(said_ms)}
@@ -95,6 +95,11 @@ def _click(entry: Entry) -> dict[str, Any]:
         "shape": shape,
         "query": entry.raw if shape is None else None,
     }
+
+
+def _is_other(name: str, value: str) -> bool:
+    """Whether a parameter has no column, and a value."""
+    return name not in CLICK_PARAMETERS and name != EVENT_TIME and not is_absent(name, value)
 
 
 def _order(entry: Entry) -> dict[str, Any]:
