@@ -72,6 +72,10 @@ class World:
         importer = Importer(journal, self.lake, accounts or Accounts(), self.clock)
         return await importer.import_orders(archives, **options)
 
+    async def identify(self, *archives: Archive) -> Report:
+        journal = ImportJournal(self.folder / "journal" / "import", self.lake, self.clock, 2**20)
+        return await Importer(journal, self.lake, Accounts(), self.clock).import_identities(archives)
+
     def costs(self, *archives: Archive, accounts: Accounts | None = None, **options: bool) -> CostsReport:
         return CostImporter(self.lake, accounts or Accounts(), self.clock).load(archives, **options)
 

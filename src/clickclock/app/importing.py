@@ -43,6 +43,14 @@ def import_orders(config: Config, archives: Sequence[Archive], *, skip_unreadabl
     return asyncio.run(work)
 
 
+def import_identities(config: Config, archives: Sequence[Archive], *, skip_unreadable: bool, dry_run: bool) -> Report:
+    """Import identifications from files; see `Importer.import_identities`."""
+    if not dry_run:
+        make_data_dir(config.data_dir)
+    work = importer_of(config).import_identities(archives, skip_unreadable=skip_unreadable, dry_run=dry_run)
+    return asyncio.run(work)
+
+
 def import_costs(config: Config, archives: Sequence[Archive], *, dry_run: bool) -> CostsReport:
     """Import costs from files; see `CostImporter.load`."""
     if not dry_run:

@@ -24,8 +24,10 @@ from clickclock.attribution.archive import SHOWN_MAX, Archive, FaultyRow
 from clickclock.attribution.entry import EntryKind, connection, encode
 from clickclock.attribution.historical import Historical, Unusable, id_of, time_of
 from clickclock.attribution.id_set import Repeats
+from clickclock.attribution.identification import NAME, Identification, judge_fields
+from clickclock.attribution.identifier import CUSTOMER
 from clickclock.attribution.import_journal import TABLE_OF, ImportJournal, Item, Kept
-from clickclock.attribution.lake import CLICKS, DAY, ORDERS, REJECTIONS, Lake
+from clickclock.attribution.lake import CLICKS, DAY, EVENTS, ORDERS, REJECTIONS, Lake
 from clickclock.attribution.order_row import OrderRow, of_record
 from clickclock.attribution.registration import detail_of, line_of
 from clickclock.foundation.clock import Clock
@@ -44,7 +46,7 @@ def without_address(_peer: str, _forwarded: bytes, agent: bytes, referer: bytes)
     return connection("", agent, referer) if agent or referer else _NOWHERE
 
 
-Judged = click.Click | click.Rejection | amendment.Amendment | amendment.Rejection
+Judged = click.Click | click.Rejection | amendment.Amendment | Identification | amendment.Rejection
 
 
 @dataclass(slots=True)
@@ -86,9 +88,9 @@ class Report:
     def note(self, judged: Judged | retrial.Accepted) -> None:
         if not isinstance(judged, click.Rejection | amendment.Rejection):
             self.accepted += 1
-            if not isinstance(judged, amendment.Amendment):
+            if isinstance(judged, click.Click | retrial.Accepted):
                 self.flags.update(judged.flags)
-            elif judged.is_ahead:
+            elif isinstance(judged, amendment.Amendment) and judged.is_ahead:
                 self.flags[click.Flag.EVENT_TIME_AHEAD] += 1
             return
         self.refused += 1
@@ -168,7 +170,29 @@ class _Order(NamedTuple):
         return Item(entry_id, tables, self.row.received_ms, line)
 
 
-Brought = tuple[int, _Click | _Order | Unusable | None]
+class _Identified(NamedTuple):
+    """An identification of a file, judged."""
+
+    row: OrderRow
+    received_ms: int
+    judged: Identification | amendment.Rejection
+
+    @property
+    def key(self) -> int | None:
+        """None: the same said twice is said once."""
+        return None
+
+    def item(self, _nth: int) -> Item:
+        if isinstance(self.judged, Identification):
+            kind, detail, raw, tables = EntryKind.OTHER, NAME.encode(), self.judged.query, (EVENTS.name,)
+            line = encode(kind, self.row.id, self.received_ms, _NOWHERE, detail, raw)
+            return Item(self.row.id, tables, self.row.received_ms, line)
+        detail = detail_of(self.judged, "identification")
+        line = encode(EntryKind.REJECTION, self.row.id, self.received_ms, _NOWHERE, detail, self.row.raw)
+        return Item(self.row.id, (REJECTIONS.name, EVENTS.name), self.row.received_ms, line)
+
+
+Brought = tuple[int, _Click | _Order | _Identified | Unusable | None]
 """A row's number in its file, and what it is; None is a log's line of another request."""
 
 
@@ -206,6 +230,12 @@ class Importer:
     ) -> Report:
         """The same for orders and their amendments."""
         return await self._import(archives, self._orders, skip_unreadable=skip_unreadable, dry_run=dry_run)
+
+    async def import_identities(
+        self, archives: Sequence[Archive], *, skip_unreadable: bool = False, dry_run: bool = False
+    ) -> Report:
+        """The same for identifications."""
+        return await self._import(archives, self._identities, skip_unreadable=skip_unreadable, dry_run=dry_run)
 
     async def _import(
         self,
@@ -259,17 +289,25 @@ class Importer:
 
     def _orders(self, archive: Archive) -> Iterator[Brought]:
         admit = amendment.known_to(self._accounts)
-        for number, found in archive.records("order_id"):
-            if isinstance(found, Unusable):
-                yield number, found
-                continue
+        for number, row, received_ms in self._rows(archive, "order_id"):
+            yield number, row if isinstance(row, Unusable) else _Order(row, received_ms, row.judge(received_ms, admit))
+
+    def _identities(self, archive: Archive) -> Iterator[Brought]:
+        admit = amendment.known_to(self._accounts)
+        for number, row, received_ms in self._rows(archive, CUSTOMER):
+            if isinstance(row, Unusable):
+                yield number, row
+            else:
+                yield number, _Identified(row, received_ms, judge_fields(row.given, received_ms, admit))
+
+    def _rows(self, archive: Archive, column: str) -> Iterator[tuple[int, OrderRow | Unusable, int]]:
+        """Each row, and when it came; `column` must be there."""
+        for number, found in archive.records(column):
             try:
-                row = of_record(found)
-                received_ms = row.came_ms(self._now_ms)
+                row = found if isinstance(found, Unusable) else of_record(found)
+                yield number, row, 0 if isinstance(row, Unusable) else row.came_ms(self._now_ms)
             except Unusable as problem:
-                yield number, problem
-                continue
-            yield number, _Order(row, received_ms, row.judge(received_ms, admit))
+                yield number, problem, 0
 
     def _retrials(self, which: Which, report: Report) -> Iterator[Item]:
         for batch in self._lake.scan(REJECTIONS.name, _condition(which)):
@@ -312,7 +350,7 @@ def _look_at(archive: Archive, bring: Callable[[Archive], Iterator[Brought]], re
 
 def _items(rows: Iterator[Brought], repeats: Repeats) -> Iterator[Item]:
     for _, found in rows:
-        if isinstance(found, _Click | _Order):
+        if isinstance(found, _Click | _Order | _Identified):
             yield found.item(0 if found.key is None else repeats.nth(found.key))
 
 

@@ -41,8 +41,8 @@ def accepted(detail: bytes) -> tuple[str, bool]:
     return said.removesuffix(_PREFETCH), said.endswith(_PREFETCH)
 
 
-def detail_of(rejection: Rejection | amendment.Rejection) -> bytes:
-    """What the entry of a refused click or order says of it, as JSON: what it was, the kind, and every fault."""
-    was = "click" if isinstance(rejection, Rejection) else "order"
+def detail_of(rejection: Rejection | amendment.Rejection, was: str = "order") -> bytes:
+    """What the entry of a refused request says of it, as JSON: what it was, the kind, and every fault."""
+    was = "click" if isinstance(rejection, Rejection) else was
     faults = [{"field": each.field, "message": each.message, "code": each.code} for each in rejection.faults]
     return msgspec.json.encode({"was": was, "kind": rejection.kind, "faults": faults})

@@ -19,6 +19,7 @@ COMMANDS = {
     "paths": "clickclock.cli.attribution_paths:paths",
     "import-clicks": "clickclock.cli.attribution_import:import_clicks",
     "import-orders": "clickclock.cli.attribution_import:import_orders",
+    "import-identities": "clickclock.cli.attribution_import:import_identities",
     "import-costs": "clickclock.cli.attribution_import:import_costs",
     "replay": "clickclock.cli.replay:replay",
     "export": "clickclock.cli.attribution_export:export",

@@ -16,6 +16,7 @@ from clickclock.cli.importing import (
     AS_JSON,
     CLICKS,
     DRY_RUN,
+    IDENTITIES,
     ORDERS,
     SKIP_UNREADABLE,
     archives_of,
@@ -82,6 +83,11 @@ def _importer(what: str, description: str) -> click.Command:
 import_clicks = _importer(CLICKS, "Register clicks from tables.\n\nThe columns are named after the parameters.")
 import_orders = _importer(
     ORDERS, "Register orders from tables.\n\nRefunds and corrections, too; the columns are named after the fields."
+)
+
+import_identities = _importer(
+    IDENTITIES,
+    "Tie visitors and devices to customers, from tables.\n\nThe columns are the fields of `POST /identify`.",
 )
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 KEPT = {"clicks": "click", "orders": "order", "events": "other event", "rejections": "rejection"}
-CLICKS, ORDERS = "clicks", "orders"
+CLICKS, ORDERS, IDENTITIES = "clicks", "orders", "identities"
 UNREADABLE = table("unreadableRows", ("file", "file"), ("row", "number"), ("unreadable because", "message"), empty="")
 REFUSED = table("refusedRows", ("file", "file"), ("row", "number"), ("refused", "message"), empty="")
 REASONS = table("reasons", ("refused because of", "field"), ("reason", "code"), ("rows", "rows"), empty="")
@@ -46,13 +46,17 @@ def import_files(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Import clicks or orders from files, each with its format, or None if its ending says it."""
+    """Import clicks, orders or identifications from files, each with its format, or None if its ending says it."""
 
     def work(config: "Config") -> "Report":
-        from clickclock.app.importing import import_clicks, import_orders  # noqa: PLC0415 (loaded when it is used)
+        from clickclock.app import importing  # noqa: PLC0415 (loaded when it is used)
 
-        bring = import_orders if what == ORDERS else import_clicks
-        return bring(config, archives_of(files), skip_unreadable=skip_unreadable, dry_run=dry_run)
+        bring = {
+            CLICKS: importing.import_clicks,
+            ORDERS: importing.import_orders,
+            IDENTITIES: importing.import_identities,
+        }
+        return bring[what](config, archives_of(files), skip_unreadable=skip_unreadable, dry_run=dry_run)
 
     run(ctx, options, work, dry_run=dry_run, as_json=as_json)
 

@@ -34,6 +34,13 @@ class Attributing:
             "POST", f"{self._click_url}/orders", list(orders), headers=headers, is_repeatable=True
         )
 
+    def identify(self, identifications: Sequence[Mapping[str, Any]], *, token: str | None = None) -> Payload:
+        """Tie visitors and devices to customers; the answer has one result for each, as that of `send_orders` has."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return self._connection.call(
+            "POST", f"{self._click_url}/identify", list(identifications), headers=headers, is_repeatable=True
+        )
+
     def report(self, **query: object) -> Payload:
         """What clicks brought; the query is that of `GET /attribution/report` (`from` as `**{"from": …}`)."""
         return self._ask("report", query)
