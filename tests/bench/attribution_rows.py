@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from clickclock.attribution.absent import REVISION
 from clickclock.attribution.lake import CLICKS, ORDERS, Lake, Written
 from clickclock.attribution.lake.files import DayFiles, Storage
 from clickclock.attribution.lake.tables import INSTANT, PARAMETERS, TEXTS, Table
@@ -160,6 +161,7 @@ class _Clicks:
                 pa.repeat(pa.scalar(0, pa.int32()), rows + 1), pa.array([], pa.string())
             ).cast(TEXTS),
             "profile": pa.repeat(pa.scalar("observed"), rows),
+            "revision": pa.repeat(pa.scalar(REVISION, pa.int8()), rows),
             "client_id": _named(_client_of(person), "5f3c0de1-{:04x}", CLIENTS),
             "seller_id": _named(_mix(ad, 3) % 3000, "{}", 3000, is_onsite, first=100_000),
             "asvt": _named(_mix(ad, 4) % 500, "v_{}", 500, is_onsite),

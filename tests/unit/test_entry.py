@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from clickclock.attribution.account import Profile
 from clickclock.attribution.entry import (
+    JUDGED,
     TOGETHER_MAX,
     Entry,
     EntryKind,
@@ -38,8 +39,8 @@ def test_every_entry_comes_back_and_is_one_line_of_eight_columns(
 def test_a_plain_click_is_written_as_it_came() -> None:
     client = connection("ab12", b"curl/8", b"")
     line = encode_plain(ID, 5, client, Profile.OBSERVED, b"a=b%7C&c=d")
-    assert line == f"c\t{ID}\t5\tab12\tcurl/8\t\tobserved\ta=b%7C&c=d\n".encode()
-    assert line == encode(EntryKind.PLAIN_CLICK, ID, 5, client, b"observed", b"a=b%7C&c=d")
+    assert line == f"c\t{ID}\t5\tab12\tcurl/8\t\tobserved{JUDGED}\ta=b%7C&c=d\n".encode()
+    assert line == encode(EntryKind.PLAIN_CLICK, ID, 5, client, f"observed{JUDGED}".encode(), b"a=b%7C&c=d")
 
 
 def test_plain_clicks_that_came_together_are_written_as_if_alone_with_ids_that_count() -> None:

@@ -133,6 +133,8 @@ BEGINNINGS_OF_NOBODY: Final[tuple[tuple[str, str], ...]] = (
     *(("xx", "xy"), ("{", "")),
 )
 """The same of a field that identifies, unless it has a `{`, a blank at its end, or the length of a word or a digest."""
+REVISION: Final = 1
+"""Counts the changes of these lists. An entry and a row that have it need no second look; older ones get one."""
 WORD_BYTES_MAX: Final = 32
 DIGEST_BYTES: Final = (40, 64)
 

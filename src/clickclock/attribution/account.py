@@ -27,9 +27,8 @@ DISPUTED: Final = ("İΣ", "iσ")  # noqa: RUF001 (it is the Greek one)
 """Letters of which programs make different small ones (with a second dot, or another one where a word ends), and those
 that are made here."""
 _UNDISPUTED: Final = str.maketrans(*DISPUTED)
-BLANK: Final = ("\u00a0", " ")
-"""A blank that does not break a line, and what it counts as."""
-_BLANK: Final = str.maketrans(*BLANK)
+BLANKS: Final = " \t\r\n\u00a0"
+"""Blanks that count as nothing around a value."""
 
 
 def small_letters(value: str) -> str:
@@ -38,7 +37,8 @@ def small_letters(value: str) -> str:
     >>> small_letters("ΟΔΟΣ"), small_letters(" İPEK ")
     ('οδοσ', 'ipek')
     """
-    return (value if value.isascii() else value.translate(_UNDISPUTED).translate(_BLANK)).lower().strip(" ")
+    value = value.strip(BLANKS)
+    return (value if value.isascii() else value.translate(_UNDISPUTED)).lower()
 
 
 class Profile(StrEnum):

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from clickclock.attribution.absent import REVISION
 from clickclock.attribution.account import Profile
 
 
@@ -45,11 +46,16 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 _COLUMNS: Final = 8
+JUDGED: Final = f"/{REVISION}"
+"""Stands behind the profile of a plain click: under which revision of `absent` it was found to be plain."""
 TOGETHER_MAX: Final = 256
 _LAST_DIGITS: Final = tuple(b"%02x" % number for number in range(TOGETHER_MAX))
 _ESCAPES: Final = {b"\\": b"\\\\", b"\t": b"\\t", b"\n": b"\\n", b"\r": b"\\r", b"\0": b"\\0"}
 _NUL, _TAB, _LF, _CR, _BACKSLASH = b"\0\t\n\r\\"
 _ESCAPED: Final = {escape[1:]: raw for raw, escape in _ESCAPES.items()}
+
+
+_JUDGED: Final = JUDGED.encode()
 
 
 def connection(address: str, agent: bytes, referer: bytes) -> bytes:
@@ -59,12 +65,12 @@ def connection(address: str, agent: bytes, referer: bytes) -> bytes:
 
 def encode_plain(id: str, received_ms: int, connection: bytes, profile: Profile, query: bytes) -> bytes:  # noqa: A002 (the column's name)
     """The line of a plain click, whose query needs no escape."""
-    return b"".join((f"c\t{id}\t{received_ms}\t".encode(), connection, profile.encode(), b"\t", query, b"\n"))
+    return b"".join((f"c\t{id}\t{received_ms}\t".encode(), columns_of_plain(connection, profile), query, b"\n"))
 
 
 def columns_of_plain(connection: bytes, profile: Profile) -> bytes:
     """What stands between the time and the query of a plain click: the same for all of a connection and profile."""
-    return b"%b%b\t" % (connection, profile.encode())
+    return b"%b%b%b\t" % (connection, profile.encode(), _JUDGED)
 
 
 def encode_plains(first_id: str, received_ms: int, columns: Sequence[bytes], queries: Sequence[bytes]) -> bytes:

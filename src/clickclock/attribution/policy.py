@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator
 
-from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, ORGANIC_CHANNEL_RULE, ChannelRule, small_letters
+from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, ChannelRule, small_letters
 from clickclock.foundation.record import Record
 
 WINDOW_DAYS: Final[Mapping[str, int]] = MappingProxyType({"google": 30, "meta": 7, "onsite": 14})
@@ -54,27 +54,20 @@ SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 CHANNEL_OF_SOURCE: Final[Mapping[str, str]] = MappingProxyType(
     {word: channel for channel, words in SOURCES.items() for word in words}
 )
-_OF_CLICK_IDS: Final = (
-    *(("google", name) for name in ("gclid", "gbraid", "wbraid", "gad_source")),
-    *(("onsite", "uclid"), ("microsoft", "msclkid"), ("tiktok", "ttclid"), ("linkedin", "li_fat_id")),
-    *(("x", "twclid"), ("snapchat", "ScCid"), ("snapchat", "sccid")),
+ID_CHANNEL_RULES: Final = tuple(
+    ChannelRule(channel="meta", parameter=name)
+    for name in ("fb_ad_id", "fb_adset_id", "fb_campaign_id", "fb_account_id")
 )
-FURTHER_CHANNEL_RULES: Final = (
-    *(
-        ChannelRule(channel="meta", parameter=name)
-        for name in ("fb_ad_id", "fb_adset_id", "fb_campaign_id", "fb_account_id")
-    ),
-    *(ChannelRule(channel="meta", parameter=name, values=_OF_META) for name in ("source", "utm_source")),
-    *(ChannelRule(channel=channel, parameter=name) for channel, name in _OF_CLICK_IDS),
-    ORGANIC_CHANNEL_RULE,
-    *(
-        ChannelRule(channel=channel, parameter=name, values=words)
-        for channel, words in SOURCES.items()
-        if channel != "meta"
-        for name in ("source", "utm_source")
-    ),
+"""Asked after an account's own rules: ids that only one network writes, and then its own words in sources."""
+CLICK_ID_RULES: Final = tuple(
+    ChannelRule(channel=channel, parameter=name)
+    for channel, name in (
+        *(("google", name) for name in ("gclid", "gbraid", "wbraid", "gad_source")),
+        *(("onsite", "uclid"), ("microsoft", "msclkid"), ("tiktok", "ttclid"), ("linkedin", "li_fat_id")),
+        *(("x", "twclid"), ("snapchat", "ScCid"), ("snapchat", "sccid")),
+    )
 )
-"""Asked after an account's own rules; a click that names another source is of the channel that this names."""
+"""Asked next; then come organic search, and the words that other networks have for themselves."""
 LAST_CHANNEL_RULES: Final = (
     *(ChannelRule(channel="meta", parameter=name) for name in ("fbclid", "fbc", "_fbc")),
     ChannelRule(channel="pinterest", parameter="epik"),

@@ -34,10 +34,10 @@ def line_of(judged: Click | Rejection, entry_id: str, received_ms: int, origin: 
 def accepted(detail: bytes) -> tuple[str, bool]:
     """What the entry of a click says beside its query: the profile that accepted it, and whether it is a prefetch.
 
-    >>> accepted(b"observed prefetch")
-    ('observed', True)
+    >>> accepted(b"observed prefetch"), accepted(b"open/1")
+    (('observed', True), ('open', False))
     """
-    said = detail.decode("ascii", "replace")
+    said = detail.decode("ascii", "replace").partition("/")[0]
     return said.removesuffix(_PREFETCH), said.endswith(_PREFETCH)
 
 

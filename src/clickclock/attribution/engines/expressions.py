@@ -8,14 +8,15 @@ codes, is the same on all engines; no integer becomes a float on its way.
 ('user_agent',)
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import ibis
 import ibis.expr.operations as ops
 import pyarrow as pa
 
-from clickclock.attribution.absent import IDENTIFYING
+from clickclock.attribution.absent import REVISION
 from clickclock.attribution.account import ORGANIC_CHANNEL_RULE, ChannelRule, small_letters
 from clickclock.attribution.ad import CLICK_ID_COLUMNS, CLICK_IDS, COLUMNS, NAMES, PREFIXES, SOURCES
 from clickclock.attribution.click import Flag
@@ -38,18 +39,25 @@ from clickclock.attribution.engines.values import (
 from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, STRENGTHS, folded
 from clickclock.attribution.lake import ADS, CLICKS, TOUCHES
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS
-from clickclock.attribution.policy import FURTHER_CHANNEL_RULES, LAST_CHANNEL_RULES, Policies, Policy
+from clickclock.attribution.policy import (
+    CHANNEL_OF_SOURCE,
+    CLICK_ID_RULES,
+    ID_CHANNEL_RULES,
+    LAST_CHANNEL_RULES,
+    Policies,
+    Policy,
+)
 
-_OTHER_CHANNEL: Final = "other"
-_NETWORKS: Final = "networks"
 _IDS_OF_RULES: Final = tuple(
     dict.fromkeys(
         rule.parameter
-        for rule in (*FURTHER_CHANNEL_RULES, *LAST_CHANNEL_RULES)
-        if rule.parameter in IDENTIFYING and rule.parameter not in CLICK_PARAMETERS
+        for rule in (*CLICK_ID_RULES, *LAST_CHANNEL_RULES)
+        if not rule.values and rule.parameter not in CLICK_PARAMETERS
     )
 )
-"""Click ids without a column that say what channel a click is of. All are looked for at once: it is much shorter."""
+"""Click ids without a column that say what channel a click is of."""
+OTHER: Final = "other"
+META: Final = "meta"
 
 
 def agents() -> ibis.Table:
@@ -60,7 +68,7 @@ def agents() -> ibis.Table:
 def ads(dialect: Dialect, rules: Policies) -> ibis.Table:
     """The ads of those of `clicks` whose ids are in `shown`, each once."""
     clicks, shown = unbound(CLICKS.schema, "clicks"), unbound(SHOWN, "shown")
-    rows = with_values(clicks.join(shown, clicks.id == shown.click))
+    rows = _with_others(with_values(clicks.join(shown, clicks.id == shown.click)))
     rows = rows.mutate(**_compared(dialect, rows))
     rows = rows.mutate(channel=_ad(rows, rules)["channel"])
     parts = {**_ad(rows, rules), "channel": rows.channel}
@@ -73,8 +81,16 @@ def ads(dialect: Dialect, rules: Policies) -> ibis.Table:
 def touches(dialect: Dialect, rules: Policies) -> ibis.Table:
     """A touch for each row of `clicks`; `agents` are those that are bots', or say nothing about a visitor."""
     clicks, agents = unbound(CLICKS.schema, "clicks"), unbound(AGENTS, "agents").rename(agent="user_agent")
-    rows = with_values(clicks.left_join(agents, clicks.user_agent == agents.agent))
+    # Files say which revisions they have, so that an engine passes over those that one of the two does not need.
+    is_known = clicks.revision.fill_null(0) >= REVISION
+    known, unknown = clicks.filter(clicks.revision >= REVISION), clicks.filter(~is_known)
+    return _touches(dialect, rules, known, agents).union(_touches(dialect, rules, with_values(unknown), agents))
+
+
+def _touches(dialect: Dialect, rules: Policies, clicks: Any, agents: ibis.Table) -> ibis.Table:
+    rows = clicks.left_join(agents, clicks.user_agent == agents.agent)
     # By themselves, because an engine computes anew what stands in several places of one row.
+    rows = _with_others(rows)
     rows = rows.mutate(**{f"{kind}_code": _code(rows, kind, rules) for kind in NAMESPACES}, **_compared(dialect, rows))
     rows = rows.mutate(ad_code=_ad_code(dialect, rows, _ad(rows, rules)["channel"]))
     # Of the two ids, the one that counts stands at its own place: equal texts of two kinds are two ids.
@@ -247,29 +263,34 @@ def _with_click_ids(dialect: Dialect, clicks: Any) -> Any:
     )
 
 
+def _with_others(clicks: Any) -> Any:
+    """Clicks, and beside them those parameters without a column that say which ad it is, or are click ids."""
+    said = _entries(clicks).filter(lambda each: _is_of_ad(each.key) & says_something(each.value))
+    return clicks.mutate(others=ibis.ifelse(clicks.other.isnull(), ibis.null(said.type()), said))
+
+
+def _is_of_ad(name: Any) -> Any:
+    """Whether a parameter without a column says which ad it is, or is a click id: one expression for all the names."""
+    beginnings, names = ("|".join(map(re.escape, each)) for each in (PREFIXES, (*NAMES, *CLICK_IDS, *_IDS_OF_RULES)))
+    return name.re_search(f"^(?:{beginnings})|^(?:{names})$")
+
+
 def _compared(dialect: Dialect, clicks: Any) -> dict[str, Any]:
-    """What clicks are compared by, beside their own columns."""
-
-    def is_of_ad(name: Any) -> Any:
-        return ibis.or_(name.isin(NAMES), *(name.startswith(prefix) for prefix in PREFIXES))
-
+    """What clicks of `_with_others` are compared by, beside their own columns."""
     return {
         **_sources(clicks),
-        "others_of_ad": _others(dialect, clicks, is_of_ad),
+        "others_of_ad": _others(dialect, clicks, lambda name: ~name.isin(CLICK_IDS)),
         "other_click_ids": _others(dialect, clicks, lambda name: name.isin(CLICK_IDS)),
-        _NETWORKS: _entries(clicks)
-        .filter(lambda each: each.key.isin(_IDS_OF_RULES) & says_something(each.value))
-        .map(lambda each: each.key),
     }
 
 
 def _others(dialect: Dialect, clicks: Any, is_wanted: Callable[[Any], Any]) -> Any:
-    """A number for those parameters without a column whose names are wanted, in any order; null if there are none."""
+    """A number for those of the others whose names are wanted, in any order; null if there are none."""
     none = ibis.null(NUMBER)
-    found = _entries(clicks).filter(lambda each: is_wanted(each.key) & says_something(each.value))
-    # Most clicks have no such parameters at all, and are passed over.
+    found = clicks.others.filter(lambda each: is_wanted(each.key))
+    # Few clicks have any, and all others are passed over.
     return ibis.ifelse(
-        clicks.other.isnull(), none, ibis.ifelse(found.length() > 0, _hash(dialect, _in_order(found)), none)
+        clicks.others.length() > 0, ibis.ifelse(found.length() > 0, _hash(dialect, _in_order(found)), none), none
     )
 
 
@@ -290,16 +311,40 @@ def _effective(clicks: Any) -> Any:
 
 def _channel(clicks: Any, policy: Policy) -> Any:
     """What the first rule that matches says, else what the click says of itself."""
+
+    def first(rules: Iterable[ChannelRule], otherwise: Any) -> Any:
+        cases = [(_matches(clicks, rule), rule.channel) for rule in rules]
+        return ibis.cases(*cases, else_=otherwise) if cases else otherwise
+
+    none = ibis.null("string")
+    # Few clicks have parameters without a column, and rules about these are asked of no others.
+    of_columns, of_others = (
+        [rule for rule in CLICK_ID_RULES if (rule.parameter in CLICK_PARAMETERS) is is_column]
+        for is_column in (True, False)
+    )
+    has_others = clicks.others.length() > 0
+    network = first(of_columns, ibis.ifelse(has_others, first(of_others, none), none))
     # Paths are channels joined by ` > `: what anybody can send must not be read as two of them.
     said = ibis.coalesce(*(clicks[_in_small(name)] for name in SOURCES)).replace(">", "-")
-    rules = dict.fromkeys((*policy.channel_rules, *FURTHER_CHANNEL_RULES))
-    last = ibis.cases(*((_matches(clicks, rule), rule.channel) for rule in LAST_CHANNEL_RULES), else_=_OTHER_CHANNEL)
-    return ibis.cases(*((_matches(clicks, rule), rule.channel) for rule in rules), (said.notnull(), said), else_=last)
+    words = ibis.literal(dict(CHANNEL_OF_SOURCE), "map<string, string>")
+    known = ibis.coalesce(*(words.get(clicks[_in_small(name)]) for name in reversed(SOURCES)))
+    last = first([rule for rule in LAST_CHANNEL_RULES if rule.parameter in CLICK_PARAMETERS], OTHER)
+    last = ibis.ifelse(has_others, first(LAST_CHANNEL_RULES, OTHER), last)
+    organic = _matches(clicks, ORGANIC_CHANNEL_RULE)
+    built_in = ibis.cases(
+        (known == META, META),
+        (network.notnull(), network),
+        (organic, ORGANIC_CHANNEL_RULE.channel),
+        (known.notnull(), known),
+        (said.notnull(), said),
+        else_=last,
+    )
+    return first((*policy.channel_rules, *ID_CHANNEL_RULES), built_in)
 
 
 def _matches(clicks: Any, rule: ChannelRule) -> Any:
     if rule.parameter in _IDS_OF_RULES and not rule.values:
-        return clicks.other.notnull() & clicks[_NETWORKS].contains(rule.parameter)
+        return clicks.others.filter(lambda each: each.key == rule.parameter).length() > 0
     if rule.parameter in CLICK_PARAMETERS:
         value = clicks[rule.parameter]
     else:

@@ -1,10 +1,11 @@
 r"""Plain clicks as columns: thousands of lines at once, by arithmetic on their bytes.
 
-Never decides what a click means: plain ones have no flags, and a line that is unusual in any way is handed back for
-`rows.py`.
+Never decides what a click means: plain ones have no flags, and a line that is unusual in any way, or was judged by an
+earlier revision of `absent`, is handed back for `rows.py`.
 Invariants: a click becomes the same row here as in `rows.py`; every line is in one of the two results.
 
->>> batch, others = plain_clicks(b"c\t01\t1800000000000\t\t\t\tstrict\tclient_id=c&event_time=1800000000000\n", "j", 7)
+>>> line = b"c\t01\t1800000000000\t\t\t\tstrict/1\tclient_id=c&event_time=1800000000000\n"
+>>> batch, others = plain_clicks(line, "j", 7)
 >>> batch["shape"].to_pylist(), others
 (['client_id=&event_time='], [])
 """
@@ -17,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickclock.attribution.entry import decode
+from clickclock.attribution.absent import REVISION
+from clickclock.attribution.entry import JUDGED, decode
 from clickclock.attribution.lake.queries import instants, integers, parse
 from clickclock.attribution.lake.rows import text_of
 from clickclock.attribution.lake.slices import Integers, columns_of, pieces, where_any
@@ -29,6 +31,7 @@ _HEADERS: Final = ("address", "user_agent", "referer")
 _PLAIN, _TAB, _LF = np.frombuffer(b"c\t\n", np.uint8)
 _BEHIND: Final = np.frombuffer(b"\t\t\t\t\t\t\t\n", np.uint8)
 """What stands behind each field."""
+_JUDGED: Final = np.frombuffer(JUDGED.encode(), np.uint8)
 _NO_FLAG: Final = pa.array([], pa.string())
 
 
@@ -75,7 +78,12 @@ def _split(lines: bytes) -> _Entries | None:
     offsets[1::2] = marks
     offsets[2::2] = marks + 1
     starts, ends = offsets[: -1 : 2 * len(_FIELDS)], offsets[1 :: 2 * len(_FIELDS)]
-    rows = np.flatnonzero((content[starts] == _PLAIN) & (ends - starts == 1))
+    is_plain = (content[starts] == _PLAIN) & (ends - starts == 1)
+    profile_ends = offsets[2 * _FIELDS.index("profile") + 1 :: 2 * len(_FIELDS)]
+    for back, mark in enumerate(_JUDGED[::-1], 1):
+        is_plain &= content[profile_ends - back] == mark
+    rows = np.flatnonzero(is_plain)
+    profile_ends[rows] -= len(_JUDGED)  # that mark stands behind the field, and is not in it
     offsets[2 * len(_FIELDS) - 1 :: 2 * len(_FIELDS)] += 1
     return _Entries(pieces(pa.py_buffer(lines), offsets, pa.binary()), len(starts), rows)
 
@@ -102,6 +110,7 @@ def _tail(rows: int, journal: str, segment: int) -> dict[str, pa.Array]:
     """The columns that are the same in every row."""
     no_flags = pa.repeat(pa.scalar(0, pa.int32()), rows + 1)
     return {
+        "revision": pa.repeat(pa.scalar(REVISION, pa.int8()), rows),
         "journal": pa.repeat(pa.scalar(journal), rows),
         "segment": pa.repeat(pa.scalar(segment, pa.int64()), rows),
         "flags": pa.ListArray.from_arrays(no_flags, _NO_FLAG, CLICKS.schema.field("flags").type),

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from clickclock.attribution import amendment, click, query
-from clickclock.attribution.absent import is_absent, present
+from clickclock.attribution.absent import REVISION, is_absent, present
 from clickclock.attribution.account import Account, Accounts, Profile
 from clickclock.attribution.entry import Entry, EntryKind
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS, CLICKS, EVENTS, ORDERS, REJECTIONS, Table
@@ -90,6 +90,7 @@ def _click(entry: Entry) -> dict[str, Any]:
         "event_time_sent": _sent(said_ms, effective_ms),
         "flags": flags,
         "profile": profile,
+        "revision": REVISION,
         **columns,
         "other": other or None,
         "shape": shape,

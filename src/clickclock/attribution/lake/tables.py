@@ -110,6 +110,7 @@ CLICKS: Final = _table(
         ("event_time_sent", INSTANT),
         ("flags", TEXTS),
         ("profile", pa.string()),
+        ("revision", pa.int8()),
         *((name, pa.string()) for name in CLICK_PARAMETERS),
         ("other", PARAMETERS),
         ("shape", pa.string()),
@@ -121,9 +122,10 @@ CLICKS: Final = _table(
         "query": RANDOM,
         **dict.fromkeys(("cli_ubid", "device_id", "gaid", "idfa", "uclid", "gclid", "gbraid", "wbraid"), RANDOM),
     },
-    ("event_time", "client_id"),
+    ("event_time", "client_id", "revision"),
 )
-"""`event_time` is the time that counts; `event_time_sent` is what the client said, where that is another."""
+"""`event_time` is the time that counts; `event_time_sent` is what the client said, where that is another. `revision` is
+that of `absent` by which columns are null; null in rows of earlier releases."""
 
 ORDERS: Final = _table(
     "orders",
