@@ -274,3 +274,10 @@ def test_any_bytes_are_judged(some: bytes) -> None:
 def test_an_identifier_that_a_spreadsheet_could_not_find_is_absent() -> None:
     order = accepted(raw(cli_ubid="#N/A", device_id="d-1"))
     assert (order.cli_ubid, order.device_id) == (None, "d-1")
+
+
+def test_what_was_acknowledged_stays_an_order_whatever_is_absent_since() -> None:
+    kept = amendment.judge(raw(order_id="N/A", cli_ubid="guest"), NOW, is_kept=True)
+    assert isinstance(kept, Amendment)
+    assert (kept.order_id, kept.cli_ubid, kept.amount_minor) == ("N/A", None, 1230)
+    assert [fault.field for fault in refused(raw(order_id="N/A", cli_ubid="guest")).faults] == ["order_id", "cli_ubid"]

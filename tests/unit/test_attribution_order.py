@@ -48,9 +48,19 @@ PROOF: Final[dict[str, Any]] = {
     "person": {
         "code": "-5",
         "identifiers": [U1, {"kind": "device_id", "value": "d1"}],
-        "links": [{"between": [U1, {"kind": "device_id", "value": "d1"}], "clicks": ["b", "c"], "orders": []}],
+        "links": [
+            {
+                "between": [U1, {"kind": "device_id", "value": "d1"}],
+                "clicks": ["b", "c"],
+                "orders": [],
+                "identifications": [],
+            }
+        ],
     },
-    "sharedIdentifiers": [{"kind": "device_id", "value": "test", "links": 0}],
+    "sharedIdentifiers": [{"kind": "device_id", "value": "test", "links": 0, "why": "its value identifies nobody"}],
+    "crowdedDevices": [
+        {"kind": "device_id", "value": "tablet", "visitors": 12, "why": "it had 12 visitors at one time"}
+    ],
     "why": None,
     "clicks": [CLICK, REPEAT],
     "journey": ["b"],
@@ -104,10 +114,9 @@ def test_what_a_client_sent_cannot_move_the_cursor() -> None:
     assert "\x1b" not in drawn(proof)
 
 
-def test_a_shared_identifier_says_what_makes_it_one() -> None:
-    kiosk = {"kind": "device_id", "value": "kiosk", "links": 52}
-    told = lines({**PROOF, "sharedIdentifiers": [*PROOF["sharedIdentifiers"], kiosk]})
+def test_identifiers_that_link_nobody_say_why() -> None:
+    told = lines(PROOF)
     place = told.index("shared identifiers, which are nobody's")
-    # A value's links are not counted: it may well have some.
-    assert told[place + 1] == "device_id test, a value that identifies nobody"
-    assert told[place + 2] == "device_id kiosk, linked to 52 others"
+    assert told[place + 1] == "device_id test: its value identifies nobody"
+    place = told.index("crowded devices, which link nobody")
+    assert told[place + 1] == "device_id tablet: it had 12 visitors at one time"

@@ -111,9 +111,7 @@ _SAID: Final = _or(*map(re.escape, WORDS), *_UNFILLED)
 _ZEROS: Final = "(?:-|0[0 .-]*|[0 .-]*-)"
 _SAME: Final = ("ff[f -][f -]+", "xx[x -]*")
 _WITH_A_MACRO: Final = r"[^{}]*\{{1,2}[a-z_@][^{}]*\}{1,2}[^{}]*"
-_OF_NOBODY: Final = _or(
-    _SAID, *map(re.escape, NOBODY), _ZEROS, *_SAME, rf"[\[<(]{_NAME}[\])>]", f"[$#@:]{{1,2}}{_NAME}"
-)
+_OF_NOBODY: Final = _or(_SAID, *map(re.escape, NOBODY), _ZEROS, *_SAME, rf"[\[<(]{_NAME}[\])>]", f"[$:]{{1,2}}{_NAME}")
 EXACTLY: Final = "None"
 """What Python writes for nothing is absent in this case alone: `none` is a medium, too."""
 ABSENT_PATTERN: Final = f"^{_BEFORE}(?:{_SAID}{_BEHIND})?$"

@@ -153,7 +153,8 @@ def judge_fields(
         fields.faults.append(refusal)
     order_id = fields.id("order_id", required=True)
     cli_ubid, device_id = fields.id("cli_ubid"), fields.id("device_id")
-    if cli_ubid is None and device_id is None and fields.faulty.isdisjoint(("cli_ubid", "device_id")):
+    # Earlier releases took some values for identifiers that are nobody's: such an order stays one, of nobody.
+    if cli_ubid is None and device_id is None and not is_kept and fields.faulty.isdisjoint(("cli_ubid", "device_id")):
         fields.fault("cli_ubid", "Neither cli_ubid nor device_id is there; give at least one.", Reason.MISSING)
     event_time_ms = fields.event_time_ms("event_time")
     currency = fields.currency("currency")

@@ -115,7 +115,7 @@ class Fields:
 
     def text(self, name: str, *, required: bool = False) -> str | None:
         value = self.given.get(name)
-        if is_absent(name, value):
+        if self._is_absent(name, value):
             if required:
                 said = f"This is required, and `{value}` is as good as nothing" if value else "This is required"
                 self.fault(name, f"{said}; give it.", Reason.MISSING)
@@ -129,6 +129,11 @@ class Fields:
         else:
             return value
         return None
+
+    def _is_absent(self, name: str, value: object) -> bool:
+        if self._is_kept and isinstance(value, str) and name not in absent.IDENTIFIERS:
+            return value in _ONCE_ABSENT
+        return is_absent(name, value)
 
     def id(self, name: str, *, required: bool = False, is_name: bool = False) -> str | None:
         """A text that names one thing. A number that some program made of it may be the name of several."""
@@ -213,6 +218,8 @@ class Fields:
 
 
 _DIGITS: Final = re.compile(r"[0-9]{1,16}")
+_ONCE_ABSENT: Final = frozenset({"", "null", "undefined", "None", "NaN", "00000000-0000-0000-0000-000000000000"})
+"""As good as nothing in every release; an order that was acknowledged keeps whatever else it says."""
 _unstorable: Final = re.compile("[\0\ud800-\udfff]")
 """What JSON can write, and neither UTF-8 nor a database's text can hold."""
 _UNSTORABLE: Final = "This has a NUL character, or is no UTF-8 (half of a surrogate pair, say); write it as UTF-8 text."
