@@ -13,6 +13,8 @@ CLICK: Final[dict[str, Any]] = {
     "cause": None,
     "flags": [],
     "notApplied": [],
+    "timeCounted": "sent",
+    "apart": None,
     "channel": "meta",
     "campaign": "spring",
     "adSet": None,
@@ -112,6 +114,14 @@ def test_an_order_without_credit_says_why() -> None:
 def test_what_a_client_sent_cannot_move_the_cursor() -> None:
     proof = {**PROOF, "orderId": "7\x1b[2J"}
     assert "\x1b" not in drawn(proof)
+
+
+def test_a_click_says_which_time_counted_and_what_told_it_apart() -> None:
+    late = {**CLICK, "timeCounted": "received", "why": "The time of its receipt counts."}
+    other = {**CLICK, "id": "d", "apart": {"click": "b", "by": ["utm_campaign", "utm_source"]}}
+    told = lines({**PROOF, "clicks": [late, other]})
+    assert "The time of its receipt counts." in told
+    assert "not the ad of b: utm_campaign, utm_source" in told
 
 
 def test_identifiers_that_link_nobody_say_why() -> None:
