@@ -189,10 +189,13 @@ def test_of_several_imports_of_a_cost_the_latest_counts(filled: SmallLake, engin
 
 def test_a_cost_meets_the_clicks_of_its_channel_however_it_is_written(filled: SmallLake, engine: DuckDB) -> None:
     at = datetime(2026, 11, 21, tzinfo=UTC)
-    filled.append(COSTS, [cost("Google ", 450, "EUR", at=at, campaign="c-1"), cost("Tv", 700, "EUR", at=at)])
+    tv = [cost("Tv", 300, "EUR", at=datetime(2026, 11, 20, tzinfo=UTC)), cost("TV", 700, "EUR", at=at)]
+    filled.append(COSTS, [cost("Google ", 450, "EUR", at=at, campaign="c-1"), *tv])
+    filled.append(COSTS, [cost(word, 100, "EUR", at=at, campaign="c-9") for word in ("facebook", "Instagram")])
     report = ask(filled, engine, by="channel,campaign", clientId="shop", currency="EUR", figures="clicks,cost")
     costs = {(row["channel"], row["campaign"]): row["cost"] for row in report.rows if row["cost"] is not None}
     assert (costs["google", "c-1"], costs["tv", None]) == (Decimal("4.50"), Decimal("7.00"))
+    assert costs["meta", "c-9"] == Decimal("2.00")
     (note,) = [each for each in report.notes if "meet no click" in each]
     assert note.startswith("Costs of these channels meet no click: tv.")
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from clickclock.attribution.account import small_letters
 from clickclock.attribution.csv_cell import as_cell
 from clickclock.attribution.engines import Engine, Source
 from clickclock.attribution.errors import EngineFailing
@@ -129,16 +130,30 @@ class Reporter:
         """The costs of the client that is asked about, or of all, by the names that their channels have for clicks."""
         where = None if asked.client_id is None else pc.field("client_id") == asked.client_id
         costs = pa.Table.from_batches(self._lake.scan(COSTS.name, where, COSTS.whole.names), COSTS.whole)
-        known = costs.group_by(["client_id", "channel"]).aggregate([])
-        names = [
-            channel_of_cost(row["channel"], policies.find(row["client_id"]).channel_rules) for row in known.to_pylist()
-        ]
-        renamed = known.append_column("named", pa.array(names, pa.string()))
-        costs = costs.join(renamed, renamed.column_names[:2]).drop_columns("channel")
-        return costs.rename_columns({"named": "channel"}).select(COSTS.whole.names)
+        words = {word: small_letters(word) for word in pc.unique(costs["channel"]).to_pylist()}
+        costs = _replaced(costs, "channel", [words[word] for word in costs["channel"].to_pylist()])
+        # The last import of a word counts. Several words of one channel are several costs of it.
+        latest = costs.sort_by(
+            [("imported_at", "descending"), ("currency", "ascending"), ("amount_minor", "ascending")]
+        )
+        firsts = [(name, "first") for name in ("currency", "amount_minor", "imported_at")]
+        costs = latest.group_by(_COST_KEY, use_threads=False).aggregate(firsts)
+        costs = costs.rename_columns([name.removesuffix("_first") for name in costs.column_names])
+        pairs = zip(costs["client_id"].to_pylist(), costs["channel"].to_pylist(), strict=True)
+        names = [channel_of_cost(word, policies.find(client_id).channel_rules) for client_id, word in pairs]
+        costs = _replaced(costs, "channel", names)
+        costs = costs.group_by([*_COST_KEY, "currency"]).aggregate([("amount_minor", "sum"), ("imported_at", "max")])
+        return costs.rename_columns([*_COST_KEY, "currency", "amount_minor", "imported_at"]).select(COSTS.whole.names)
 
     def _source(self, table: Table, version: int | None) -> Source:
         return self._lake.uris(table.name, version) or table.stored.empty_table()
+
+
+_COST_KEY: Final = ["client_id", "day", "channel", "campaign", "ad_set", "ad"]
+
+
+def _replaced(table: pa.Table, name: str, values: list[str]) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, pa.array(values, pa.string()))
 
 
 def _of_orders(asked: Asked) -> pc.Expression | None:
