@@ -42,9 +42,14 @@ def now_ms() -> int:
 
 
 def query(**parameters: object) -> str:
-    """A good click's query, with these parameters instead of or beside the usual ones; None leaves one out."""
+    """A good click's query, with these parameters instead of or beside the usual ones; None leaves one out.
+
+    A visitor may be a number from 0: as `cli_ubid` that is `u0`, for `0` names nobody.
+    """
     usual = {"client_id": "c", "cli_ubid": "u", "seller_id": "s", "asvt": "v", "atag": "t", "event_time": now_ms()}
     given = {**usual, **parameters}
+    if isinstance(given["cli_ubid"], int):
+        given["cli_ubid"] = f"u{given['cli_ubid']}"
     return "&".join(f"{name}={value}" for name, value in given.items() if value is not None)
 
 

@@ -154,14 +154,14 @@ async def test_a_plain_click_is_shown_with_both_its_times(ground: Ground) -> Non
 
 async def test_a_rejection_is_shown_with_every_fault(ground: Ground) -> None:
     async with ground.watching() as view:
-        await ground.click(b"client_id=shop-1&atag=%zz")
+        await ground.click(b"client_id=shop-1&seller_id=%zz")
         shown = await view.fields()
     told = [shown[name] for name in ("event", "was", "kind", "clientId")]
     assert told == ["rejection", "click", "invalid", "shop-1"]
-    assert {fault["field"] for fault in shown["faults"]} == {"atag", "seller_id", "cli_ubid"}
+    assert {fault["field"] for fault in shown["faults"]} == {"seller_id", "cli_ubid"}
     assert all(fault["message"] and fault["code"] for fault in shown["faults"])
     assert shown["parameters"] == {"client_id": "shop-1"}
-    assert shown["query"] == "client_id=shop-1&atag=%zz"
+    assert shown["query"] == "client_id=shop-1&seller_id=%zz"
 
 
 async def test_an_order_is_shown_even_if_it_is_not_quite_unicode(ground: Ground) -> None:

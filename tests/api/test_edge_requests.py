@@ -15,7 +15,7 @@ import uvloop
 from clickclock.attribution.account import Account, Profile
 from clickclock.attribution.address import pseudonym
 from clickclock.attribution.api.origin import Origins
-from clickclock.attribution.entry import EntryKind, connection
+from clickclock.attribution.entry import JUDGED, EntryKind, connection
 from clickclock.attribution.lake.rows import row_of
 from clickclock.attribution.sighting import sight
 from tests.api.port import SALT, Port, get, now_ms, post, query
@@ -46,7 +46,7 @@ def test_a_click_is_on_disk_before_it_is_answered(port: Port, path: str, method:
     assert "date" in heard.fields
     assert "content-length" not in heard.fields
     entry = port.entries()[-1]
-    assert (entry.kind, entry.raw, entry.detail) == (EntryKind.PLAIN_CLICK, said.encode(), b"strict")
+    assert (entry.kind, entry.raw, entry.detail) == (EntryKind.PLAIN_CLICK, said.encode(), b"strict" + JUDGED.encode())
     assert (entry.agent, entry.referer) == (b"test", b"http://p/")
     assert entry.address == ""  # that of a server of our own says nothing about a visitor
     assert abs(entry.received_ms - now_ms()) < 60_000
@@ -401,13 +401,13 @@ def test_what_is_asked_for_in_advance_is_kept_with_a_flag(port: Port, method: st
     table, row = row_of(entry, "j", 1)
     assert (table.name, row["flags"], row["profile"]) == ("clicks", ["prefetch"], "strict")
     assert port.ask(get(f"/aclick?{said}", method=method)).status == 204
-    assert port.entries()[-1].detail == b"strict"
+    assert port.entries()[-1].detail == b"strict" + JUDGED.encode()
 
 
 def test_another_purpose_is_a_click_like_any_other(port: Port) -> None:
     for purpose in ("Sec-Purpose: ", "Purpose: navigate", "X-Moz: microsummary"):
         assert port.ask(get(f"/aclick?{query(cli_ubid=_unique(port))}", fields=f"{purpose}\r\n")).status == 204
-        assert port.entries()[-1].detail == b"strict"
+        assert port.entries()[-1].detail == b"strict" + JUDGED.encode()
 
 
 def test_a_prefetch_that_lacks_something_is_refused_like_a_click(port: Port) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from clickclock.attribution.account import Profile
 from clickclock.attribution.api.limits import Limits
-from clickclock.attribution.entry import TOGETHER_MAX
+from clickclock.attribution.entry import JUDGED, TOGETHER_MAX
 from clickclock.attribution.query import split
 from clickclock.attribution.template import SEEN_MIN
 from tests.api.port import Client, Gate, Port, get, query
@@ -54,7 +54,7 @@ def test_many_at_once_are_kept_once_each_and_every_client_hears_of_its_own(
         port.until("clickclock_waiting", count)
         gate.open()
         assert {client: client.answer().status for client in clients} == wanted
-        assert _users(port) == sorted(str(number) for number in range(count))
+        assert _users(port) == sorted(f"u{number}" for number in range(count))
         entries = port.entries()
         assert len({entry.id for entry in entries}) == len(entries)
         assert {(len(entry.id), entry.id[12], entry.id[16] in "89ab") for entry in entries} == {(32, "7", True)}
@@ -69,7 +69,7 @@ def test_each_keeps_its_own_profile_and_what_is_flagged_is_so(tmp_path: Path) ->
         assert client.ask(get(query(cli_ubid="stale", event_time=1_000_000_000_000))).status == 204
         kept = port.entries()[-3:]
     assert [(entry.kind, entry.detail) for entry in kept] == [
-        ("c", b"observed"),
+        ("c", b"observed" + JUDGED.encode()),
         ("C", b"observed"),
         ("C", b"observed"),
     ]

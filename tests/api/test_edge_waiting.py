@@ -63,7 +63,7 @@ def test_what_is_over_the_limit_is_sent_away_and_what_was_taken_is_kept(
         assert port.ask(get(query(cli_ubid="later"))).status == 204
         assert port.number('clickclock_refused_total{limit="waiting"}') == 3
     kept = [entry.raw.split(b"&")[1] for entry in port.entries()]
-    assert sorted(kept) == sorted([*(b"cli_ubid=%d" % number for number in range(5)), b"cli_ubid=later"])
+    assert sorted(kept) == sorted([*(b"cli_ubid=u%d" % number for number in range(5)), b"cli_ubid=later"])
 
 
 def test_a_failing_disk_is_503_and_recovers_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -319,7 +319,9 @@ def _touchpoints(rows: Sequence[Row]) -> tuple[str, ...]:
 def _changed(before: Sequence[Row], after: Sequence[Row]) -> Iterator[Told]:
     known = {row["click_id"]: row for row in before if row["click_id"] is not None}
     for row in after:
-        then = known.get(row["click_id"], row)
+        then = known.get(row["click_id"])
+        if then is None:
+            continue
         found = [
             f"{name.removeprefix('click_')} {_shown(then[name])}, now {_shown(row[name])}"
             for name in _OF_CLICKS

@@ -49,7 +49,7 @@ def code(client_id: str, kind: str, value: str, shared: Collection[str] = ()) ->
     Advertising ids are written in either case, and are the same; so are values that identify nobody, which `shared`
     has as `folded`.
     """
-    namespace = NAMESPACES.get(kind, CUSTOMER)
+    namespace = CUSTOMER if kind == CUSTOMER else NAMESPACES[kind]
     small = folded(value)
     text = small if namespace == DEVICE or small in shared else value
     digest = md5(SEPARATOR.join((client_id, namespace, text)).encode(), usedforsecurity=False).digest()

@@ -9,20 +9,20 @@ codes, is the same on all engines; no integer becomes a float on its way.
 """
 
 import re
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any
 
 import ibis
 import ibis.expr.operations as ops
 import pyarrow as pa
 
 from clickclock.attribution.absent import REVISION
-from clickclock.attribution.account import ORGANIC_CHANNEL_RULE, ChannelRule, small_letters
 from clickclock.attribution.ad import CLICK_ID_COLUMNS, CLICK_IDS, COLUMNS, NAMES, PREFIXES, SOURCES
 from clickclock.attribution.click import Flag
 from clickclock.attribution.engines import CHANGED, FLOODS, PERSONS, USES, WALK
 from clickclock.attribution.engines.agents import AGENTS
 from clickclock.attribution.engines.batches import NUMBERED_ORDERS, NUMBERED_TEXTS
+from clickclock.attribution.engines.channels import IDS_OF_RULES, channel_of, in_small, sources
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.dialects import Dialect
 from clickclock.attribution.engines.sql import KINDS_OF_ORDERS, SHOWN
@@ -32,7 +32,6 @@ from clickclock.attribution.engines.values import (
     folded_of,
     function,
     says_something,
-    small_letters_of,
     value_of,
     with_values,
 )
@@ -40,24 +39,9 @@ from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, STR
 from clickclock.attribution.lake import ADS, CLICKS, TOUCHES
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 from clickclock.attribution.policy import (
-    CHANNEL_OF_SOURCE,
-    CLICK_ID_RULES,
-    ID_CHANNEL_RULES,
-    LAST_CHANNEL_RULES,
     Policies,
     Policy,
 )
-
-_IDS_OF_RULES: Final = tuple(
-    dict.fromkeys(
-        rule.parameter
-        for rule in (*CLICK_ID_RULES, *LAST_CHANNEL_RULES)
-        if not rule.values and rule.parameter not in CLICK_PARAMETERS
-    )
-)
-"""Click ids without a column that say what channel a click is of."""
-OTHER: Final = "other"
-META: Final = "meta"
 
 
 def agents() -> ibis.Table:
@@ -239,7 +223,7 @@ def _ad(clicks: Any, rules: Policies) -> dict[str, Any]:
     """The columns of `ADS` but the code, of clicks with those of `_sources`."""
     return {
         "client_id": clicks.client_id,
-        "channel": by_client(clicks.client_id, rules, lambda policy: _channel(clicks, policy)),
+        "channel": by_client(clicks.client_id, rules, lambda policy: channel_of(clicks, policy)),
         "seller_id": clicks.seller_id,
         "campaign": clicks.fb_campaign_id.coalesce(clicks.utm_campaign),
         "ad_set": clicks.fb_adset_id,
@@ -251,7 +235,7 @@ def _ad(clicks: Any, rules: Policies) -> dict[str, Any]:
 
 def _ad_code(dialect: Dialect, clicks: Any, channel: Any) -> Any:
     """A number for all that `ad.says` gives of a click with the columns of `_compared`, but for its click ids."""
-    columns = (clicks[_in_small(name) if name in SOURCES else name] for name in COLUMNS)
+    columns = (clicks[in_small(name) if name in SOURCES else name] for name in COLUMNS)
     return _hash(dialect, clicks.client_id, channel, *columns, clicks.others_of_ad)
 
 
@@ -271,14 +255,14 @@ def _with_others(clicks: Any) -> Any:
 
 def _is_of_ad(name: Any) -> Any:
     """Whether a parameter without a column says which ad it is, or is a click id: one expression for all the names."""
-    beginnings, names = ("|".join(map(re.escape, each)) for each in (PREFIXES, (*NAMES, *CLICK_IDS, *_IDS_OF_RULES)))
+    beginnings, names = ("|".join(map(re.escape, each)) for each in (PREFIXES, (*NAMES, *CLICK_IDS, *IDS_OF_RULES)))
     return name.re_search(f"^(?:{beginnings})|^(?:{names})$")
 
 
 def _compared(dialect: Dialect, clicks: Any) -> dict[str, Any]:
     """What clicks of `_with_others` are compared by, beside their own columns."""
     return {
-        **_sources(clicks),
+        **sources(clicks),
         "others_of_ad": _others(dialect, clicks, lambda name: ~name.isin(CLICK_IDS)),
         "other_click_ids": _others(dialect, clicks, lambda name: name.isin(CLICK_IDS)),
     }
@@ -307,62 +291,6 @@ def _entries(clicks: Any) -> Any:
 def _effective(clicks: Any) -> Any:
     """The time that counts. Releases before this one kept times later than the receipt; of nulls both engines pass."""
     return ibis.least(clicks.event_time, clicks.received_at)
-
-
-def _channel(clicks: Any, policy: Policy) -> Any:
-    """What the first rule that matches says, else what the click says of itself."""
-
-    def first(rules: Iterable[ChannelRule], otherwise: Any) -> Any:
-        cases = [(_matches(clicks, rule), rule.channel) for rule in rules]
-        return ibis.cases(*cases, else_=otherwise) if cases else otherwise
-
-    none = ibis.null("string")
-    # Few clicks have parameters without a column, and rules about these are asked of no others.
-    of_columns, of_others = (
-        [rule for rule in CLICK_ID_RULES if (rule.parameter in CLICK_PARAMETERS) is is_column]
-        for is_column in (True, False)
-    )
-    has_others = clicks.others.length() > 0
-    network = first(of_columns, ibis.ifelse(has_others, first(of_others, none), none))
-    # Paths are channels joined by ` > `: what anybody can send must not be read as two of them.
-    said = ibis.coalesce(*(clicks[_in_small(name)] for name in SOURCES)).replace(">", "-")
-    words = ibis.literal(dict(CHANNEL_OF_SOURCE), "map<string, string>")
-    known = ibis.coalesce(*(words.get(clicks[_in_small(name)]) for name in reversed(SOURCES)))
-    last = first([rule for rule in LAST_CHANNEL_RULES if rule.parameter in CLICK_PARAMETERS], OTHER)
-    last = ibis.ifelse(has_others, first(LAST_CHANNEL_RULES, OTHER), last)
-    organic = _matches(clicks, ORGANIC_CHANNEL_RULE)
-    built_in = ibis.cases(
-        (known == META, META),
-        (network.notnull(), network),
-        (organic, ORGANIC_CHANNEL_RULE.channel),
-        (known.notnull(), known),
-        (said.notnull(), said),
-        else_=last,
-    )
-    return first((*policy.channel_rules, *ID_CHANNEL_RULES), built_in)
-
-
-def _matches(clicks: Any, rule: ChannelRule) -> Any:
-    if rule.parameter in _IDS_OF_RULES and not rule.values:
-        return clicks.others.filter(lambda each: each.key == rule.parameter).length() > 0
-    if rule.parameter in CLICK_PARAMETERS:
-        value = clicks[rule.parameter]
-    else:
-        value = value_of(clicks.other.get(rule.parameter), rule.parameter)
-    if not rule.values:
-        return value.notnull()
-    small = clicks[_in_small(rule.parameter)] if rule.parameter in SOURCES else small_letters_of(value)
-    is_one = small.isin([small_letters(each) for each in rule.values])
-    return is_one & clicks.gclid.isnull() if rule == ORGANIC_CHANNEL_RULE else is_one
-
-
-def _sources(clicks: Any) -> dict[str, Any]:
-    """What most rules for channels look at, in small letters."""
-    return {_in_small(name): small_letters_of(clicks[name]) for name in SOURCES}
-
-
-def _in_small(name: str) -> str:
-    return f"{name}_in_small"
 
 
 def _code(clicks: Any, kind: str, rules: Policies) -> Any:

@@ -1,0 +1,92 @@
+"""A click's channel, as engines see it: by an account's rules, then by the words and click ids of networks.
+
+Never runs anything. Invariant: one definition for every engine; `policy` has the rules and their order.
+
+>>> in_small("utm_source")
+'utm_source_in_small'
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import ibis
+
+from clickclock.attribution.account import ORGANIC_CHANNEL_RULE, ChannelRule, small_letters
+from clickclock.attribution.ad import SOURCES
+from clickclock.attribution.engines.values import small_letters_of, value_of
+from clickclock.attribution.lake.tables import CLICK_PARAMETERS
+from clickclock.attribution.policy import (
+    CHANNEL_OF_SOURCE,
+    CLICK_ID_RULES,
+    ID_CHANNEL_RULES,
+    LAST_CHANNEL_RULES,
+    Policy,
+)
+
+IDS_OF_RULES: Final = tuple(
+    dict.fromkeys(
+        rule.parameter
+        for rule in (*CLICK_ID_RULES, *LAST_CHANNEL_RULES)
+        if not rule.values and rule.parameter not in CLICK_PARAMETERS
+    )
+)
+"""Click ids without a column that say what channel a click is of."""
+_OTHER: Final = "other"
+_META: Final = "meta"
+
+
+def channel_of(clicks: Any, policy: Policy) -> Any:
+    """What the first rule that matches says, else what the click says of itself."""
+
+    def first(rules: Iterable[ChannelRule], otherwise: Any) -> Any:
+        cases = [(_matches(clicks, rule), rule.channel) for rule in rules]
+        return ibis.cases(*cases, else_=otherwise) if cases else otherwise
+
+    none = ibis.null("string")
+    # Few clicks have parameters without a column, and rules about these are asked of no others.
+    of_columns, of_others = (
+        [rule for rule in CLICK_ID_RULES if (rule.parameter in CLICK_PARAMETERS) is is_column]
+        for is_column in (True, False)
+    )
+    has_others = clicks.others.length() > 0
+    network = first(of_columns, ibis.ifelse(has_others, first(of_others, none), none))
+    # Paths are channels joined by ` > `: what anybody can send must not be read as two of them.
+    said = ibis.coalesce(*(clicks[in_small(name)] for name in SOURCES)).replace(">", "-")
+    words = ibis.literal(dict(CHANNEL_OF_SOURCE), "map<string, string>")
+    known = ibis.coalesce(*(words.get(clicks[in_small(name)]) for name in reversed(SOURCES)))
+    last = first([rule for rule in LAST_CHANNEL_RULES if rule.parameter in CLICK_PARAMETERS], _OTHER)
+    last = ibis.ifelse(has_others, first(LAST_CHANNEL_RULES, _OTHER), last)
+    organic = _matches(clicks, ORGANIC_CHANNEL_RULE)
+    built_in = ibis.cases(
+        (known == _META, _META),
+        (network.notnull(), network),
+        (organic, ORGANIC_CHANNEL_RULE.channel),
+        (known.notnull(), known),
+        (said.notnull(), said),
+        else_=last,
+    )
+    return first((*policy.channel_rules, *ID_CHANNEL_RULES), built_in)
+
+
+def _matches(clicks: Any, rule: ChannelRule) -> Any:
+    if rule.parameter in IDS_OF_RULES and not rule.values:
+        return clicks.others.filter(lambda each: each.key == rule.parameter).length() > 0
+    if rule.parameter in CLICK_PARAMETERS:
+        value = clicks[rule.parameter]
+    else:
+        value = value_of(clicks.other.get(rule.parameter), rule.parameter)
+    if not rule.values:
+        return value.notnull()
+    small = clicks[in_small(rule.parameter)] if rule.parameter in SOURCES else small_letters_of(value)
+    is_one = small.isin([small_letters(each) for each in rule.values])
+    return is_one & clicks.gclid.isnull() if rule == ORGANIC_CHANNEL_RULE else is_one
+
+
+def sources(clicks: Any) -> dict[str, Any]:
+    """What most rules for channels look at, in small letters."""
+    return {in_small(name): small_letters_of(clicks[name]) for name in SOURCES}
+
+
+def in_small(name: str) -> str:
+    """The column of a source in small letters."""
+    return f"{name}_in_small"
