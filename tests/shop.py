@@ -106,7 +106,7 @@ def entries(person: int) -> list[bytes]:
         ),
     ]
     return [
-        encode(kind, entry_id(person, nth), received_ms + nth, _ORIGIN, detail, raw)
+        encode(kind, entry_id(person, nth), received_ms + nth + 100_000 * (nth > 1), _ORIGIN, detail, raw)
         for nth, (kind, detail, raw) in enumerate(made)
     ]
 
