@@ -309,12 +309,15 @@ class Real:
 REAL = {
     "an Android deep link": Real(
         f"/aclick?{ANDROID}&asvt=1|2&atag={{x|y}}&{DEEP_LINK}",
-        ["eventTimeAbsent"],
+        ["eventTimeAbsent", "placeholder:name"],
         ["event_time"],
         {"device_id": DEVICE, "atag": "{x|y}", "title": "Fish ", " Chips ": " good", "q": "{}"},
     ),
     "an Android deep link without asvt": Real(
-        f"/aclick?{ANDROID}&atag=t&{DEEP_LINK}", ["asvtAbsent", "eventTimeAbsent"], ["asvt", "event_time"], {}
+        f"/aclick?{ANDROID}&atag=t&{DEEP_LINK}",
+        ["asvtAbsent", "eventTimeAbsent", "placeholder:name"],
+        ["asvt", "event_time"],
+        {},
     ),
     "an Android deep link without asvt and atag": Real(
         f"/aclick?{ANDROID}", ["asvtAbsent", "atagAbsent", "eventTimeAbsent"], ["asvt", "atag", "event_time"], {}
@@ -327,7 +330,7 @@ REAL = {
     ),
     "a Node tool without a time": Real(
         f"/aclick/?uclid={UCLID.replace('|', '%7C')}&{NODE}&event_time=undefined",
-        ["sponsored", "eventTimeAbsent"],
+        ["sponsored", "eventTimeAbsent", "placeholder:event_time"],
         ["seller_id", "asvt", "atag", "event_time"],
         {"uclid": UCLID},
     ),

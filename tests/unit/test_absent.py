@@ -155,3 +155,8 @@ def test_a_long_value_is_one_and_costs_nothing(piece: str) -> None:
     value = (piece * (LENGTH_MAX + 1))[: LENGTH_MAX + 1]
     assert not is_absent("gclid", value)
     assert not is_absent("utm_campaign", value)
+
+
+def test_what_a_partner_fills_in_is_opaque_where_it_has_bars() -> None:
+    assert not is_absent("atag", "{x|y}")
+    assert is_absent("atag", "{atag}")

@@ -30,6 +30,8 @@ CLICK_IDS: Final = (
 IDENTIFYING: Final = frozenset((*IDENTIFIERS, CUSTOMER, *CLICK_IDS))
 """Parameters and fields that name a person or one click."""
 
+OPAQUE: Final = ("asvt", "atag")
+"""Parameters that a partner fills in. One with a bar in it, as they have, is a value, also in braces."""
 WORDS: Final = (
     *("null", "(null)", "<null>", "[null]", "{null}", "'null'", '"null"', "nil", "(nil)", "<nil>"),
     *("undefined", "(undefined)", "[undefined]", "'undefined'", '"undefined"', "nan", "n/a", "#n/a", "(n/a)", "n.a."),
@@ -145,6 +147,8 @@ _NAMES_OF_NOBODY: Final = frozenset((*WORDS, *NOBODY, *DIGESTS))
 
 def is_absent(name: str, value: str) -> bool:
     """Whether the value of this parameter or field is as good as nothing."""
+    if name in OPAQUE and "|" in value:
+        return False
     if name not in IDENTIFYING:
         if value[:1] in _PLAIN or len(value) > LENGTH_MAX:
             return False
