@@ -31,7 +31,8 @@ IDENTIFYING: Final = frozenset((*IDENTIFIERS, CUSTOMER, *CLICK_IDS))
 """Parameters and fields that name a person or one click."""
 
 OPAQUE: Final = ("asvt", "atag")
-"""Parameters that a partner fills in. One with a bar in it, as they have, is a value, also in braces."""
+"""Parameters that a partner fills in. With bars in it, as they have, also a text in braces is a value."""
+_has_bars: Final = re.compile(r"\{[^{}]*\|[^{}]*\}").search
 WORDS: Final = (
     *("null", "(null)", "<null>", "[null]", "{null}", "'null'", '"null"', "nil", "(nil)", "<nil>"),
     *("undefined", "(undefined)", "[undefined]", "'undefined'", '"undefined"', "nan", "n/a", "#n/a", "(n/a)", "n.a."),
@@ -147,7 +148,7 @@ _NAMES_OF_NOBODY: Final = frozenset((*WORDS, *NOBODY, *DIGESTS))
 
 def is_absent(name: str, value: str) -> bool:
     """Whether the value of this parameter or field is as good as nothing."""
-    if name in OPAQUE and "|" in value:
+    if name in OPAQUE and _has_bars(value):
         return False
     if name not in IDENTIFYING:
         if value[:1] in _PLAIN or len(value) > LENGTH_MAX:
