@@ -187,7 +187,7 @@ def reply_refused(error: ClickclockError, entry_id: str = "") -> Reply:
 
 
 class Results:
-    """The reply to `POST /orders`, made while its orders are judged and kept: of them no more is held than is told.
+    """The reply to `POST /orders`, made while its orders are judged and kept. It holds no more than the answer says.
 
     And to `POST /identify`.
     """

@@ -40,7 +40,7 @@ class World:
 
     taken: TakenIn
     events_version: int | None
-    """Of the events, among which are identifications; None if there are none."""
+    """The version of the events, which have the identifications; None if there are none."""
     touches: list[str]
     """The files."""
     orders: Orders
