@@ -26,7 +26,7 @@ def test_every_command_of_the_tour_works(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     blocks = tour_blocks()
     assert len(blocks) >= 7
-    options = ("--examples", str(ROOT / "examples"), "--click-profile", "open", "--click-port", "0")
+    options = ("--clicks", "--examples", str(ROOT / "examples"), "--click-profile", "open", "--click-port", "0")
     with running(tmp_path / "data", *options) as service:
         script = "set -eu\n" + "\n".join(blocks)
         script = script.replace(DEFAULT_URL, service.url).replace(DEFAULT_CLICK_URL, service.click_url)
