@@ -28,6 +28,11 @@ ANSWERED_WITHIN_S = 60
 POLL_S = 0.01
 REST = 4
 """Who asks takes a fifth of a core at most: whoever is waited for needs it."""
+ORDER = {
+    "client_id": "c", "order_id": "o-1", "cli_ubid": "u", "seller_id": "s", "event_time": 1_790_000_000_000,
+    "amount": "24.90", "currency": "EUR", "status": "completed",
+}  # fmt: skip
+"""One that is taken."""
 numbers = itertools.count()
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from clickclock.scheduler.api import TABLE
 from clickclock.scheduler.api.openapi import document
-from tests.acceptance.clicking import click_path
+from tests.acceptance.clicking import ORDER, click_path
 from tests.acceptance.service import Service, running
 from tests.api.port import Client
 from tests.ports import free_port
@@ -189,7 +189,7 @@ def test_requests_behind_an_offer_are_answered_in_their_order(service: Service) 
 CALLS = [
     ("POST", "/schedulerService/job", '{"application": "java", "jobName": "one", "command": "true"}', 201),
     ("PUT", "/schedulerService/job", '{"application": "java", "jobName": "one", "command": "false"}', 200),
-    ("POST", "/orders", '{"client_id": "c", "order_id": "o", "nonsense": 1}', 202),
+    ("POST", "/orders", json.dumps(ORDER), 202),
 ]
 
 

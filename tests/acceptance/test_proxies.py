@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.clicking import click_path, until
+from tests.acceptance.clicking import ORDER, click_path, until
 from tests.acceptance.service import Service, running
 from tests.acceptance.test_framing import OFFERS, head, in_chunks
 from tests.api.port import Client, Heard
@@ -133,7 +133,7 @@ def test_every_way_to_send_a_body_passes_a_proxy(service: Service, tmp_path: Pat
                 body = in_chunks(body) if way == "chunked" else body
                 answer = proxy.ask(begun, body) if way == "apart" else proxy.ask(begun + body)
                 assert answer.status == 201, (offer, way, answer)
-            order = b'{"client_id": "c"}'
+            order = json.dumps(ORDER).encode()
             begun = head("/orders", "POST", len(order), offer)
             assert proxy.ask(begun + order, to_collector=True).status == 202
             click = f"GET {click_path()} HTTP/1.1\r\nHost: {HOST}\r\n{offer}\r\n".encode()
