@@ -200,7 +200,7 @@ async def test_a_clock_that_is_set_back_while_a_container_is_made_does_not_keep_
     clock = SystemClock()
     place = await _configured(engine, tmp_path, clock, {})
     name = await place.start("true", not_before=clock.now() + timedelta(milliseconds=5))
-    clock.offset -= timedelta(hours=1)
+    clock.follow(timedelta(hours=-1))
     assert (await place.end(name)).code == 0
     await place.leave()
 

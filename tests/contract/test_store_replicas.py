@@ -285,6 +285,6 @@ async def test_a_clock_that_is_off_is_told_from_one_that_is_right(store_url: Cal
     store = await Store.open(store_url("postgresql"))
     clock = SystemClock()
     assert abs(await store.clock_skew(clock)) < timedelta(seconds=1)
-    clock.offset = timedelta(seconds=-5)
+    clock.follow(timedelta(seconds=-5))
     assert abs(await store.clock_skew(clock) - timedelta(seconds=5)) < timedelta(seconds=1)
     await store.close()

@@ -11,7 +11,9 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_MILLISECOND_NS = 1_000_000
 
 
 class Clock(Protocol):
@@ -31,17 +33,32 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """This machine's clock, moved by `offset` when a shared database's clock decides."""
+    """This machine's wall clock; once a shared database's clock decides, that one.
+
+    The database's clock is followed by this machine's monotonic clock: a step of the wall clock does not move it.
+    """
 
     def __init__(self) -> None:
-        self.offset = timedelta(0)
+        self._monotonic_to_epoch_ns: int | None = None
+
+    def follow(self, skew: timedelta) -> None:
+        """Go by a clock that is ahead of `now` by `skew`."""
+        self._monotonic_to_epoch_ns = self._epoch_ns() + skew // _MICROSECOND * 1000 - time.monotonic_ns()
+
+    @property
+    def offset(self) -> timedelta:
+        """How far `now` is ahead of this machine's wall clock, in whole milliseconds."""
+        while self._monotonic_to_epoch_ns is not None:
+            before_ns, now_ns, after_ns = time.time_ns(), self._epoch_ns(), time.time_ns()
+            if 0 <= after_ns - before_ns < _MILLISECOND_NS:  # nobody held us up, or stepped the clock
+                return timedelta(milliseconds=round((now_ns - before_ns) / _MILLISECOND_NS))
+        return timedelta(0)
 
     def now(self) -> datetime:
-        exact = datetime.now(UTC) + self.offset
-        return exact.replace(microsecond=exact.microsecond // 1000 * 1000)
+        return _EPOCH + timedelta(milliseconds=self.epoch_ms())
 
     def epoch_ms(self) -> int:
-        return (time.time_ns() + (self.offset // _MICROSECOND * 1000 if self.offset else 0)) // 1_000_000
+        return self._epoch_ns() // _MILLISECOND_NS
 
     def monotonic_s(self) -> float:
         return time.monotonic()
@@ -51,8 +68,14 @@ class SystemClock:
 
         Never too early: whoever is held up between the two looks takes 1970 for later than it was.
         """
-        since_s = time.time() + self.offset.total_seconds()
+        if self._monotonic_to_epoch_ns is not None:
+            return -self._monotonic_to_epoch_ns / 1e9
+        since_s = time.time()
         return self.monotonic_s() - since_s
+
+    def _epoch_ns(self) -> int:
+        lead_ns = self._monotonic_to_epoch_ns
+        return time.time_ns() if lead_ns is None else time.monotonic_ns() + lead_ns
 
 
 class ManualClock:

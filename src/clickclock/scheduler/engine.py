@@ -96,6 +96,7 @@ class Engine:
         self.limits = limits or Limits()
         self._is_news = False
         self._patience: asyncio.TimerHandle | None = None
+        self._offset = timedelta(0)
         self._idle_s = 30.0 if store.kind == "sqlite" else POLL_S
         self._make_agents(targets or {}, fraction)
         self._make_loops()
@@ -346,11 +347,11 @@ class Engine:
     async def _set_clock(self) -> None:
         """Take the database's clock where several replicas share it."""
         if isinstance(self.clock, SystemClock) and self.store.kind != "sqlite":
-            before = self.clock.offset
-            self.clock.offset += await self.store.clock_skew(self.clock)
-            if abs(self.clock.offset - before) > timedelta(seconds=SKEW_TOLD_S):
+            self.clock.follow(await self.store.clock_skew(self.clock))
+            if abs(self.clock.offset - self._offset) > timedelta(seconds=SKEW_TOLD_S):
                 off_s = self.clock.offset.total_seconds()
                 _log.warning("the database's clock is %+.3f s from this machine's, and is the one that counts", off_s)
+            self._offset = self.clock.offset
 
     @property
     def clock_skew_ms(self) -> float:

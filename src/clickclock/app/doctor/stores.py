@@ -120,7 +120,7 @@ async def _clock(database: Database) -> tuple[SystemClock, Check]:
     """The clock that counts, and how far this machine's is from it."""
     clock = SystemClock()
     skew = await Store(database, LOCAL).clock_skew(clock)
-    clock.offset = skew
+    clock.follow(skew)
     off_ms = skew / timedelta(milliseconds=1)
     found = f"The database's clock is {off_ms:+.0f} ms from this machine's, and is the one that counts."
     if abs(off_ms) > SKEW_MS_MAX:
