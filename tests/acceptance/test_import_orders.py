@@ -73,7 +73,10 @@ def test_orders_of_a_table_are_imported_and_bad_ones_named(folder: Folder) -> No
     assert (code, errors) == (0, "")
     assert "2 rows looked at: 1 accepted, 1 refused." in output
     assert re.search(rf"^{re.escape(file)} +3 ", output, re.MULTILINE)
-    assert "cli_ubid: Neither cli_ubid nor device_id is there; give at least one. amount: `1,234.50` is no" in output
+    assert (
+        "cli_ubid: None of cli_ubid, device_id and customer_id is there; give at least one. amount: `1,234.50` is no"
+        in output
+    )
     assert "Kept 1 order, 1 rejection; 0 had been kept before." in output
     report = folder.json("attribution", "import-orders", file)
     assert (report["known"], report["kept"]["orders"], [row["number"] for row in report["refusedRows"]]) == (2, 0, [3])

@@ -71,6 +71,7 @@ def site(ear: Ear) -> Iterator[str]:
         "/consent": _snippet("html", 1).replace("https://clicks.example.com", ear.url),
         "/early-consent": _snippet("html", 1).replace("https://clicks.example.com", ear.url)
         + "<script>consentGiven()</script>",
+        "/customer": tag.replace("async", 'data-client-id="c" data-customer-id="7 &amp; 8"'),
         "/full": f"<script>fetch = 0; navigator.sendBeacon = function () {{ return false }};</script>{tag}",
     }
     with shop(pages) as url:
@@ -293,6 +294,54 @@ def test_the_site_may_name_the_client_and_the_visitor(page: Page, site: str, ear
     assert parse_qs(first.query)["cli_ubid"] == ["ours/1"]
 
 
+@pytest.mark.parametrize("path", ["/ours", "/bare", "/full", "/policy"])
+def test_a_customer_is_told_with_the_visitor_once_in_a_visit(page: Page, site: str, ear: Ear, path: str) -> None:
+    client = "shop & co" if path == "/ours" else "shop-1"
+    _land(page, f"{site}{path}?{'' if path == '/ours' else AD}")
+    before = time.time_ns() // 1_000_000
+    page.evaluate("clickclock.identify('c 7&'); clickclock.identify('c 7&')")
+    request = next(each for each in ear.wait_for(1 if path == "/ours" else 2) if each.path == "/identify")
+    said = request.body.decode() or request.query
+    assert (request.method, request.headers.get("Content-Type")) in [
+        ("POST", "text/plain;charset=UTF-8"),
+        ("GET", None),
+    ]
+    given = {name: value[0] for name, value in parse_qs(said).items()}
+    assert before <= int(given.pop("event_time")) <= time.time_ns() // 1_000_000
+    assert given == {"cli_ubid": _id(page), "customer_id": "c 7&", "client_id": client}
+    page.reload()
+    page.evaluate("clickclock.identify('c 7&'); clickclock.identify(null); clickclock.identify(8)")
+    last = [each for each in ear.wait_for(2 if path == "/ours" else 3) if each.path == "/identify"][-1]
+    assert parse_qs(last.body.decode() or last.query)["customer_id"] == ["8"]
+
+
+def test_a_page_may_name_the_customer_in_its_tag(page: Page, site: str, ear: Ear) -> None:
+    _land(page, f"{site}/customer")
+    _land(page, f"{site}/customer")
+    _land(page, f"{site}/customer?gclid=g")
+    first, second = ear.wait_for(2)
+    assert parse_qs(first.body.decode())["customer_id"] == ["7 & 8"]
+    assert second.path == "/aclick"
+
+
+def test_no_customer_is_told_or_stored_before_the_consent(page: Page, site: str, ear: Ear) -> None:
+    _land(page, f"{site}/wait?{AD}")
+    page.evaluate("clickclock.identify('c-7')")
+    assert page.evaluate("[localStorage.length, sessionStorage.length]") == [0, 0]
+    assert ear.heard == []
+    page.evaluate("clickclock.start()")
+    assert {request.path for request in ear.wait_for(2)} == {"/aclick", "/identify"}
+
+
+def test_the_console_is_told_that_nobody_says_whose_customer_it_is(
+    page: Page, site: str, ear: Ear, console: list[str]
+) -> None:
+    _land(page, f"{site}/")
+    page.evaluate("clickclock.identify('c-7')")
+    assert console == ["clickclock: no client_id: add data-client-id to the tag"]
+    assert ear.heard == []
+
+
 @pytest.mark.parametrize("path", ["/twice", "/named"])
 def test_a_tag_that_is_there_twice_or_has_its_own_name_as_id_works_once(
     page: Page, site: str, ear: Ear, path: str
@@ -322,6 +371,27 @@ def test_the_collector_has_on_disk_what_the_browser_was_told_is_registered(page:
         assert entry.raw.decode().endswith(f"&{AD}&utm_source=%c3%a9|x")
         assert entry.raw.decode().startswith(f"cli_ubid={_id(page)}&")
         assert entry.referer.decode() == f"{site}/"
+
+
+def test_the_collector_has_on_disk_whom_the_browser_was_told_is_identified(page: Page, collector: Collector) -> None:
+    tag = f'<script src="{collector.url}/clickclock.js" data-client-id="shop-1"></script>'
+    plain = f"<script>fetch = navigator.sendBeacon = null</script>{tag}"
+    with shop({"/": tag, "/image": plain}) as site:
+        for number, path in enumerate(("/", "/image")):
+            before = collector.answered(202)
+            _land(page, f"{site}{path}")
+            page.evaluate("number => clickclock.identify(number)", number + 7)
+            assert collector.answered(202, at_least=before + 1) == before + 1
+    entries = collector.entries(2)
+    assert [(entry.kind, entry.detail) for entry in entries] == [(EntryKind.OTHER, b"identify")] * 2
+    assert [parse_qs(entry.raw.decode())["customer_id"] for entry in entries] == [["7"], ["8"]]
+
+
+def test_the_console_is_told_why_a_customer_was_refused(page: Page, collector: Collector, console: list[str]) -> None:
+    tag = f'<script src="{collector.url}/clickclock.js" data-client-id="shop-1" data-customer-id="null"></script>'
+    with shop({"/": tag}) as site, page.expect_console_message(lambda line: line.type == "warning"):
+        _land(page, f"{site}/")
+    assert console == ["clickclock: This is required, and `null` is as good as nothing; give it."]
 
 
 def test_the_console_is_told_what_the_collector_refused_and_what_to_do(

@@ -309,7 +309,7 @@ def test_a_table_of_credits_of_another_layout_makes_a_full_run(lake: Lake, tmp_p
     lake.publish(earlier, 0)
     assert journeys(lake, earlier) == {"bought": ["1"]}
     result = result_of(lake, tmp_path)
-    assert (result.kind, result.why) == (Kind.FULL, "The table of credits has other columns now.")
+    assert (result.kind, result.why) == (Kind.FULL, "A table of credits or orders has other columns now.")
     assert (result.changed, journeys(lake, result)) == (0, {"bought": ["1"]})
 
 
@@ -413,6 +413,34 @@ def test_a_guests_click_earns_the_order_after_login_on_another_device(lake: Lake
     undone = result_of(lake, tmp_path)
     assert (undone.kind, journeys(lake, undone)) == (Kind.INCREMENTAL, {"bought": ["no_click"]})
     assert differences(lake, undone, result_of(lake, tmp_path, full=True)) == []
+
+
+def test_an_order_that_names_its_customer_meets_what_was_identified(lake: Lake, tmp_path: Path) -> None:
+    load(lake, click(1, START_MS, cli_ubid="phone's"), identify(2, START_MS, customer_id="7", cli_ubid="phone's"))
+    orders = {"by server": {}, "by laptop": {"cli_ubid": "laptop's"}, "by tablet": {"device_id": "Tablet"}}
+    for number, (name, who) in enumerate(orders.items(), 3):
+        load(lake, order(number, name, START_MS + DAY_MS, customer_id="7", **who))
+    load(lake, order(9, "other's", START_MS + DAY_MS, customer_id="8"))
+    found = result_of(lake, tmp_path)
+    credited = {**{name: ["1"] for name in orders}, "other's": ["no_click"]}
+    assert journeys(lake, found) == credited
+    load(lake, click(10, START_MS + HOUR_MS, cli_ubid="laptop's", source="meta"))
+    found = result_of(lake, tmp_path)
+    assert (found.kind, journeys(lake, found)["by server"]) == (Kind.INCREMENTAL, ["1", "10"])
+    load(lake, identify(11, START_MS + 2 * DAY_MS, customer_id="7", cli_ubid="laptop's", status="withdrawn"))
+    found = result_of(lake, tmp_path)
+    assert journeys(lake, found) == credited | {"by laptop": ["10"]}
+    assert differences(lake, found, result_of(lake, tmp_path, full=True)) == []
+
+
+def test_a_browser_of_many_customers_keeps_its_own_clicks_and_joins_none(lake: Lake, tmp_path: Path) -> None:
+    load(lake, click(1, START_MS, cli_ubid="cafe's"), click(2, START_MS, cli_ubid="phone's"))
+    load(lake, identify(3, START_MS, customer_id="1", cli_ubid="phone's"))
+    for number in range(1, 6):
+        load(lake, order(10 + number, f"{number}", START_MS + DAY_MS, cli_ubid="cafe's", customer_id=f"{number}"))
+    load(lake, order(20, "at home", START_MS + DAY_MS, customer_id="1"))
+    found = journeys(lake, result_of(lake, tmp_path))
+    assert found == {**{f"{number}": ["1"] for number in range(1, 6)}, "at home": ["2"]}
 
 
 def test_customers_of_one_device_are_as_many_people_and_a_customer_that_is_nobody_joins_nobody(
@@ -554,6 +582,7 @@ ORDER = st.fixed_dictionaries(
         "amount": st.sampled_from(["9.99", "10.00", "0.01"]),
         "status": st.sampled_from(["completed", "completed", "refunded"]),
         "seller_id": st.sampled_from(["s1", "s2", None]),
+        "customer_id": st.sampled_from([None, None, "7", "8", "9"]),
     }
 )
 IDENTIFICATION = st.fixed_dictionaries(
@@ -600,7 +629,7 @@ def entries(day: dict[str, Any], number: int, base_ms: int) -> tuple[list[bytes]
         number += 1
     for each in day["orders"]:
         placed_ms = base_ms + each["at_ms"] - max(each["late_ms"], 0)
-        said = {name: each[name] for name in ("amount", "status", "seller_id") if each[name] is not None}
+        said = {name: each[name] for name in ("amount", "status", "seller_id", "customer_id") if each[name] is not None}
         said |= {"client_id": each["client"], **each["who"]}
         received_ms = base_ms + each["at_ms"] + min(each["late_ms"], 0)
         found.append(order(number, each["order_id"], placed_ms, received_ms=received_ms, **said))

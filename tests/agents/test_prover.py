@@ -325,6 +325,32 @@ async def test_an_order_after_login_elsewhere_is_proven_by_what_the_shop_identif
     assert (proof["result"]["kind"], proof["differs"], proof["reason"]) == ("incremental", [], "no_click")
 
 
+async def test_an_order_that_names_its_customer_is_proven_by_every_order_and_call_that_does(shop: Shop) -> None:
+    clicked = shop.click(DAY_MS, cli_ubid="phone's")
+    laptops = shop.click(HOUR_MS, cli_ubid="laptop's", source="meta")
+    said = shop.identify(HOUR_MS, cli_ubid="phone's")
+    shop.order("7", cli_ubid=None, customer_id="c-7")
+    shop.order("8", cli_ubid="laptop's", device_id="d1", customer_id="c-7")
+    shop.order("9", cli_ubid=None, device_id="d1")
+    await shop.run()
+    for order_id in ("7", "8", "9"):
+        proof = shop.prove(order_id)
+        assert (proof["differs"], proof["journey"]) == ([], [clicked, laptops])
+        links = {
+            tuple(sorted(end["value"] for end in each["between"])): (each["orders"], each["identifications"])
+            for each in proof["person"]["links"]
+        }
+        assert links == {
+            ("c-7", "phone's"): ([], [said]),
+            ("c-7", "laptop's"): (["8"], []),
+            ("d1", "laptop's"): (["8"], []),
+        }
+    shop.identify(-HOUR_MS, cli_ubid="laptop's", status="withdrawn")
+    await shop.run()
+    assert [shop.prove(order_id)["journey"] for order_id in ("7", "8", "9")] == [[clicked], [laptops], [laptops]]
+    assert [shop.prove(order_id)["differs"] for order_id in ("7", "8", "9")] == [[], [], []]
+
+
 async def test_a_version_is_proven_by_what_it_read_and_by_its_own_rules(shop: Shop) -> None:
     first = shop.click(10 * DAY_MS, cli_ubid="u1", gclid="g1")
     shop.order()

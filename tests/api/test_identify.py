@@ -1,11 +1,15 @@
 """Identifications over HTTP: what is kept of each, and what is replied."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
+
+import pytest
 
 from clickclock.attribution.api import orders
 from clickclock.attribution.entry import EntryKind
 from clickclock.attribution.identification import Identification, of_query
+from tests.api.port import Port, get, post
 from tests.api.test_orders import ACCOUNTS, NOW, TOKEN
 
 SAID = {"client_id": "acme", "customer_id": "c-7", "cli_ubid": "u"}
@@ -59,3 +63,88 @@ def test_an_account_with_a_token_asks_for_it() -> None:
     body = json.dumps(SAID | {"client_id": "vault"}).encode()
     assert replied(body)[0] == 401
     assert replied(body, f"Bearer {TOKEN}")[0] == 202
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Port]:
+    with Port(tmp_path_factory.mktemp("identify")) as standing:
+        yield standing
+
+
+FORM = "client_id=acme&customer_id=c%207&cli_ubid=u"
+BEACON = "Content-Type: text/plain;charset=UTF-8\r\nOrigin: https://shop.example\r\n"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        get(f"/identify?{FORM}"),
+        get(f"/identify?{FORM}", method="POST"),
+        get(f"/identify/?{FORM}", method="HEAD"),
+        post("/identify", FORM.encode(), "Content-Type: application/x-www-form-urlencoded\r\n"),
+        post("/identify", FORM.encode(), BEACON),
+        post("/identify?client_id=acme&cli_ubid=u", b"customer_id=c+7", BEACON),
+        post("/identify", b'{"client_id": "acme", "customer_id": "c 7", "cli_ubid": "u"}', BEACON),
+        post("/identify", b'[{"client_id": "acme", "customer_id": "c 7", "cli_ubid": "u"}]', BEACON),
+    ],
+)
+def test_an_identification_is_taken_however_a_page_or_a_program_sends_it(port: Port, request_: bytes) -> None:
+    before = len(port.entries())
+    with port.connect() as client:
+        client.send(request_)
+        heard = client.answer(to_head=request_.startswith(b"HEAD"))
+    assert (heard.status, heard.fields["access-control-allow-origin"]) == (202, "*")
+    (entry,) = port.entries()[before:]
+    said = of_query(entry.raw, entry.received_ms)
+    assert isinstance(said, Identification)
+    assert (said.client_id, said.customer_id, said.cli_ubid) == ("acme", "c 7", "u")
+
+
+def test_a_page_of_another_origin_may_ask_and_send_json(port: Port) -> None:
+    fields = "Origin: https://shop.example\r\nAccess-Control-Request-Method: POST\r\n"
+    with port.connect() as client:
+        client.send(get("/identify", fields + "Access-Control-Request-Headers: content-type\r\n", "OPTIONS"))
+        heard = client.answer()
+    assert (heard.status, heard.fields["access-control-allow-origin"]) == (204, "*")
+    assert "POST" in heard.fields["access-control-allow-methods"]
+    assert heard.fields["access-control-allow-headers"] == "*"
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "kept"),
+    [
+        (get("/identify?client_id=acme&cli_ubid=u"), 422, b"client_id=acme&cli_ubid=u"),
+        (get("/identify?client_id=acme&customer_id=%E9&cli_ubid=u"), 422, b"client_id=acme&customer_id=%E9&cli_ubid=u"),
+        (post("/identify", b"client_id=acme&customer_id=guest&cli_ubid=u"), 422, None),
+        (post("/identify", b"neither", BEACON), 400, b"neither"),
+        (post("/identify", FORM.encode(), "Content-Encoding: gzip\r\n"), 415, FORM.encode()),
+        (get(f"/identify?{FORM}", method="PUT"), 405, FORM.encode()),
+    ],
+)
+def test_whatever_is_refused_is_kept_as_an_identification(
+    port: Port, request_: bytes, status: int, kept: bytes | None
+) -> None:
+    before, counted = len(port.entries()), _counted(port)
+    with port.connect() as client:
+        client.send(request_)
+        heard = client.answer()
+    (entry,) = port.entries()[before:]
+    assert (heard.status, json.loads(heard.body)["requestId"]) == (status, entry.id)
+    assert (entry.kind, json.loads(entry.detail)["was"]) == (EntryKind.REJECTION, "identification")
+    assert kept is None or entry.raw == kept
+    assert _counted(port) == (counted[0], counted[1] + 1)
+
+
+def test_identifications_have_a_number_of_their_own(port: Port) -> None:
+    before = _counted(port)
+    with port.connect() as client:
+        client.send(get(f"/identify?{FORM}"))
+        assert client.answer().status == 202
+    assert _counted(port) == (before[0] + 1, before[1])
+
+
+def _counted(port: Port) -> tuple[int, int]:
+    """How many were taken and how many were refused, by the metrics."""
+    names = "clickclock_identifications_total", 'clickclock_rejections_total{what="identification"}'
+    taken, refused = map(port.number, names)
+    return int(taken), int(refused)

@@ -566,7 +566,7 @@ def test_each_of_several_threads_gets_the_rows_of_its_own_tables(engine: Engine)
 def test_identifiers_of_orders_have_the_codes_of_clicks_row_by_row(engine: Engine) -> None:
     rules = Policies(by_client={"b": Policy(shared_identifiers=("Kiosk",))})
     rows = [
-        {"client_id": client_id, "cli_ubid": browser, "device_id": device}
+        {"client_id": client_id, "cli_ubid": browser, "device_id": device, "customer_id": browser}
         for client_id in ("a", "b")
         for browser in ("u", "U", "kiosk", "KIOSK", None)
         for device in ("d", "D", None)
@@ -577,10 +577,11 @@ def test_identifiers_of_orders_have_the_codes_of_clicks_row_by_row(engine: Engin
         value = row[kind]
         if value is None:
             return None
-        is_shared = row["client_id"] == "b" and kind == "cli_ubid" and value.lower() == "kiosk"
+        is_shared = row["client_id"] == "b" and kind != "device_id" and value.lower() == "kiosk"
         return identifier.code(row["client_id"], kind, value.lower() if is_shared else value)
 
-    assert found.to_pylist() == [{kind: code(row, kind) for kind in ("cli_ubid", "device_id")} for row in rows]
+    kinds = ("cli_ubid", "device_id", "customer_id")
+    assert found.to_pylist() == [{kind: code(row, kind) for kind in kinds} for row in rows]
 
 
 def test_a_click_belongs_to_the_person_of_its_strongest_identifier(engine: Engine, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What is erased is gone from a lake in a folder and in an object store, old versions included, and nothing else is."""
 
 import io
+import json
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date
@@ -221,3 +222,25 @@ def test_visitors_of_one_customer_are_one_persons_until_that_is_withdrawn(lake: 
     assert [(each.kind, each.value) for each in found] == [("cli_ubid", "tablet")]
     taken = erasings(lake, Sought(shop.CLIENT, [Identifier("customer_id", "c-7")]))["events"].look(Marks())
     assert taken.rows == 4
+
+
+def test_an_order_ties_its_customer_to_the_browser_and_goes_with_either(lake: Lake) -> None:
+    def bought(name: str, number: int, **who: str) -> bytes:
+        said = {"client_id": shop.CLIENT, "order_id": name, "event_time": RECEIVED_MS, "amount": "1", "currency": "EUR"}
+        raw = json.dumps({**said, "customer_id": "c-7", **who}).encode()
+        return encode(EntryKind.ORDER, f"{number:032x}", RECEIVED_MS, connection("", b"", b""), b"", raw)
+
+    load(lake, 1, [bought("1", 1, cli_ubid="laptop", device_id="D"), bought("2", 2), bought("3", 3, device_id="e")])
+    person = [("cli_ubid", "laptop"), ("customer_id", "c-7"), ("device_id", "d"), ("device_id", "e")]
+    for asked in (Identifier("device_id", "d"), Identifier("customer_id", "c-7"), Identifier("order_id", "2")):
+        found = seen_together(lake, shop.CLIENT, asked, Policy())
+        assert [(each.kind, each.value) for each in found] == person
+    taken = erasings(lake, Sought(shop.CLIENT, [Identifier("customer_id", "c-7")]))["orders"].look(Marks())
+    assert taken.rows == 3
+    query = f"client_id={shop.CLIENT}&customer_id=c-7&cli_ubid=laptop&event_time={RECEIVED_MS + 1}&status=withdrawn"
+    withdrawal = encode(
+        EntryKind.OTHER, f"{9:032x}", RECEIVED_MS + 2, connection("", b"", b""), b"identify", query.encode()
+    )
+    load(lake, 2, [withdrawal])
+    found = seen_together(lake, shop.CLIENT, Identifier("customer_id", "c-7"), Policy())
+    assert [(each.kind, each.value) for each in found] == [("customer_id", "c-7"), ("device_id", "e")]

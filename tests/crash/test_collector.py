@@ -1,16 +1,19 @@
-"""Every click that was answered 204 is in the journal exactly once: after kill -9 under load, and after SIGTERM."""
+"""All that was acknowledged is in the journal exactly once, clicks and links: after kill -9 under load, and SIGTERM."""
 
 import asyncio
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
-from clickclock.attribution.entry import decode
+from clickclock.attribution.entry import Entry, decode
+from clickclock.attribution.identification import Identification, of_query
 from clickclock.attribution.journal import read, segments, verify
 from clickclock.attribution.journal.recovery import recover
 from clickclock.foundation.clock import SystemClock
@@ -19,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 LIVES = 10
 CLIENTS = 64
 DEADLINE_S = 60.0
+LENGTH = re.compile(rb"(?i)content-length: *(\d+)")
 
 
 def _start(folder: Path, listening: socket.socket) -> subprocess.Popen[bytes]:
@@ -34,10 +38,15 @@ def _start(folder: Path, listening: socket.socket) -> subprocess.Popen[bytes]:
     return process
 
 
-class _Load:
-    """Clients that register click after click, two at a time, and remember which were acknowledged."""
+Said = Callable[[str], bytes]
+"""The request of a visitor."""
 
-    def __init__(self, address: tuple[str, int], life: int) -> None:
+
+class _Load:
+    """Clients that send request after request, two at a time, and remember which were acknowledged."""
+
+    def __init__(self, address: tuple[str, int], life: int, said: Said) -> None:
+        self._said = said
         self._address = address
         self._life = life
         self._number = 0
@@ -62,10 +71,11 @@ class _Load:
         try:
             while True:
                 pair = [self._next(), self._next()]
-                writer.write(b"".join(_request(each) for each in pair))
+                writer.write(b"".join(self._said(each) for each in pair))
                 for each in pair:
                     answer = await reader.readuntil(b"\r\n\r\n")
-                    if not answer.startswith(b"HTTP/1.1 204 "):
+                    await reader.readexactly(int(next(iter(LENGTH.findall(answer)), 0)))
+                    if not answer.startswith((b"HTTP/1.1 204 ", b"HTTP/1.1 202 ")):
                         self.refused.append(answer)
                         return
                     self.acknowledged.append(each)
@@ -83,15 +93,22 @@ class _Load:
         return f"{self._life}-{self._number}"
 
 
-def _request(click: str) -> bytes:
+def _click(click: str) -> bytes:
     event_time = SystemClock().epoch_ms()
     said = f"client_id=c&seller_id=s&asvt=v&atag=t&event_time={event_time}&cli_ubid={click}"
     return f"GET /aclick?{said} HTTP/1.1\r\nHost: h\r\n\r\n".encode()
 
 
-async def _live(folder: Path, listening: socket.socket, life: int, wanted: int, number: signal.Signals) -> _Load:
+def _identification(visitor: str) -> bytes:
+    body = f'{{"client_id": "c", "customer_id": "of {visitor}", "cli_ubid": "{visitor}"}}'
+    return f"POST /identify HTTP/1.1\r\nHost: h\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+async def _live(
+    folder: Path, listening: socket.socket, life: int, wanted: int, number: signal.Signals, said: Said = _click
+) -> _Load:
     process = await asyncio.to_thread(_start, folder, listening)
-    load = _Load(listening.getsockname()[:2], life)
+    load = _Load(listening.getsockname()[:2], life, said)
     running = asyncio.create_task(load.run(wanted))
     try:
         await asyncio.wait_for(load.enough.wait(), DEADLINE_S)
@@ -109,9 +126,12 @@ async def _live(folder: Path, listening: socket.socket, life: int, wanted: int, 
     return load
 
 
+def _entries(folder: Path) -> list[Entry]:
+    return [decode(line) for segment in segments(folder) for frame in read(segment) for line in frame.lines]
+
+
 def _journaled(folder: Path) -> Counter[str]:
-    lines = (line for segment in segments(folder) for frame in read(segment) for line in frame.lines)
-    return Counter(decode(line).raw.rpartition(b"cli_ubid=")[2].decode() for line in lines)
+    return Counter(each.raw.rpartition(b"cli_ubid=")[2].decode() for each in _entries(folder))
 
 
 async def test_kill_9_under_load_loses_no_click_that_was_acknowledged_and_doubles_none(tmp_path: Path) -> None:
@@ -125,6 +145,27 @@ async def test_kill_9_under_load_loses_no_click_that_was_acknowledged_and_double
     assert len(acknowledged) > LIVES * 100
     assert [click for click in acknowledged if found[click] != 1] == []
     assert [click for click, count in found.items() if count > 1] == []
+    assert [damage for segment in segments(tmp_path) for damage in verify(segment)] == []
+
+
+async def test_kill_9_under_load_loses_no_link_of_a_visitor_and_a_customer(tmp_path: Path) -> None:
+    dice, acknowledged = random.Random(2), list[str]()
+    with socket.create_server(("127.0.0.1", 0), backlog=256) as listening:
+        for life in range(LIVES):
+            wanted = dice.randrange(1, 600)
+            load = await _live(tmp_path, listening, life, wanted, signal.SIGKILL, _identification)
+            acknowledged += load.acknowledged
+    recover(tmp_path, 0)
+    said = [of_query(each.raw, each.received_ms) for each in _entries(tmp_path) if each.detail == b"identify"]
+    links = Counter(
+        link["cli_ubid"]
+        for each in said
+        if isinstance(each, Identification)
+        for link in each.links
+        if link == {"cli_ubid": each.cli_ubid, "customer_id": f"of {each.cli_ubid}"}
+    )
+    assert len(acknowledged) > LIVES * 10
+    assert [visitor for visitor in acknowledged if links[visitor] != 1] == []
     assert [damage for segment in segments(tmp_path) for damage in verify(segment)] == []
 
 

@@ -135,7 +135,7 @@ def test_an_order_that_was_acknowledged_before_stays_one() -> None:
             ("amount", 'Give the amount as text, such as "12.30": in a number, programs lose digits.'),
         ),
         ({"currency": "EUX"}, ("currency", "`EUX` is no currency of ISO 4217; give its three letters.")),
-        ({"cli_ubid": ""}, ("cli_ubid", "Neither cli_ubid nor device_id is there; give at least one.")),
+        ({"cli_ubid": ""}, ("cli_ubid", "None of cli_ubid, device_id and customer_id is there; give at least one.")),
         ({"event_time": "0"}, ("event_time", TOO_EARLY)),
         ({"event_time": "1970-01-01T00:00:00Z"}, ("event_time", TOO_EARLY)),
         ({"event_time": "1790000000"}, ("event_time", "These are seconds; give milliseconds since 1970 (13 digits).")),

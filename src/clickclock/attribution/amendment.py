@@ -2,7 +2,7 @@
 
 Never does I/O, never repairs, never uses a float: a message is an `Amendment`, or a `Rejection` with every fault.
 Invariants: money is in minor units of its own currency; `0 <= refunded_minor <= amount_minor`; at least one of
-`cli_ubid` and `device_id` is there; the same bytes are judged the same way for ever.
+`cli_ubid`, `device_id` and `customer_id` is there; the same bytes are judged the same way for ever.
 
 >>> judge(b'{"client_id": "c", "order_id": "7", "device_id": "d", "currency": "EUR", "amount": "9.995"}', 0).lines[-1]
 'amount: `9.995` is finer than EUR, which has 2 digits after the point; round it.'
@@ -16,6 +16,7 @@ import msgspec
 
 from clickclock.attribution.account import Accounts
 from clickclock.attribution.click import AHEAD_MAX_MS
+from clickclock.attribution.identifier import CUSTOMER
 from clickclock.attribution.order_fields import FAULTS_MAX, Fault, Fields, NotJson, Reason, is_absent, read_json
 
 ITEMS_MAX: Final = 1000
@@ -85,6 +86,8 @@ class Amendment(msgspec.Struct, frozen=True):
     received_ms: int
     entry_id: str = ""
     """Where it stands in the journal; empty while it is not kept yet."""
+    customer_id: str | None = None
+    """What the client calls its customer."""
 
     @property
     def is_ahead(self) -> bool:
@@ -152,10 +155,12 @@ def judge_fields(
     if refusal is not None:
         fields.faults.append(refusal)
     order_id = fields.id("order_id", required=True)
-    cli_ubid, device_id = fields.id("cli_ubid"), fields.id("device_id")
+    cli_ubid, device_id, customer_id = (fields.id(name) for name in IDENTIFYING)
     # Earlier releases took some values for identifiers that are nobody's: such an order stays one, of nobody.
-    if cli_ubid is None and device_id is None and not is_kept and fields.faulty.isdisjoint(("cli_ubid", "device_id")):
-        fields.fault("cli_ubid", "Neither cli_ubid nor device_id is there; give at least one.", Reason.MISSING)
+    is_nobodys = cli_ubid is None and device_id is None and customer_id is None
+    if is_nobodys and not is_kept and fields.faulty.isdisjoint(IDENTIFYING):
+        sentence = "None of cli_ubid, device_id and customer_id is there; give at least one."
+        fields.fault("cli_ubid", sentence, Reason.MISSING)
     event_time_ms = fields.event_time_ms("event_time")
     currency = fields.currency("currency")
     amount_minor = fields.minor("amount", currency, required=True, if_negative=_REFUND)
@@ -186,12 +191,14 @@ def judge_fields(
         items=items,
         received_ms=received_ms,
         entry_id=entry_id,
+        customer_id=customer_id,
     )
 
 
 _REFUND: Final = "An order's refund goes into its refunded_amount."
+IDENTIFYING: Final = ("cli_ubid", "device_id", CUSTOMER)
 FIELDS: Final = (
-    *("client_id", "order_id", "cli_ubid", "device_id", "event_time", "amount", "currency", "status"),
+    *("client_id", "order_id", *IDENTIFYING, "event_time", "amount", "currency", "status"),
     *("refunded_amount", "seller_id", "items"),
 )
 ITEM_FIELDS: Final = ("sku_id", "seller_id", "price", "quantity")

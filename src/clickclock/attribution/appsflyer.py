@@ -117,6 +117,7 @@ _PARAMETERS: Final = {
     "order_id": "item_identifier",
     "cli_ubid": "cli_ubid",
     "device_id": "device_id",
+    "customer_id": "customer_id",
     "event_time": "event_time",
     "amount": "sales",
     "currency": "currency",

@@ -30,6 +30,7 @@ STATUSES: Final = (
     *("500", "503"),
 )
 REFUSALS: Final = ("waiting", "disk", "connections", "bodies")
+REJECTED: Final = ("click", "order", "identification")
 
 _log = logging.getLogger(__name__)
 
@@ -58,9 +59,10 @@ def _histogram(name: str, meaning: str, bounds: tuple[float, ...], unit: float) 
 FAMILIES: Final = (
     Family("clickclock_clicks_total", "counter", "Clicks on disk, by the profile.", "profile", tuple(Profile)),
     Family("clickclock_click_flags_total", "counter", "Deviations let pass in them.", "flag", tuple(Flag)),
-    Family("clickclock_rejections_total", "counter", "Requests refused and kept.", "what", ("click", "order")),
+    Family("clickclock_rejections_total", "counter", "Requests refused and kept.", "what", REJECTED),
     Family("clickclock_faults_total", "counter", "Faults of refused clicks.", "reason", tuple(Reason)),
     Family("clickclock_orders_total", "counter", "Orders and amendments on disk."),
+    Family("clickclock_identifications_total", "counter", "Identifications on disk, and withdrawals of them."),
     Family("clickclock_events_total", "counter", "Other events of the /appsflyer call on disk."),
     Family("clickclock_refused_total", "counter", "Requests answered 503, by the limit.", "limit", REFUSALS),
     Family("clickclock_responses_total", "counter", "Answers, by status.", "status", STATUSES),

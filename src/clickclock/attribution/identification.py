@@ -9,15 +9,17 @@ whatever came first; the query of an entry says what the message said.
 b'client_id=c&customer_id=7&cli_ubid=b&event_time=1800000000000'
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from clickclock.attribution.amendment import Admit, Kind, Rejection, everyone
 from clickclock.attribution.historical import encoded
 from clickclock.attribution.identifier import CUSTOMER, folded
+from clickclock.attribution.order import Order
 from clickclock.attribution.order_fields import Fault, Fields, NotJson, Reason, is_absent, read_json
 from clickclock.attribution.query import Unreadable, split
 
@@ -26,6 +28,10 @@ NAME: Final = "identify"
 BYTES_MAX: Final = 16 * 1024
 """Five texts of 256 characters, however they are escaped."""
 FIELDS: Final = ("client_id", "customer_id", "cli_ubid", "device_id", "event_time", "status")
+
+
+Pair: TypeAlias = tuple[str, str, str, str]
+"""A client, its customer, and the kind and value of an identifier."""
 
 
 class Status(StrEnum):
@@ -72,10 +78,12 @@ class Identification(msgspec.Struct, frozen=True):
 
 
 def judge(raw: bytes, received_ms: int, admit: Admit = everyone, entry_id: str = "") -> Identification | Rejection:
-    """The identification that one JSON object is, or why it is none."""
+    """The identification that one JSON object is, or a query, or why it is none."""
     if len(raw) > BYTES_MAX:
         sentence = f"This identification has {len(raw):,} bytes; give at most {BYTES_MAX:,}."
         return Rejection(Kind.INVALID, (Fault("", sentence, Reason.TOO_LARGE),))
+    if is_query(raw):
+        return of_query(raw, received_ms, admit, entry_id)
     try:
         given = read_json(raw)
     except NotJson as error:
@@ -85,12 +93,17 @@ def judge(raw: bytes, received_ms: int, admit: Admit = everyone, entry_id: str =
     return judge_fields(given, received_ms, admit, entry_id)
 
 
-def of_query(raw: bytes, received_ms: int, entry_id: str = "") -> Identification | Rejection:
-    """The identification that an entry's query says."""
+def of_query(raw: bytes, received_ms: int, admit: Admit = everyone, entry_id: str = "") -> Identification | Rejection:
+    """The identification that a query or a form says, as an entry has it."""
     try:
-        return judge_fields(split(raw), received_ms, entry_id=entry_id)
-    except Unreadable as error:
-        return Rejection(Kind.INVALID, (Fault("", str(error), Reason.BAD_TEXT),))
+        return judge_fields(split(raw), received_ms, admit, entry_id)
+    except Unreadable as problem:
+        faults = tuple(Fault(each.field, each.message, each.code) for each in problem.found)
+        return Rejection(Kind.INVALID, faults, problem.parameters.get("client_id"))
+
+
+is_query: Final = re.compile(rb"&*[A-Za-z_]+=").match
+"""Finds something in parameters, and nothing in JSON."""
 
 
 def judge_fields(
@@ -125,25 +138,40 @@ def standing(said: Iterable[Identification]) -> list[Identification]:
     ([], True)
     """
     messages = sorted(said, key=_rank)
-    withdrawn: dict[tuple[str, str, str, str], tuple[int, bool]] = {}
-    for each in messages:
-        if each.status is Status.WITHDRAWN:
-            withdrawn.update(dict.fromkeys(_pairs(each), _rank(each)[:2]))
+    until_ms = withdrawn(messages)
     found = []
     for each in messages:
         if each.status is Status.IDENTIFIED:
-            gone = {key[2] for key in _pairs(each) if withdrawn.get(key, (-1, False)) >= _rank(each)[:2]}
+            gone = {key[2] for key in _pairs(each) if until_ms.get(key, -1) >= each.event_time_ms}
             left = msgspec.structs.replace(each, **dict.fromkeys(gone))
             if left.cli_ubid is not None or left.device_id is not None:
                 found.append(left)
     return found
 
 
+def withdrawn(said: Iterable[Identification]) -> dict[Pair, int]:
+    """The pairs that were withdrawn, and until when nothing that says them counts, in milliseconds since 1970."""
+    found: dict[Pair, int] = {}
+    for each in said:
+        if each.status is Status.WITHDRAWN:
+            found |= {key: max(each.event_time_ms, found.get(key, -1)) for key in _pairs(each)}
+    return found
+
+
+def of_order(order: Order, until_ms: Mapping[Pair, int]) -> dict[str, str]:
+    """The customer of an order and its browser, or else its device; nothing where a pair was `withdrawn` since."""
+    said = Identification(order.client_id, order.customer_id or "", order.cli_ubid, order.device_id, order.placed_ms)
+    key = next(iter(_pairs(said)), None)
+    if order.customer_id is None or key is None or until_ms.get(key, -1) >= order.placed_ms:
+        return {}
+    return {key[2]: order.cli_ubid or order.device_id or "", CUSTOMER: order.customer_id}
+
+
 def _rank(each: Identification) -> tuple[int, bool, str]:
     return each.event_time_ms, each.status is Status.WITHDRAWN, each.entry_id
 
 
-def _pairs(each: Identification) -> list[tuple[str, str, str, str]]:
-    """The customer with each of the identifiers."""
+def _pairs(each: Identification) -> list[Pair]:
+    """The customer with each of the identifiers; a device in small letters."""
     named = (("cli_ubid", each.cli_ubid), ("device_id", None if each.device_id is None else folded(each.device_id)))
     return [(each.client_id, each.customer_id, kind, value) for kind, value in named if value is not None]

@@ -27,7 +27,9 @@ NAMESPACES: Final[Mapping[str, str]] = MappingProxyType(
 STRENGTHS: Final[Mapping[str, int]] = MappingProxyType({kind: 3 - place for place, kind in enumerate(NAMESPACES)})
 """Of two clicks at one moment, the one of the stronger identifier is the later one."""
 CUSTOMER: Final = "customer_id"
-"""What a client calls its customer. It is on no click: identifications say whose it is."""
+"""What a client calls its customer. It is on no click: orders and identifications say whose it is."""
+SPACES: Final[Mapping[str, str]] = MappingProxyType({"cli_ubid": "c", CUSTOMER: CUSTOMER, **NAMESPACES})
+"""What identifies whoever ordered, strongest first. A device is of several customers sooner than a browser."""
 SEPARATOR: Final = "\x1f"
 """Between the parts of what is hashed."""
 CODE_BYTES: Final = 8
@@ -44,12 +46,12 @@ def folded(value: str) -> str:
 
 
 def code(client_id: str, kind: str, value: str, shared: Collection[str] = ()) -> int:
-    """The code of an identifier, signed, of 64 bits; `kind` is one of `NAMESPACES`, or `CUSTOMER`.
+    """The code of an identifier, signed, of 64 bits; `kind` is one of `SPACES`.
 
     Advertising ids are written in either case, and are the same; so are values that identify nobody, which `shared`
     has as `folded`.
     """
-    namespace = CUSTOMER if kind == CUSTOMER else NAMESPACES[kind]
+    namespace = SPACES[kind]
     small = folded(value)
     text = small if namespace == DEVICE or small in shared else value
     digest = md5(SEPARATOR.join((client_id, namespace, text)).encode(), usedforsecurity=False).digest()

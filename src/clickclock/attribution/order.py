@@ -40,6 +40,7 @@ class Order(msgspec.Struct, frozen=True):
     items: tuple[Item, ...]
     amendments: int
     """How many different ones there are."""
+    customer_id: str | None = None
 
     @property
     def net_minor(self) -> int:
@@ -83,6 +84,7 @@ def fold(amendments: Iterable[Amendment]) -> Order:
         next((each.seller_id for each in newest_first if each.seller_id is not None), None),
         next((each.items for each in newest_first if each.items), ()),
         len(oldest_first),
+        next((each.customer_id for each in newest_first if each.customer_id is not None), None),
     )
 
 

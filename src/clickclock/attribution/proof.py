@@ -18,9 +18,9 @@ from typing import Any, Final
 import msgspec
 
 from clickclock.attribution.ad import told_apart
-from clickclock.attribution.amendment import Amendment
+from clickclock.attribution.amendment import IDENTIFYING, Amendment
 from clickclock.attribution.credit import split
-from clickclock.attribution.identifier import CUSTOMER, STRENGTHS, code, folded
+from clickclock.attribution.identifier import SPACES, STRENGTHS, code, folded
 from clickclock.attribution.journey import Considered, Reason, journey, reason
 from clickclock.attribution.models import Journey, JourneyModel
 from clickclock.attribution.order import Order
@@ -37,7 +37,7 @@ class Identifier(msgspec.Struct, frozen=True):
     """An identifier as it came."""
 
     kind: str
-    """One of `identifier.NAMESPACES`, or `identifier.CUSTOMER`."""
+    """One of `identifier.SPACES`."""
     value: str
     code: int
 
@@ -184,7 +184,7 @@ def identifiers(client_id: str, values: Mapping[str, str | None], policy: Policy
     """The identifiers among these values, strongest first; of two that are one, the stronger."""
     nobody = {folded(value) for value in policy.shared_identifiers}
     found: dict[int, Identifier] = {}
-    for kind in (*STRENGTHS, CUSTOMER):
+    for kind in SPACES:
         value = values.get(kind)
         if value is not None:
             each = Identifier(kind, value, code(client_id, kind, value, nobody))
@@ -251,7 +251,7 @@ def prove(
     `evidence` is every click of its person, `orders` every order, itself among them, and every identification; `models`
     are fitted where they look at many paths.
     """
-    own = identifiers(order.client_id, {"cli_ubid": order.cli_ubid, "device_id": order.device_id}, policy)
+    own = identifiers(order.client_id, {kind: getattr(order, kind) for kind in IDENTIFYING}, policy)
     seen = [*orders, *(each.seen for each in evidence)]
     person = identify(own, seen, guards)
     judged = judge((each.touch for each in evidence), policy) if person is not None else []

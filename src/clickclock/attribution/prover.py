@@ -15,7 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import chain, groupby
 from operator import itemgetter, or_
 from typing import Any, Final
@@ -26,10 +26,10 @@ import pyarrow.compute as pc
 
 from clickclock.attribution import months
 from clickclock.attribution.ad import CLICK_ID_COLUMNS, COLUMNS, ONCE, says
-from clickclock.attribution.amendment import Amendment, judge
+from clickclock.attribution.amendment import IDENTIFYING, Amendment, judge
 from clickclock.attribution.click import Flag
-from clickclock.attribution.identification import NAME, Identification, of_query, standing
-from clickclock.attribution.identifier import NAMESPACES, STRENGTHS
+from clickclock.attribution.identification import NAME, Identification, of_order, of_query, standing, withdrawn
+from clickclock.attribution.identifier import CUSTOMER, NAMESPACES, STRENGTHS
 from clickclock.attribution.lake import (
     ADS,
     CLICKS,
@@ -141,7 +141,7 @@ class _Case:
 
     def person(self, order: Order) -> list[int]:
         """All codes of the order's person; none if it is nobody's."""
-        named = self._identifiers(_values(order))
+        named = self._identifiers({kind: getattr(order, kind) for kind in IDENTIFYING})
         shared = self.shared([each.code for each in named])
         start = next((each.code for each in named if each.code not in shared), None)
         if start is None:
@@ -181,35 +181,47 @@ class _Case:
 
     def identifications(self, person: Collection[int]) -> list[Seen]:
         """What the client said of the person's visitors and devices, and still stands."""
-        where = self._mine & (pc.field("name") == NAME)
-        rows = self._rows(EVENTS.name, where, ["id", "received_at", "raw"]) if person else ()
-        said = (of_query(row["raw"], _us(row["received_at"]) // 1000, row["id"]) for row in rows)
-        seen = [
+        seen = (
             Seen(each.entry_id, "identification", self._identifiers(pair))
-            for each in standing(each for each in said if isinstance(each, Identification))
+            for each in standing(self._said if person else ())
             for pair in each.links
-        ]
+        )
         return [each for each in seen if any(found.code in person for found in each.identifiers)]
+
+    @cached_property
+    def _said(self) -> list[Identification]:
+        """All that the client said of its customers."""
+        rows = self._rows(EVENTS.name, self._mine & (pc.field("name") == NAME), ["id", "received_at", "raw"])
+        said = (of_query(row["raw"], _us(row["received_at"]) // 1000, entry_id=row["id"]) for row in rows)
+        return [each for each in said if isinstance(each, Identification)]
 
     def orders(self, order: Order, others: list[Seen]) -> list[Seen]:
         """The order, and every other that shares an identifier with it, with these others, or with one of those."""
-        seen = {order.order_id: Seen(order.order_id, "order", self._identifiers(_values(order)))}
+        seen = {order.order_id: self._seen_on(order)}
         known: set[Identifier] = set()
-        while fresh := {each for those in (*seen.values(), *others) for each in those.identifiers} - known:
+        while fresh := {each for those in (*chain(*seen.values()), *others) for each in those.identifiers} - known:
             known |= fresh
             codes = {each.code for each in fresh}
             leading = codes - self.shared(codes).keys() - self.crowded(codes).keys()
             values = pa.array([each.value for each in fresh if each.code in leading], pa.string())
             device_id = pc.ascii_lower(pc.field("device_id"))
             of_known = pc.field("cli_ubid").isin(values) | device_id.isin(pc.ascii_lower(values))
+            of_known |= pc.field(CUSTOMER).isin(values)
             rows = self._rows(ORDERS.name, self._mine & of_known, ["order_id"])
             found = {row["order_id"] for row in rows} - seen.keys()
             said = defaultdict(list)
             for each in self.amendments(found):
                 said[each.order_id].append(each)
             for order_id, amendments in said.items():
-                seen[order_id] = Seen(order_id, "order", self._identifiers(_values(fold(amendments))))
-        return list(seen.values())
+                seen[order_id] = self._seen_on(fold(amendments))
+        return list(chain(*seen.values()))
+
+    def _seen_on(self, order: Order) -> list[Seen]:
+        """What an order links: its browser and its device, and one of them with its customer."""
+        pairs = [{"cli_ubid": order.cli_ubid, "device_id": order.device_id}, of_order(order, withdrawn(self._said))]
+        if order.cli_ubid is None and order.device_id is None:
+            pairs = [{CUSTOMER: order.customer_id}]
+        return [Seen(order.order_id, "order", self._identifiers(pair)) for pair in pairs if pair]
 
     def models(self, month: str, known: Mapping[str, Factory]) -> dict[str, JourneyModel]:
         """The version's models; those that look at many paths, as the month taught them."""
@@ -356,10 +368,6 @@ def _touch(touch: Row, ad: Row, codes: set[int], spent_by: str | None, is_flood:
 
 def _is_one_of(codes: Collection[int]) -> pc.Expression:
     return pc.field("code").isin(pa.array(codes, pa.int64()))
-
-
-def _values(order: Order) -> dict[str, str | None]:
-    return {"cli_ubid": order.cli_ubid, "device_id": order.device_id}
 
 
 def _seen(evidence: Iterable[Evidence]) -> list[Seen]:

@@ -15,13 +15,14 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from clickclock.attribution.identification import is_query
 from clickclock.attribution.query import Reason
 
-CLICK, ORDER, APPSFLYER = "click", "order", "appsflyer"
+CLICK, ORDER, APPSFLYER, IDENTIFICATION = "click", "order", "appsflyer", "identification"
 """What a rejection was to be."""
 CUT_BYTES_MAX: Final = 64 * 1024
 """So much of a request that is not whole is kept: enough to see what it was."""
-_WHAT: Final = {b"/aclick": CLICK, b"/orders": ORDER, b"/appsflyer": APPSFLYER}
+_WHAT: Final = {b"/aclick": CLICK, b"/orders": ORDER, b"/appsflyer": APPSFLYER, b"/identify": IDENTIFICATION}
 _OURS: Final = re.compile(rb"(?:^|&)(?:client_id|cli_ubid|device_id|seller_id|asvt|atag|event_time|gclid|uclid)=")
 _OUR_JSON: Final = re.compile(rb'"(?:client_id|order_id|cli_ubid)"\s*:')
 _LINE: Final = re.compile(rb"[A-Za-z]{1,20} +(.*?)(?: +HTTP/[0-9.]*)?", re.DOTALL)
@@ -50,7 +51,7 @@ class Refusal(NamedTuple):
 
 
 def is_ours(path: bytes) -> bool:
-    """Whether clicks or orders are sent to this path, in small letters and without a slash at its end."""
+    """Whether clicks, orders or identifications are sent to this path, in small letters, without a slash at its end."""
     return path in _WHAT
 
 
@@ -66,7 +67,8 @@ def kept_of(path: bytes, query: bytes, body: bytes) -> tuple[str, bytes] | None:
         if not (_OURS.search(query) or _OURS.search(body)):
             return None
     both = query + b"&" + body if query and body else query or body
-    raw = body or query if what == ORDER else both
+    is_json = what == ORDER or (what == IDENTIFICATION and not is_query(body))
+    raw = body or query if is_json else both
     return (what or CLICK, raw) if raw else None
 
 

@@ -18,6 +18,7 @@ from clickclock.attribution.absent import present
 from clickclock.attribution.account import Accounts, Profile
 from clickclock.attribution.click import Click, Flag, judge
 from clickclock.attribution.entry import Entry, EntryKind
+from clickclock.attribution.identification import is_query
 from clickclock.attribution.query import Unreadable, split, split_plain
 from clickclock.attribution.registration import accepted
 from clickclock.foundation.instant import instant_of
@@ -60,7 +61,7 @@ def sight(entry: Entry) -> Sighting:
     refusal = _refusal(entry.detail) if seen is Seen.REJECTION else {}
     # By what it was: the query of a click may begin like an order.
     is_order = seen is Seen.ORDER or refusal.get("was") == "order"
-    is_json = is_order or refusal.get("was") == "identification"
+    is_json = is_order or (refusal.get("was") == "identification" and not is_query(entry.raw))
     request = _object(entry.raw) if is_json else _parameters(entry.raw)
     plain = {name: value for name, value in request.items() if isinstance(value, str)}
     identifier = next((name for name in _IDENTIFIERS if present(plain, name) is not None), None)

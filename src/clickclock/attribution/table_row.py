@@ -21,7 +21,7 @@ from clickclock.attribution.order_fields import NotJson, read_json
 AMOUNTS: Final = frozenset({"amount", "refunded_amount", "price"})
 """Numbers in these columns stay numbers, so that whoever judges them refuses them."""
 IDS: Final = frozenset(
-    {"client_id", "order_id", "cli_ubid", "device_id", "seller_id", "sku_id", "campaign", "ad_set", "ad"}
+    {"client_id", "order_id", "cli_ubid", "device_id", "customer_id", "seller_id", "sku_id", "campaign", "ad_set", "ad"}
 )
 """Floats in these columns stay floats, so that whoever judges them refuses them."""
 DAYS: Final = frozenset({"day", "date"})

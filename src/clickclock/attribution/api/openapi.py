@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from clickclock.attribution.api.asking import AnswererEnded, QuestionTooLong, TooManyQuestions
+from clickclock.attribution.api.schemas import Schema, array, field, record
 from clickclock.attribution.api.stream import FILTERS, TooManyViewers
 from clickclock.attribution.api.versions import LIMIT, LIMIT_MAX
 from clickclock.attribution.difference import LIMIT as ORDERS
@@ -35,8 +36,6 @@ from clickclock.foundation.problem import (
     refuse_changes,
     status_of,
 )
-
-Schema = dict[str, Any]
 
 _MONEY: Final = "A decimal with all digits of the currency; null where the row has no currency, or none is known."
 _FIGURES: Final[Mapping[Figure, tuple[Any, str]]] = {
@@ -168,7 +167,7 @@ def _versions() -> Schema:
         "getVersions",
         "The result versions, latest first",
         [{**_parameter("limit", "At most so many.", LIMIT), "schema": limits}],
-        {"application/json": _payload(versions=_array("#/components/schemas/Version", "Latest first."))},
+        {"application/json": _payload(versions=array("#/components/schemas/Version", "Latest first."))},
         _ASKING,
     )
 
@@ -225,37 +224,24 @@ def _list(of: Any) -> str:
 
 
 def _payload(**fields: Schema) -> Schema:
-    return _object("", status={"const": "success", "description": "Always `success`."}, **fields)
-
-
-def _object(description: str, **fields: Schema) -> Schema:
-    told = {"description": description} if description else {}
-    return {"type": "object", **told, "properties": fields, "required": list(fields)}
-
-
-def _field(kind: Any, description: str, **more: Any) -> Schema:
-    return {"type": kind, "description": description, **more}
-
-
-def _array(ref: str, description: str) -> Schema:
-    return {"type": "array", "description": description, "items": {"$ref": ref}}
+    return record("", status={"const": "success", "description": "Always `success`."}, **fields)
 
 
 def _report_schema() -> Schema:
     keys = {_CAMEL.get(each, each): f"The {each.replace('_', ' ')}, if it was asked for." for each in Dimension}
-    row = {name: _field(["string", "null"], sentence) for name, sentence in keys.items()}
-    row["model"] = _field("string", "Whose credit this is.")
-    row["currency"] = _field(["string", "null"], "Of every amount in the row.")
-    row |= {str(each): _field([kind, "null"], sentence) for each, (kind, sentence) in _FIGURES.items()}
+    row = {name: field(["string", "null"], sentence) for name, sentence in keys.items()}
+    row["model"] = field("string", "Whose credit this is.")
+    row["currency"] = field(["string", "null"], "Of every amount in the row.")
+    row |= {str(each): field([kind, "null"], sentence) for each, (kind, sentence) in _FIGURES.items()}
     rows = {"type": "object", "properties": row, "required": ["model", "currency"], "additionalProperties": False}
-    return _object(
+    return record(
         "What a result version says.",
-        version=_field("integer", "The result version."),
-        createdAt=_field("string", "When it was made.", format="date-time"),
+        version=field("integer", "The result version."),
+        createdAt=field("string", "When it was made.", format="date-time"),
         by={**_NAMES, "description": "The dimensions."},
         models={**_NAMES, "description": "The models that are told."},
-        **{"from": _field(["string", "null"], "The first day.", format="date")},
-        to=_field(["string", "null"], "The last day.", format="date"),
+        **{"from": field(["string", "null"], "The first day.", format="date")},
+        to=field(["string", "null"], "The last day.", format="date"),
         filters={"type": "object", "description": "What was asked about alone.", "additionalProperties": _TEXT},
         notes={**_NAMES, "description": "What to know before using these numbers; of an empty report, that it is."},
         rows={"type": "array", "description": "By key, currency and model.", "items": rows},
@@ -263,61 +249,61 @@ def _report_schema() -> Schema:
 
 
 def _proof_schema() -> Schema:
-    return _object(
+    return record(
         "Why an order is credited as it is.",
-        clientId=_field("string", "Whose order it is."),
-        orderId=_field("string", "The order."),
-        differs=_field("array", "Where what is stored is not what was computed anew: never, or something is wrong."),
-        result=_field("object", "The result version."),
-        order=_field("object", "The order as it stands: when, how much, of whom."),
-        amendments=_field("array", "All that was ever said of the order."),
-        person=_field(["object", "null"], "Whose order it is, by which identifiers, and what links them."),
-        sharedIdentifiers=_field("array", "Identifiers that are nobody's, with their links; 0 if by their value."),
-        crowdedDevices=_field("array", "Devices that link nobody, with how many visitors each had within the window."),
-        reason=_field(["string", "null"], "Why it has no touchpoint; null if it has."),
-        why=_field(["string", "null"], "The same as a sentence."),
-        clicks=_field("array", "Every click of the person, its fate, the rule that decided it, what sets it apart."),
+        clientId=field("string", "Whose order it is."),
+        orderId=field("string", "The order."),
+        differs=field("array", "Where what is stored is not what was computed anew: never, or something is wrong."),
+        result=field("object", "The result version."),
+        order=field("object", "The order as it stands: when, how much, of whom."),
+        amendments=field("array", "All that was ever said of the order."),
+        person=field(["object", "null"], "Whose order it is, by which identifiers, and what links them."),
+        sharedIdentifiers=field("array", "Identifiers that are nobody's, with their links; 0 if by their value."),
+        crowdedDevices=field("array", "Devices that link nobody, with how many visitors each had within the window."),
+        reason=field(["string", "null"], "Why it has no touchpoint; null if it has."),
+        why=field(["string", "null"], "The same as a sentence."),
+        clicks=field("array", "Every click of the person, its fate, the rule that decided it, what sets it apart."),
         journey={**_NAMES, "description": "The touchpoints' clicks, first to last."},
-        credits=_field("array", "Each model's credit, with its arithmetic."),
+        credits=field("array", "Each model's credit, with its arithmetic."),
     )
 
 
 def _diff_schema() -> Schema:
-    setting = _object(
+    setting = record(
         "A setting that differs.",
-        name=_field("string", "Its path."),
+        name=field("string", "Its path."),
         before={"description": "What it was; null if it was not set."},
         after={"description": "What it is."},
     )
-    return _object(
+    return record(
         "What is different in a version from another.",
-        **{"from": _field("integer", "The first version.")},
-        to=_field("integer", "The second."),
-        models=_object(
+        **{"from": field("integer", "The first version.")},
+        to=field("integer", "The second."),
+        models=record(
             "Models that only one of them has; no order differs by their credits alone.",
             added={**_NAMES, "description": "Those of the second."},
             removed={**_NAMES, "description": "Those of the first."},
         ),
         settings={"type": "array", "description": "Policies, and settings of models that both have.", "items": setting},
-        differing=_field("integer", "How many orders differ, told or not."),
-        new=_field("integer", "How many of them are in the second version only."),
-        gone=_field("integer", "How many of them are in the first version only."),
-        causes=_field("object", "How many of the orders that are told have each cause.", additionalProperties=_COUNT),
-        orders=_array("#/components/schemas/Difference", "The first of them, by client and order."),
+        differing=field("integer", "How many orders differ, told or not."),
+        new=field("integer", "How many of them are in the second version only."),
+        gone=field("integer", "How many of them are in the first version only."),
+        causes=field("object", "How many of the orders that are told have each cause.", additionalProperties=_COUNT),
+        orders=array("#/components/schemas/Difference", "The first of them, by client and order."),
     )
 
 
 def _difference_schema() -> Schema:
-    cause = _object(
+    cause = record(
         "One of the reasons.",
-        cause=_field("string", "For programs.", enum=list(Cause)),
-        what=_field("string", "What it was for this order, for people."),
+        cause=field("string", "For programs.", enum=list(Cause)),
+        what=field("string", "What it was for this order, for people."),
     )
     standing = {"anyOf": [{"$ref": "#/components/schemas/Standing"}, {"type": "null"}]}
-    return _object(
+    return record(
         "An order that differs.",
-        clientId=_field("string", "Whose order it is."),
-        orderId=_field("string", "The order."),
+        clientId=field("string", "Whose order it is."),
+        orderId=field("string", "The order."),
         causes={"type": "array", "description": "Why it differs: at least one.", "items": cause},
         before={**standing, "description": "In the first version; null if it is not there."},
         after={**standing, "description": "In the second."},
@@ -326,14 +312,14 @@ def _difference_schema() -> Schema:
 
 def _standing_schema() -> Schema:
     by_channel = {"type": "object", "additionalProperties": _TEXT}
-    return _object(
+    return record(
         "How an order stands in a version.",
-        month=_field("string", "In which it was placed, in the account's time zone."),
-        currency=_field("string", "Of every amount."),
-        amount=_field("string", "What was paid."),
-        refunded=_field("string", "What of it was paid back."),
+        month=field("string", "In which it was placed, in the account's time zone."),
+        currency=field("string", "Of every amount."),
+        amount=field("string", "What was paid."),
+        refunded=field("string", "What of it was paid back."),
         touchpoints={**_NAMES, "description": "The touchpoints' clicks, first to last."},
-        credits=_field("object", "By model, each channel's part of the amount.", additionalProperties=by_channel),
+        credits=field("object", "By model, each channel's part of the amount.", additionalProperties=by_channel),
     )
 
 
@@ -342,46 +328,46 @@ def _version_schema() -> Schema:
         *("clicks", "orders", "touches", "credits", "identities", "unconverted", "ads", "fitted", "counts", "ties"),
         "folded",
     )
-    return _object(
+    return record(
         "What one run made.",
-        version=_field("integer", "Counts from 1."),
-        createdAt=_field("string", "When it was published.", format="date-time"),
-        kind=_field(
+        version=field("integer", "Counts from 1."),
+        createdAt=field("string", "When it was published.", format="date-time"),
+        kind=field(
             "string",
             "Whether everybody was looked at, or those alone who could have changed; or it is what an erasure left.",
             enum=list(Kind),
         ),
-        engine=_field("string", "The engine's fingerprint."),
-        codeVersion=_field("string", "The version of this program."),
-        settings=_field("object", "The policies and models that it was made by."),
-        settingsHash=_field("string", "Equal where the settings are."),
-        why=_field("string", "Why everybody was looked at; empty if not."),
+        engine=field("string", "The engine's fingerprint."),
+        codeVersion=field("string", "The version of this program."),
+        settings=field("object", "The policies and models that it was made by."),
+        settingsHash=field("string", "Equal where the settings are."),
+        why=field("string", "Why everybody was looked at; empty if not."),
         **{
-            f"{table}Version": _field(["integer", "null"], f"The version of the lake's table `{table}`.")
+            f"{table}Version": field(["integer", "null"], f"The version of the lake's table `{table}`.")
             for table in tables
         },
-        orders=_field("integer", "Orders."),
-        credited=_field("integer", "Those with a touchpoint."),
-        touchpoints=_field("integer", "Touchpoints of all orders."),
-        changed=_field("integer", "Orders whose credit differs from the version before."),
-        unjudgeable=_field("integer", "Amendments that the rules of today cannot read."),
-        seconds=_field("number", "How long the run took."),
+        orders=field("integer", "Orders."),
+        credited=field("integer", "Those with a touchpoint."),
+        touchpoints=field("integer", "Touchpoints of all orders."),
+        changed=field("integer", "Orders whose credit differs from the version before."),
+        unjudgeable=field("integer", "Amendments that the rules of today cannot read."),
+        seconds=field("number", "How long the run took."),
     )
 
 
 def _error_schema() -> Schema:
-    fault = _object(
+    fault = record(
         "One thing that is wrong.",
-        field=_field("string", "The parameter; empty for the whole."),
-        message=_field("string", "What to do about it."),
+        field=field("string", "The parameter; empty for the whole."),
+        message=field("string", "What to do about it."),
     )
-    return _object(
+    return record(
         "What every error looks like.",
         status={"const": "error", "description": "Always `error`."},
-        code=_field("string", "What went wrong, for programs."),
-        message=_field("string", "What went wrong and what to do, for people."),
+        code=field("string", "What went wrong, for programs."),
+        message=field("string", "What went wrong and what to do, for people."),
         errors={"type": "array", "description": "Every fault, all together.", "items": fault},
-        requestId=_field("string", "To find the request in the log."),
+        requestId=field("string", "To find the request in the log."),
     )
 
 

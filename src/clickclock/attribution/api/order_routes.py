@@ -36,6 +36,13 @@ _COUNTED: Final = {
     EntryKind.OTHER: cell("clickclock_events_total"),
     EntryKind.REJECTION: cell("clickclock_rejections_total", "order"),
 }
+_COUNTED_BY: Final = {
+    orders.ORDERS.one: _COUNTED,
+    orders.IDENTIFICATIONS.one: {
+        EntryKind.OTHER: cell("clickclock_identifications_total"),
+        EntryKind.REJECTION: cell("clickclock_rejections_total", orders.IDENTIFICATIONS.one),
+    },
+}
 _log = logging.getLogger(__name__)
 
 
@@ -81,7 +88,7 @@ class OrderRoutes:
         return self._post(request, changed, orders.ORDERS)
 
     def identify(self, request: Request, changed: Callable[[], None]) -> Answer | Later:
-        """`POST /identify`."""
+        """`GET` or `POST /identify`."""
         return self._post(request, changed, orders.IDENTIFICATIONS)
 
     def _post(self, request: Request, changed: Callable[[], None], asked: Asked) -> Answer | Later:
@@ -123,10 +130,10 @@ class OrderRoutes:
 
     async def _answer(self, request: Request, asked: Asked) -> Answer:
         try:
-            pieces = orders.pieces(request.body)
+            pieces = asked.find(request.query, request.body)
         except Malformed as error:
             taken = _Taken()
-            (entry_id,) = self._keep([orders.refuse(request.body, error, asked)], request, taken)
+            (entry_id,) = self._keep([orders.refuse(request.body, error, asked)], request, taken, asked)
             return await self._told(taken, request, orders.reply_refused(error, entry_id))
         if self._orders + len(pieces) > self._limits.orders_max:
             return self._busy(request)
@@ -148,7 +155,7 @@ class OrderRoutes:
                 judged.append(asked.judge(piece, received_ms, admit))
                 if perf_counter() >= until_s:
                     break
-            for each, entry_id in zip(judged, self._keep(judged, request, taken), strict=True):
+            for each, entry_id in zip(judged, self._keep(judged, request, taken, asked), strict=True):
                 results.add(each, entry_id)
             return len(results) < len(pieces)
 
@@ -160,11 +167,12 @@ class OrderRoutes:
                     is_left = take_turn()
         return await self._told(taken, request, results.reply())
 
-    def _keep(self, judged: Sequence[Judged], request: Request, taken: _Taken) -> list[str]:
+    def _keep(self, judged: Sequence[Judged], request: Request, taken: _Taken, asked: Asked) -> list[str]:
         """Give them to the collector; the ids."""
         told: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
         taken.told.append(told)
-        taken.cells.update(_COUNTED[each.draft.kind] for each in judged)
+        cells = _COUNTED_BY[asked.one]
+        taken.cells.update(cells[each.draft.kind] for each in judged)
         return self._collector.keep([each.draft for each in judged], request.head.origin, told.set_result)
 
     async def _told(self, taken: _Taken, request: Request, reply: Reply) -> Answer:

@@ -169,10 +169,26 @@ class Asked(msgspec.Struct, frozen=True):
     """What each piece is, in one word."""
     many: str
     judge: Callable[[bytes, int, Admit], Judged]
+    find: Callable[[bytes, bytes], list[bytes]]
+    """The pieces of a query and a body."""
 
 
-ORDERS: Final = Asked("order", "orders", judge)
-IDENTIFICATIONS: Final = Asked("identification", "identifications", judge_identification)
+def _in_body(_query: bytes, body: bytes) -> list[bytes]:
+    return pieces(body)
+
+
+def identifications_in(query: bytes, body: bytes) -> list[bytes]:
+    """The pieces of a body; or all parameters, where one is sent so: in an address, as a form or by `sendBeacon`."""
+    if body and not identification.is_query(body):
+        return pieces(body)
+    parameters = b"&".join(filter(None, (query, body)))
+    if not parameters:
+        raise Malformed("There is nothing; send an identification as JSON, as a form or in the query.")
+    return [parameters]
+
+
+ORDERS: Final = Asked("order", "orders", judge, _in_body)
+IDENTIFICATIONS: Final = Asked("identification", "identifications", judge_identification, identifications_in)
 
 
 def refuse(body: bytes, error: ClickclockError, asked: Asked = ORDERS) -> Judged:

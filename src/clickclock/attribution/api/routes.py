@@ -14,7 +14,8 @@ from hashlib import blake2b
 from typing import Final
 
 from clickclock.attribution.account import Accounts
-from clickclock.attribution.api.answers import Answer, Answers
+from clickclock.attribution.api import description
+from clickclock.attribution.api.answers import JSON, Answer, Answers
 from clickclock.attribution.api.head import query_too_long
 from clickclock.attribution.api.health import Health
 from clickclock.attribution.api.limits import Limits
@@ -24,7 +25,7 @@ from clickclock.attribution.click import Click, Kind, Rejection, prefetched
 from clickclock.attribution.collector import Collector, Done, Draft
 from clickclock.attribution.counters import cell
 from clickclock.attribution.entry import EntryKind
-from clickclock.attribution.refusal import CLICK, Code, Refusal, detail_of, is_ours, kept_of
+from clickclock.attribution.refusal import CLICK, IDENTIFICATION, Code, Refusal, detail_of, is_ours, kept_of
 
 CLICKS: Final = b"/aclick"
 _TRUSTING: Final = b"Access-Control-Allow-Headers: *\r\nAccess-Control-Max-Age: 86400\r\n"
@@ -37,6 +38,7 @@ _WAITING: Final = cell("clickclock_refused_total", "waiting")
 _DISK: Final = cell("clickclock_refused_total", "disk")
 _REJECTED: Final = cell("clickclock_rejections_total", "click")
 _ORDER_REJECTED: Final = cell("clickclock_rejections_total", "order")
+_REJECTED_AS: Final = {CLICK: _REJECTED, IDENTIFICATION: cell("clickclock_rejections_total", IDENTIFICATION)}
 
 Respond = Callable[[Request, Callable[[], None]], Answer | Later]
 
@@ -67,11 +69,12 @@ class Routes:
         self._paths: dict[bytes, tuple[tuple[bytes, ...], int, Respond]] = {
             CLICKS: ((*_READING, b"POST"), limits.form_bytes_max, self._register),
             b"/orders": ((b"POST", b"OPTIONS"), limits.orders_bytes_max, orders.post),
-            b"/identify": ((b"POST", b"OPTIONS"), limits.orders_bytes_max, orders.identify),
+            b"/identify": ((*_READING, b"POST"), limits.orders_bytes_max, orders.identify),
             b"/appsflyer": ((*_READING, b"POST"), limits.form_bytes_max, orders.appsflyer),
             b"/healthz": (_READING, 0, self._tell_health),
             b"/metrics": (_READING, 0, self._tell_metrics),
             b"/clickclock.js": (_READING, 0, self._give_script),
+            b"/openapi.json": (_READING, 0, self._describe),
         }
 
     def body_bytes_max(self, path: bytes) -> int:
@@ -150,7 +153,7 @@ class Routes:
             draft = Draft(EntryKind.REJECTION, detail_of(what, refusal, is_cut=is_cut), raw)
             (entry_id,) = self.collector.keep([draft], origin, done)
             sentence += f" {'Its beginning' if is_cut else 'The request'} is kept under its requestId."
-            kept = (_REJECTED if what == CLICK else _ORDER_REJECTED,)
+            kept = (_REJECTED_AS.get(what, _ORDER_REJECTED),)
         elif is_ours(path):
             sentence += " Nothing was kept."
         return self.answers.problem(
@@ -212,6 +215,9 @@ class Routes:
     def _tell_metrics(self, request: Request, changed: Callable[[], None]) -> Answer:
         text = self._metrics()
         return self.answers.simple(200, request.persistence, _METRICS_TEXT, text, is_head=request.is_head)
+
+    def _describe(self, request: Request, changed: Callable[[], None]) -> Answer:
+        return self.answers.simple(200, request.persistence, JSON, description.text(), is_head=request.is_head)
 
     def _give_script(self, request: Request, changed: Callable[[], None]) -> Answer:
         known = {each.strip().removeprefix(b"W/") for each in request.head.etags.split(b",")}

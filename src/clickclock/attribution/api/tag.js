@@ -1,8 +1,9 @@
-/* The tag: registers the ad click that led to this page. docs/how-to/register-clicks.md is for its users.
+/* The tag: registers the ad click that led to this page, and says which customer the visitor is.
+ * docs/how-to/register-clicks.md and docs/how-to/identify-customers.md are for its users.
  *
  * clickclock.js is what browsers get: this file without comments and spare blanks (python -m tests.house.tag).
  * Never sets a cookie, never throws, never changes a value that came in the address.
- * Invariants: each ad's address is registered once in a visit; nothing is stored or sent before the consent is there;
+ * Invariants: each ad's address, and each customer, is registered once in a visit; nothing is stored or sent before the consent is there;
  * what keeps a click from being registered is told to the page's console, once.
  */
 (function (w, d) {
@@ -10,11 +11,15 @@
   var entry = location.search;
   var landed = +new Date;
   var session = 'session';
+  // Beside it, in the same storage: which customer was told.
+  var known = 'session.customer';
+  var nobody = 'no client_id: add data-client-id to the tag';
   // What an ad leaves in an address: all that says of which channel a click is.
   var marks = 'atag|asvt|[gu]clid|[gw]braid|gad_source|fbclid|msclkid|ttclid|twclid|li_fat_id|ScCid|epik|(amp;)?utm_\\w+|source|fb_\\w+';
   var page = {};
   var api = {
     start: start,
+    identify: identify,
     params: function () {
       return keep(session).split('\n')[0].slice(1);
     }
@@ -33,6 +38,24 @@
       api.id = data('id') || keep('local') || keep('local', random());
       register(entry, landed);
       register(location.search, +new Date);
+      identify(page.customer || data('customer-id'));
+    } catch (e) {
+      warn(e);
+    }
+  }
+
+  // Before the start it is only remembered, for as long as the page lives.
+  function identify(customer) {
+    try {
+      page.customer = customer;
+      if (!api.id || !customer) return;
+      var ad = entry + location.search + keep(session);
+      var client = own('client', '') || (/[?&]client_id=[^&\n]+/.exec(ad) || [''])[0].replace('?', '&');
+      if (!client) return warn(nobody);
+      var said = visitor() + '&customer_id=' + encodeURIComponent(customer) + client;
+      if (keep(known) === said) return;
+      keep(known, said);
+      send('identify', said + '&event_time=' + +new Date, '');
     } catch (e) {
       warn(e);
     }
@@ -44,29 +67,34 @@
     var more = data('params');
     if (!has(more ? marks + '|' + more : marks, query) || seen.split('\n').indexOf(query) > -1) return;
     var client = own('client', query);
-    if (client === null) return warn('no client_id: add data-client-id to the tag');
+    if (client === null) return warn(nobody);
     keep(session, (query + '\n' + seen).slice(0, 9e3));
     // Our own values stand first, because the first of a name counts; the rest goes on as it came.
-    send((data('url') || tag.src).replace(/\/?(clickclock\.js.*)?$/, '/aclick?cli_ubid=') +
-      encodeURIComponent(api.id) + '&event_time=' + at + client + (own('seller', query) || '') +
-      query.replace('?', '&'));
+    send('aclick?' + visitor() + '&event_time=' + at + client + (own('seller', query) || '') +
+      query.replace('?', '&'), undefined,
+    ' Give the tag data-client-id and data-seller-id, or the account another profile.');
   }
 
-  // Without a body, so that no browser asks in advance whether it may. Only fetch says what was answered.
-  function send(url) {
+  // Without a body, or with plain text, so that no browser asks in advance. Only fetch says what was answered.
+  function send(path, body, advice) {
+    var url = (data('url') || tag.src).replace(/\/?(clickclock\.js.*)?$/, '/') + path;
     if (w.fetch && 'keepalive' in Request.prototype) {
-      fetch(url, {method: 'POST', keepalive: true, credentials: 'omit'}).then(function (answer) {
+      fetch(url, {method: 'POST', keepalive: true, credentials: 'omit', body: body}).then(function (answer) {
         return answer.ok || answer.json().then(function (told) {
           warn((told.errors[0] ? told.errors : [told]).map(function (each) {
             return each.message;
-          }).join(' ') + ' Give the tag data-client-id and data-seller-id, or the account another profile.');
+          }).join(' ') + advice);
         });
       }, image).catch(function () {});
-    } else if (!navigator.sendBeacon || !navigator.sendBeacon(url)) image();
+    } else if (!navigator.sendBeacon || !navigator.sendBeacon(url, body)) image();
 
     function image() {
-      new Image().src = url;
+      new Image().src = body ? url + '?' + body : url;
     }
+  }
+
+  function visitor() {
+    return 'cli_ubid=' + encodeURIComponent(api.id);
   }
 
   // The part of a query that is our own, if the address does not have it; null if nobody has.
@@ -99,9 +127,10 @@
   // Storage may be blocked or full: then this page remembers, for as long as it lives.
   function keep(area, value) {
     try {
-      var store = w[area + 'Storage'];
-      if (value) store.clickclock = value;
-      else value = store.clickclock;
+      var store = w[area.split('.')[0] + 'Storage'];
+      var name = area === known ? 'clickclock.customer' : 'clickclock';
+      if (value) store[name] = value;
+      else value = store[name];
     } catch (e) {}
     return page[area] = value || page[area] || '';
   }

@@ -28,7 +28,7 @@ from clickclock.attribution.attributor.partial import run_partially
 from clickclock.attribution.attributor.world import World, behold
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.errors import VersionGone
-from clickclock.attribution.lake import CLICKS, CREDITS, ORDERS, Lake, credits_table
+from clickclock.attribution.lake import CLICKS, FOLDED, ORDERS, Lake, credits_table
 from clickclock.attribution.models import BUILT_IN, Factory, choose
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.result import Kind, Result
@@ -116,7 +116,7 @@ class Attributor:
         if before is not None and not why:
             try:
                 if not self._is_laid_out(before):
-                    why = "The table of credits has other columns now."
+                    why = "A table of credits or orders has other columns now."
                 elif before.counts_version is None:
                     why = "What models learn from was not kept."
                 elif before.folded_version is None:
@@ -156,10 +156,15 @@ class Attributor:
         return behold(self._lake, self._engine, self._settings.policies, self._models, now_ms, before)
 
     def _is_laid_out(self, before: Result) -> bool:
-        """Whether the credits of a version have the columns of today. Raises `VersionGone`."""
-        delta = self._lake.table(CREDITS, before.credits_version)
-        wanted = credits_table(list(weighing(self._models))).stored.names
-        return delta is not None and {field.name for field in delta.schema().fields} == set(wanted)
+        """Whether the credits and orders of a version have the columns of today. Raises `VersionGone`."""
+        tables = {credits_table(list(weighing(self._models))): before.credits_version}
+        if before.folded_version is not None:
+            tables[FOLDED] = before.folded_version
+        found = {table: self._lake.table(table.name, version) for table, version in tables.items()}
+        return all(
+            delta is not None and {field.name for field in delta.schema().fields} == set(table.stored.names)
+            for table, delta in found.items()
+        )
 
     def _is_changed(self, before: Result) -> bool:
         """Whether clicks, orders or identifications have come, or gone, since a version. Raises `VersionGone`."""

@@ -22,7 +22,7 @@ from clickclock.attribution.attributor import people
 from clickclock.attribution.attributor.keys import KEY, Keys
 from clickclock.attribution.attributor.moments import Moments, Placed, moments_of, since_of, together
 from clickclock.attribution.attributor.neighbours import Before, clicks_before, neighbours
-from clickclock.attribution.attributor.people import KINDS, Who
+from clickclock.attribution.attributor.people import KINDS
 from clickclock.attribution.attributor.walker import CLEAR_MS, Since
 from clickclock.attribution.attributor.world import World
 from clickclock.attribution.codes import among, distinct, places
@@ -158,7 +158,7 @@ def _of_orders(world: World, then: Persons) -> Iterator[Moments]:
     """When orders that changed were placed, before and now: they themselves are wanted, too."""
     now, before = world.orders.fresh, world.orders.then
     for orders, known in ((now, world.persons), (before, then), (before, world.persons)):
-        who = persons_of_orders(orders, known)
+        who = people.who_ordered(orders, known)
         mine = orders.filter(pa.array(who.is_known))
         found = _placed(mine, who.person[who.is_known], world.policies)
         yield replace(found, after_ms=found.after_ms - 1)
@@ -170,13 +170,7 @@ def _placed(orders: pa.Table, person: Numbers, policies: Policies) -> Moments:
     return moments_of(person, orders["placed_ms"].to_numpy(), clients.indices.to_numpy(), names, policies)
 
 
-def persons_of_orders(orders: pa.Table, known: Persons) -> Who:
-    """The persons of rows of orders."""
-    nothing = pa.nulls(orders.num_rows, pa.int64())
-    return people.who_is([orders[kind] if kind in orders.column_names else nothing for kind in KINDS], known)
-
-
 def _nobodys(world: World, then: Persons) -> Numbers:
     numbers = np.flatnonzero(~world.who.is_known)
-    was = persons_of_orders(world.orders.table.take(pa.array(numbers)), then)
+    was = people.who_ordered(world.orders.table.take(pa.array(numbers)), then)
     return numbers[was.is_known | (numbers >= world.orders.standing)]

@@ -24,6 +24,7 @@ from clickclock.attribution.amendment import Amendment, Item, Status
 from clickclock.attribution.attributor.keys import KEY, Keys
 from clickclock.attribution.attributor.news import net
 from clickclock.attribution.engines import IDENTIFIED, Engine
+from clickclock.attribution.identifier import CUSTOMER
 from clickclock.attribution.lake import FOLDED, ORDERS, TEXTS, Lake
 from clickclock.attribution.order import Order, fold
 from clickclock.attribution.policy import Policies
@@ -31,10 +32,10 @@ from clickclock.attribution.result import Result
 
 READ: Final = (
     *("id", "received_at", "event_time", "event_time_sent", "client_id", "order_id", "cli_ubid", "device_id"),
-    *("seller_id", "amount_minor", "currency", "status", "refunded_minor", "items"),
+    *("seller_id", "amount_minor", "currency", "status", "refunded_minor", "items", CUSTOMER),
 )
 """The columns of the lake that an order is folded from."""
-CODED: Final = {"cli_ubid": "browser_code", "device_id": "device_code"}
+CODED: Final = {"cli_ubid": "browser_code", "device_id": "device_code", CUSTOMER: "customer_code"}
 """The columns of the codes of identifiers."""
 SCHEMA: Final = FOLDED.whole
 _AT_MS: Final = "at_ms"
@@ -263,12 +264,13 @@ def _amendment(row: dict[str, Any]) -> Amendment:
         tuple(Item(**item) for item in row["items"] or ()),
         round(row["received_at"].timestamp() * 1000),
         row["id"],
+        row[CUSTOMER],
     )
 
 
 def _row(order: Order, codes: _Codes) -> dict[str, Any]:
     sellers = [order.seller_id, *(item.seller_id for item in order.items)]
-    ids = {"cli_ubid": order.cli_ubid, "device_id": order.device_id}
+    ids = {kind: getattr(order, kind) for kind in CODED}
     return {
         **{name: getattr(order, name) for name in SCHEMA.names if name != "sellers"},
         "status": str(order.status),

@@ -50,6 +50,11 @@ def who_is(identifiers: Sequence[pa.Array | pa.ChunkedArray], known: Persons) ->
     return Who(person, is_known)
 
 
+def who_ordered(orders: pa.Table, known: Persons) -> Who:
+    """The persons of rows of orders, with a column for each kind of identifier that orders have."""
+    return who_is([orders[kind] for kind in identifier.SPACES if kind in orders.column_names], known)
+
+
 def sentinels(policies: Policies, client_ids: Iterable[str]) -> Numbers:
     """The codes of values that identify nobody, of these clients."""
     codes = [

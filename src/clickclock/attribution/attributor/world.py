@@ -106,11 +106,9 @@ def behold(
         orders = reading.result()
         then = recalling.result()
     facts = facts_of(orders, ads, policies)
-    customers = links_by_customers(lake, events_version, policies)
+    customers = links_by_customers(lake, events_version, orders.table, policies)
     links = linked_by_orders(joined([ties.links, customers]), orders.table, policies)
     persons = identity.persons(links, people.sentinels(policies, facts.ads.clients))
-    nothing = pa.nulls(orders.table.num_rows, pa.int64())
-    identifiers = [orders.table[name] if name in orders.table.column_names else nothing for name in people.KINDS]
     return World(
         taken=taken,
         events_version=events_version,
@@ -121,7 +119,7 @@ def behold(
         ties=ties,
         ties_then=ties_then,
         persons=persons,
-        who=people.who_is(identifiers, persons),
+        who=people.who_ordered(orders.table, persons),
         then=then,
         facts=facts,
         terms=terms_of(facts.ads, policies),

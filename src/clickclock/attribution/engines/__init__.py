@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from clickclock.attribution.identifier import NAMESPACES
+from clickclock.attribution.identifier import CUSTOMER, NAMESPACES
 from clickclock.attribution.lake import DAY, ORDER_MONTH, RETRACTION, RUN, UNCONVERTED, credits_table
 from clickclock.attribution.policy import Policies
 
@@ -49,10 +49,12 @@ Source: TypeAlias = Sequence[str] | pa.Table
 PERSONS: Final = pa.schema([("code", pa.int64()), ("person", pa.int64()), ("is_shared", pa.bool_())])
 """Who is who: `person` of each `code` that is not its own person. A code that is shared identifies nobody."""
 
-ORDERS: Final = pa.schema([("placed_ms", pa.int64()), ("cli_ubid", pa.int64()), ("device_id", pa.int64())])
+ORDERS: Final = pa.schema(
+    [("placed_ms", pa.int64()), *((name, pa.int64()) for name in ("cli_ubid", "device_id", CUSTOMER))]
+)
 """What of an order is needed: when it was placed, and the codes of its identifiers."""
 
-IDENTIFIED: Final = pa.schema([(name, pa.string()) for name in ("client_id", "cli_ubid", "device_id")])
+IDENTIFIED: Final = pa.schema([(name, pa.string()) for name in ("client_id", "cli_ubid", "device_id", CUSTOMER)])
 """What identifies whoever placed an order, as it came."""
 
 LINKS: Final = pa.schema(

@@ -35,7 +35,7 @@ from clickclock.attribution.engines.values import (
     value_of,
     with_values,
 )
-from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, STRENGTHS, folded
+from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, SPACES, STRENGTHS, folded
 from clickclock.attribution.lake import ADS, CLICKS, TOUCHES
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 from clickclock.attribution.policy import (
@@ -187,12 +187,12 @@ def _of_persons(rows: ibis.Table, time: str, *, is_partial: bool) -> ibis.Table:
     Joins, and no `EXISTS`: the lists are small, and each join is one look into a hash table that stays in the cache.
     """
     persons = unbound(PERSONS, "persons")
-    kinds = [kind for kind in NAMESPACES if kind in rows.columns]
+    kinds = [kind for kind in SPACES if kind in rows.columns]
     for kind in kinds:
         nobody = persons.filter(persons.is_shared).select(**{f"no_{kind}": "code"})
         rows = rows.left_join(nobody, rows[kind] == nobody[f"no_{kind}"])
     own = {kind: ibis.ifelse(rows[f"no_{kind}"].isnull(), rows[kind], ibis.null(NUMBER)) for kind in kinds}
-    strength = ibis.cases(*((own[kind].notnull(), STRENGTHS[kind]) for kind in kinds)).cast("int8")
+    strength = ibis.cases(*((own[kind].notnull(), STRENGTHS.get(kind, 0)) for kind in kinds)).cast("int8")
     rows = rows.mutate(who=ibis.coalesce(*own.values()), strength=strength)
     rows = rows.filter(rows.who.notnull())
     if is_partial:
@@ -297,7 +297,7 @@ def _code(clicks: Any, kind: str, rules: Policies) -> Any:
     """`identifier.code` of the identifier; null if there is none. What identifies nobody does so in any case."""
     value = clicks[kind]
     small = folded_of(value)
-    if NAMESPACES[kind] != DEVICE:
+    if SPACES[kind] != DEVICE:
 
         def own(policy: Policy) -> Any:
             shared = [folded(each) for each in policy.shared_identifiers]
@@ -305,7 +305,7 @@ def _code(clicks: Any, kind: str, rules: Policies) -> Any:
 
         small = by_client(clicks.client_id, rules, own)
     code = function("identifier_code", "string", returns=NUMBER)
-    return code(clicks.client_id + f"{SEPARATOR}{NAMESPACES[kind]}{SEPARATOR}" + small)
+    return code(clicks.client_id + f"{SEPARATOR}{SPACES[kind]}{SEPARATOR}" + small)
 
 
 def _parameters(dialect: Dialect, clicks: Any) -> Any:

@@ -36,7 +36,7 @@ from clickclock.attribution.engines.batches import as_agreed, numbered
 from clickclock.attribution.engines.dialects import Dialect
 from clickclock.attribution.engines.text import Text
 from clickclock.attribution.engines.texts import Texts
-from clickclock.attribution.identifier import NAMESPACES, SEPARATOR
+from clickclock.attribution.identifier import SEPARATOR, SPACES
 from clickclock.attribution.lake import ADS, TOUCHES
 from clickclock.attribution.policy import Policies
 from clickclock.attribution.traffic import fingerprint
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 SHOWN: Final = pa.schema([("click", pa.string())])
 IDS: Final = pa.schema([("used", pa.int64())])
-KINDS_OF_ORDERS: Final = tuple(name for name in IDENTIFIED.names if name in NAMESPACES)
+KINDS_OF_ORDERS: Final = tuple(name for name in IDENTIFIED.names if name in SPACES)
 OLDER: Final = 5
 """One in so many of those who changed may have changed long ago, and is looked up in all touches."""
 

@@ -140,6 +140,7 @@ __all__ = [
     "whole_orders",
 ]
 
+_WHOLE: Final = {table.name: table.stored for table in TABLES}
 _CONFIGURATION: Final[Mapping[str, str | None]] = {
     "delta.checkpointInterval": "20",
     "delta.logRetentionDuration": "interval 30 days",
@@ -158,7 +159,7 @@ class Lake:
     def load(self) -> Load:
         """Begin to load segments. Raises `LakeUnreachable`, as all methods do."""
         with reaching(self.url):
-            return Load({table.name: (self._opened(table), self._storage(table)) for table in TABLES})
+            return Load({table.name: (self.ledger(table).fitted(), self._storage(table)) for table in TABLES})
 
     def writer(self, name: str, now_ms: int) -> Writer:
         """What writes a load's files, in any process; `name` must be of this one alone."""
@@ -200,7 +201,7 @@ class Lake:
         if delta is None:
             return
         with reaching(self.url, version):
-            dataset = dataset_of(delta, Storage(f"{self.url}/{name}", self.storage_options), encoded)
+            dataset = dataset_of(delta, Storage(f"{self.url}/{name}", self.storage_options), encoded, _WHOLE.get(name))
             key = KEYS.get(name, ())
             yield from standing(dataset, (*delta.metadata().partition_columns, *key) if key else (), where, columns)
 
@@ -293,10 +294,10 @@ class Lake:
         with reaching(storage.url, 0):
             filesystem = storage.filesystem()
             found = [pq.read_table(file.path, columns=schema.names, filesystem=filesystem) for file in files]
-        return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in found)])
+        return pa.concat_tables([schema.empty_table(), *(_with_all(each, schema) for each in found)])
 
     def ledger(self, table: Table) -> Ledger:
-        """A derived table as it is now, to be written; it is made if it is not there."""
+        """A table as it is now, to be written; it is made if it is not there."""
         with reaching(self.url):
             return Ledger(table, self._storage(table), self._opened(table))
 
@@ -359,3 +360,9 @@ class Lake:
             if created is None:
                 raise
             return created
+
+
+def _with_all(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with all columns of `schema`; those that a release before did not write are null."""
+    nothing = {name: pa.nulls(rows.num_rows, schema.field(name).type) for name in schema.names}
+    return pa.table({name: rows[name] if name in rows.column_names else nothing[name] for name in nothing}).cast(schema)

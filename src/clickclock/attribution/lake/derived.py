@@ -128,10 +128,10 @@ FOLDED: Final = _table(
         *((name, _NUMBER) for name in ("placed_ms", "amended_ms", "amount_minor", "refunded_minor")),
         *((name, _TEXT) for name in ("currency", "status", "seller_id")),
         ("sellers", TEXTS),
-        *((name, _NUMBER) for name in ("cli_ubid", "device_id")),
+        *((name, _NUMBER) for name in ("cli_ubid", "device_id", "customer_id")),
     ],
     {
-        **dict.fromkeys(("order_id", "cli_ubid", "device_id"), PLAIN),
+        **dict.fromkeys(("order_id", "cli_ubid", "device_id", "customer_id"), PLAIN),
         **dict.fromkeys(("placed_ms", "amended_ms", "amount_minor", "refunded_minor"), NUMBERS),
     },
     ("client_id",),

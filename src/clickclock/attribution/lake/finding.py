@@ -146,7 +146,7 @@ def _marked(name: str, kind: pa.DataType, field_name: str, sought: Sought, marks
     match field_name:
         case "code" | "other" | "person" if pa.types.is_int64(kind):
             return sought.codes | marks.persons
-        case "cli_ubid" | "device_id" | "gaid" | "idfa" if pa.types.is_int64(kind):
+        case "cli_ubid" | "device_id" | "gaid" | "idfa" | "customer_id" if pa.types.is_int64(kind):
             return sought.codes
         # What networks were told stays in memory with the click's random id, or they would be told twice.
         case "id" | "click_id" if pa.types.is_string(kind) and name != UPLOADS.name:

@@ -235,6 +235,12 @@ class Ledger:
             if then.schema() != self._delta.schema() or changes_since(self._delta, version, self._storage):
                 self._delta.restore(version)
 
+    def fitted(self) -> DeltaTable:
+        """The table, with further columns where a release before made it. Raises `RunOvertaken`."""
+        with self._committing():
+            self._fit(stays=True)
+        return self._delta
+
     def _fit(self, *, stays: bool) -> None:
         """Give the table its columns: further ones, which are null in older rows, or else others, and no rows.
 

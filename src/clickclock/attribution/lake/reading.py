@@ -22,9 +22,15 @@ from clickclock.attribution.lake.files import Storage
 _ENCODED: Final = pa.dictionary(pa.int32(), pa.string())
 
 
-def dataset_of(delta: DeltaTable, storage: Storage, encoded: Collection[str] = ()) -> ds.FileSystemDataset:
-    """A version of a table; its columns of texts that are `encoded` are given as dictionaries."""
+def dataset_of(
+    delta: DeltaTable, storage: Storage, encoded: Collection[str] = (), wanted: pa.Schema | None = None
+) -> ds.FileSystemDataset:
+    """A version of a table; its columns of texts that are `encoded` are given as dictionaries.
+
+    Columns of `wanted` that it does not have yet are null.
+    """
     schema = pa.schema(delta.schema().to_arrow())
+    schema = pa.schema([*schema, *(field for field in wanted or () if field.name not in schema.names)])
     schema = pa.schema([field.with_type(_ENCODED) if field.name in encoded else field for field in schema])
     partition_by = delta.metadata().partition_columns
     form = ds.ParquetFileFormat(

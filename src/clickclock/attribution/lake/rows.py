@@ -18,6 +18,7 @@ from clickclock.attribution import amendment, click, query
 from clickclock.attribution.absent import REVISION, is_absent, present
 from clickclock.attribution.account import Account, Accounts, Profile
 from clickclock.attribution.entry import Entry, EntryKind
+from clickclock.attribution.identification import is_query
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS, CLICKS, EVENTS, ORDERS, REJECTIONS, Table
 from clickclock.attribution.registration import accepted
 from clickclock.attribution.shape import EVENT_TIME, cut, rebuild
@@ -121,6 +122,7 @@ def _order(entry: Entry) -> dict[str, Any]:
         "status": str(judged.status),
         "refunded_minor": judged.refunded_minor,
         "items": [msgspec.to_builtins(item) for item in judged.items],
+        "customer_id": judged.customer_id,
     }
 
 
@@ -138,7 +140,6 @@ class _Detail(msgspec.Struct):
     was: str | None = None
 
 
-_IN_JSON: Final = ("order", "identification")
 _detail: Final = msgspec.json.Decoder(_Detail).decode
 
 
@@ -149,7 +150,9 @@ def _rejection(entry: Entry) -> dict[str, Any]:
     return {
         "what": what,
         "kind": detail.kind,
-        "client_id": _client_id_of(entry.raw, is_json=what in _IN_JSON),
+        "client_id": _client_id_of(
+            entry.raw, is_json=what == "order" or (what == "identification" and not is_query(entry.raw))
+        ),
         "faults": [{name: fault.get(name) for name in names} for fault in detail.faults],
         "raw": entry.raw,
     }

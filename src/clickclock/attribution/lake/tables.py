@@ -144,11 +144,12 @@ ORDERS: Final = _table(
         ("items", pa.list_(pa.field("element", _ITEM))),
         ("raw", pa.binary()),
         ("call", pa.binary()),
+        ("customer_id", pa.string()),
     ],
     {
         "event_time": NUMBERS,
         "event_time_sent": NUMBERS,
-        **dict.fromkeys(("order_id", "cli_ubid", "device_id", "raw", "call"), RANDOM),
+        **dict.fromkeys(("order_id", "cli_ubid", "device_id", "raw", "call", "customer_id"), RANDOM),
     },
     ("event_time", "client_id"),
 )

@@ -1,0 +1,261 @@
+"""`GET /openapi.json` on the collector's port: how clicks, orders and customers are sent, as an OpenAPI 3.1 document.
+
+Never says what the code does not do: names, limits and results are those of the code. Invariants: every path of the
+port is in it; every parameter and every field has a description.
+
+>>> sorted(document()["paths"])[:3]
+['/aclick', '/appsflyer', '/clickclock.js']
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.metadata import version
+from typing import Any, Final
+
+from clickclock.attribution import amendment, appsflyer, identification
+from clickclock.attribution.api.schemas import Schema, field, record
+from clickclock.attribution.order_fields import ID_CHARS_MAX, QUANTITY_MAX
+
+_TEXT_MAX: Final[Schema] = {"maxLength": ID_CHARS_MAX}
+_MS: Final[Schema] = {"format": "int64", "examples": [1790000000000]}
+_MONEY: Final[Schema] = {"pattern": r"^[0-9]+(\.[0-9]+)?$", "examples": ["24.90"]}
+_WHO: Final[Mapping[str, Schema]] = {
+    "client_id": field("string", "The client account.", **_TEXT_MAX, examples=["shop-1"]),
+    "cli_ubid": field("string", "The visitor, by the client's own id of the browser.", **_TEXT_MAX, examples=["u-7"]),
+    "device_id": field("string", "The device's advertising id.", **_TEXT_MAX),
+    "customer_id": field("string", "The client's own id of the customer, hashed or not.", **_TEXT_MAX),
+}
+_CLICK: Final[Mapping[str, str]] = {
+    "seller_id": "The seller. Required by the profile `strict`.",
+    "asvt": "As received from a partner. Required by `strict`.",
+    "atag": "As received from a partner. Required by `strict`.",
+    "gclid": "Google's click id, as received; `gbraid` and `wbraid` on iOS.",
+    "utm_source": "Where the click came from, as received; so is any other parameter.",
+}
+_TEXT: Final[Schema] = {"schema": {"type": "string"}}
+_ERRORS: Final[Mapping[int, str]] = {
+    400: "Faulty, each fault named; or it is no request. Kept as a rejection.",
+    401: "The account's orders need its token, and this is not it. Kept as a rejection.",
+    403: "Accounts are configured, and none has this `client_id`. Kept as a rejection.",
+    413: "Over a limit.",
+    414: "The query is over its limit.",
+    415: "The body is of a type that is not read, or is compressed.",
+    422: "None was taken: each has its faults, and is kept as a rejection.",
+    503: "Nothing was acknowledged; send the same again.",
+}
+
+
+@cache
+def text() -> bytes:
+    """The document as it is sent."""
+    return json.dumps(document()).encode()
+
+
+def document() -> Schema:
+    """The whole document, as JSON's values."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "clickclock collector",
+            "version": version("clickclock"),
+            "description": "What is answered 204 or 202 is on disk.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/", "description": "This port."}],
+        "paths": {
+            "/aclick": _both("Click", "Register a click", _parameters(("client_id", *_VISITOR), _CLICK), _CLICKED),
+            "/orders": {"post": _posted("sendOrders", "Send orders, and what became of them", "Order", "Orders")},
+            "/identify": {
+                "get": _operation(
+                    "identifyByQuery",
+                    "Tie a visitor or a device to a customer, by an address or a form",
+                    _IDENTIFIED,
+                    _parameters(("client_id", "customer_id", *_VISITOR), _IDENTIFICATION),
+                ),
+                "post": _posted("identify", "Tie visitors and devices to customers", "Identification", "Identified"),
+            },
+            "/appsflyer": _both("Call", "Send a sale or another event as AppsFlyer's callers do", _sale(), _CALLED),
+            "/healthz": _read("getHealth", "Whether the disk takes what comes", "text/plain", (503,)),
+            "/metrics": _read("getMetrics", "Numbers for Prometheus", "text/plain"),
+            "/clickclock.js": _read("getTag", "The tag for web pages", "text/javascript"),
+            "/openapi.json": _read("getDescription", "This document", "application/json"),
+        },
+        "components": {
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "description": "Of accounts whose orders need one."}
+            },
+            "schemas": {
+                "Order": _order(),
+                "Identification": _identification(),
+                "Orders": _results("orders", "order_id"),
+                "Identified": _results("identifications", "customer_id"),
+                "Error": _error(),
+            },
+        },
+    }
+
+
+_VISITOR: Final = ("cli_ubid", "device_id")
+_IDENTIFICATION: Final[Mapping[str, str]] = {
+    "status": "`identified`, if it is not given, or `withdrawn`: they do not belong together any more.",
+}
+_CLICKED: Final = {204: "The click is on disk."}
+_CALLED: Final = {204: "It is on disk."}
+_IDENTIFIED: Final = {202: "On disk; each has its result.", "schema": "Identified"}
+
+
+def _both(name: str, summary: str, parameters: list[Schema], done: Mapping[Any, str]) -> Schema:
+    """The same by GET, and by POST with a query or a form."""
+    form = {"application/x-www-form-urlencoded": {"schema": {"type": "object", "additionalProperties": True}}}
+    body = {"description": "The same parameters as a form.", "required": False, "content": form}
+    return {
+        "get": _operation(f"get{name}", summary, done, parameters),
+        "post": {**_operation(f"post{name}", summary, done, parameters), "requestBody": body},
+    }
+
+
+def _posted(name: str, summary: str, one: str, many: str) -> Schema:
+    ref = {"$ref": f"#/components/schemas/{one}"}
+    lines = field("string", "One object a line.")
+    content: Schema = {
+        "application/json": {"schema": {"anyOf": [ref, {"type": "array", "items": ref}]}},
+        "application/x-ndjson": {"schema": lines},
+    }
+    if one == "Identification":
+        content["application/x-www-form-urlencoded"] = {"schema": ref}
+    body = {"description": "One, several in an array, or one a line.", "required": True, "content": content}
+    done = {202: "At least one is on disk; each has its result.", "schema": many}
+    return {**_operation(name, summary, done), "requestBody": body}
+
+
+def _operation(name: str, summary: str, done: Mapping[Any, str], parameters: Iterable[Schema] = ()) -> Schema:
+    schema = done.get("schema")
+    refused = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    by_status: dict[str, Schema] = {}
+    for status, sentence in done.items():
+        if status == "schema":
+            continue
+        by_status[str(status)] = {"description": sentence}
+        if schema is not None:
+            results = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+            by_status[str(status)]["content"] = results
+            by_status["422"] = {"description": _ERRORS[422], "content": results}
+    needs_token = schema is not None or name.endswith("Call")
+    statuses = (400, *((401,) if needs_token else ()), *((403,) if schema is None else ()), 413, 414, 415, 503)
+    for status in (*statuses, *((422,) if name.endswith("Call") else ())):
+        by_status[str(status)] = {"description": _ERRORS[status], "content": refused}
+    told = {"operationId": name, "summary": f"{summary}.", "parameters": [*parameters]}
+    # An account without a token needs none.
+    security: Schema = {"security": [{}, {"token": []}]} if needs_token else {}
+    return {**told, **security, "responses": dict(sorted(by_status.items()))}
+
+
+def _read(name: str, summary: str, media_type: str, more: tuple[int, ...] = ()) -> Schema:
+    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    answers = {"200": {"description": "Here it is.", "content": {media_type: _TEXT}}}
+    for status in more:
+        answers[str(status)] = {"description": _ERRORS[status], "content": error}
+    return {"get": {"operationId": name, "summary": f"{summary}.", "responses": answers}}
+
+
+def _parameters(who: Iterable[str], others: Mapping[str, str]) -> list[Schema]:
+    told = {name: _WHO[name]["description"] for name in who} | dict(others)
+    required = ("client_id", "customer_id")
+    found = [_parameter(name, each, is_required=name in required) for name, each in told.items()]
+    return [*found, {**_parameter("event_time", _WHEN), "schema": {"type": "integer", "format": "int64"}}]
+
+
+_WHEN: Final = "When it happened, in milliseconds since 1970."
+
+
+def _parameter(name: str, description: str, *, is_required: bool = False) -> Schema:
+    return {"name": name, "in": "query", "required": is_required, "description": description, **_TEXT}
+
+
+def _sale() -> list[Schema]:
+    events = ", ".join(f"`{each}`" for each in (appsflyer.SALE, *appsflyer.OTHER_EVENTS))
+    told = {"event_name": f"What it is: one of {events}.", **dict.fromkeys(appsflyer.SALE_PARAMETERS, "Of a sale.")}
+    told |= {"client_id": "The client account.", "item_identifier": "The `order_id` of a sale."}
+    required = ("event_name", "client_id")
+    return [_parameter(name, each, is_required=name in required) for name, each in told.items()]
+
+
+def _order() -> Schema:
+    item = record(
+        "A part of an order.",
+        ("seller_id", "price", "quantity"),
+        sku_id=field("string", "The article.", **_TEXT_MAX),
+        seller_id=field("string", "Who sells it, if that is not the order's seller.", **_TEXT_MAX),
+        price=field("string", "Of one piece, in the order's currency.", **_MONEY),
+        quantity=field("integer", "How many; 1 if not given.", minimum=1, maximum=QUANTITY_MAX),
+    )
+    optional = (*amendment.IDENTIFYING, "status", "refunded_amount", "seller_id", "items")
+    return record(
+        "What one message says of an order; one of `cli_ubid`, `customer_id` and `device_id` has to be there.",
+        optional,
+        **_WHO,
+        order_id=field("string", "The order, as the shop calls it.", **_TEXT_MAX, examples=["A-1001"]),
+        event_time=field("integer", _WHEN, **_MS),
+        amount=field("string", "What the customer paid, refunded or not.", **_MONEY),
+        currency=field("string", "ISO 4217, in capitals.", pattern="^[A-Z]{3}$", examples=["EUR"]),
+        status=field("string", "What became of it.", enum=list(amendment.Status), default=amendment.Status.COMPLETED),
+        refunded_amount=field("string", "What the customer has back, all refunds together.", **_MONEY),
+        seller_id=field("string", "The seller, as in the clicks.", **_TEXT_MAX),
+        items={"type": "array", "description": "What was bought.", "items": item, "maxItems": amendment.ITEMS_MAX},
+    ) | {"additionalProperties": False}
+
+
+def _identification() -> Schema:
+    statuses = list(identification.Status)
+    return record(
+        "That a visitor or a device is a customer; one of `cli_ubid` and `device_id` has to be there.",
+        (*_VISITOR, "event_time", "status"),
+        **_WHO,
+        event_time=field("integer", f"{_WHEN} When it is received, if not given.", **_MS),
+        status=field("string", "Whether they belong together.", enum=statuses, default=statuses[0]),
+    ) | {"additionalProperties": False}
+
+
+def _results(many: str, named: str) -> Schema:
+    fault = {"$ref": "#/components/schemas/Error/properties/errors/items"}
+    one = record(
+        "One of the body.",
+        ("client_id", named, "flags", "errors"),
+        index=field("integer", "Its place in the body, from 0."),
+        id=field("string", "Under which it is kept."),
+        client_id=field(["string", "null"], "As it was sent."),
+        **{named: field(["string", "null"], "As it was sent.")},
+        result=field("string", "What became of it.", enum=["accepted", *amendment.Kind]),
+        flags=field("array", "What is remarkable.", items={"type": "string"}),
+        errors={"type": "array", "description": "Its faults, if it is refused.", "items": fault},
+    )
+    return record(
+        "What became of each.",
+        ("code", "message", "errors", "requestId"),
+        status=field("string", "Of all together.", enum=["success", "partial", "refused"]),
+        accepted=field("integer", "So many are on disk."),
+        rejected=field("integer", "So many are refused, and kept as rejections."),
+        code=field("string", "Of those that are refused."),
+        message=field("string", "What to do."),
+        errors={"type": "array", "description": "Their faults, with their places.", "items": fault},
+        requestId=field("string", "The id of the first one that is refused."),
+        **{many: {"type": "array", "description": "In the order of the body.", "items": one}},
+    )
+
+
+def _error() -> Schema:
+    fault = record(
+        "One thing that is wrong.",
+        field=field("string", "The parameter or field; empty for the whole."),
+        message=field("string", "What to do about it."),
+        code=field("string", "For programs."),
+    )
+    return record(
+        "What every refusal looks like.",
+        status={"const": "error", "description": "Always `error`."},
+        code=field("string", "What went wrong, for programs."),
+        message=field("string", "What went wrong and what to do, for people."),
+        errors={"type": "array", "description": "Every fault, all together.", "items": fault},
+        requestId=field("string", "Under which the request is kept; empty if it is not."),
+    )
