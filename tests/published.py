@@ -50,6 +50,8 @@ class Order:
     """Meta's own, as the page passed it on; empty is none."""
     google_id: str = "gclid"
     """The parameter with Google's click id."""
+    id_value: str = ""
+    """What that says; empty is the click's name."""
 
     @property
     def click_name(self) -> str:
@@ -89,7 +91,11 @@ def publish(lake: Lake, orders: Iterable[Order]) -> None:
 
 def _entry(order: Order) -> bytes:
     clicked_ms = int(order.clicked_at.timestamp() * 1000)
-    network_id = {"fbclid": "IwAR0x"} if order.channel == "meta" else {order.google_id: f"g-{order.click_name}"}
+    network_id = (
+        {"fbclid": "IwAR0x"}
+        if order.channel == "meta"
+        else {order.google_id: order.id_value or f"g-{order.click_name}"}
+    )
     query = {
         "client_id": order.client_id,
         "cli_ubid": f"U-{order.order_id}",

@@ -134,17 +134,32 @@ async def test_a_click_on_ios_is_told_by_its_own_id(world: World) -> None:
     ]
 
 
+@pytest.mark.parametrize("google_id", ["gclid", "gbraid", "wbraid"])
+async def test_no_placeholder_leaves_and_no_click_id_without_its_form(google_id: str, world: World) -> None:
+    absent = ("{gclid}", "__GCLID__", "test", "null", "{{gbraid}}", "%%GCLID%%", "[gclid]", "(not set)")
+    formless = ("a b", "ünder", "a" * 513, "a.b", "=1+1")
+    clicks = ("good-1_x", *absent, *formless)
+    await world.credit(
+        *(Order(f"A-{n}", 100, days=2, id_value=each, google_id=google_id) for n, each in enumerate(clicks))
+    )
+    exported = world.export(Network.GOOGLE)
+    assert [row[-1] for row in world.cells("conversions.csv")] == ["A-0"]
+    fates = {Fate.NO_CLICK_ID: len(absent), Fate.BAD_CLICK_ID: len(formless)}
+    assert exported.fates[Network.GOOGLE] == fates
+
+
 async def test_a_cookie_that_is_none_does_not_reach_meta(world: World) -> None:
     clicked_ms = int((NOW - DAY).timestamp() * 1000)
     good = f"fb.1.{clicked_ms - 5}.IwAR0x"
     cookies = ("IwAR0AbC", good, f"fb.1.{clicked_ms // 1000}.x", f"fb.1.{clicked_ms + 10**10}.x", "fb.1.{{t}}.x", "")
+    cookies += (f"fb.1.{clicked_ms - 5}.undefined", f"fb.1.{clicked_ms - 5}.__FBCLID__")
     orders = [Order(f"M-{n}", 500, days=1, channel="meta", cookie=cookie) for n, cookie in enumerate(cookies)]
     await world.credit(*orders)
     exported = world.export(Network.META)
     made = f"fb.1.{clicked_ms}.IwAR0x"
-    assert [event["user_data"]["fbc"] for event in world.events()] == [made, good, made, made, made, made]
+    assert [event["user_data"]["fbc"] for event in world.events()] == [made, good, *[made] * 6]
     # A macro that nobody filled in is no cookie, so that nothing was changed.
-    assert exported.changes[Network.META] == {Change("fbc", How.MADE): 3}
+    assert exported.changes[Network.META] == {Change("fbc", How.MADE): 5}
 
 
 async def test_an_event_is_written_for_meta_with_what_its_click_knows(world: World) -> None:

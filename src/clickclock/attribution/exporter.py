@@ -316,8 +316,9 @@ def _fitting(
 
 
 def _google_id(row: Mapping[str, str]) -> tuple[str, str]:
-    """The name and value of the id by which Google knows a click that has one."""
-    return next((name, row[name]) for name in _GOOGLE_IDS if present(row, name) is not None)
+    """The name and value of the id by which Google knows a click that has one: the first that has its form counts."""
+    there = [(name, row[name]) for name in _GOOGLE_IDS if present(row, name) is not None]
+    return next((each for each in there if is_click_id(each[1])), there[0])
 
 
 def _rows(file: File, exported_ms: int) -> Iterator[dict[str, Any]]:
@@ -346,8 +347,8 @@ def _meta_click(row: Mapping[str, Any]) -> meta_upload.Click:
     other = dict(row["other"] or ())
     return meta_upload.Click(
         ms_of(row["event_time"]),
-        row["cli_ubid"],
-        row["device_id"] or row["gaid"] or row["idfa"],
+        present(row, "cli_ubid"),
+        present(row, "device_id") or present(row, "gaid") or present(row, "idfa"),
         present(other, "fbclid"),
         present(other, "fbc") or present(other, "_fbc"),
         row["user_agent"],

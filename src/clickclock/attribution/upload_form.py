@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from clickclock.attribution.absent import CLICK_IDS, is_absent
 from clickclock.attribution.upload import Network
 
 AGENT_CHARS_MAX: Final = 1024
@@ -21,10 +22,12 @@ PAGE_CHARS_MAX: Final = 2048
 NAME_CHARS_MAX: Final[Mapping[Network, int]] = {Network.GOOGLE: 64, Network.META: 256}
 """The longest order id: Google documents 64; Meta documents no limit, so this is ours."""
 
+_ANY_CLICK_ID: Final = CLICK_IDS[0]
+"""What is absent in one of them is so in all."""
 _ID: Final = "[A-Za-z0-9_-]{1,512}"
 _click_id: Final = re.compile(_ID).fullmatch
 # `fb`, the domain's depth, when it was made in milliseconds, the click id; behind it, what Meta's own builder appends.
-_fbc: Final = re.compile(rf"fb\.[0-9]\.([12][0-9]{{12}})\.{_ID}(?:\.[A-Za-z0-9_-]{{1,8}})?").fullmatch
+_fbc: Final = re.compile(rf"fb\.[0-9]\.([12][0-9]{{12}})\.({_ID})(?:\.[A-Za-z0-9_-]{{1,8}})?").fullmatch
 _page: Final = re.compile(
     r"https?://(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z][A-Za-z0-9-]+(?::[0-9]{1,5})?"
     r"(?:[/?#][^\s\x00-\x1f\x7f<>\"{}|\\^`]*)?"
@@ -34,18 +37,18 @@ _mail: Final = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+").search
 
 
 def is_click_id(text: str) -> bool:
-    """Whether it is a `gclid`, `gbraid`, `wbraid` or `fbclid`: the alphabet of Base64 for URLs.
+    """Whether it is a `gclid`, `gbraid`, `wbraid` or `fbclid`: the alphabet of Base64 for URLs, and no placeholder.
 
-    >>> is_click_id("EAIaIQobChMI_IwE-x"), is_click_id("{gclid}"), is_click_id("a b")
-    (True, False, False)
+    >>> is_click_id("EAIaIQobChMI_IwE-x"), is_click_id("{gclid}"), is_click_id("a b"), is_click_id("__GCLID__")
+    (True, False, False, False)
     """
-    return _click_id(text) is not None
+    return _click_id(text) is not None and not is_absent(_ANY_CLICK_ID, text)
 
 
 def is_fbc(text: str, now_ms: int) -> bool:
     """Whether it is a click id as Meta's cookie has it, made at `now_ms` or before."""
     found = _fbc(text)
-    return found is not None and int(found[1]) <= now_ms
+    return found is not None and int(found[1]) <= now_ms and is_click_id(found[2])
 
 
 def is_page(text: str) -> bool:
