@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from clickclock.attribution import identifier
+from clickclock.attribution.absent import IDENTIFYING, REVISION
 from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, Account, ChannelRule, small_letters
 from clickclock.attribution.ad import CLICK_ID_COLUMNS, CLICK_IDS, COLUMNS, NAMES, ONCE, says, told_apart
 from clickclock.attribution.engines import (
@@ -41,6 +42,7 @@ from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.engines.spark import Spark
 from clickclock.attribution.errors import EngineFailing, EngineMissing
 from clickclock.attribution.lake import ADS, CLICKS, COSTS, DAY, ORDER_MONTH, TOUCHES, Lake
+from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 from clickclock.attribution.policy import Policies, Policy
 from clickclock.attribution.touchpoint import RETRY_MS, RETRY_US
 from clickclock.attribution.traffic import FLOOD_MS, is_bot, is_visitors
@@ -278,8 +280,40 @@ def test_what_names_nobody_has_no_code_in_an_existing_lake_either(engine: Engine
     touches = _taken_in(engine, tmp_path, *rows)
     for name in ("cli_ubid", "device_id", "click_id"):
         assert [touch[name] is None for touch in touches] == [True] * len(ODD) + [False] * len(FINE)
-    texts = pa.table({"client_id": ["c"] * len(ODD), **dict.fromkeys(("cli_ubid", "device_id"), ODD)})
+    texts = pa.table({"client_id": ["c"] * len(ODD), **dict.fromkeys(IDENTIFIED.names[1:], ODD)})
     assert set(engine.codes(texts, Policies()).to_pydict()["cli_ubid"]) == {None}
+
+
+UNFILLED = ["{{campaign.name}}", " NULL ", "(not set)", "None", "__CAMPAIGN_NAME__", "%%C%%", "%7Bkeyword%7D", "N/A"]
+OF_ADS = [name for name in CLICK_PARAMETERS if name not in IDENTIFYING and name != "client_id"]
+
+
+def test_an_older_row_says_of_its_ad_what_a_row_of_today_says(engine: Engine, tmp_path: Path) -> None:
+    rows = [_click(revision=REVISION)]
+    rows += [_click(number, **{name: each}) for number, (name, each) in enumerate(product(OF_ADS, UNFILLED), 1)]
+    rows += [_click(number, revision=0, **dict.fromkeys(OF_ADS, each)) for number, each in enumerate(UNFILLED, 9000)]
+    found = _taken_in(engine, tmp_path, *rows)
+    assert {(touch["ad"], touch["ad_key"], touch["parameters"], touch["channel"]) for touch in found} == {
+        tuple(found[0][name] for name in ("ad", "ad_key", "parameters", "channel"))
+    }
+    opaque = [{name: value} for name, value in product(("asvt", "atag"), ("{a|b}", "2|{x}|", "null"))]
+    both = [_click(9, revision=REVISION, **each) for each in opaque], [_click(9, **each) for each in opaque]
+    today, older = (
+        [touch["asvt"] or touch["atag"] for touch in _taken_in(engine, tmp_path / f"{number}", *rows)]
+        for number, rows in enumerate(both)
+    )
+    assert (today[:2], older) == (["{a|b}", "2|{x}|"], ["{a|b}", "2|{x}|", None] * 2)
+
+
+def test_files_of_before_without_a_revision_are_read_beside_those_of_today(engine: Engine, tmp_path: Path) -> None:
+    (today,) = _keep_clicks(tmp_path, [_click(1, revision=REVISION, utm_source="n"), _click(2, revision=REVISION)])
+    before = today.replace("part 0", "part 1")
+    rows = CLICKS.batch([_click(3, utm_source="n"), _click(4, utm_source="{x}")])
+    pq.write_table(pa.Table.from_batches([rows]).drop_columns("revision"), before)
+    for files in ([today, before], [before, today]):
+        found = {row["id"][-1]: row["ad"] for batch in engine.touches(files, Policies()) for row in batch.to_pylist()}
+        assert found["1"] == found["3"] != found["2"] == found["4"]
+        assert engine.ads(files, pa.array([f"{number:032x}" for number in (1, 2, 3, 4)]), Policies()).num_rows == 2
 
 
 def test_channels_follow_the_built_in_rules(engine: Engine, tmp_path: Path) -> None:

@@ -32,7 +32,8 @@ IDENTIFYING: Final = frozenset((*IDENTIFIERS, CUSTOMER, *CLICK_IDS))
 
 OPAQUE: Final = ("asvt", "atag")
 """Parameters that a partner fills in. With bars in it, as they have, also a text in braces is a value."""
-_has_bars: Final = re.compile(r"\{[^{}]*\|[^{}]*\}").search
+BARS_PATTERN: Final = r"\{[^{}]*\|[^{}]*\}"
+_has_bars: Final = re.compile(BARS_PATTERN).search
 WORDS: Final = (
     *("null", "(null)", "<null>", "[null]", "{null}", "'null'", '"null"', "nil", "(nil)", "<nil>"),
     *("undefined", "(undefined)", "[undefined]", "'undefined'", '"undefined"', "nan", "n/a", "#n/a", "(n/a)", "n.a."),
@@ -161,7 +162,7 @@ def is_absent(name: str, value: str) -> bool:
     return len(value) <= LENGTH_MAX and _is_of_nobody(folded(value)) is not None
 
 
-def present(values: Mapping[str, str], name: str) -> str | None:
+def present(values: Mapping[str, str | None], name: str) -> str | None:
     """The value of this parameter or field; None if it is missing or absent."""
     value = values.get(name)
     return None if value is None or is_absent(name, value) else value

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
+from clickclock.attribution.absent import present
 from clickclock.attribution.ad import told_apart
 from clickclock.attribution.amendment import IDENTIFYING, Amendment
 from clickclock.attribution.credit import split
@@ -185,7 +186,7 @@ def identifiers(client_id: str, values: Mapping[str, str | None], policy: Policy
     nobody = {folded(value) for value in policy.shared_identifiers}
     found: dict[int, Identifier] = {}
     for kind in SPACES:
-        value = values.get(kind)
+        value = present(values, kind)
         if value is not None:
             each = Identifier(kind, value, code(client_id, kind, value, nobody))
             found.setdefault(each.code, each)
@@ -279,8 +280,7 @@ def prove(
 def differences(proof: Proof, stored: Iterable[Mapping[str, Any]]) -> list[Difference]:
     """Where the rows of the order in the table of credits are not what they should be."""
     found = []
-    by_place = {row["place"]: row for row in stored}
-    computed = {row["place"]: row for row in rows(proof)}
+    by_place, computed = ({row["place"]: row for row in told} for told in (stored, rows(proof)))
     for place in sorted(by_place.keys() | computed.keys()):
         if place not in by_place or place not in computed:
             found.append(

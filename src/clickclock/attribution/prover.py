@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickclock.attribution import months
+from clickclock.attribution.absent import present
 from clickclock.attribution.ad import CLICK_ID_COLUMNS, COLUMNS, ONCE, says
 from clickclock.attribution.amendment import IDENTIFYING, Amendment, judge
 from clickclock.attribution.click import Flag
@@ -165,7 +166,7 @@ class _Case:
             Evidence(
                 _touch(touch, ads[touch["ad"]], codes, spenders.get(touch["click_id"]), touch["id"] in floods),
                 Seen(touch["id"], "click", self._identifiers(clicks[touch["id"]])),
-                clicks[touch["id"]]["gclid"] or clicks[touch["id"]]["uclid"],
+                present(clicks[touch["id"]], "gclid") or present(clicks[touch["id"]], "uclid"),
                 has_network=touch["network"] is not None,
                 said=_said(clicks[touch["id"]], ads[touch["ad"]]["channel"]),
                 sent_ms=_sent_ms(clicks[touch["id"]]),

@@ -22,7 +22,7 @@ import pyarrow as pa
 from clickclock.attribution.engines import Kernel, Source
 from clickclock.attribution.engines.batches import SORTED_BY, walked
 from clickclock.attribution.engines.dialects import DUCKDB
-from clickclock.attribution.engines.files import is_remote, partitions, remote
+from clickclock.attribution.engines.files import RAW, is_remote, partitions, remote
 from clickclock.attribution.engines.sql import SqlEngine
 from clickclock.attribution.engines.text import Text
 from clickclock.attribution.engines.texts import Texts
@@ -123,9 +123,13 @@ class DuckDB(SqlEngine):
         elif not source:
             connection.register(name, schema.empty_table())
         elif is_remote(source):
-            connection.register(name, remote(source, partitions(source, schema), self._storage_options))
+            connection.register(name, remote(source, schema, self._storage_options))
         else:
             names = ", ".join(f"'{quoted}'" for quoted in (file.replace("'", "''") for file in source))
             folders = {field.name: _TYPES[field.type] for field in partitions(source, schema)}
             hive = f", hive_partitioning = true, hive_types = {folders}" if folders else ", hive_partitioning = false"
-            connection.execute(f'CREATE TEMP VIEW "{name}" AS FROM read_parquet([{names}]{hive})')
+            rows = f"FROM read_parquet([{names}]{hive})"
+            if name in RAW:
+                connection.register(f"no_{name}", schema.empty_table())
+                rows = f'FROM read_parquet([{names}]{hive}, union_by_name = true) UNION ALL BY NAME FROM "no_{name}"'
+            connection.execute(f'CREATE TEMP VIEW "{name}" AS {rows}')

@@ -52,7 +52,8 @@ def agents() -> ibis.Table:
 def ads(dialect: Dialect, rules: Policies) -> ibis.Table:
     """The ads of those of `clicks` whose ids are in `shown`, each once."""
     clicks, shown = unbound(CLICKS.schema, "clicks"), unbound(SHOWN, "shown")
-    rows = _with_others(with_values(clicks.join(shown, clicks.id == shown.click)))
+    known, unknown = _by_revision(clicks.join(shown, clicks.id == shown.click))
+    rows = _with_others(known.union(unknown))
     rows = rows.mutate(**_compared(dialect, rows))
     rows = rows.mutate(channel=_ad(rows, rules)["channel"])
     parts = {**_ad(rows, rules), "channel": rows.channel}
@@ -65,10 +66,15 @@ def ads(dialect: Dialect, rules: Policies) -> ibis.Table:
 def touches(dialect: Dialect, rules: Policies) -> ibis.Table:
     """A touch for each row of `clicks`; `agents` are those that are bots', or say nothing about a visitor."""
     clicks, agents = unbound(CLICKS.schema, "clicks"), unbound(AGENTS, "agents").rename(agent="user_agent")
+    known, unknown = _by_revision(clicks)
+    return _touches(dialect, rules, known, agents).union(_touches(dialect, rules, unknown, agents))
+
+
+def _by_revision(clicks: Any) -> tuple[Any, Any]:
+    """Clicks of this revision, and those of earlier ones without the absent values that they may have kept."""
     # Files say which revisions they have, so that an engine passes over those that one of the two does not need.
     is_known = clicks.revision.fill_null(0) >= REVISION
-    known, unknown = clicks.filter(clicks.revision >= REVISION), clicks.filter(~is_known)
-    return _touches(dialect, rules, known, agents).union(_touches(dialect, rules, with_values(unknown), agents))
+    return clicks.filter(clicks.revision >= REVISION), with_values(clicks.filter(~is_known))
 
 
 def _touches(dialect: Dialect, rules: Policies, clicks: Any, agents: ibis.Table) -> ibis.Table:

@@ -8,12 +8,18 @@ day: date32[day]
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
+
+from clickclock.attribution.lake.tables import TABLES
+
+RAW: Final = frozenset(table.name for table in TABLES)
+"""Tables of which a file stays as the release wrote it that took its rows in: columns that came later are null."""
 
 
 def partitions(files: Sequence[str], columns: pa.Schema) -> pa.Schema:
@@ -27,13 +33,14 @@ def is_remote(files: Sequence[str]) -> bool:
     return any("://" in file and not file.startswith("file://") for file in files)
 
 
-def remote(files: Sequence[str], folders: pa.Schema, storage_options: Mapping[str, str]) -> ds.Dataset:
-    """Files of one object store. `folders` are the columns that stand in the folders' names."""
+def remote(files: Sequence[str], columns: pa.Schema, storage_options: Mapping[str, str]) -> ds.Dataset:
+    """These columns of files of one object store."""
     root = urlsplit(files[0])
     handler = DeltaStorageHandler(f"{root.scheme}://{root.netloc}", dict(storage_options))
     return ds.dataset(
         [urlsplit(file).path.lstrip("/") for file in files],
         filesystem=PyFileSystem(handler),
+        schema=columns,
         format="parquet",
-        partitioning=ds.partitioning(folders, flavor="hive"),
+        partitioning=ds.partitioning(partitions(files, columns), flavor="hive"),
     )

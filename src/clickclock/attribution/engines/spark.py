@@ -157,7 +157,7 @@ class Spark(SqlEngine):
         folders = partitions(files, schema)
         if is_remote(files):
             names = self._session.createDataFrame(pa.table({"file": list(files)}))
-            read = partial(_read, schema, folders, self._storage_options)
+            read = partial(_read, schema, self._storage_options)
             frame = names.repartition(min(len(files), FILES_AT_ONCE_MAX)).mapInArrow(read, _columns(schema))
         elif files:
             reader = self._session.read.schema(_columns(schema))
@@ -182,12 +182,11 @@ def _address(file: str) -> str:
 
 def _read(
     schema: pa.Schema,
-    folders: pa.Schema,
     storage_options: Mapping[str, str],
     named: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """The rows of files of an object store, by the executor that was given their names."""
     for batch in named:
         for file in batch["file"].to_pylist():
-            dataset = remote([file], folders, storage_options)
+            dataset = remote([file], schema, storage_options)
             yield from as_agreed(dataset.to_batches(columns=schema.names, batch_size=BATCH_ROWS), schema)

@@ -18,21 +18,23 @@ import ibis
 
 from clickclock.attribution.absent import (
     ABSENT_PATTERN,
+    BARS_PATTERN,
     BEGINNINGS,
     BEGINNINGS_OF_NOBODY,
     DIGEST_BYTES,
     EXACTLY,
-    IDENTIFIERS,
     IDENTIFYING,
     LENGTH_MAX,
     NOBODY_PATTERN,
+    OPAQUE,
     WORD_BYTES_MAX,
 )
 from clickclock.attribution.account import BLANKS, DISPUTED
+from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 
 NUMBER: Final = "int64"
-_CLEANED: Final = (*IDENTIFIERS, "gclid", "gbraid", "wbraid", "uclid")
-"""Parameters that decide whose click it is. All others are as compaction left them: each takes its time."""
+_CLEANED: Final = tuple(name for name in CLICK_PARAMETERS if name != "client_id")
+"""Each takes its time. Without a client's id, a click would not have been taken."""
 _NOTHING: Final = ("", "null", "NULL", "undefined", "None", "NaN", "(not set)")
 
 
@@ -65,6 +67,8 @@ def value_of(value: Any, name: str) -> Any:
     is_absent = folded_of(value).re_search(pattern) & (value.length() <= LENGTH_MAX)
     if name not in IDENTIFYING:
         is_absent |= value == EXACTLY
+    if name in OPAQUE:
+        is_absent &= ~value.re_search(BARS_PATTERN)
     return ibis.ifelse(may_be, ibis.ifelse(is_absent, ibis.null("string"), value), value)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickclock.attribution.absent import present
 from clickclock.attribution.erasure import ORDER_ID, Identifier
 from clickclock.attribution.identification import NAME, Identification, Pair, of_query, standing, withdrawn
 from clickclock.attribution.identifier import CUSTOMER, SPACES, folded
@@ -141,7 +142,7 @@ def _rows(
         by_names = pa.Table.from_batches([rows]).group_by([*whose, *names])
         for row in by_names.aggregate([("at_ms", "min"), ("at_ms", "max")]).to_pylist():
             days = row["at_ms_min"] // DAY_MS, row["at_ms_max"] // DAY_MS
-            found = [_as_one(Identifier(kind=_KINDS[name], value=row[name])) for name in names if row[name]]
+            found = [_as_one(Identifier(kind=_KINDS[name], value=row[name])) for name in names if present(row, name)]
             customer = next((each for each in found if each.kind == CUSTOMER), None)
             if customer is None:
                 yield frozenset(found), days
