@@ -1,6 +1,7 @@
 """The importer with a real journal and a real lake: nothing twice, nothing lost, nothing half-done."""
 
 import fcntl
+import json
 import os
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
@@ -352,6 +353,16 @@ async def test_rejections_are_chosen_by_client_and_time(which: Which, found: int
     queries = (b"client_id=a", b"client_id=a", b"client_id=b", b"x=y")
     await world.collected(*((f"{n}" * 32, detail("click"), query) for n, query in enumerate(queries)))
     assert (await world.replay(which=which)).rows == found
+
+
+async def test_a_prefetch_that_is_replayed_is_one(world: World) -> None:
+    query = b"client_id=c&seller_id=s&cli_ubid=u&event_time=%d" % (NOW_MS - A_DAY_MS)
+    said = json.loads(detail("click"))
+    await world.collected(("1" * 32, json.dumps(said | {"flags": ["prefetch"]}).encode(), query))
+    assert dict((await world.replay(OBSERVED)).kept) == {"clicks": 1}
+    await world.compact()
+    (click,) = world.rows()
+    assert click["flags"] == ["asvtAbsent", "atagAbsent", "prefetch"]
 
 
 async def test_without_a_lake_there_is_nothing_to_replay(world: World) -> None:

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 import uvloop
 
-from clickclock.attribution.account import Account, Profile
+from clickclock.attribution.account import Account, Accounts, Profile
 from clickclock.attribution.address import pseudonym
 from clickclock.attribution.api.origin import Origins
 from clickclock.attribution.entry import JUDGED, EntryKind, connection
 from clickclock.attribution.lake.rows import row_of
+from clickclock.attribution.registration import accepted
+from clickclock.attribution.retrial import Accepted, Rejected, judge
 from clickclock.attribution.sighting import sight
 from tests.api.port import SALT, Port, get, now_ms, post, query
 
@@ -410,6 +412,26 @@ def test_another_purpose_is_a_click_like_any_other(port: Port) -> None:
         assert port.entries()[-1].detail == b"strict" + JUDGED.encode()
 
 
-def test_a_prefetch_that_lacks_something_is_refused_like_a_click(port: Port) -> None:
-    assert port.ask(get("/aclick?client_id=c", fields="Sec-Purpose: prefetch\r\n")).status == 400
-    assert port.entries()[-1].kind is EntryKind.REJECTION
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (get("/aclick?client_id=c&cli_ubid=u", fields="Sec-Purpose: prefetch\r\n"), 400),
+        (post("/aclick", b"client_id=c&cli_ubid=u", "X-Moz: prefetch\r\nContent-Type: text/html\r\n"), 415),
+        (get("/aclick?client_id=c&cli_ubid=u", fields="Purpose: preview\r\n", method="PUT"), 405),
+        (get("/aclick?client_id=c&cli_ubid=u", fields="Purpose: preview\r\nExpect: more\r\n"), 417),
+        (get("/clik?client_id=c&cli_ubid=u", fields="Sec-Purpose: prefetch;prerender\r\n"), 404),
+    ],
+)
+def test_a_prefetch_that_is_refused_stays_one_when_it_is_judged_again(port: Port, request_: bytes, status: int) -> None:
+    before = len(port.entries())
+    assert port.ask(request_).status == status
+    (entry,) = port.entries()[before:]
+    assert sight(entry).fields["flags"] == ["prefetch"]
+    table, row = row_of(entry, "j", 1)
+    assert (table.name, row["flags"]) == ("rejections", ["prefetch"])
+    codes = frozenset(fault["code"] for fault in row["faults"])
+    rejected = Rejected(row["what"], row["kind"], "c", codes, entry.received_ms, entry.raw, frozenset(row["flags"]))
+    again = judge(rejected, Accounts(default_profile=Profile.OPEN))
+    assert isinstance(again, Accepted)
+    assert (again.kind, again.detail) == (EntryKind.CLICK, b"open prefetch")
+    assert accepted(again.detail) == ("open", True)

@@ -390,7 +390,7 @@ def test_bytes_that_are_no_text_are_refused_by_the_interface_even_in_an_unknown_
 @pytest.mark.parametrize("raw", [raw for raw, _ in BROKEN])
 def test_elsewhere_a_value_that_cannot_be_read_is_lost_alone(accounts: Accounts, raw: bytes) -> None:
     click = accepted(judge(query(utm_y="z") + b"&" + raw + b"&utm_x=later", NOW, accounts))
-    assert click.flags == (Flag.BROKEN_VALUE,)
+    assert (click.flags, click.remarks) == ((Flag.BROKEN_VALUE,), ["brokenValue:utm_x"])
     assert values(click, "utm_x", "utm_y") == (None, "z")
     assert flags(accounts, query() + b"&" + raw.replace(b"utm_x=", b"") + b"=name") == [Flag.BROKEN_VALUE]
 
@@ -403,6 +403,8 @@ def test_a_required_value_that_cannot_be_read_is_a_fault_in_every_profile(accoun
     # Who has another identifier keeps the click.
     click = accepted(judge(query(cli_ubid=None, device_id="d-1") + b"&cli_ubid=%", NOW, accounts))
     assert (click.identifier, click.flags) == ("d-1", (Flag.BROKEN_VALUE,))
+    click = accepted(judge(query(utm_term="{keyword}") + b"&utm_x=%&utm_y=%ff&utm_x=%00", NOW, accounts))
+    assert click.remarks == ["brokenValue:utm_x", "brokenValue:utm_y", "placeholder:utm_term"]
 
 
 @BOTH

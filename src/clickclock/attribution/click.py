@@ -65,6 +65,8 @@ class Rejection(msgspec.Struct, frozen=True, gc=False):
     client_id: str | None
     """What it said, known or not."""
     faults: tuple[Fault, ...]
+    flags: tuple[Flag, ...] = ()
+    """What was remarkable about the request itself; what it says has faults."""
 
 
 class Click(msgspec.Struct, frozen=True, gc=False):
@@ -86,12 +88,15 @@ class Click(msgspec.Struct, frozen=True, gc=False):
     """Whether the fast parser read it and nothing about it is unusual."""
     placeholders: tuple[str, ...] = ()
     """The parameters that have a placeholder, by name."""
+    lost: tuple[str, ...] = ()
+    """The parameters of which a value cannot be read, by name."""
 
     @property
     def remarks(self) -> list[str]:
-        """The flags as they are kept and shown: that of placeholders is there for each of them, and names it."""
-        others = [str(flag) for flag in self.flags if flag is not Flag.PLACEHOLDER]
-        return others + [f"{Flag.PLACEHOLDER}:{shown(name)}" for name in self.placeholders]
+        """The flags as they are kept and shown: those about parameters are there for each of them, and name it."""
+        about = {Flag.BROKEN_VALUE: self.lost, Flag.PLACEHOLDER: self.placeholders}
+        others = [str(flag) for flag in self.flags if flag not in about]
+        return others + [f"{flag}:{shown(name)}" for flag, names in about.items() for name in names]
 
     def value(self, name: str) -> str | None:
         """A parameter's value; None if it is absent, or only a placeholder."""
@@ -112,9 +117,12 @@ class Click(msgspec.Struct, frozen=True, gc=False):
         return self.parameters[self.identifier_name]
 
 
-def prefetched(click: Click) -> Click:
-    """The same click, whose request says that a program sent it before anybody clicked."""
-    return msgspec.structs.replace(click, flags=(*click.flags, Flag.PREFETCH), plain=False)
+def prefetched(judged: Click | Rejection) -> Click | Rejection:
+    """The same, of a request that says that a program sent it before anybody clicked: a retrial has to know that."""
+    flags = (*judged.flags, Flag.PREFETCH)
+    if isinstance(judged, Rejection):
+        return msgspec.structs.replace(judged, flags=flags)
+    return msgspec.structs.replace(judged, flags=flags, plain=False)
 
 
 _DIGITS_OF_MS: Final = 13
@@ -174,9 +182,10 @@ def judge_fully(
     if findings.faults:
         return Rejection(kind, client_id, tuple(findings.faults))
     placeholders = tuple(name for name, value in parameters.items() if value and is_absent(name, value))
+    lost = tuple(dict.fromkeys(fault.field for fault in findings.lost))
     flags = (*findings.flags, *[Flag.PLACEHOLDER] * bool(placeholders))
     return Click(
-        query, received_ms, account.profile, parameters, event_time_ms, effective_ms, flags, False, placeholders
+        query, received_ms, account.profile, parameters, event_time_ms, effective_ms, flags, False, placeholders, lost
     )
 
 

@@ -382,6 +382,7 @@ def _rejected(row: dict[str, Any]) -> retrial.Rejected:
         frozenset(fault["code"] for fault in row["faults"] or ()),
         ms_of(row["received_at"]),
         row["raw"],
+        frozenset(row["flags"] or ()),
     )
 
 

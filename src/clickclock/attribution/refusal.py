@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from clickclock.attribution.click import Flag
 from clickclock.attribution.identification import is_query
 from clickclock.attribution.query import Reason
 
@@ -72,12 +73,13 @@ def kept_of(path: bytes, query: bytes, body: bytes) -> tuple[str, bytes] | None:
     return (what or CLICK, raw) if raw else None
 
 
-def detail_of(what: str, refusal: Refusal, *, is_cut: bool) -> bytes:
-    """What the entry of such a request says of it, as JSON: what it was, the kind, and the fault."""
+def detail_of(what: str, refusal: Refusal, *, is_cut: bool, is_prefetch: bool = False) -> bytes:
+    """What the entry of such a request says of it, as JSON: what it was, the kind, the fault, and any flag."""
     faults = [{"field": "", "message": refusal.sentence, "code": refusal.code}]
     if is_cut:
         faults.append({"field": "", "message": _CUT_SENTENCE, "code": Reason.CUT})
-    return msgspec.json.encode({"was": what, "kind": "invalid", "faults": faults})
+    flags = {"flags": [Flag.PREFETCH]} if is_prefetch and what == CLICK else {}
+    return msgspec.json.encode({"was": what, "kind": "invalid", "faults": faults} | flags)
 
 
 def target_in(data: bytes) -> tuple[bytes, bool]:

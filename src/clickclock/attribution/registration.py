@@ -26,9 +26,13 @@ def line_of(judged: Click | Rejection, entry_id: str, received_ms: int, origin: 
     if isinstance(judged, Click):
         if judged.plain:
             return encode_plain(entry_id, received_ms, origin, judged.profile, query)
-        detail = judged.profile + _PREFETCH * (Flag.PREFETCH in judged.flags)
-        return encode(EntryKind.CLICK, entry_id, received_ms, origin, detail.encode(), query)
+        return encode(EntryKind.CLICK, entry_id, received_ms, origin, acceptance_of(judged), query)
     return encode(EntryKind.REJECTION, entry_id, received_ms, origin, detail_of(judged), query)
+
+
+def acceptance_of(click: Click) -> bytes:
+    """What the entry of a click says beside its query, for `accepted` to read."""
+    return (click.profile + _PREFETCH * (Flag.PREFETCH in click.flags)).encode()
 
 
 def accepted(detail: bytes) -> tuple[str, bool]:
@@ -42,7 +46,10 @@ def accepted(detail: bytes) -> tuple[str, bool]:
 
 
 def detail_of(rejection: Rejection | amendment.Rejection, was: str = "order") -> bytes:
-    """What the entry of a refused request says of it, as JSON: what it was, the kind, and every fault."""
+    """What the entry of a refused request says of it, as JSON: what it was, the kind, every fault, and any flag."""
     was = "click" if isinstance(rejection, Rejection) else was
     faults = [{"field": each.field, "message": each.message, "code": each.code} for each in rejection.faults]
-    return msgspec.json.encode({"was": was, "kind": rejection.kind, "faults": faults})
+    flags = rejection.flags if isinstance(rejection, Rejection) else ()
+    return msgspec.json.encode(
+        {"was": was, "kind": rejection.kind, "faults": faults} | ({"flags": flags} if flags else {})
+    )

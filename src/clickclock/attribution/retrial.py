@@ -18,6 +18,7 @@ from clickclock.attribution.entry import EntryKind
 from clickclock.attribution.order_fields import Fault, Reason
 from clickclock.attribution.query import Reason as QueryReason
 from clickclock.attribution.refusal import Code
+from clickclock.attribution.registration import acceptance_of
 
 WITHOUT_TOKEN: Final = frozenset({Reason.NOT_JSON, Reason.TOO_LARGE, QueryReason.TOO_MANY_PARAMETERS, *Code})
 """Faults that are found before the client id is known, whose account says whether a token is needed."""
@@ -37,6 +38,8 @@ class Rejected:
     """Of its faults."""
     received_ms: int
     raw: bytes
+    flags: frozenset[str] = frozenset()
+    """Of the request, beside what it says."""
 
     @property
     def token_was_seen(self) -> bool:
@@ -89,7 +92,9 @@ def judge(rejected: Rejected, accounts: Accounts) -> Accepted | click.Rejection 
             return called
         case _:
             clicked = click.judge(raw, received_ms, accounts)
+            if click.Flag.PREFETCH in rejected.flags:
+                clicked = click.prefetched(clicked)
             if isinstance(clicked, click.Rejection):
                 return clicked
             kind = EntryKind.PLAIN_CLICK if clicked.plain else EntryKind.CLICK
-            return Accepted(kind, clicked.profile.encode(), raw, clicked.flags)
+            return Accepted(kind, acceptance_of(clicked), raw, clicked.flags)

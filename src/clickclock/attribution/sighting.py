@@ -106,6 +106,7 @@ def _refusal(detail: bytes) -> dict[str, Any]:
         "was": told.get("was"),
         "kind": told.get("kind"),
         "faults": [fault for fault in faults if isinstance(fault, dict)] if isinstance(faults, list) else [],
+        "flags": flags if isinstance(flags := told.get("flags"), list) else [],
     }
 
 

@@ -78,7 +78,15 @@ class Refusing(Outgoing):
         path, _, query = target.partition(b"?")
         body = bytes(self._body[:CUT_BYTES_MAX] if self._body else b"")
         answer = shared.routes.refuse(
-            refusal, path, query[:CUT_BYTES_MAX], body, head.origin, CLOSED, self._on_disk, is_cut=is_cut
+            refusal,
+            path,
+            query[:CUT_BYTES_MAX],
+            body,
+            head.origin,
+            CLOSED,
+            self._on_disk,
+            is_cut=is_cut,
+            is_prefetch=head.is_prefetch,
         )
         self._hear_no_more(answer)
 

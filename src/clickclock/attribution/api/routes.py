@@ -139,6 +139,7 @@ class Routes:
         fields: bytes = b"",
         is_cut: bool = False,
         is_head: bool = False,
+        is_prefetch: bool = False,
     ) -> Answer:
         """Refuse a request that nobody has judged, and keep what there is of a click or an order in it."""
         path = _plain(path)
@@ -150,7 +151,7 @@ class Routes:
         kept: tuple[int, ...] = ()
         if found is not None:
             what, raw = found
-            draft = Draft(EntryKind.REJECTION, detail_of(what, refusal, is_cut=is_cut), raw)
+            draft = Draft(EntryKind.REJECTION, detail_of(what, refusal, is_cut=is_cut, is_prefetch=is_prefetch), raw)
             (entry_id,) = self.collector.keep([draft], origin, done)
             sentence += f" {'Its beginning' if is_cut else 'The request'} is kept under its requestId."
             kept = (_REJECTED_AS.get(what, _ORDER_REJECTED),)
@@ -181,8 +182,7 @@ class Routes:
             query = query + b"&" + request.body if query else request.body
         if not head.is_prefetch or self.collector.is_full:
             return self.click(query, head.origin, request.persistence, request.done, is_head=is_head)
-        judged = self.collector.judge(query)
-        judged = prefetched(judged) if isinstance(judged, Click) else judged
+        judged = prefetched(self.collector.judge(query))
         return self.judged(judged, query, head.origin, request.persistence, request.done, is_head=is_head)
 
     def _rejected(self, rejection: Rejection, entry_id: str, persistence: bytes, *, is_head: bool) -> Answer:
@@ -240,6 +240,7 @@ class Routes:
             request.done,
             fields=fields,
             is_head=request.is_head,
+            is_prefetch=request.head.is_prefetch,
         )
 
 

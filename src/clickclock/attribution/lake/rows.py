@@ -138,6 +138,7 @@ class _Detail(msgspec.Struct):
     faults: list[dict[str, str]] = []
     what: str | None = None
     was: str | None = None
+    flags: list[str] = []
 
 
 _detail: Final = msgspec.json.Decoder(_Detail).decode
@@ -155,6 +156,7 @@ def _rejection(entry: Entry) -> dict[str, Any]:
         ),
         "faults": [{name: fault.get(name) for name in names} for fault in detail.faults],
         "raw": entry.raw,
+        "flags": detail.flags,
     }
 
 

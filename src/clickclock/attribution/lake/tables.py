@@ -163,11 +163,12 @@ REJECTIONS: Final = _table(
         ("client_id", pa.string()),
         ("faults", pa.list_(pa.field("element", _FAULT))),
         ("raw", pa.binary()),
+        ("flags", TEXTS),
     ],
     {"raw": RANDOM},
     ("client_id",),
 )
-"""What was refused, and every reason; `raw` is the request as it came."""
+"""What was refused, and every reason; `raw` is the request as it came, and `flags` what a retrial has to know of it."""
 
 EVENTS: Final = _table(
     "events",
