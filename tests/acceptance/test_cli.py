@@ -111,6 +111,20 @@ def test_every_attempt_is_shown(terminal: Terminal) -> None:
     assert "Attempt 1 failed.\n" in errors
 
 
+def test_of_two_hundred_megabytes_the_error_at_the_end_is_shown(terminal: Terminal) -> None:
+    terminal.job("firehose", "echo it began; head -c 200000000 /dev/zero | tr '\\0' x; echo; echo the error; exit 3")
+    code, output, errors = terminal.run("trigger", "t", "firehose", "--follow")
+    assert code == 3, errors
+    assert output.endswith("x\nthe error\n")
+    trigger_id = terminal.json("triggers", "list", "t", "--job", "firehose")["triggers"][0]["triggerId"]
+    code, output, errors = terminal.run("log", trigger_id)
+    assert code == 0, errors
+    assert output.startswith("it began\nxxx")
+    assert output.endswith("x\nthe error\n")
+    assert "bytes of output are left out here]\n" in output
+    assert len(output) < 17 * 2**20
+
+
 def test_an_interrupt_lets_go_and_the_job_runs_on(terminal: Terminal, tmp_path: Path) -> None:
     terminal.job("long", f"echo begun; {UNTIL.format(tmp_path / 'go')}; echo done", "--timeout-seconds", "60")
     watching = terminal.start("trigger", "t", "long", "--follow")

@@ -134,6 +134,44 @@ async def test_plain_text_is_the_bytes_as_written_in_parts(running: httpx.AsyncC
     assert (response.headers["x-next-offset"], response.headers["x-log-complete"]) == ("3", "false")
 
 
+async def test_of_a_long_output_a_line_says_what_is_left_out_wherever_one_reads(running: httpx.AsyncClient) -> None:
+    written = b"".join(b"%099d\n" % line for line in range(50_000)) + b"the error\n"
+    trigger_id = await _run(running, "seq -f %099.0f 0 49999; echo the error; exit 3")
+    await _until(running, trigger_id, lambda trigger: trigger["state"] == "failed")
+    head, tail = await _read(running, trigger_id, 0), await _read(running, trigger_id, len(written) - 10)
+    assert head.content == written[: len(head.content)]
+    assert (tail.content, tail.headers["x-log-complete"]) == (b"the error\n", "true")
+    begin = int(head.headers["x-next-offset"])
+    assert (begin, head.headers["x-log-complete"]) == (len(head.content), "false")
+    for offset in (begin, begin + 1, begin + 1_000_000):
+        response = await _read(running, trigger_id, offset)
+        note, rest = response.content[1:].split(b"\n", 1)
+        left_out = int(note.removeprefix(b"[clickclock: ").removesuffix(b" bytes of output are left out here]"))
+        assert rest == written[offset + left_out :]
+        assert (response.headers["x-next-offset"], response.headers["x-log-complete"]) == (str(len(written)), "true")
+    events = await _events(running, trigger_id)
+    told = head.content.decode() + (await _read(running, trigger_id, begin)).content.decode()
+    assert _text(events) == told
+    assert [event["id"] for event in events][-1] == len(written)
+    resumed = await _events(running, trigger_id, **{"last-event-id": str(begin + 5)})
+    assert _text(resumed).endswith("the error\n")
+
+
+async def _read(http: httpx.AsyncClient, trigger_id: str, offset: int) -> httpx.Response:
+    return await http.get("jobLog", params={"triggerId": trigger_id, "offset": str(offset)})
+
+
+async def test_a_job_may_cut_its_own_output_and_write_without_appending(running: httpx.AsyncClient) -> None:
+    """`> /dev/stdout` cuts the file, and writes on from a place of its own."""
+    script = "seq 1 300000; exec 3> /dev/stdout; echo anew >&3; seq 1 300000; echo amid >&3; echo the end"
+    trigger_id = await _run(running, script)
+    await _until(running, trigger_id, lambda trigger: trigger["state"] == "succeeded")
+    events = await _events(running, trigger_id)
+    assert _text(events).startswith("anew\n")
+    assert "bytes of output are left out here" in _text(events)
+    assert _text(events).endswith("299999\n300000\nthe end\n")
+
+
 async def test_a_retry_has_a_log_of_its_own(running: httpx.AsyncClient) -> None:
     script = "echo attempt $CLICKCLOCK_ATTEMPT; test $CLICKCLOCK_ATTEMPT = 2"
     trigger_id = await _run(running, script, maxRetries=1, retryBackoff={"initialSeconds": 0, "maxSeconds": 0})

@@ -22,6 +22,7 @@ from clickclock.scheduler.executors import Executor, Launch, LogChunk, Sighting,
 from clickclock.scheduler.executors.container import ContainerExecutor
 from clickclock.scheduler.executors.kubernetes import KubernetesExecutor
 from clickclock.scheduler.executors.process import ProcessExecutor
+from clickclock.scheduler.supervisor.attempt_log import log_path
 from clickclock.scheduler.trigger import Exit, ExitKind
 from tests.container_engine import IMAGE, OPTIONS, ContainerEngine
 from tests.contract.kubernetes_double import KubernetesDouble
@@ -29,6 +30,8 @@ from tests.contract.kubernetes_kubelet import API_SERVER
 
 DEADLINE_S = 90.0
 LOG_BYTES_MAX = 100_000
+SLACK_BYTES = 10 * 4096
+"""Of the disk's blocks some are not full, and some say where the others are."""
 KUBERNETES_IMAGE = "example.com/tools:1"
 BASE = {"PATH": "/usr/local/bin:/usr/bin:/bin", "CLICKCLOCK_TEST_BASE": "base"}
 
@@ -64,6 +67,10 @@ class ProcessMember:
             base_environment=BASE,
             clock=SystemClock(),
         )
+
+    def log(self, name: str) -> Path:
+        """The file that keeps an attempt's output."""
+        return Path(log_path(str(self._folder / "logs"), name))
 
     def wait_until_gone(self, pid: int) -> None:
         """Wait until a process that a job named is no more."""
@@ -213,6 +220,35 @@ class Place:
         assert chunk is not None
         assert chunk.complete
         return chunk.data
+
+    async def kept(self, name: str) -> list[LogChunk]:
+        """What is kept of the output of an attempt that has ended, in pieces that nothing is missing of."""
+        pieces: list[LogChunk] = []
+        while not pieces or not pieces[-1].complete:
+            offset = pieces[-1].next_offset if pieces else 0
+            chunk = await self.executor.read_log(name, offset, 10 * LOG_BYTES_MAX)
+            assert chunk is not None
+            pieces.append(chunk)
+        return pieces
+
+    def disk_bytes(self, name: str) -> int:
+        """What the output takes on this host."""
+        return self.member.log(name).stat().st_blocks * 512
+
+    async def grown(self, name: str, size: int) -> None:
+        """Wait until so much was written."""
+        await self._until(lambda: self.member.log(name).exists() and self.member.log(name).stat().st_size >= size)
+
+    async def until_disk(self, name: str, size: int) -> None:
+        """Wait until it takes no more than that."""
+        await self._until(lambda: self.disk_bytes(name) <= size)
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        never = asyncio.Event()
+        async with asyncio.timeout(DEADLINE_S):
+            while not holds():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(never.wait(), 0.005)
 
     async def printed(self, name: str, text: bytes) -> bytes:
         """Output so far, once it holds `text`."""
@@ -373,35 +409,53 @@ async def test_output_and_errors_are_kept_in_order(place: Place) -> None:
     assert lines == [b"one", b"two", b"three"] if place.member.ordered else sorted(lines) == [b"one", b"three", b"two"]
 
 
-async def test_output_past_the_limit_is_cut_with_a_line_that_says_so(place: Place) -> None:
-    name = await place.shell(f"head -c {5 * LOG_BYTES_MAX} /dev/zero | tr '\\0' x")
-    assert (await place.end(name)).code == 0
-    output = await place.output(name)
-    assert output[:LOG_BYTES_MAX] == b"x" * LOG_BYTES_MAX
-    assert output[LOG_BYTES_MAX:] == f"\n[clickclock: output cut here at {LOG_BYTES_MAX} bytes]\n".encode()
+MANY_LINES = f"seq 1000001 1006000 | sed s/$/{'.' * 92}/"
+MANY_BYTES = b"".join(b"%d%s\n" % (line, b"." * 92) for line in range(1_000_001, 1_006_001))
 
 
-async def test_a_job_that_goes_on_writing_is_held_to_the_limit_while_it_runs(place: Place) -> None:
-    name = await place.shell("while :; do echo more than enough; done")
-    await place.printed(name, b"[clickclock: output cut here")
+async def test_of_an_output_past_the_limit_the_beginning_and_the_end_are_kept(place: Place) -> None:
+    name = await place.shell(f"{MANY_LINES}; echo this went wrong; exit 3")
+    assert (await place.end(name)).code == 3
+    written = MANY_BYTES + b"this went wrong\n"
+    head, tail = await place.kept(name)
+    assert (head.left_out, head.is_torn, head.complete) == (0, True, False)
+    assert head.data == written[: len(head.data)]
+    assert len(head.data) >= LOG_BYTES_MAX // 3
+    assert (tail.next_offset, tail.is_torn, tail.complete) == (len(written), False, True)
+    assert tail.data == written[-len(tail.data) :]
+    assert len(tail.data) >= LOG_BYTES_MAX // 3
+    assert head.next_offset + tail.left_out + len(tail.data) == len(written)
+    for offset in range(0, len(written), 9973):
+        chunk = await place.executor.read_log(name, offset, 100)
+        assert chunk is not None
+        assert chunk.data == written[offset + chunk.left_out : chunk.next_offset]
+        assert (chunk.left_out == 0) is not (head.next_offset <= offset < len(written) - len(tail.data))
+    assert place.disk_bytes(name) <= LOG_BYTES_MAX + SLACK_BYTES
+
+
+async def test_a_job_that_goes_on_is_held_to_the_limit_while_it_runs(place: Place) -> None:
+    name = await place.shell(f"{MANY_LINES}; sleep 1000")
+    await place.grown(name, len(MANY_BYTES))
+    await place.until_disk(name, LOG_BYTES_MAX + SLACK_BYTES)
     assert (await place.executor.inventory())[name].exit is None
+    chunk = await place.executor.read_log(name, len(MANY_BYTES) - 100, 1000)
+    assert chunk is not None
+    assert (chunk.data, chunk.complete) == (MANY_BYTES[-100:], False)
     await place.executor.stop([name], 0.0)
     await place.end(name)
-    assert len(await place.output(name)) < LOG_BYTES_MAX + 100
+    assert place.disk_bytes(name) <= LOG_BYTES_MAX + SLACK_BYTES
 
 
-async def test_what_will_be_cut_is_never_told(place: Place) -> None:
-    name = await place.shell("while :; do echo more than enough; done")
-    note = f"\n[clickclock: output cut here at {LOG_BYTES_MAX} bytes]\n".encode()
-    seen = b""
+async def test_whoever_reads_along_gets_true_bytes_at_true_offsets(place: Place) -> None:
+    name = await place.shell(MANY_LINES)
+    offset = 0
     async with asyncio.timeout(DEADLINE_S):
-        while not seen.endswith(note):
-            chunk = await place.executor.read_log(name, len(seen), 10 * LOG_BYTES_MAX)
-            seen += b"" if chunk is None else chunk.data
-            assert len(seen) <= LOG_BYTES_MAX + len(note)
-    await place.executor.stop([name], 0.0)
+        while offset < len(MANY_BYTES):
+            chunk = await place.executor.read_log(name, offset, 65536)
+            if chunk is not None:
+                assert chunk.data == MANY_BYTES[offset + chunk.left_out : chunk.next_offset]
+                offset = chunk.next_offset
     await place.end(name)
-    assert await place.output(name) == seen
 
 
 async def test_an_attempt_has_no_input(place: Place) -> None:

@@ -24,6 +24,7 @@ from clickclock.foundation.ids import new_id
 from clickclock.scheduler import supervisor
 from clickclock.scheduler.executors import Launch, Sighting
 from clickclock.scheduler.executors.process import ProcessExecutor
+from clickclock.scheduler.supervisor.attempt_log import log_path
 from clickclock.scheduler.supervisor.journal import REWRITE_BYTES, Attempt, Ending, Journal
 from clickclock.scheduler.supervisor.loop import STOOD_STILL_S
 from clickclock.scheduler.supervisor.spawn import ATTEMPT_VARIABLE, start_ticks
@@ -171,6 +172,12 @@ def sleeper(**environment: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(["sleep", "60"], env={"PATH": "/usr/bin:/bin", **environment}, start_new_session=True)
 
 
+def sizes(path: Path) -> tuple[int, int]:
+    """How long a file is, and what it takes on the disk."""
+    status = path.stat()
+    return status.st_size, status.st_blocks * 512
+
+
 def run_service(folder: Path, *jobs: str) -> subprocess.Popen[str]:
     """A service in a process of its own, once it has started its jobs: name, script, and so on."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -260,6 +267,41 @@ async def test_an_adopted_attempt_that_ends_by_itself_is_lost_with_a_sentence(tm
         ending = await service.end(name)
         assert ending.kind is ExitKind.LOST
         assert "exit is unknown" in (ending.message or "")
+
+
+async def test_a_long_output_keeps_its_end_and_its_bounds_when_service_and_supervisor_are_killed(
+    tmp_path: Path,
+) -> None:
+    name, pipe, data = f"{new_id()}-1", tmp_path / "pipe", tmp_path / "data"
+    os.mkfifo(pipe)
+    part = "seq -f %099.0f"
+    process = run_service(data, name, f"{part} 0 99999; read line < {pipe}; {part} 100000 199999; echo the error")
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    log = Path(log_path(str(data / "logs"), name))
+    async with serving(data) as service:
+        await service.running(name)
+
+        async def is_bounded() -> bool:
+            size, disk = await asyncio.to_thread(sizes, log)
+            return size >= 10_000_000 and disk <= 150_000
+
+        await until(is_bounded)
+        chunk = await service.executor.read_log(name, 9_999_900, 1000)
+        assert chunk is not None
+        assert (chunk.data, chunk.next_offset) == (b"%099d\n" % 99_999, 10_000_000)
+        await service.kill_supervisor()
+        await asyncio.to_thread(pipe.write_text, "go on\n")
+        await service.end(name)
+        assert (await asyncio.to_thread(sizes, log))[1] <= 150_000
+        chunk = await service.executor.read_log(name, 10_000_000, 10_000_000)
+        assert chunk is not None
+        assert chunk.left_out > 9_000_000
+        rest = b"".join(b"%099d\n" % line for line in range(100_000, 200_000)) + b"the error\n"
+        assert chunk.data == rest[chunk.left_out :]
+        assert chunk.complete
+        await service.executor.remove_logs([name])
+        assert not log.parent.exists()
 
 
 async def test_an_adopted_attempt_still_times_out(tmp_path: Path) -> None:

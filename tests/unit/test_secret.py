@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.job import Job
-from clickclock.scheduler.secret import SecretRef, mask, reach
+from clickclock.scheduler.secret import SecretRef, mask, reach, torn
 
 VALUES = [b"abca", b"bcab", b"xyz1234"]
 
@@ -84,3 +84,19 @@ def test_a_variable_is_given_once() -> None:
         Job.model_validate(
             {"application": "a", "jobName": "j", "command": "true", "environment": {"B": "1"}, "secretRefs": refs}
         )
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        (b"4321 and", 1),
+        (b"1432 and", 0),
+        (b"1234 and", 4),
+        (b"234", 3),
+        (b"z1234", 5),
+        (b"", 0),
+        (b"yz", 0),
+    ],
+)
+def test_the_end_of_a_value_whose_beginning_is_missing_is_known(text: bytes, lost: int) -> None:
+    assert torn(text, [b"xyz1234"]) == lost

@@ -60,7 +60,7 @@ class Config(Settings):
         16 * 2**20,
         ge=1024,
         le=2**50,
-        description="Output kept of one attempt, in bytes; what is over is cut, and the log says so.",
+        description="Output kept of one attempt, in bytes; of more, the middle is left out, and the log says so.",
     )
     clusters: dict[str, dict[str, Any]] = Field(
         {}, description="Further places that run attempts, by name: `executor`, and what that executor asks for."

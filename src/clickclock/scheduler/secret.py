@@ -49,6 +49,12 @@ def reach(values: Iterable[bytes]) -> int:
     return max((len(value) for value in values), default=1) - 1
 
 
+def torn(text: bytes, values: Iterable[bytes]) -> int:
+    """How many first bytes of a text may be the end of a value whose beginning was left out."""
+    sizes = ((size, value) for value in values for size in range(1, min(len(value), len(text) + 1)))
+    return max((size for size, value in sizes if value.endswith(text[:size])), default=0)
+
+
 def mask(text: bytes, begin: int, limit: int, values: Iterable[bytes], *, complete: bool) -> tuple[bytes, int]:
     """The piece of `text` from `begin`, `limit` bytes at most, with `***` for each value; and where it ended.
 

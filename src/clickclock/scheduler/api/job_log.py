@@ -9,7 +9,9 @@ the stream ends when the attempt has ended and all is told.
 import asyncio
 import codecs
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pydantic import Field
@@ -23,13 +25,14 @@ from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import LogNotFound, OutputElsewhere, TriggerNotFound
 from clickclock.scheduler.executors import LogChunk
-from clickclock.scheduler.secret import mask, reach
+from clickclock.scheduler.secret import mask, reach, torn
 from clickclock.scheduler.trigger import FINISHED, LIVE, State, Trigger, attempt_name
 
 POLL_S = 0.2
 KEEP_ALIVE_S = 15.0
 """Proxies close what says nothing for longer, mostly after 60 s."""
 CHUNK_BYTES = 65_536
+LEFT_OUT = b"\n[clickclock: %d bytes of output are left out here]\n"
 
 
 class LogFilters(Query):
@@ -41,7 +44,11 @@ class LogFilters(Query):
     )
     offset: int = Field(0, ge=0, le=2**53, description="The byte to begin with.", examples=[0])
     limit: int = Field(
-        1_048_576, ge=1, le=1_048_576, description="At most this many bytes, unless it is followed.", examples=[65536]
+        1_048_576,
+        ge=1,
+        le=1_048_576,
+        description="At most this many bytes of output, unless it is followed.",
+        examples=[65536],
     )
     follow: bool = Field(
         False, description="Stream it as server-sent events until the attempt has ended.", examples=[False]
@@ -87,16 +94,43 @@ async def _read(engine: Engine, trigger: Trigger, attempt: int, offset: int, lim
         return None
     name = attempt_name(trigger.trigger_id, attempt)
     values = await engine.vault.masks(trigger.application)
-    if not values:
-        return await executor.read_log(name, offset, limit)
-    # With what stands around it: a secret must not show because a piece begins or ends within it.
-    before, after = min(offset, reach(values)), reach(values)
-    chunk = await executor.read_log(name, offset - before, before + limit + after)
-    if chunk is None:
-        return None
-    data, end = mask(chunk.data, before, limit, values, complete=chunk.complete)
-    next_offset = offset - before + end
-    return LogChunk(data, next_offset, chunk.complete and next_offset >= chunk.next_offset)
+    return await piece(partial(executor.read_log, name), values, offset, limit)
+
+
+async def piece(
+    read_log: Callable[[int, int], Awaitable[LogChunk | None]], values: Collection[bytes], offset: int, limit: int
+) -> LogChunk | None:
+    """Up to `limit` bytes of an output as people may see it: a line says what is left out, `values` are masked."""
+    around = reach(values)
+    chunk = await read_log(offset, limit + around)
+    if chunk is not None and values:
+        before = None
+        if around and offset and not chunk.left_out:
+            before = await read_log(max(0, offset - around), min(offset, around))
+        chunk = _masked(chunk, before, offset, limit, values)
+    if chunk is not None and chunk.left_out:
+        return replace(chunk, data=LEFT_OUT % chunk.left_out + chunk.data)
+    return chunk
+
+
+def _masked(chunk: LogChunk, before: LogChunk | None, offset: int, limit: int, values: Collection[bytes]) -> LogChunk:
+    """The piece with its secrets masked, by what stands `before` and within `chunk`.
+
+    None must show because a piece begins or ends within it, or because a part of it was left out.
+    """
+    begin = chunk.next_offset - len(chunk.data)
+    known = before.data if before is not None and before.next_offset == offset else b""
+    text, at = known + chunk.data, len(known)
+    if chunk.left_out or at < min(offset, reach(values)):
+        at = max(at, torn(text, values))
+    end = len(text) - (torn(text[::-1], [value[::-1] for value in values]) if chunk.is_torn else 0)
+    limit = max(0, limit - (at - len(known)))  # no further than what stands behind it is known
+    data, stop = mask(text[:end], at, limit, values, complete=chunk.complete or chunk.is_torn)
+    next_offset = begin + stop - len(known)
+    if chunk.is_torn and stop >= end:
+        next_offset = chunk.next_offset
+    is_complete = chunk.complete and next_offset >= chunk.next_offset
+    return LogChunk(data, next_offset, is_complete, chunk.left_out + at - len(known))
 
 
 async def _follow(call: Call[LogFilters], trigger: Trigger, attempt: int, offset: int) -> AsyncIterator[str | bytes]:
@@ -175,8 +209,9 @@ OPERATIONS = (
         "`X-Log-Complete` (whether more can come). With `follow=true` server-sent events: `log` with `text` "
         "and `offset`, and at last `end` with the trigger's `state` and the attempt's `exitCode`. Each event's id is "
         "an offset: a client that reconnects with `Last-Event-ID` continues there. Secrets that the application's jobs "
-        "may be given are masked as `***`; offsets count the bytes as they were written. Of many replicas any answers, "
-        "by asking the one that keeps the output.",
+        "may be given are masked as `***`; offsets count the bytes as they were written. "
+        "The middle of an output longer than `attempt_log_bytes_max` is left out, and a line says how many bytes. "
+        "Of many replicas any answers, by asking the one that keeps the output.",
         errors=(TriggerNotFound, LogNotFound, OutputElsewhere, ExecutorUnreachable),
         media={"text/plain": "The output.", "text/event-stream": "The output as it comes, and its end."},
         headers={"Last-Event-ID": ("With `follow=true`: continue after this event, instead of at `offset`.", "4096")},

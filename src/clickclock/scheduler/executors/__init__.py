@@ -55,11 +55,17 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """A piece of an attempt's output. `next_offset` is where to go on; `complete` when no more will come."""
+    """A piece of an attempt's output. `next_offset` is where to go on; `complete` when no more will come.
+
+    A place may keep the beginning and the end of a long output alone. Offsets count what was left out, too, and a piece
+    has nothing left out within it: `left_out` bytes are missing before `data`, and some after it if `is_torn`.
+    """
 
     data: bytes
     next_offset: int
     complete: bool
+    left_out: int = 0
+    is_torn: bool = False
 
 
 class Executor(Protocol):
@@ -100,7 +106,7 @@ class Executor(Protocol):
         ...
 
     async def read_log(self, name: str, offset: int, limit: int) -> LogChunk | None:
-        """Up to `limit` bytes of output from byte `offset`; None when there is no such log."""
+        """Up to `limit` bytes of output from byte `offset`, or from where the next are kept; None without a log."""
         ...
 
     async def remove_logs(self, names: Sequence[str]) -> None:

@@ -24,7 +24,8 @@ from typing import Any, cast
 from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.scheduler import supervisor
-from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting, log_file
+from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting
+from clickclock.scheduler.executors.log_file import LogFiles
 from clickclock.scheduler.supervisor.link import PROTOCOL, line_of, reach
 from clickclock.scheduler.trigger import Exit, ExitKind
 
@@ -56,8 +57,7 @@ class ProcessExecutor:
         self._node = node
         self._slots = slots
         self._folder = data_dir.absolute() / "supervisor"
-        self._logs = data_dir.absolute() / "logs"
-        self._log_bytes_max = log_bytes_max
+        self._logs = LogFiles(data_dir.absolute() / "logs", log_bytes_max)
         self._greeting = {"do": "hello", "environment": dict(base_environment), "log_bytes_max": log_bytes_max}
         self._clock = clock
         self._on_change: Callable[[], None] = lambda: None
@@ -79,7 +79,7 @@ class ProcessExecutor:
         Raises `OSError` when the data folder cannot be made.
         """
         self._on_change = on_change
-        self._logs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        await self._logs.open()
         self._folder.mkdir(exist_ok=True, mode=0o700)
         await self._try_connect()
         self._keeper = asyncio.create_task(self._keep_connected(), name=f"{self.name}: keep the supervisor connected")
@@ -142,14 +142,11 @@ class ProcessExecutor:
         """Output from the attempt's file; works without the supervisor, which then cannot tell that it is complete."""
         sighting = self._known.get(name)
         ended = self._line is not None if sighting is None else sighting.exit is not None
-        bytes_max = None if ended else self._log_bytes_max
-        return await asyncio.to_thread(
-            log_file.read, str(self._logs), name, offset, limit, ended=ended, bytes_max=bytes_max
-        )
+        return await self._logs.read(name, offset, limit, ended=ended)
 
     async def remove_logs(self, names: Sequence[str]) -> None:
         """Delete output files, and folders that this leaves empty."""
-        await asyncio.to_thread(log_file.remove, str(self._logs), names)
+        await self._logs.remove(names)
 
     async def capacity(self) -> Capacity:
         """The configured slots, while the supervisor answers."""

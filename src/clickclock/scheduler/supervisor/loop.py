@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from clickclock.foundation.clock import SystemClock
+from clickclock.scheduler.supervisor.attempt_log import LOOK_S_MIN, hold, keeps_ends, log_path, look_again_s, open_log
 from clickclock.scheduler.supervisor.descendants import Kin, Kins, put_mark
 from clickclock.scheduler.supervisor.journal import Attempt, Ending, Journal
 from clickclock.scheduler.supervisor.link import Link
@@ -30,10 +31,7 @@ from clickclock.scheduler.supervisor.spawn import (
     Spawner,
     age_s,
     allow_descriptors,
-    cut_log,
     is_leader,
-    log_path,
-    open_log,
     start_ticks,
     ticks_now,
 )
@@ -41,8 +39,6 @@ from clickclock.scheduler.supervisor.waiting import HOLD_S_MAX, Moments, Waiting
 
 TURN_S = 0.001
 """How long spawning may go on before exits and requests get their turn."""
-LOOK_S_MIN, LOOK_S_MAX = 0.25, 4.0
-"""How often logs are measured: while they grow, and while they are quiet."""
 UNCLAIMED_S = 10.0
 """How long a fresh supervisor waits for the service that started it."""
 RETRY_S = 1.0
@@ -62,6 +58,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._environment: dict[str, str] = {}
         self._log_bytes_max: int | None = None
+        self._ends_kept = False
         self._waiting = Waiting(self._let_go)
         self._news = News()
         self._timers: list[tuple[float, str, str]] = []
@@ -124,6 +121,7 @@ class Supervisor:
         match request["do"]:
             case "hello":
                 self._environment, self._log_bytes_max = request["environment"], request["log_bytes_max"]
+                self._ends_kept = keeps_ends(self._logs)
             case "start":
                 self._journal.forget(request["forget"])
                 try:
@@ -261,7 +259,7 @@ class Supervisor:
         self._end(name, {**how, "kind": self._journal.attempts[name].get("stopping", how["kind"])})
 
     def _end(self, name: str, how: Ending) -> None:
-        self._cut(name)
+        self._hold(name)
         self._sizes.pop(name, None)
         self._journal.note(Attempt(name=name, exit={**how, "at": self._now()}))
         self._news.ended(name)
@@ -283,20 +281,21 @@ class Supervisor:
         if not self._processes.running:
             self._look_at = float("inf")
         elif now >= self._look_at:
-            grew = [name for name in self._processes.running.values() if self._cut(name)]
-            self._look_s = LOOK_S_MIN if grew else min(2 * self._look_s, LOOK_S_MAX)
+            running = self._processes.running
+            grown = max([self._hold(name) for name in running.values()])
+            self._look_s = look_again_s(grown, self._look_s, self._log_bytes_max or 0, running=len(running))
             self._look_at = now + self._look_s
 
-    def _cut(self, name: str) -> bool:
-        """Hold a log to its limit; whether it has grown since the last look."""
+    def _hold(self, name: str) -> int:
+        """Hold a log to its limit; by how many bytes its size has changed since the last look."""
         if self._log_bytes_max is None:
-            return False
+            return 0
         try:
-            size = cut_log(log_path(self._logs, name), self._log_bytes_max)
+            size = hold(log_path(self._logs, name), self._log_bytes_max, ends_kept=self._ends_kept)
         except (OSError, ValueError):
-            return False
+            return 0
         before, self._sizes[name] = self._sizes.get(name, 0), size
-        return size != before
+        return abs(size - before)
 
     # After the death of another supervisor.
 

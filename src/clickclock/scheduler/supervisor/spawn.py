@@ -20,12 +20,9 @@ from typing import TypedDict
 
 ATTEMPT_VARIABLE = "CLICKCLOCK_ATTEMPT_NAME"
 """Set for every job: by it, a process is found whose start was not recorded."""
-NAME_BYTES_MAX = 200
 OTHER_DESCRIPTORS = 64
 """What a supervisor opens for itself, with room to spare."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-_FOLDER_LETTERS = 7
-"""Names begin with a UUID version 7, so seven hexadecimal digits make one log folder per 17 minutes or so."""
 
 # The interpreter ignores these two, the supervisor the others, and what is ignored stays so across exec.
 _RESET_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
@@ -49,46 +46,6 @@ class Launch(TypedDict, total=False):
 
 class NotStarted(Exception):
     """The command was not executed; the text says why."""
-
-
-def log_path(logs: str, name: str) -> str:
-    """Where an attempt's output is; raises `ValueError` for a name that could leave the folder."""
-    if not name or name[0] == "." or "/" in name or "\0" in name or len(os.fsencode(name)) > NAME_BYTES_MAX:
-        raise ValueError(f"{name!r} cannot be the name of an attempt.")
-    return f"{logs}/{name[:_FOLDER_LETTERS]}/{name}.log"
-
-
-def open_log(path: str) -> int:
-    """A descriptor that appends to the log; makes its folder when it is the first there."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-    try:
-        return os.open(path, flags, 0o600)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        return os.open(path, flags, 0o600)
-
-
-def cut_note(bytes_max: int) -> bytes:
-    """The line at the end of a log that was cut."""
-    return b"\n[clickclock: output cut here at %d bytes]\n" % bytes_max
-
-
-def cut_log(path: str, bytes_max: int) -> int:
-    """Cut a log that outgrew its limit, with a line that says so; returns its size before."""
-    size = os.stat(path).st_size
-    note = cut_note(bytes_max)
-    if size > bytes_max + len(note) or (size > bytes_max and not _ends_with(path, note)):
-        os.truncate(path, bytes_max)
-        descriptor = open_log(path)
-        os.write(descriptor, note)
-        os.close(descriptor)
-    return size
-
-
-def _ends_with(path: str, note: bytes) -> bool:
-    with open(path, "rb") as file:
-        file.seek(-len(note), os.SEEK_END)
-        return file.read() == note
 
 
 def allow_descriptors(count: int) -> None:

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from clickclock.foundation.clock import Clock, SystemClock
-from clickclock.scheduler.executors import LeaseLost, LogChunk, Sighting, log_file
+from clickclock.scheduler.executors import LeaseLost, LogChunk, Sighting
 from clickclock.scheduler.executors.container import request
 from clickclock.scheduler.executors.container.engine import NOT_FOUND, Engine, EngineUnreachable, Refused
 from clickclock.scheduler.executors.container.options import ContainerOptions
 from clickclock.scheduler.executors.container.output import Output
 from clickclock.scheduler.executors.container.request import ATTEMPT, Circumstances, container_name
+from clickclock.scheduler.executors.log_file import LogFiles
 from clickclock.scheduler.launch import Launch
 from clickclock.scheduler.trigger import NEVER_STARTED, Exit, ExitKind
 
@@ -45,9 +46,8 @@ class Surroundings:
     holds: Callable[[float], bool]
     engine: Engine
     options: ContainerOptions
-    logs: Path
+    logs: LogFiles
     marks: Path
-    log_bytes_max: int
     clock: Clock
     tell: Callable[[Sighting], None]
     give_back: Callable[[str], None]
@@ -86,7 +86,7 @@ class ContainerAttempt:
             # wall clock is asked first: what passes between the two looks makes the moment later, never earlier.
             early_s = (launch.not_before - around.clock.now()).total_seconds()
             self._moment_s = around.clock.monotonic_s() + early_s
-        self._output = Output(str(around.logs), name, around.log_bytes_max)
+        self._output = Output(around.logs, name)
         self._mark = around.marks / name
         self._asked = _noted(self._mark)
         self._kill_at_s: float | None = None
@@ -359,7 +359,7 @@ class ContainerAttempt:
         self._around.tell(self.sighting)
 
     def _circumstances(self) -> Circumstances:
-        chunk: LogChunk | None = log_file.read(str(self._around.logs), self.name, 0, _FIRST_BYTES, ended=True)
+        chunk: LogChunk | None = self._around.logs.look(self.name, 0, _FIRST_BYTES, ended=True)
         command = self._launch.argv[0] if self._launch is not None else self._limits.get(request.COMMAND, "")
         first_output = chunk.data if chunk is not None else b""
         return Circumstances(self._asked, self._around.shift, command, first_output, self._bounds()[0])

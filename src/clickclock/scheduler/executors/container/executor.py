@@ -18,7 +18,7 @@ from typing import Any
 
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import ExecutorUnreachable
-from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting, log_file
+from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting
 from clickclock.scheduler.executors.container.attempt import ContainerAttempt, Surroundings
 from clickclock.scheduler.executors.container.engine import Engine, EngineUnreachable, Refused
 from clickclock.scheduler.executors.container.options import ContainerOptions
@@ -30,6 +30,7 @@ from clickclock.scheduler.executors.container.request import (
     REMOVING,
     container_name,
 )
+from clickclock.scheduler.executors.log_file import LogFiles
 
 PING_EVERY_S = 5.0
 LIST_EVERY_S = 15.0
@@ -65,7 +66,7 @@ class ContainerExecutor:
         self._others: frozenset[str] = frozenset()
         self._listed_at_s = float("-inf")
         self._engine = Engine(self._options)
-        self._logs = data_dir.absolute() / "logs"
+        self._logs = LogFiles(data_dir.absolute() / "logs", log_bytes_max)
         self._around = Surroundings(
             cluster=name,
             node=node,
@@ -75,7 +76,6 @@ class ContainerExecutor:
             options=self._options,
             logs=self._logs,
             marks=data_dir.absolute() / "stops" / name.replace("/", "%"),
-            log_bytes_max=log_bytes_max,
             clock=clock,
             tell=self._hear,
             give_back=self._give_back,
@@ -95,7 +95,7 @@ class ContainerExecutor:
     async def open(self, on_change: Callable[[], None]) -> None:
         """Find what still runs; an engine that does not answer is asked again until it does."""
         self._on_change = on_change
-        self._logs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        await self._logs.open()
         self._around.marks.mkdir(parents=True, exist_ok=True, mode=0o700)
         await self._look()
         self._keeper = asyncio.create_task(self._keep_looking(), name=f"{self.name}: keep in touch with the engine")
@@ -167,10 +167,10 @@ class ContainerExecutor:
     async def read_log(self, name: str, offset: int, limit: int) -> LogChunk | None:
         attempt = self._attempts.get(name)
         ended = self._knows_all if attempt is None else attempt.sighting.exit is not None
-        return await asyncio.to_thread(log_file.read, str(self._logs), name, offset, limit, ended=ended)
+        return await self._logs.read(name, offset, limit, ended=ended)
 
     async def remove_logs(self, names: Sequence[str]) -> None:
-        await asyncio.to_thread(log_file.remove, str(self._logs), names)
+        await self._logs.remove(names)
 
     async def capacity(self) -> Capacity:
         trouble = None if self._answers else self._trouble

@@ -1,22 +1,23 @@
 """An attempt's output on its way from the engine to a file of ours.
 
-Never asks the engine. Invariants: what an engine tells again from the beginning is written once; a file holds at most
-`bytes_max` of output and then one line that says that it was cut.
+Never asks the engine. Invariants: what an engine tells again from the beginning is written once; a file is held to
+its limit.
 
->>> output = Output("/var/lib/clickclock/logs", "0193…-1", 1_000_000)   # doctest: +SKIP
+>>> output = Output(LogFiles(Path("/var/lib/clickclock/logs"), 1_000_000), "0193…-1")   # doctest: +SKIP
 """
 
 import os
 
-from clickclock.scheduler.supervisor.spawn import cut_note, log_path, open_log
+from clickclock.scheduler.executors.log_file import LogFiles
+from clickclock.scheduler.supervisor.attempt_log import open_log
 
 
 class Output:
     """The file of one attempt. Each telling of the whole output is begun with `again`."""
 
-    def __init__(self, logs: str, name: str, bytes_max: int) -> None:
-        self._path = log_path(logs, name)
-        self._bytes_max = bytes_max
+    def __init__(self, logs: LogFiles, name: str) -> None:
+        self._logs = logs
+        self._path = logs.path(name)
         self._known = 0
         self._told = 0
 
@@ -28,8 +29,8 @@ class Output:
         self._told = 0
 
     def is_full(self) -> bool:
-        """Whether the limit was reached: nothing more will be written."""
-        return self._known > self._bytes_max
+        """Whether nothing more will be kept."""
+        return self._logs.is_full(self._known)
 
     def take(self, data: bytes) -> None:
         """Write what the file does not have yet. After an `OSError` the output has to be told again."""
@@ -37,9 +38,6 @@ class Output:
         self._told += len(data)
         if not fresh or self.is_full():
             return
-        room = self._bytes_max - self._known
-        if len(fresh) > room:
-            fresh = fresh[:room] + cut_note(self._bytes_max)
         descriptor = open_log(self._path)
         try:
             while fresh:
@@ -48,3 +46,4 @@ class Output:
                 fresh = fresh[written:]
         finally:
             os.close(descriptor)
+        self._logs.hold(self._path)

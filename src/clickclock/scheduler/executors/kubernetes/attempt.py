@@ -14,7 +14,6 @@ import logging
 import random
 from dataclasses import replace
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from clickclock.scheduler.executors import Launch, Sighting
 from clickclock.scheduler.executors.kubernetes import verdict
@@ -42,7 +41,7 @@ _log = logging.getLogger(__name__)
 class Attempt:
     """One attempt, as a task of its own."""
 
-    def __init__(self, name: str, around: Surroundings, log: Path, launch: Launch | None = None) -> None:
+    def __init__(self, name: str, around: Surroundings, launch: Launch | None = None) -> None:
         self.name = name
         self.job: Object | None = None
         self.sighting = Sighting(name, around.node)
@@ -51,7 +50,7 @@ class Attempt:
         self._around = around
         self._launch = launch
         self._accepted_s = around.clock.monotonic_s()
-        self._output = Output(log, around.log_bytes_max)
+        self._output = Output(around.logs, name)
         self._copying: asyncio.Task[None] | None = None
         self._pod: Object | None = None
         self._pod_gone = self.is_gone = False

@@ -21,7 +21,7 @@ import httpx
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.config import environment
 from clickclock.foundation.errors import ExecutorUnreachable
-from clickclock.scheduler.executors import Capacity, Launch, LeaseLost, LogChunk, Sighting, log_file
+from clickclock.scheduler.executors import Capacity, Launch, LeaseLost, LogChunk, Sighting
 from clickclock.scheduler.executors.kubernetes import verdict
 from clickclock.scheduler.executors.kubernetes.access import Access
 from clickclock.scheduler.executors.kubernetes.api import Api, Gone, Object, Refused, Unreachable
@@ -31,7 +31,7 @@ from clickclock.scheduler.executors.kubernetes.manifest import concluded, job_na
 from clickclock.scheduler.executors.kubernetes.mirror import Mirror
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
 from clickclock.scheduler.executors.kubernetes.output import Turns
-from clickclock.scheduler.supervisor.spawn import log_path
+from clickclock.scheduler.executors.log_file import LogFiles
 
 OPEN_S_MAX = 5.0
 """How long `open` waits for the cluster; after that it is unreachable, and goes on being tried."""
@@ -66,9 +66,8 @@ class KubernetesExecutor:
         self.name = name
         self._options = KubernetesOptions.model_validate(dict(options))
         self._node = node
-        self._log_bytes_max = log_bytes_max
         self._clock = clock
-        self._logs = data_dir.absolute() / "logs"
+        self._logs = LogFiles(data_dir.absolute() / "logs", log_bytes_max)
         self._on_change: Callable[[], None] = lambda: None
         self._owner = node
         self._holds: Callable[[float], bool] = lambda _: True
@@ -96,7 +95,7 @@ class KubernetesExecutor:
     async def open(self, on_change: Callable[[], None]) -> None:
         """Connect, and learn what is there. If that does not work now, it goes on, and `capacity` says why."""
         self._on_change = on_change
-        self._logs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        await self._logs.open()
         opened = asyncio.Event()
         self._keep(lambda: self._connect(opened), "connect")
         try:
@@ -112,7 +111,7 @@ class KubernetesExecutor:
             there = self._attempts.get(launch.name)
             if there is None:
                 self._forgotten.discard(launch.name)
-                there = self._attempts[launch.name] = Attempt(launch.name, around, self._log(launch.name), launch)
+                there = self._attempts[launch.name] = Attempt(launch.name, around, launch)
             else:
                 there.offer(launch)
             self._take_on(there)
@@ -183,11 +182,11 @@ class KubernetesExecutor:
         """Output from our copy; works without the cluster."""
         attempt = self._attempts.get(name)
         ended = self._is_learnt if name not in self._ours or attempt is None else attempt.sighting.exit is not None
-        return await asyncio.to_thread(log_file.read, str(self._logs), name, offset, limit, ended=ended)
+        return await self._logs.read(name, offset, limit, ended=ended)
 
     async def remove_logs(self, names: Sequence[str]) -> None:
         """Delete our copies."""
-        await asyncio.to_thread(log_file.remove, str(self._logs), names)
+        await self._logs.remove(names)
 
     async def capacity(self) -> Capacity:
         """The configured number, while the cluster answers; and its nodes, if we may see them."""
@@ -280,7 +279,7 @@ class KubernetesExecutor:
             if name not in self._ours and (removed or verdict.is_concluded(job)):
                 del self._attempts[name]
         elif not removed and self._around is not None and not verdict.is_concluded(job):
-            attempt = self._attempts[name] = Attempt(name, self._around, self._log(name))
+            attempt = self._attempts[name] = Attempt(name, self._around)
             attempt.hear_job(job, removed=False)
             if self._is_alone:
                 self._take_on(attempt)
@@ -379,7 +378,7 @@ class KubernetesExecutor:
             node=self._node,
             owner=self._owner,
             holds=self._holds,
-            log_bytes_max=self._log_bytes_max,
+            logs=self._logs,
             requests=asyncio.Semaphore(REQUESTS_MAX),
             turns=Turns(),
             tell=self._tell,
@@ -390,9 +389,6 @@ class KubernetesExecutor:
         if self._around is None or not self._is_learnt:
             raise ExecutorUnreachable(self._trouble)
         return self._around
-
-    def _log(self, name: str) -> Path:
-        return Path(log_path(str(self._logs), name))
 
 
 async def _after(seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -23,6 +23,7 @@ from clickclock.scheduler.executors.kubernetes.manifest import ended_by, job_nam
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
 from clickclock.scheduler.executors.kubernetes.output import Turns
 from clickclock.scheduler.executors.kubernetes.verdict import Ending
+from clickclock.scheduler.executors.log_file import LogFiles
 from clickclock.scheduler.trigger import NEVER_STARTED, Exit, ExitKind
 
 PAUSE_S_MIN, PAUSE_S_MAX = 0.1, 10.0
@@ -42,7 +43,7 @@ class Surroundings:
     node: str
     owner: str
     holds: Callable[[float], bool]
-    log_bytes_max: int
+    logs: LogFiles
     requests: asyncio.Semaphore
     turns: Turns
     tell: Callable[[Sighting], None]

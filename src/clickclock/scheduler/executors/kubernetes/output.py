@@ -2,7 +2,7 @@
 
 Never trusts an end: a stream that ends while the command runs is opened again, and once it has ended, what the cluster
 has is compared with what we have. Invariants: the file only grows, so that an offset means the same byte for ever; it
-is never longer than its limit and one line that says so; of a log that the cluster rotated nothing is copied twice, and
+is held to its limit; of a log that the cluster rotated nothing is copied twice, and
 where something is missing a line says so.
 
 >>> overlap(b"one two", b"two three")
@@ -19,7 +19,7 @@ import httpx
 
 from clickclock.scheduler.executors.kubernetes.api import Api, Refused, Removed, Unreachable
 from clickclock.scheduler.executors.kubernetes.options import ATTEMPT_CONTAINER
-from clickclock.scheduler.supervisor.spawn import cut_note
+from clickclock.scheduler.executors.log_file import LogFiles
 
 HEAD_BYTES = 512
 """By its beginning a log is known again: after a rotation it begins with something else."""
@@ -52,9 +52,9 @@ class Turns:
 class Output:
     """The copy of one attempt's output."""
 
-    def __init__(self, path: Path, bytes_max: int) -> None:
-        self._path = path
-        self._bytes_max = bytes_max
+    def __init__(self, logs: LogFiles, name: str) -> None:
+        self._logs = logs
+        self._path = Path(logs.path(name))
         self._have, self._head = 0, b""
         """How much we have of what the cluster shows, and how that begins."""
         self._ended_well = False
@@ -159,7 +159,7 @@ class Output:
         return self._path.stat().st_size
 
     def _is_full(self) -> bool:
-        return self._size() > self._bytes_max
+        return self._logs.is_full(self._size())
 
     def _read_tail(self) -> bytes:
         with self._path.open("rb") as file:
@@ -167,11 +167,9 @@ class Output:
             return file.read().rpartition(MISSING)[2]
 
     def _append(self, data: bytes) -> None:
-        room = self._bytes_max - self._size()
-        if len(data) > room:
-            data = data[:room] + cut_note(self._bytes_max)
         with self._path.open("ab") as file:
             file.write(data)
+        self._logs.hold(str(self._path))
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
