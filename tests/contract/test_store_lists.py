@@ -1,7 +1,9 @@
 """Lists of triggers: whatever they are asked by, an index is walked, and never all of history."""
 
 import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -9,9 +11,11 @@ import pytest
 import sqlalchemy as sa
 
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.store import Store
-from clickclock.scheduler.trigger import Kind, State
-from tests.stores import NOW, add_job, engine_of, queue
+from clickclock.scheduler.event import EVERYTHING, Wanted
+from clickclock.scheduler.store import Store, walk
+from clickclock.scheduler.trigger import Kind, State, Trigger
+from tests.stores import NOW, add_job, engine_of, group, queue
+from tests.stores import job as a_job
 
 FILTERS: dict[str, dict[str, Any]] = {
     "application": {"application": "shop"},
@@ -20,36 +24,68 @@ FILTERS: dict[str, dict[str, Any]] = {
     "backfillId": {"backfill_id": new_id()},
     "triggerId": {"trigger_id": new_id()},
     "kind": {"kind": Kind.MANUAL},
+    "groupName": {"group_name": "g"},
     "idempotencyKey": {"idempotency_key": "k"},
-    "from": {"since": NOW},
-    "to": {"until": NOW},
     "from and to": {"since": NOW, "until": NOW + timedelta(hours=1)},
     "unfinished": {"states": [State.QUEUED, State.RUNNING]},
     "unhappy": {"states": [State.FAILED, State.LOST]},
+    "succeeded": {"states": [State.SUCCEEDED]},
 }
-"""Not among them: `state=succeeded`, which is most of history, and `groupName`, whose index would lead SQLite astray
-in the statements of the scheduler itself."""
+OTHER_LISTS: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
+    "alarms": (
+        "alarm",
+        {
+            **{name: {name: "a"} for name in ("alarm_id", "application", "job_name", "group_name", "kind")},
+            "open": {"is_open": True},
+            "resolved": {"is_open": False},
+        },
+    ),
+    "outbox": (
+        "notification",
+        {name: {name: "a"} for name in ("notification_id", "state", "target", "alarm_id", "application", "job_name")},
+    ),
+    "backfills": (
+        "backfill",
+        {name: {name: "a"} for name in ("backfill_id", "application", "job_name", "schedule_id", "state")},
+    ),
+}
 
 
-async def plan_of(store: Store, filters: dict[str, Any]) -> str:
-    """How the database would find the newest triggers that these filters take."""
+def combinations_of(filters: Mapping[str, dict[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """All that may be asked together: of several ways to give the same filter, one."""
+    for count in range(len(filters) + 1):
+        for names in combinations(filters, count):
+            columns = [column for name in names for column in filters[name]]
+            if len(set(columns)) == len(columns):
+                yield names
+
+
+async def plans_of(store: Store, table: str, ask: Callable[[], Awaitable[object]]) -> list[tuple[str, str]]:
+    """Each statement that reads a table meanwhile, and how the database would do it."""
     sent: list[tuple[str, Any]] = []
 
     def listen(_c: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
-        if "job_trigger" in statement:
+        if re.search(rf"FROM {table}\b", statement):
             sent.append((statement, parameters))
 
     engine = engine_of(store)
     sa.event.listen(engine, "before_cursor_execute", listen)
-    await store.triggers.find(filters, None, 10)
+    await ask()
     sa.event.remove(engine, "before_cursor_execute", listen)
-    ((statement, parameters),) = sent
     with engine.connect() as connection:
-        if engine.dialect.name == "sqlite":
-            rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
-            return "\n".join(row.detail for row in rows)
-        connection.exec_driver_sql("SET LOCAL enable_seqscan = off")  # a table of one row is read as a whole
-        return "\n".join(row[0] for row in connection.exec_driver_sql(f"EXPLAIN {statement}", parameters))
+        if engine.dialect.name == "postgresql":
+            connection.exec_driver_sql("SET LOCAL enable_seqscan = off")  # a table of one row is read as a whole
+        explain = "EXPLAIN QUERY PLAN" if engine.dialect.name == "sqlite" else "EXPLAIN"
+        found = []
+        for statement, parameters in sent:
+            rows = connection.exec_driver_sql(f"{explain} {statement}", parameters)
+            found.append((statement, "\n".join(str(row[-1]) for row in rows)))
+        return found
+
+
+def by_index(table: str, plan: str) -> bool:
+    """Whether the rows come from an index, and not from the table as a whole."""
+    return "Seq Scan" not in plan and re.search(rf"SCAN {table}(?! USING)", plan) is None
 
 
 async def test_a_span_of_time_is_looked_for_among_the_ids(store: Store) -> None:
@@ -67,18 +103,105 @@ async def test_a_span_of_time_is_looked_for_among_the_ids(store: Store) -> None:
     assert await found(**ever) == [second, first]
 
 
-@pytest.mark.parametrize("count", [1, 2])
-async def test_these_filters_and_every_two_of_them_walk_an_index(store: Store, count: int) -> None:
+async def test_whatever_triggers_are_asked_by_an_index_is_walked_as_far_as_it_reaches(store: Store) -> None:
     await add_job(store)
     await queue(store)
-    for names in combinations(FILTERS, count):
+    for names in combinations_of(FILTERS):
         filters = {name: value for each in names for name, value in FILTERS[each].items()}
-        plan = await plan_of(store, filters)
-        # What is unfinished is few, and all of it may be read.
-        walked = re.search(
-            r"SEARCH job_trigger USING INDEX|SCAN job_trigger USING INDEX ix_job_trigger_unfinished|Index Cond|"
-            r"Index Scan (?:using|on) ix_job_trigger_(?:unfinished|unhappy)",
-            plan,
-        )
-        assert walked is not None, (names, plan)
-        assert "Seq Scan" not in plan, (names, plan)
+        plans = await plans_of(store, "job_trigger", partial(store.triggers.find, filters, None, 10))
+        for statement, plan in plans:
+            assert by_index("job_trigger", plan), (names, statement, plan)
+
+
+@pytest.mark.parametrize("which", OTHER_LISTS)
+async def test_whatever_other_lists_are_asked_by_an_index_is_walked_as_far_as_it_reaches(
+    which: str, store: Store
+) -> None:
+    table, possible = OTHER_LISTS[which]
+    for names in combinations_of(possible):
+        filters = {name: value for each in names for name, value in possible[each].items()}
+        plans = await plans_of(store, table, partial(getattr(store, which).find, filters, None, 10))
+        assert plans
+        for statement, plan in plans:
+            assert by_index(table, plan), (names, statement, plan)
+
+
+async def test_whatever_events_are_asked_by_the_newest_are_walked(store: Store) -> None:
+    for wanted in (
+        EVERYTHING,
+        Wanted("a"),
+        Wanted("a", "b"),
+        Wanted("a", "b", "c", frozenset({"trigger", "job.created"})),
+    ):
+        for before in (None, 5):
+            plans = await plans_of(store, "change", partial(store.changes.recent, before, wanted, 10))
+            for statement, plan in plans:
+                # In SQLite, the table itself is in the order of its key.
+                in_order = "USE TEMP B-TREE" not in plan and "Sort" not in plan
+                assert in_order or by_index("change", plan), (statement, plan)
+
+
+async def test_pages_of_a_bounded_walk_have_all_that_matches_in_order(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By windows of few rows, so that forty are a long history."""
+    monkeypatch.setattr(walk, "SIZES", (2, 3, 4))
+    await store.groups.create(group("g"), NOW)
+    await store.jobs.create([a_job(), a_job("import", group_name="g"), a_job("export", application="b")], NOW)
+    now = datetime.fromtimestamp(int(new_id().replace("-", "")[:12], 16) / 1000, UTC)
+    for number in range(40):
+        application, job_name = [("shop", "export"), ("shop", "import"), ("b", "export")][number % 3]
+        at = now + timedelta(minutes=number)
+        trigger_id = await queue(store, job_name, at, application=application, idempotency_key=f"k{number % 7}")
+        if number % 5 == 0:
+            await store.triggers.cancel(trigger_id, at)
+    everything = await store.triggers.find({}, None, 1000)
+    assert len(everything) > 10
+    possible: dict[str, dict[str, Any]] = {
+        "application": {"application": "shop"},
+        "jobName": {"job_name": "export"},
+        "groupName": {"group_name": "g"},
+        "kind": {"kind": Kind.MANUAL},
+        "none": {"schedule_id": "none"},
+        "key": {"idempotency_key": "k1"},
+        "queued": {"states": [State.QUEUED]},
+        "over": {"states": [State.CANCELLED, State.FAILED]},
+        "mixed": {"states": [State.CANCELLED, State.SUCCEEDED, State.QUEUED]},
+        "from": {"since": now + timedelta(minutes=7)},
+        "to": {"until": now + timedelta(minutes=31)},
+    }
+    for names in combinations_of(possible):
+        filters = {name: value for each in names for name, value in possible[each].items()}
+        found: list[Trigger] = []
+        after: list[str] | None = None
+        for _ in range(60):
+            rows = await store.triggers.find(filters, after, 3)
+            found += rows
+            if len(rows) < 3 and rows.reached is None:
+                break
+            after = [rows[-1].trigger_id if len(rows) == 3 else rows.reached]
+        assert found == [each for each in everything if _is_meant(each, filters)], names
+
+
+def _is_meant(trigger: Trigger, filters: Mapping[str, Any]) -> bool:
+    special: dict[str, Callable[[Any], bool]] = {
+        "states": lambda value: trigger.state in value,
+        "since": lambda value: trigger.queued_at >= value,
+        "until": lambda value: trigger.queued_at < value,
+    }
+    return all(
+        special[name](value) if name in special else getattr(trigger, name) == value for name, value in filters.items()
+    )
+
+
+async def test_an_answer_looks_at_no_more_than_its_bound_and_says_where_to_go_on(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_job(store)
+    for number in range(30):
+        await queue(store, now=NOW + timedelta(seconds=number))
+    monkeypatch.setattr(walk, "SIZES", (2, 3, 4))
+    found = await store.triggers.find({"states": [State.SUCCEEDED]}, None, 10)
+    assert (list(found), found.reached is None) == ([], False)
+    newest = await store.triggers.find({}, None, 9)
+    assert found.reached == newest[-1].trigger_id

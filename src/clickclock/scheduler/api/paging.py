@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from clickclock.foundation.problem import BadCursor
 from clickclock.scheduler.api.reading import Page
+from clickclock.scheduler.store import Found
 
 T = TypeVar("T")
 Find = Callable[[Mapping[str, Any], Sequence[str] | None, int], Awaitable[Sequence[T]]]
@@ -62,9 +63,13 @@ def page(
     limit: int,
     key: Callable[[T], Sequence[str]],
 ) -> tuple[Sequence[T], str | None]:
-    """At most `limit` of the rows `found` (of which there is one more, if there is one), and where to go on."""
+    """At most `limit` of the rows `found` (of which there is one more, if there is one), and where to go on.
+
+    There may be fewer, even none, and more where to go on: not all of a long history is looked at for one page.
+    """
     if len(found) <= limit:
-        return found, None
+        reached = found.reached if isinstance(found, Found) else None
+        return found, None if reached is None else cursor_of(resource, filters, [str(reached)])
     told = found[:limit]
     return told, cursor_of(resource, filters, key(told[-1]))
 

@@ -36,6 +36,7 @@ from clickclock.scheduler.store.schedules import NewSchedule, Schedules
 from clickclock.scheduler.store.survey import Queued, Survey, Surveys
 from clickclock.scheduler.store.taking import Taker
 from clickclock.scheduler.store.triggers import Triggers
+from clickclock.scheduler.store.walk import Found
 
 __all__ = [
     "BACK_OR_ANEW",
@@ -45,6 +46,7 @@ __all__ = [
     "Claimed",
     "Due",
     "Edited",
+    "Found",
     "Heartbeat",
     "Held",
     "Hint",

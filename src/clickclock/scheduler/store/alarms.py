@@ -29,6 +29,7 @@ from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import definition_of, equal, page, planned_schedule, upsert
 from clickclock.scheduler.store.schema import LIVE_ROWS, job, job_group, job_pulse, job_trigger, schedule
 from clickclock.scheduler.store.schema_alarms import OPEN_ALARMS, alarm, application, silence
+from clickclock.scheduler.store.walk import Asked, Found, Lead, in_order, unled, walk
 
 NO_LONGER = "The job is gone, disabled, or no longer expected."
 LATER = "The job is expected later now."
@@ -107,14 +108,19 @@ class Alarms:
         if (await self._database.read(lambda c: _see(c, now))).is_something:
             await self._database.write(work)
 
-    async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[Alarm]:
+    async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> Found[Alarm]:
         """Alarms whose columns equal `filters`, newest first; `is_open`, too."""
-        columns = {name: value for name, value in filters.items() if name != "is_open"}
-        query = sa.select(alarm).where(*equal(alarm, columns))
+        conditions = {name: unled(alarm.c[name], value) for name, value in filters.items() if name != "is_open"}
+        leads = []
         if (is_open := filters.get("is_open")) is not None:
-            query = query.where(OPEN_ALARMS if is_open else sa.not_(OPEN_ALARMS))
-        query = page(query, [_a.alarm_id], after, limit, newest_first=True)
-        return [alarm_of(row) for row in await self._database.read(lambda c: c.execute(query).all())]
+            conditions["is_open"] = OPEN_ALARMS if is_open else sa.not_(OPEN_ALARMS)
+            leads += [Lead(frozenset({"is_open"}), OPEN_ALARMS)] if is_open else []
+        for names in (("alarm_id",), ("application", "job_name")):
+            if filters.keys() >= set(names):
+                leads.append(in_order(sa.and_(*(alarm.c[name] == filters[name] for name in names)), *names))
+        asked = Asked(sa.select(alarm), _a.alarm_id, conditions, leads)
+        found = await self._database.read(lambda c: walk(c, asked, after and after[0], limit))
+        return found.shown(alarm_of)
 
     async def open_count(self) -> int:
         """How many are open."""

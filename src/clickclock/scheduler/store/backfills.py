@@ -23,7 +23,7 @@ from clickclock.scheduler.errors import BackfillIsOver, BackfillNotFound, Schedu
 from clickclock.scheduler.store.changes import note_backfill
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.leading import Led, lead
-from clickclock.scheduler.store.rows import definition_of, equal, page, refuse_stale, stored_backfill
+from clickclock.scheduler.store.rows import definition_of, refuse_stale, stored_backfill
 from clickclock.scheduler.store.schema import (
     backfill,
     calendar,
@@ -31,6 +31,7 @@ from clickclock.scheduler.store.schema import (
     schedule,
 )
 from clickclock.scheduler.store.triggers import cancel_rows
+from clickclock.scheduler.store.walk import Asked, Found, in_order, unled, walk
 from clickclock.scheduler.trigger import State
 
 _t = job_trigger.c
@@ -91,11 +92,17 @@ class Backfills:
 
         return await self._database.write(work)
 
-    async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[StoredBackfill]:
+    async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> Found[StoredBackfill]:
         """Backfills whose columns equal `filters` (backfill_id, application, …, state), newest first."""
-        wanted = sa.select(_b.backfill_id).where(*equal(backfill, filters))
-        query = page(wanted, [_b.backfill_id], after, limit, newest_first=True)
-        return await self._database.read(lambda c: _shown(c, _b.backfill_id.in_(c.execute(query).scalars().all())))
+        conditions = {name: unled(backfill.c[name], value) for name, value in filters.items()}
+        leads = [in_order(_b.backfill_id == filters["backfill_id"], "backfill_id")] if "backfill_id" in filters else []
+        asked = Asked(sa.select(_b.backfill_id), _b.backfill_id, conditions, leads)
+
+        def work(connection: sa.Connection) -> Found[StoredBackfill]:
+            found = walk(connection, asked, after and after[0], limit)
+            return Found(_shown(connection, _b.backfill_id.in_([row.backfill_id for row in found])), found.reached)
+
+        return await self._database.read(work)
 
     async def change(
         self, backfill_id: str, now: datetime, *, paused: bool | None, pace: Mapping[str, Any],

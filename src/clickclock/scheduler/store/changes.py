@@ -20,6 +20,7 @@ from clickclock.scheduler.store.prepared import Among, Prepared
 from clickclock.scheduler.store.rows import among
 from clickclock.scheduler.store.schema import attempt, job_trigger, schedule
 from clickclock.scheduler.store.schema_alarms import change
+from clickclock.scheduler.store.walk import Asked, Found, walk
 from clickclock.scheduler.trigger import State
 
 PRUNE_MAX = 5000
@@ -211,13 +212,12 @@ class Changes:
         query = query.order_by(_c.position).limit(limit)
         return [_as_change(row) for row in await self._database.read(lambda c: c.execute(query).all())]
 
-    async def recent(self, before: int | None, wanted: Wanted, limit: int) -> list[Change]:
+    async def recent(self, before: int | None, wanted: Wanted, limit: int) -> Found[Change]:
         """Changes before a position, newest first."""
-        query = sa.select(change).where(*_conditions(wanted))
-        if before is not None:
-            query = query.where(_c.position < before)
-        query = query.order_by(_c.position.desc()).limit(limit)
-        return [_as_change(row) for row in await self._database.read(lambda c: c.execute(query).all())]
+        conditions = {str(number): each for number, each in enumerate(_conditions(wanted))}
+        asked = Asked(sa.select(change), _c.position, conditions, ())
+        found = await self._database.read(lambda c: walk(c, asked, before, limit))
+        return found.shown(_as_change)
 
     async def oldest(self) -> int:
         """The first position that is still there; 0 if there is none."""

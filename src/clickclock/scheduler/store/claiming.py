@@ -22,6 +22,7 @@ from clickclock.scheduler.store.rows import effective_job, stored_mapping
 from clickclock.scheduler.store.schema import (
     LIVE_ROWS,
     QUEUED_ROWS,
+    UNLED_GROUP,
     image_mapping,
     job,
     job_group,
@@ -124,9 +125,9 @@ NOT_BEHIND_A_FULL_JOB = (
 """Past whatever only the end of its own job's attempts can let start."""
 _NOT_BEHIND_A_FULL_ONE = (
     *NOT_BEHIND_A_FULL_JOB,
-    sa.func.coalesce(_t.group_name, "").not_in(
+    UNLED_GROUP.not_in(
         sa.select(job_group.c.group_name)
-        .select_from(job_trigger.join(job_group, _t.group_name == job_group.c.group_name))
+        .select_from(job_trigger.join(job_group, job_group.c.group_name == UNLED_GROUP))
         .where(LIVE_ROWS, job_group.c.max_concurrent.is_not(None))
         .group_by(job_group.c.group_name)
         .having(sa.func.count() >= job_group.c.max_concurrent)
@@ -304,7 +305,7 @@ def _counts(connection: sa.Connection, candidates: Sequence[Candidate], chosen: 
     of_groups: dict[str, int] = {}
     if groups:
         locked = sa.select(job_group.c.group_name).where(job_group.c.group_name.in_(groups)).order_by(sa.text("1"))
-        of_groups = {row.group_name: row.live for row in count([_t.group_name], locked, _t.group_name.in_(groups))}
+        of_groups = {row.group_name: row.live for row in count([_t.group_name], locked, UNLED_GROUP.in_(groups))}
     of_schedules: dict[str, int] = {}
     if serial:
         known = sa.select(schedule.c.schedule_id).where(schedule.c.schedule_id.in_(serial))

@@ -34,6 +34,7 @@ from clickclock.scheduler.store.rows import (
 )
 from clickclock.scheduler.store.schema import (
     UNFINISHED_ROWS,
+    UNLED_GROUP,
     image_mapping,
     job,
     job_group,
@@ -116,7 +117,7 @@ def _with_counts(connection: sa.Connection, rows: Sequence[Any]) -> list[StoredG
     running: dict[str, int] = {}
     counts = (
         sa.select(job_trigger.c.group_name, job_trigger.c.state, sa.func.count())
-        .where(job_trigger.c.group_name.in_(names), UNFINISHED_ROWS)
+        .where(UNLED_GROUP.in_(names), UNFINISHED_ROWS)
         .group_by(job_trigger.c.group_name, job_trigger.c.state)
     )
     for name, state, count in connection.execute(counts):

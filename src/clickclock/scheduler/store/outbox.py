@@ -16,9 +16,9 @@ from clickclock.scheduler.errors import NotificationIsSent, NotificationNotFound
 from clickclock.scheduler.notification import Delivery, Notification
 from clickclock.scheduler.store.alarming import add_notification
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.rows import equal, page
 from clickclock.scheduler.store.schema import replica
 from clickclock.scheduler.store.schema_alarms import PENDING_ROWS, notification, pending_rows
+from clickclock.scheduler.store.walk import Asked, Found, in_order, unled, walk
 
 TEST = "clickclock.test"
 _n = notification.c
@@ -110,11 +110,13 @@ class Outbox:
         statement = sa.update(notification).where(*mine).values(**values, lease_id=None)
         return bool(await self._database.write(lambda c: c.execute(statement).rowcount))
 
-    async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[Notification]:
+    async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> Found[Notification]:
         """Notifications whose columns equal `filters`, newest first."""
-        query = sa.select(notification).where(*equal(notification, filters))
-        query = page(query, [_n.notification_id], after, limit, newest_first=True)
-        return [_shown(row) for row in await self._database.read(lambda c: c.execute(query).all())]
+        conditions = {name: unled(notification.c[name], value) for name, value in filters.items()}
+        leads = [in_order(_n[name] == filters[name], name) for name in ("notification_id", "state") if name in filters]
+        asked = Asked(sa.select(notification), _n.notification_id, conditions, leads)
+        found = await self._database.read(lambda c: walk(c, asked, after and after[0], limit))
+        return found.shown(_shown)
 
     async def counts(self) -> dict[Delivery, int]:
         """How many are pending, and how many dead."""

@@ -140,6 +140,7 @@ _finished_at = _instant("finished_at", nullable=True)
 _counted: sa.Column[bool] = sa.Column("counted", sa.Boolean)
 _stop_reason: sa.Column[str] = sa.Column("stop_reason", sa.Text)
 _backfill_id: sa.Column[str] = sa.Column("backfill_id", sa.Text)
+_group_name: sa.Column[str] = sa.Column("group_name", sa.Text)
 _kind: sa.Column[str] = sa.Column("kind", sa.Text, nullable=False)
 _run_id: sa.Column[str] = sa.Column("run_id", sa.Text)
 _waits: sa.Column[bool] = sa.Column("waits", sa.Boolean)
@@ -154,7 +155,7 @@ job_trigger = sa.Table(
     sa.Column("application", sa.Text, nullable=False),
     sa.Column("job_name", sa.Text, nullable=False),
     _schedule_id,
-    sa.Column("group_name", sa.Text),
+    _group_name,
     sa.Column("cluster", sa.Text, nullable=False),
     _state,
     sa.Column("skip_reason", sa.Text),
@@ -229,6 +230,8 @@ WAITING_ROWS = _waits.is_not(None)
 UNFOLLOWED_ROWS = _unfollowed.is_not(None)
 """Concluded triggers of jobs that others depend on, who have not been told."""
 PREEMPTIBLE_ROWS = sa.and_(_preemptible.is_not(None), LIVE_ROWS)
+UNLED_GROUP = sa.func.coalesce(_group_name, "")
+"""A trigger's group, where few rows are counted by it: SQLite would walk the index by group, and all that is over."""
 _OF_DEPENDENCY = _kind == sa.literal_column(f"'{Kind.DEPENDENCY}'")
 _SKIPPED = _state == sa.literal_column(f"'{State.SKIPPED}'")
 _partial(
@@ -253,12 +256,7 @@ _partial("ix_job_trigger_unfinished_job", "application", "job_name", "state", wh
 # With the state, or SQLite takes the unique index, and reads all that a schedule ever triggered.
 _partial("ix_job_trigger_unfinished_schedule", "schedule_id", "state", where=UNFINISHED_ROWS)
 _partial("ix_job_trigger_stopping", "trigger_id", where=sa.and_(_stop_reason.is_not(None), LIVE_ROWS))
-_partial(
-    "ix_job_trigger_unhappy",
-    "state",
-    "trigger_id",
-    where=UNHAPPY_ROWS,
-)
+_partial("ix_job_trigger_unhappy", "state", "trigger_id", where=UNHAPPY_ROWS)
 _partial("ix_job_trigger_uncounted", "finished_at", "trigger_id", where=UNCOUNTED_ROWS)
 _partial("ix_job_trigger_counted", "finished_at", "application", "job_name", where=COUNTED_ROWS)
 _partial("ix_job_trigger_backfill", "backfill_id", "state", where=_backfill_id.is_not(None))
@@ -272,10 +270,11 @@ _partial("ix_job_trigger_unfollowed", "trigger_id", where=UNFOLLOWED_ROWS)
 _partial("ix_job_trigger_preemptible", "priority", "trigger_id", where=PREEMPTIBLE_ROWS)
 sa.Index("ix_job_trigger_application", job_trigger.c.application, job_trigger.c.trigger_id)
 sa.Index("ix_job_trigger_job", job_trigger.c.application, job_trigger.c.job_name, job_trigger.c.trigger_id)
-# What a list may be asked by alone, newest first: without these, rare rows are looked for in all of history.
+# What a list may be asked by alone, newest first.
 sa.Index("ix_job_trigger_job_name", job_trigger.c.job_name, job_trigger.c.trigger_id)
 sa.Index("ix_job_trigger_kind", job_trigger.c.kind, job_trigger.c.trigger_id)
 _partial("ix_job_trigger_schedule", "schedule_id", "trigger_id", where=_schedule_id.is_not(None))
+_partial("ix_job_trigger_group", "group_name", "trigger_id", where=_group_name.is_not(None))
 _partial("ix_job_trigger_key", "idempotency_key", "trigger_id", where=_idempotency_key.is_not(None))
 
 backfill = sa.Table(

@@ -20,7 +20,7 @@ from clickclock.scheduler.store.changes import note_cancelled, note_triggers
 from clickclock.scheduler.store.concluding import IS_AWAITED, NOT_STOPPING
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.dependencies import has_dependents
-from clickclock.scheduler.store.rows import effective_job, equal, insert_of, page, trigger_of
+from clickclock.scheduler.store.rows import effective_job, insert_of, trigger_of
 from clickclock.scheduler.store.schema import (
     ANY_CLUSTER,
     UNFINISHED_ROWS,
@@ -33,6 +33,7 @@ from clickclock.scheduler.store.schema import (
     replica,
     rollup,
 )
+from clickclock.scheduler.store.walk import Asked, Found, Lead, in_order, unled, walk
 from clickclock.scheduler.trigger import (
     FINISHED,
     LIVE,
@@ -45,6 +46,7 @@ from clickclock.scheduler.trigger import (
     Trigger,
 )
 
+_t = job_trigger.c
 APART_MS_MAX = 3_600_000
 """How far the time in an id may be from that of its record: decisions are recorded ahead, and clocks are set."""
 
@@ -189,27 +191,11 @@ class Triggers:
 
         return await self._database.read(work)
 
-    async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[Trigger]:
-        """Triggers whose columns equal `filters`, newest first; `states`, and `since` and `until` of queued_at, too.
-
-        Ids are in the order of time, so a span of time is one of ids, in whatever index is walked.
-        """
-        columns = {name: value for name, value in filters.items() if name not in {"states", "since", "until"}}
-        query = sa.select(job_trigger).where(*equal(job_trigger, columns))
-        key: sa.ColumnElement[Any] = job_trigger.c.trigger_id
-        if states := filters.get("states"):
-            query = query.where(_in_states(frozenset(states)))
-            if UNFINISHED.issuperset(states):
-                # Sorting what is unfinished beats walking through all of history in order, which SQLite would choose.
-                key = key.concat("")
-        if (since := filters.get("since")) is not None:
-            least = _first_id_at(since, -APART_MS_MAX)
-            query = query.where(job_trigger.c.queued_at >= since, job_trigger.c.trigger_id >= least)
-        if (until := filters.get("until")) is not None:
-            beyond = _first_id_at(until, APART_MS_MAX)
-            query = query.where(job_trigger.c.queued_at < until, job_trigger.c.trigger_id < beyond)
-        query = page(query, [key], after, limit, newest_first=True)
-        return [trigger_of(row) for row in await self._database.read(lambda c: c.execute(query).all())]
+    async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> Found[Trigger]:
+        """Triggers whose columns equal `filters`, newest first; `states`, and `since` and `until` of queued_at, too."""
+        asked = _asked(filters)
+        found = await self._database.read(lambda c: walk(c, asked, after and after[0], limit))
+        return found.shown(trigger_of)
 
     async def cancel(self, trigger_id: str, now: datetime) -> Trigger:
         """Cancel: at once when queued, by stopping it when it runs. Raises `TriggerNotFound`, `TriggerIsFinished`."""
@@ -301,14 +287,45 @@ def _by_key(connection: sa.Connection, new: NewTrigger) -> Trigger | None:
     return None if row is None else trigger_of(row)
 
 
-def _in_states(states: frozenset[State]) -> sa.ColumnElement[bool]:
-    """A condition that the partial indexes can answer: they know their states as literals."""
-    condition = job_trigger.c.state.in_(sorted(states))
-    if states <= UNFINISHED:
-        return sa.and_(condition, UNFINISHED_ROWS)
-    if State.SUCCEEDED not in states and states <= FINISHED:
-        return sa.and_(condition, UNHAPPY_ROWS)
-    return condition
+def _asked(filters: Mapping[str, Any]) -> Asked:
+    """Ids are in the order of time, so a span of time is one of ids, in whatever index is walked."""
+    conditions: dict[str, sa.ColumnElement[bool]] = {}
+    bounds: list[sa.ColumnElement[bool]] = []
+    for name, value in filters.items():
+        if name == "states":
+            conditions[name] = _t.state.concat("").in_(sorted(value))
+        elif name == "since":
+            conditions[name] = _t.queued_at >= value
+            bounds.append(_t.trigger_id >= _first_id_at(value, -APART_MS_MAX))
+        elif name == "until":
+            conditions[name] = _t.queued_at < value
+            bounds.append(_t.trigger_id < _first_id_at(value, APART_MS_MAX))
+        else:
+            conditions[name] = unled(_t[name], value)
+    return Asked(sa.select(job_trigger), _t.trigger_id, conditions, _leads(filters), bounds)
+
+
+def _leads(filters: Mapping[str, Any]) -> list[Lead]:
+    """The indexes that these filters may be looked for in; the first is preferred where several have few rows."""
+    is_ = {name: _t[name] == value for name, value in filters.items() if name in _t}
+    states = frozenset(filters.get("states", ()))
+    its_job = ("application", "job_name") if is_.keys() >= {"application", "job_name"} else ()
+    alone = (("trigger_id",), ("idempotency_key",), ("schedule_id",), its_job, ("job_name",))
+    leads = [_in_order(is_, names) for names in alone if names and is_.keys() >= set(names)]
+    if "backfill_id" in is_:
+        leads.append(Lead(frozenset({"backfill_id"}), is_["backfill_id"]))
+    if states and states <= UNFINISHED:
+        unfinished = sa.and_(UNFINISHED_ROWS, _t.state.in_(sorted(states)), *(is_[name] for name in its_job))
+        leads.append(Lead(frozenset({"states", *its_job}), unfinished))
+    if states and states <= FINISHED - {State.SUCCEEDED}:
+        # The partial index knows its states as literals.
+        ways = tuple(sa.and_(UNHAPPY_ROWS, _t.state == each) for each in sorted(states))
+        leads.append(Lead(frozenset({"states"}), sa.and_(UNHAPPY_ROWS, _t.state.in_(sorted(states))), ways))
+    return leads + [_in_order(is_, (name,)) for name in ("group_name", "application", "kind") if name in is_]
+
+
+def _in_order(is_: Mapping[str, sa.ColumnElement[bool]], names: Sequence[str]) -> Lead:
+    return in_order(sa.and_(*(is_[name] for name in names)), *names)
 
 
 def _first_id_at(instant: datetime, later_ms: int = 0) -> str:

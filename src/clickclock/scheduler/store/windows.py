@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from clickclock.scheduler.ranking import Job, Outline, Rank, best
 from clickclock.scheduler.statistics import Rollup, Scope, total
 from clickclock.scheduler.store.rows import ENDING_COLUMNS, ending_of
-from clickclock.scheduler.store.schema import COUNTED_ROWS, job, job_trigger, rollup
+from clickclock.scheduler.store.schema import COUNTED_ROWS, UNLED_GROUP, job, job_trigger, rollup
 from clickclock.scheduler.window import HOUR, hour_of
 
 TRIGGERS_MAX = 20_000
@@ -102,7 +102,7 @@ def _ended_in(kind: str) -> sa.Select[Any]:
     owners = {
         _JOB: (of_application, _t.job_name.concat("") == sa.bindparam("name")),
         "application": (of_application,),
-        "group": (_t.group_name == sa.bindparam("name"),),
+        "group": (sa.bindparam("name") == UNLED_GROUP,),
         "all": (),
     }
     ended = (_t.finished_at >= sa.bindparam("since"), _t.finished_at < sa.bindparam("until"))

@@ -1,0 +1,126 @@
+"""A page of a list that grows without end, newest first, from a bounded part of its history.
+
+Whatever is asked, and however few rows match, some ten thousand rows are looked at and no more; what was not looked at
+is behind the next page. Never guesses which index is the best: it measures how far back each reaches. Invariant: pages
+that are asked for one after the other miss nothing and have nothing twice.
+
+>>> asked = Asked(sa.select(alarm), alarm.c.alarm_id, {"kind": alarm.c.kind == "missed"}, ())   # doctest: +SKIP
+>>> walk(connection, asked, None, 101).reached                                                  # doctest: +SKIP
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import sqlalchemy as sa
+
+SIZES = (1_000, 10_000, 25_000)
+"""Rows that are looked at for one page, in steps: most questions are answered by the first."""
+
+T = TypeVar("T")
+S = TypeVar("S")
+Condition = sa.ColumnElement[bool]
+
+
+class Found(list[T]):
+    """Rows of a page, newest first. `reached` is the key to go on after, where older ones were not looked at."""
+
+    def __init__(self, rows: Iterable[T] = (), reached: Any = None) -> None:
+        super().__init__(rows)
+        self.reached = reached
+
+    def shown(self, show: Callable[[T], S]) -> "Found[S]":
+        """The same, each row as something else."""
+        return Found(map(show, self), self.reached)
+
+
+class Lead(NamedTuple):
+    """An index by which a list may be walked.
+
+    `answers`: the filters that it answers by itself, all of which meet `condition`. `ways`: the same as parts, each of
+    which the index has in the order of the key. Without any, it has no order, and is of use where it has few rows.
+    """
+
+    answers: frozenset[str]
+    condition: Condition
+    ways: tuple[Condition, ...] = ()
+
+
+class Asked(NamedTuple):
+    """A question: rows, their key, and conditions by the names of filters that no index answers.
+
+    `bounds` are conditions of the key itself.
+    """
+
+    rows: sa.Select[Any]
+    key: sa.ColumnElement[Any]
+    filters: Mapping[str, Condition]
+    leads: Sequence[Lead]
+    bounds: Sequence[Condition] = ()
+
+
+def in_order(condition: Condition, *answers: str) -> Lead:
+    """An index that has what meets one condition in the order of the key."""
+    return Lead(frozenset(answers), condition, (condition,))
+
+
+def unled(column: sa.ColumnElement[Any], value: object) -> Condition:
+    """That a text is this one, so said that no index of the column is walked for it."""
+    return column.concat("") == value
+
+
+def walk(connection: sa.Connection, asked: Asked, after: Any | None, limit: int) -> Found[Any]:
+    """The newest `limit` rows whose key is less than `after`."""
+    whole = next((each for each in asked.leads if each.answers >= asked.filters.keys() and len(each.ways) == 1), None)
+    if whole is not None or not asked.filters:
+        return Found(connection.execute(_query(asked, whole, after, None).limit(limit)))
+    few = next((each for each in asked.leads if not each.ways and _is_few(connection, each)), None)
+    if few is not None:
+        return Found(connection.execute(_query(asked, few, after, None).limit(limit)))
+    found: Found[Any] = Found()
+    for size in SIZES:
+        best, reached = _farthest(connection, asked, after, size)
+        found += connection.execute(_query(asked, best, after, reached).limit(limit - len(found))).all()
+        if reached is None or len(found) == limit:
+            return found
+        after = reached
+    found.reached = after
+    return found
+
+
+def _is_few(connection: sa.Connection, few: Lead) -> bool:
+    beyond: sa.Select[Any] = sa.select(sa.literal_column("1")).where(few.condition).limit(1).offset(SIZES[-1])
+    return connection.execute(beyond).first() is None
+
+
+def _farthest(connection: sa.Connection, asked: Asked, after: Any | None, size: int) -> tuple[Lead | None, Any | None]:
+    """The index of which so many rows reach farthest back, and the key of the last; None if that is the beginning."""
+    best: tuple[Lead | None, Any | None] | None = None
+    for each in (*(each for each in asked.leads if each.ways), None):
+        reached = None
+        for way in each.ways if each is not None else (sa.true(),):
+            query = sa.select(asked.key).where(way, *_below(asked, after)).order_by(asked.key.desc())
+            last = connection.execute(query.limit(1).offset(size - 1)).scalar()
+            reached = last if reached is None or (last is not None and last > reached) else reached
+        if reached is None:
+            return each, None
+        if best is None or reached < best[1]:
+            best = each, reached
+    assert best is not None
+    return best
+
+
+def _query(asked: Asked, by: Lead | None, after: Any | None, reached: Any | None) -> sa.Select[Any]:
+    answered = frozenset() if by is None else by.answers
+    query = asked.rows.where(*_below(asked, after))
+    query = query.where(*(each for name, each in asked.filters.items() if name not in answered))
+    if by is not None:
+        query = query.where(by.condition)
+    if reached is not None:
+        query = query.where(asked.key >= reached)
+    # What an index does not have in order is sorted: else SQLite would walk through all of history, which is.
+    is_ordered = by is None or len(by.ways) == 1
+    return query.order_by((asked.key if is_ordered else asked.key.concat("")).desc())
+
+
+def _below(asked: Asked, after: Any | None) -> list[Condition]:
+    return [*asked.bounds, *([] if after is None else [asked.key < after])]
