@@ -72,6 +72,37 @@ async def test_a_death_between_an_end_and_its_dependents_loses_and_doubles_none(
     assert await ground.end(signal.SIGTERM) == 0
 
 
+@pytest.mark.parametrize("hop", FOLLOWING)
+async def test_a_death_between_a_failure_and_those_that_await_it_loses_and_doubles_none(
+    ground: Ground, hop: str
+) -> None:
+    """The alarm and the clean-up run once for each time, the work below is skipped once, and so on down."""
+    either = [{"jobName": name, "when": "anySucceeded"} for name in ("first", "alarm")]
+    jobs = [
+        ground.job("first", "exit 1"),
+        ground.job("load", "exit 0", dependsOn=["first"]),
+        ground.job("alarm", "exit 0", dependsOn=[{"jobName": "first", "when": "failed"}]),
+        ground.job("clean", "exit 0", dependsOn=[{"jobName": "load", "when": "finished"}]),
+        ground.job("last", "exit 0", dependsOn=either),
+    ]
+    await ground.prepare(
+        jobs, lambda now: [once(number, now + timedelta(milliseconds=600 + 60 * number)) for number in range(TIMES)]
+    )
+    ground.start(FOLLOWING[hop])
+    assert await ground.died() == -signal.SIGKILL
+    ground.start()
+    await ground.ready()
+    await ground.settled(5 * TIMES)
+    rows, marks = ground.rows(), Counter(mark.trigger_id for mark in ground.marks())
+    assert Counter((row.job_name, row.state, row.skip_reason) for row in rows) == {
+        ("first", State.FAILED, None): TIMES,
+        ("load", State.SKIPPED, "upstreamFailed"): TIMES,
+        **{(name, State.SUCCEEDED, None): TIMES for name in ("alarm", "clean", "last")},
+    }
+    assert marks == {row.trigger_id: 1 for row in rows if row.state != State.SKIPPED}
+    assert await ground.end(signal.SIGTERM) == 0
+
+
 @pytest.mark.parametrize("hop", PREEMPTING)
 async def test_a_death_in_the_middle_of_a_preemption_loses_neither(ground: Ground, hop: str) -> None:
     ground.config["process_slots"] = 1

@@ -10,7 +10,7 @@ from typing import Any
 
 from clickclock.foundation.record import rfc3339
 from clickclock.scheduler.preempter import PREEMPTIONS_MAX
-from clickclock.scheduler.trigger import FINISHED, LIVE, Kind, SkipReason, State, StopReason
+from clickclock.scheduler.trigger import FINISHED, LIVE, Kind, SkipReason, State, StopReason, When
 
 PREEMPTIBLE = {"left", "batch"}
 
@@ -37,10 +37,25 @@ def chains_hold(now: Snapshot) -> None:
                 assert now.triggers[trigger_id].state == state, f"{row.trigger_id} was told that {trigger_id} {state}"
         if row.waits:
             assert row.state == State.QUEUED, f"{row.trigger_id} is {row.state} and waits for upstreams"
-        elif row.skip_reason == SkipReason.UPSTREAM_FAILED:
+        elif row.skip_reason in {SkipReason.UPSTREAM_FAILED, SkipReason.UPSTREAM_SKIPPED}:
             assert set(told.values()) & (FINISHED - {State.SUCCEEDED}), f"{row.trigger_id} was skipped: {told}"
+        elif row.skip_reason == SkipReason.UPSTREAM_SUCCEEDED:
+            assert State.SUCCEEDED in told.values(), f"{row.trigger_id} was skipped: {told}"
         elif row.upstream is not None and row.state not in {State.SKIPPED, State.CANCELLED, State.FAILED}:
-            assert set(told.values()) <= {State.SUCCEEDED}, f"{row.trigger_id} is {row.state} after {told}"
+            assert _may_run(row.upstream), f"{row.trigger_id} is {row.state} after {row.upstream}"
+
+
+def _may_run(upstream: list[dict[str, Any]]) -> bool:
+    """Whether a dependent may run after what it was told of its upstreams."""
+    ends: dict[str, list[str | None]] = {}
+    for each in upstream:
+        ends.setdefault(each["when"], []).append(each["state"])
+    return (
+        set(ends.get(When.SUCCEEDED, ())) <= {State.SUCCEEDED}
+        and set(ends.get(When.FAILED, ())) <= FINISHED - {State.SUCCEEDED}
+        and set(ends.get(When.FINISHED, ())) <= FINISHED
+        and State.SUCCEEDED in ends.get(When.ANY_SUCCEEDED, [State.SUCCEEDED])
+    )
 
 
 def preemptions_hold(now: Snapshot) -> None:

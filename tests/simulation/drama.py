@@ -50,9 +50,15 @@ JOBS = tuple(
         ("third", {"depends_on": ["plain", "left"]}),
         ("second", {"depends_on": ["plain"]}),
         ("last", {"depends_on": ["second", "third"]}),
+        ("alarm", {"depends_on": [{"jobName": "single", "when": "failed"}]}),
+        (
+            "clean",
+            {"depends_on": [{"jobName": "third", "when": "finished"}, {"jobName": "single", "when": "finished"}]},
+        ),
+        ("either", {"depends_on": [{"jobName": name, "when": "anySucceeded"} for name in ("plain", "right")]}),
     )
 )
-SCHEDULED = JOBS[:-2]
+SCHEDULED = JOBS[:-5]
 """The others run only after those that they depend on."""
 EXPRESSIONS = (
     ("interval", "1"),

@@ -58,6 +58,20 @@ class Pair(click.ParamType[dict[str, Any]]):
         return {name: content if equals else None}
 
 
+class Entry(click.ParamType[Any]):
+    """NAME, or NAME,FIELD=VALUE,…: an object whose field `name` is NAME, or just NAME."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        name, *more = str(value).split(",")
+        pairs = [each.partition("=") for each in more]
+        if wrong := [field + equals + text for field, equals, text in pairs if not (field and equals)]:
+            self.fail(f"{wrong[0]!r} in {value!r} is not FIELD=VALUE", param, ctx)
+        return {self.name: name} | {field.strip(): text for field, _, text in pairs} if more else name
+
+
 class Json(Pair):
     """FIELD=VALUE, the value being JSON; what is no JSON is taken as a string."""
 

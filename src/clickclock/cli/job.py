@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import calls
-from clickclock.cli.fields import Pair, body, field, flag, job_arguments, names, needs_fields, of_jobs, page
+from clickclock.cli.fields import Entry, Pair, body, field, flag, job_arguments, names, needs_fields, of_jobs, page
 from clickclock.cli.rendering import TRIGGERS, record, says, sections, table, when
 
 if TYPE_CHECKING:
@@ -47,8 +47,10 @@ OPTIONS = (
         "--depends-on",
         "depends_on",
         multiple=True,
-        metavar="JOB",
-        help="A job of the same application that it runs after; may be repeated.",
+        type=Entry("jobName"),
+        metavar="JOB[,when=END]",
+        help="A job that it runs after; may be repeated. END is succeeded, finished, failed or anySucceeded; "
+        "ifSkipped=unmet|met|ignored and application=APP may follow, too.",
     ),
     field("--retention-days", type=float, help="How long finished triggers and logs are kept."),
 )
@@ -57,6 +59,8 @@ OPTIONS = (
 NEIGHBOURS = (
     ("application", "application"),
     ("job", "jobName"),
+    ("when", "when"),
+    ("if skipped", "ifSkipped"),
     ("last state", "lastTrigger.state"),
     ("trigger", "lastTrigger.triggerId"),
 )

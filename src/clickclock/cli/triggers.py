@@ -31,6 +31,7 @@ ATTEMPTS = (
 UPSTREAM = (
     ("application", "application"),
     ("job", "jobName"),
+    ("when", "when"),
     ("state", "state"),
     ("trigger", "triggerId"),
 )

@@ -28,8 +28,8 @@ class AlarmKind(StrEnum):
 
 BY_SUCCESS = frozenset({AlarmKind.MISSED, AlarmKind.FAILURE, AlarmKind.SKIP})
 """What is over as soon as the job succeeds."""
-INTENDED = frozenset({SkipReason.EXCLUDED, SkipReason.DST_GAP})
-"""Skips that the schedule itself asks for: no alarm."""
+INTENDED = frozenset({SkipReason.EXCLUDED, SkipReason.DST_GAP, SkipReason.UPSTREAM_SUCCEEDED})
+"""Skips that the schedule itself asks for, or the condition on an upstream: no alarm."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,32 @@ Invariants: a valid job has a command that can be split (`command.py`); four fie
 50
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, ValidationInfo, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    Field,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler import command as commands
+from clickclock.scheduler.dependency import Condition, IfSkipped
 from clickclock.scheduler.notification import Notifications
 from clickclock.scheduler.retry import RetryRule
 from clickclock.scheduler.secret import VARIABLE_PATTERN, SecretRef
+from clickclock.scheduler.trigger import When
 
 NAME_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9._/:@ -]{0,126}[A-Za-z0-9._-])?$"
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=128)]
@@ -72,15 +88,57 @@ class RetryBackoff(Record):
     max_seconds: float = Field(300.0, ge=0, le=604800, description="No wait is longer than this.")
 
 
+_WHEN = "How it has to end: `succeeded`, `failed` (for good), `finished` (either way), or `anySucceeded` (one of those \
+entries is enough)."
+_IF_SKIPPED = (
+    "What the condition comes to if it was skipped (disabled, paused, overlap …): `unmet`, `met`, or `ignored` \
+as if there were no such entry. `met` for `finished` and else `unmet`, if not given."
+)
+
+
 class Upstream(Record):
-    """A job that another one depends on."""
+    """A job that another one depends on, and how it has to end."""
 
     application: Name = Field(description="Its application.", examples=["shop"])
     job_name: Name = Field(description="Its name.", examples=["extract"])
+    when: When = Field(When.SUCCEEDED, description=_WHEN, examples=["succeeded"])
+    if_skipped: IfSkipped | None = Field(None, description=_IF_SKIPPED, examples=["unmet"])
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: GetJsonSchemaHandler, /) -> Any:
+        """That of its fields, however it is written."""
+        return handler({name: value for name, value in schema.items() if name != "serialization"})
+
+    @model_serializer(mode="wrap")
+    def _plainly(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """What is as it is by default is not said: releases before know no conditions."""
+        unsaid = {"when": When.SUCCEEDED, "ifSkipped": None, "if_skipped": None}
+        written: dict[str, Any] = write(self)
+        return {name: value for name, value in written.items() if name not in unsaid or value != unsaid[name]}
 
     @property
     def key(self) -> tuple[str, str]:
         return self.application, self.job_name
+
+    @property
+    def condition(self) -> Condition:
+        return Condition(self.when, self.if_skipped)
+
+
+def _read_with(faults: Sequence[str], value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    """`value` as `read` makes it; if that fails, too, the error has its faults and these."""
+    found: list[InitErrorDetails] = []
+    try:
+        made = read(value)
+    except ValidationError as error:
+        found = [
+            {"type": each["type"], "loc": each["loc"], "input": each["input"], "ctx": each.get("ctx", {})}
+            for each in error.errors(include_url=False)
+        ]
+    found += [{"type": PydanticCustomError("value_error", "{text}", {"text": each}), "input": value} for each in faults]
+    if found:
+        raise ValidationError.from_exception_data("dependsOn", found)
+    return made
 
 
 UPSTREAMS_MAX = 100
@@ -96,6 +154,8 @@ _UPSTREAMS_AS_GIVEN: dict[str, Any] = {
                 "properties": {
                     "application": {**_A_NAME, "description": "Its application.", "examples": ["shop"]},
                     "jobName": {**_A_NAME, "description": "Its name.", "examples": ["extract"]},
+                    "when": {"type": "string", "enum": list(When), "default": "succeeded", "description": _WHEN},
+                    "ifSkipped": {"enum": [*IfSkipped, None], "description": _IF_SKIPPED},
                 },
                 "required": ["jobName"],
                 "additionalProperties": False,
@@ -187,8 +247,8 @@ class Job(Record):
     depends_on: Annotated[list[Upstream], WithJsonSchema(_UPSTREAMS_AS_GIVEN, mode="validation")] = Field(
         default_factory=list,
         max_length=UPSTREAMS_MAX,
-        description="Jobs that it runs after, each with `application` and `jobName`, or just the name where the "
-        "application is the same.",
+        description="Jobs that it runs after, each with `application`, `jobName`, `when` and `ifSkipped`, or just the "
+        "name where the application is the same and it has to succeed.",
         examples=[[{"application": "shop", "jobName": "extract"}]],
     )
     retention_days: float = Field(30, gt=0, le=3650, description="How long finished triggers and logs are kept.")
@@ -197,26 +257,23 @@ class Job(Record):
         None, description="The set of files that it is applied from; set by `PUT declaration`.", examples=["shop-repo"]
     )
 
-    @field_validator("depends_on", mode="before")
+    @field_validator("depends_on", mode="wrap")
     @classmethod
-    def _whole_names(cls, value: Any, info: ValidationInfo) -> Any:
-        """Where the application is left out, it is the job's own."""
+    def _each_other_job_once(cls, value: Any, read: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        """Where the application is left out, it is the job's own. A bad entry hides no pair of entries of one job."""
         if not isinstance(value, list):
-            return value
-        # Of one that cannot be read it is told already; any other stands in for it.
-        own = {"application": info.data.get("application", "unreadable")}
+            return read(value)
+        # Of an application that cannot be read it is told already; any other stands in for it.
+        application = info.data.get("application", "unreadable")
         named = [{"jobName": each} if isinstance(each, str) else each for each in value]
-        return [own | each if isinstance(each, dict) else each for each in named]
-
-    @field_validator("depends_on")
-    @classmethod
-    def _each_other_job_once(cls, value: list[Upstream], info: ValidationInfo) -> list[Upstream]:
-        keys = [each.key for each in value]
-        if (info.data.get("application"), info.data.get("job_name")) in keys:
-            raise ValueError("a job cannot depend on itself; take it out")
-        if twice := sorted({"/".join(each) for each in keys if keys.count(each) > 1}):
-            raise ValueError(f"give each job once; given twice: {', '.join(twice)}")
-        return value
+        named = [{"application": application} | each if isinstance(each, dict) else each for each in named]
+        keys = [f"{each.get('application')}/{each.get('jobName')}" for each in named if isinstance(each, dict)]
+        faults = []
+        if f"{application}/{info.data.get('job_name')}" in keys:
+            faults.append("a job cannot depend on itself; take it out")
+        if twice := sorted({each for each in keys if keys.count(each) > 1}):
+            faults.append(f"give each job once; given twice: {', '.join(twice)}")
+        return _read_with(faults, named, read)
 
     @field_validator("parameters")
     @classmethod

@@ -89,6 +89,21 @@ class SkipReason(StrEnum):
     JOB_DISABLED = "jobDisabled"
     GROUP_PAUSED = "groupPaused"
     UPSTREAM_FAILED = "upstreamFailed"
+    UPSTREAM_SKIPPED = "upstreamSkipped"
+    UPSTREAM_SUCCEEDED = "upstreamSucceeded"
+
+
+BY_UPSTREAM = frozenset({SkipReason.UPSTREAM_FAILED, SkipReason.UPSTREAM_SKIPPED, SkipReason.UPSTREAM_SUCCEEDED})
+"""Skips that an upstream's end decided; a later end in the same run may decide otherwise."""
+
+
+class When(StrEnum):
+    """How an upstream has to end before a dependent runs."""
+
+    SUCCEEDED = "succeeded"
+    FINISHED = "finished"
+    FAILED = "failed"
+    ANY_SUCCEEDED = "anySucceeded"
 
 
 class ExitKind(StrEnum):
@@ -270,6 +285,7 @@ class UpstreamTrigger(Record):
     job_name: str = Field(description="The upstream job.", examples=["extract"])
     trigger_id: str | None = Field(None, description="Its trigger; null before there is one.")
     state: State | None = Field(None, description="Where that stood.", examples=["succeeded"])
+    when: When = Field(When.SUCCEEDED, description="How it had to end.", examples=["succeeded"])
 
 
 class Trigger(Record):

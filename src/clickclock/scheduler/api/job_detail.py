@@ -17,12 +17,13 @@ from clickclock.scheduler.api.calendar import calendars_of
 from clickclock.scheduler.api.operation import Call, Operation, etag, success
 from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.api.schedule_preview import PreviewTime, times_after
+from clickclock.scheduler.dependency import IfSkipped
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import JobNotFound, TriggerNotFound
 from clickclock.scheduler.image_mapping import Choice
 from clickclock.scheduler.job import StoredJob, Upstream
 from clickclock.scheduler.schedule import StoredSchedule
-from clickclock.scheduler.trigger import LIVE, Trigger
+from clickclock.scheduler.trigger import LIVE, Trigger, When
 
 NEXT_TIMES = 5
 RECENT = 20
@@ -66,6 +67,8 @@ class Neighbour(Record):
     application: str = Field(description="Its application.", examples=["shop"])
     job_name: str = Field(description="Its name.", examples=["extract"])
     exists: bool = Field(description="False where it was deleted by force, and is waited for no more.", examples=[True])
+    when: When = Field(description="How the upstream has to end.", examples=["succeeded"])
+    if_skipped: IfSkipped = Field(description="What that comes to if the upstream is skipped.", examples=["unmet"])
     last_trigger: Trigger | None = Field(None, description="Its newest trigger.")
 
 
@@ -133,7 +136,15 @@ async def _neighbours(engine: Engine, jobs: Sequence[Upstream]) -> list[Neighbou
     for each in jobs:
         key = {"application": each.application, "job_name": each.job_name}
         newest = await engine.store.triggers.find(key, None, 1)
-        found.append(Neighbour(**key, exists=each.key in there, last_trigger=newest[0] if newest else None))
+        found.append(
+            Neighbour(
+                **key,
+                exists=each.key in there,
+                when=each.when,
+                if_skipped=each.condition.skipped_is,
+                last_trigger=newest[0] if newest else None,
+            )
+        )
     return found
 
 

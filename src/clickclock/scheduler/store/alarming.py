@@ -102,7 +102,7 @@ def _intended(connection: sa.Connection, skipped: Sequence[str]) -> set[str]:
         reasons |= {row.trigger_id: row.skip_reason for row in found}
         fresh = set()
         for row in found:
-            if row.skip_reason == SkipReason.UPSTREAM_FAILED:
+            if row.skip_reason in {SkipReason.UPSTREAM_FAILED, SkipReason.UPSTREAM_SKIPPED}:
                 ended = [each for each in row.upstream or () if each["state"] not in {None, State.SUCCEEDED}]
                 followed[row.trigger_id] = {each["triggerId"] for each in ended if each["state"] == State.SKIPPED}
                 if len(followed[row.trigger_id]) == len(ended):

@@ -31,8 +31,8 @@ from clickclock.scheduler.store.schema import (
     job_group,
     job_trigger,
 )
-from clickclock.scheduler.store.standing import COLUMNS, Run, load, needs_of, run_of_row
-from clickclock.scheduler.trigger import Kind, SkipReason, State
+from clickclock.scheduler.store.standing import COLUMNS, Run, load, needs_of, run_of_row, was_missed
+from clickclock.scheduler.trigger import BY_UPSTREAM, Kind, SkipReason, State
 
 _t = job_trigger.c
 
@@ -64,6 +64,8 @@ class _New:
     verdict: Verdict
     parameters: dict[str, dict[str, str]]
     """Those of the upstreams' triggers, by id."""
+    due: datetime | None = None
+    """That of the cause, where its time was missed: so was this one's."""
     skipped_count: int | None = None
     skipped_through: datetime | None = None
 
@@ -146,7 +148,7 @@ def _settle(connection: sa.Connection, planned: _Round, dependent: Key, cause: A
     waiting = [row for row in own.rows.values() if row.waits]
     if waiting:
         planned.settled |= {row.trigger_id: judge(needs, has_own_time=True) for row in waiting}
-    if any(row.skip_reason != SkipReason.UPSTREAM_FAILED for row in own.rows.values()):
+    if any(row.skip_reason not in BY_UPSTREAM for row in own.rows.values()):
         return  # it has run, it is about to, or it was skipped for a reason of its own
     if own.has_schedule and not own.rows:
         return  # its own schedule decides when it is due
@@ -159,6 +161,7 @@ def _settle(connection: sa.Connection, planned: _Round, dependent: Key, cause: A
             cause.nominal_time or cause.due_time,
             verdict,
             {trigger_id: row.parameters for trigger_id, row in rows.items()},
+            cause.due_time if is_skip and was_missed(cause) else None,
             cause.skipped_count if is_skip else None,
             cause.skipped_through if is_skip else None,
         )
@@ -170,7 +173,15 @@ def _upstream(verdict: Verdict) -> list[dict[str, Any]]:
     for need in verdict.needs:
         trigger_id, state = need.decisive or (None, None)
         application, job_name = need.job
-        shown.append({"application": application, "jobName": job_name, "triggerId": trigger_id, "state": state})
+        shown.append(
+            {
+                "application": application,
+                "jobName": job_name,
+                "triggerId": trigger_id,
+                "state": state,
+                "when": need.condition.when,
+            }
+        )
     return shown
 
 
@@ -205,7 +216,7 @@ def _settle_waiting(connection: sa.Connection, trigger_id: str, verdict: Verdict
     elif verdict.fate is Fate.SKIP:
         values |= {
             "state": State.SKIPPED,
-            "skip_reason": SkipReason.UPSTREAM_FAILED,
+            "skip_reason": verdict.reason,
             "finished_at": now,
             "waits": None,
             "unfollowed": sa.case((IS_AWAITED, True), else_=None),
@@ -255,7 +266,7 @@ def _row(row: Any, new: _New, now: datetime) -> dict[str, Any]:
         "skipped_count": new.skipped_count,
         "skipped_through": new.skipped_through,
         "nominal_time": new.nominal,
-        "due_time": now,
+        "due_time": new.due or now,
         "ready_at": now,
         "queued_at": now,
         "finished_at": None if is_queued else now,
@@ -277,7 +288,7 @@ def _beginning(
 ) -> tuple[State, SkipReason | None, str | None, dict[str, str]]:
     """The state in which a dependent's trigger begins, why, and its parameters."""
     if new.verdict.fate is Fate.SKIP:
-        return State.SKIPPED, SkipReason.UPSTREAM_FAILED, new.verdict.message, {}
+        return State.SKIPPED, new.verdict.reason, new.verdict.message, {}
     if not its_job.enabled:
         return State.SKIPPED, SkipReason.JOB_DISABLED, None, {}
     if group_paused:

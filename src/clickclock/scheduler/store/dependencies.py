@@ -11,14 +11,16 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault
-from clickclock.scheduler.dependency import Key, find_circles, shown
+from clickclock.scheduler.dependency import PLAIN, Condition, IfSkipped, Key, find_circles, shown
 from clickclock.scheduler.errors import no_upstream
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.store.schema import job, job_dependency, job_trigger
+from clickclock.scheduler.trigger import When
 
 KEYS_PER_QUERY = 400
 _EDGES_LOCK = 0x636C6B65
 """On PostgreSQL edges are added by one at a time: two halves of a circle are harmless each by itself."""
+Edges = dict[Key, dict[Key, Condition]]
 _d = job_dependency.c
 _below = sa.tuple_(_d.application, _d.job_name)
 _above = sa.tuple_(_d.upstream_application, _d.upstream_job_name)
@@ -34,28 +36,43 @@ def has_dependents(
 
 def upstreams_of(connection: sa.Connection, jobs: Collection[Key]) -> dict[Key, list[Key]]:
     """The jobs on which each of these depends; those that depend on none are left out."""
-    return _edges(connection, jobs, _below, upwards=True)
+    return {key: list(above) for key, above in conditions_of(connection, jobs).items()}
 
 
 def dependents_of(connection: sa.Connection, jobs: Collection[Key]) -> dict[Key, list[Key]]:
     """The jobs that depend on each of these; those on which none depends are left out."""
+    return {key: list(below) for key, below in conditions_on(connection, jobs).items()}
+
+
+def conditions_of(connection: sa.Connection, jobs: Collection[Key]) -> Edges:
+    """What each of these jobs asks of its upstreams."""
+    return _edges(connection, jobs, _below, upwards=True)
+
+
+def conditions_on(connection: sa.Connection, jobs: Collection[Key]) -> Edges:
+    """What dependents ask of each of these jobs."""
     return _edges(connection, jobs, _above, upwards=False)
 
 
-def _edges(
-    connection: sa.Connection, jobs: Collection[Key], column: sa.ColumnElement[Any], *, upwards: bool
-) -> dict[Key, list[Key]]:
-    found: dict[Key, list[Key]] = defaultdict(list)
+def _edges(connection: sa.Connection, jobs: Collection[Key], column: sa.ColumnElement[Any], *, upwards: bool) -> Edges:
+    found: Edges = defaultdict(dict)
     keys = sorted(set(jobs))
     for start in range(0, len(keys), KEYS_PER_QUERY):
         query = sa.select(job_dependency).where(column.in_(keys[start : start + KEYS_PER_QUERY]))
         for row in connection.execute(query.order_by(*job_dependency.primary_key.columns)):
             below, above = (row.application, row.job_name), (row.upstream_application, row.upstream_job_name)
+            condition = _condition(row)
             if upwards:
-                found[below].append(above)
+                found[below][above] = condition
             else:
-                found[above].append(below)
+                found[above][below] = condition
     return dict(found)
+
+
+def _condition(row: Any) -> Condition:
+    if row.awaited_end is None and row.if_skipped is None:
+        return PLAIN
+    return Condition(When(row.awaited_end or When.SUCCEEDED), row.if_skipped and IfSkipped(row.if_skipped))
 
 
 def all_below(connection: sa.Connection, root: Key) -> set[Key]:
@@ -127,6 +144,8 @@ def write_edges(connection: sa.Connection, jobs: Sequence[Job]) -> None:
             "job_name": each.job_name,
             "upstream_application": up.application,
             "upstream_job_name": up.job_name,
+            "awaited_end": None if up.when is When.SUCCEEDED else up.when,
+            "if_skipped": up.if_skipped,
         }
         for each in jobs
         for up in each.depends_on

@@ -18,6 +18,7 @@ from clickclock.scheduler.store.changes import note, note_schedules, note_trigge
 from clickclock.scheduler.store.concluding import IS_AWAITED
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.dependencies import (
+    conditions_on,
     dependents_of,
     existing,
     lock_edges,
@@ -100,10 +101,13 @@ class Jobs:
         return stored_job(row)
 
     async def dependents(self, application: str, job_name: str) -> list[Upstream]:
-        """The jobs that depend on this one, by name."""
+        """The jobs that depend on this one, by name, each with its condition on this one."""
         key = (application, job_name)
-        found = await self._database.read(lambda c: dependents_of(c, [key]).get(key, []))
-        return [Upstream(application=each[0], job_name=each[1]) for each in found]
+        found = await self._database.read(lambda c: conditions_on(c, [key]).get(key, {}))
+        return [
+            Upstream(application=application, job_name=job_name, when=each.when, if_skipped=each.if_skipped)
+            for (application, job_name), each in found.items()
+        ]
 
     async def existing(self, keys: Collection[Key]) -> set[Key]:
         """Those of these jobs that there are."""

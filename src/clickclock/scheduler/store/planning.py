@@ -9,7 +9,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -358,7 +358,8 @@ def _unfinished_by_schedule(connection: sa.Connection, rows: Sequence[Any]) -> d
 
 
 def _skipped(row: Any, planned: Schedule, skip: Skip, now: datetime) -> dict[str, Any]:
-    return _row(row, planned, skip.nominal, skip.nominal, now) | {
+    due = min(now, skip.nominal + timedelta(seconds=planned.jitter_seconds))
+    return _row(row, planned, skip.nominal, due, now) | {
         "skip_reason": skip.reason,
         "skipped_count": skip.count if skip.count > 1 else None,
         "skipped_through": skip.through,

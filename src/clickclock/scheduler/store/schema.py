@@ -336,6 +336,8 @@ job_dependency = sa.Table(
     sa.Column("job_name", sa.Text, primary_key=True),
     sa.Column("upstream_application", sa.Text, primary_key=True),
     sa.Column("upstream_job_name", sa.Text, primary_key=True),
+    sa.Column("awaited_end", sa.Text),
+    sa.Column("if_skipped", sa.Text),
     sa.ForeignKeyConstraint(["application", "job_name"], ["job.application", "job.job_name"]),
     sa.Index("ix_job_dependency_upstream", "upstream_application", "upstream_job_name"),
 )

@@ -14,17 +14,17 @@ import sqlalchemy as sa
 
 from clickclock.foundation.errors import Invalid
 from clickclock.foundation.instant import MILLISECOND
-from clickclock.scheduler.dependency import Key, Need, comes, run_of
-from clickclock.scheduler.store.dependencies import KEYS_PER_QUERY, all_below, upstreams_of
+from clickclock.scheduler.dependency import LATE_S, Key, Need, comes, run_of
+from clickclock.scheduler.store.dependencies import KEYS_PER_QUERY, all_below, conditions_of
 from clickclock.scheduler.store.rows import planned_schedule
 from clickclock.scheduler.store.schema import UNFINISHED_ROWS, job_trigger, schedule
-from clickclock.scheduler.trigger import State
+from clickclock.scheduler.trigger import SkipReason, State, When
 
 _t = job_trigger.c
 _its_job = sa.tuple_(_t.application, _t.job_name)
 COLUMNS = (
     _t.trigger_id, _t.kind, _t.application, _t.job_name, _t.state, _t.skip_reason, _t.nominal_time, _t.due_time,
-    _t.run_id, _t.waits, _t.parameters, _t.skipped_count, _t.skipped_through,
+    _t.run_id, _t.waits, _t.parameters, _t.skipped_count, _t.skipped_through, _t.finished_at,
 )  # fmt: skip
 
 
@@ -44,6 +44,11 @@ class InRun:
     rows: dict[str, Any] = field(default_factory=dict)
     has_schedule: bool = False
     is_scheduled: bool = False
+
+
+def was_missed(row: Any) -> bool:
+    """Whether a trigger was skipped so late that its time was missed; those below it have its due time."""
+    return row.state == State.SKIPPED and row.finished_at - row.due_time > timedelta(seconds=LATE_S)
 
 
 def run_of_row(connection: sa.Connection, row: Any) -> Run:
@@ -106,7 +111,7 @@ def needs_of(
 
     `ended` are triggers of this run that are known to have ended: their schedules may be gone.
     """
-    upstreams = upstreams_of(connection, [dependent]).get(dependent, [])
+    upstreams = conditions_of(connection, [dependent]).get(dependent, {})
     found = load(connection, upstreams, run)
     _add(found, (row for row in ended if (row.application, row.job_name) in found))
     absent = {key for key, each in found.items() if not each.rows}
@@ -116,6 +121,9 @@ def needs_of(
             key,
             tuple((row.trigger_id, State(row.state)) for _, row in sorted(each.rows.items())),
             coming.get(key, False),
+            upstreams[key],
+            any(was_missed(row) for row in each.rows.values()),
+            frozenset(row.trigger_id for row in each.rows.values() if row.skip_reason == SkipReason.UPSTREAM_FAILED),
         )
         for key, each in found.items()
         if run.nominal is not None or each.rows or coming[key]
@@ -126,6 +134,7 @@ def needs_of(
 def _coming(connection: sa.Connection, absent: Collection[Key], run: Run) -> dict[Key, bool]:
     known: dict[Key, bool] = {}
     above: dict[Key, Collection[Key]] = {}
+    any_of: dict[Key, Collection[Key]] = {}
     fresh = set(absent)
     while fresh:
         unclear: set[Key] = set()
@@ -134,7 +143,11 @@ def _coming(connection: sa.Connection, absent: Collection[Key], run: Run) -> dic
                 known[key] = bool(each.rows) or each.is_scheduled
             else:
                 unclear.add(key)
-        edges = upstreams_of(connection, unclear)
+        edges = conditions_of(connection, unclear)
         above |= {key: edges.get(key, ()) for key in unclear}
+        any_of |= {
+            key: [up for up, condition in conditions.items() if condition.when is When.ANY_SUCCEEDED]
+            for key, conditions in edges.items()
+        }
         fresh = {key for keys in edges.values() for key in keys}.difference(known, above)
-    return comes(known, above)
+    return comes(known, above, any_of)
