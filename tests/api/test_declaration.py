@@ -318,6 +318,23 @@ async def test_faults_that_only_the_store_sees_are_told_together_at_their_places
     assert [each["jobName"] for each in (await told(http))["jobs"]] == ["there"]
 
 
+async def test_a_chains_required_parameters_fit_in_any_order_and_after_every_change(http: httpx.AsyncClient) -> None:
+    below = {"jobName": "below", "command": "true", "dependsOn": ["above"], "parameters": {"day": None}}
+    above = {"jobName": "above", "command": "true"}
+    declares = {**above, "parameters": {"day": None}}
+    for jobs, place in (([below, above], 0), ([above, below], 1)):
+        answer = await put(http, {"application": "shop", "jobs": jobs}, 422)
+        assert [each["field"] for each in answer["errors"]] == [f"jobs[{place}].parameters.day"]
+    await put(http, {"application": "shop", "jobs": [below, declares]}, set="repo")
+    answer = await put(http, {"application": "shop", "jobs": [above]}, 422, set="repo")
+    assert [each["field"] for each in answer["errors"]] == ["jobs[0].parameters"]
+    default = {**below, "parameters": {"day": "today"}}
+    await put(http, {"application": "shop", "jobs": [above, default]}, set="repo")
+    await put(http, {"application": "shop", "jobs": [declares, below]}, set="repo")
+    await put(http, {"application": "shop", "jobs": [above]}, set="repo", prune=True)
+    assert [each["jobName"] for each in (await told(http))["jobs"]] == ["above"]
+
+
 async def test_what_is_not_there_is_named_beside_what_cannot_be_read(http: httpx.AsyncClient) -> None:
     wrong: dict[str, Any] = {
         "application": "shop",

@@ -158,6 +158,25 @@ async def test_what_is_not_there_is_named_beside_what_cannot_be_read(http: httpx
     assert sorted(faults) == ["[1].command", "[1].dependsOn[0]", "[2]", "[3].dependsOn[0]", "[3].jobName"]
 
 
+async def test_a_required_value_that_no_upstream_has_is_named_beside_what_cannot_be_read(
+    http: httpx.AsyncClient,
+) -> None:
+    needs = {**named("b", "a", "z"), "parameters": {"day": None, "zone": "x"}}
+    await http.post("job", json=named("z"))
+    for wrong in ({}, {"timeoutSeconds": "long"}):
+        for body in ([needs | wrong, named("a")], [named("a"), needs | wrong]):
+            response = await http.post("job", json=body)
+            faults = {each["field"].partition("].")[2] for each in response.json()["errors"]}
+            assert (response.status_code, faults) == (422, {"parameters.day", *wrong})
+    unreadable = [needs, {**named("a"), "parameters": 7}]
+    faults = [each["field"] for each in (await http.post("job", json=unreadable)).json()["errors"]]
+    assert faults == ["[1].parameters"]
+    good = {**named("a"), "parameters": {"day": "today"}}
+    assert (await http.post("job", json=[needs, good])).status_code == 201
+    refused = await http.put("job", json=named("a"))
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "parameters")
+
+
 async def test_a_job_that_others_depend_on_goes_only_by_force(http: httpx.AsyncClient) -> None:
     await http.post("job", json=[named("a"), named("b", "a")])
     target = {"application": "shop", "jobName": "a"}

@@ -209,10 +209,14 @@ async def test_a_dependent_takes_its_upstreams_values_for_the_parameters_that_it
 
 
 async def test_a_dependent_that_lacks_a_value_fails_and_says_which(store: Store) -> None:
-    await store.jobs.create([job("a"), job("b", parameters={"day": None}, depends_on=["a"])], NOW)
+    """Where its upstream was skipped, it had no values."""
+    after_all = [{"jobName": "a", "ifSkipped": "met"}]
+    declared = {"parameters": {"day": None}}
+    await store.jobs.create([job("a", enabled=False, **declared), job("b", depends_on=after_all, **declared)], NOW)
     await chain(store, c=["b"])
-    await queue(store, "a")
-    await end(store, "a")
+    await add_schedule(store, job_name="a", parameters={"day": "friday"})
+    await plan(store, at(60))
+    await tell(store)
     (made,), (below,) = await of(store, "b"), await of(store, "c")
     assert made.state is State.FAILED
     assert "day" in (made.message or "")

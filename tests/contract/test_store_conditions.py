@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.trigger import ExitKind, Kind, SkipReason, State
 from tests.contract.test_store_chains import chain, end, of, states_of, tell
@@ -319,3 +320,61 @@ async def test_edges_that_a_release_before_wrote_are_plain(store: Store) -> None
     (dependent,) = await store.jobs.dependents("shop", "a")
     assert (dependent.when, dependent.if_skipped) == ("failed", "met")
     assert (await store.jobs.get("shop", "b")).depends_on[0].condition == dependent.condition
+
+
+# Values of required parameters.
+
+DAY = {"parameters": {"day": None}}
+
+
+async def refused(store: Store, *jobs: Any, put: bool = False) -> dict[str, str]:
+    """The faults with which jobs are refused, by their fields."""
+    with pytest.raises(Invalid) as told:
+        await (store.jobs.put(jobs[0], NOW) if put else store.jobs.create(jobs, NOW))
+    return {fault.field: fault.message for fault in told.value.faults}
+
+
+async def test_a_required_parameter_that_no_upstream_declares_is_refused_with_its_dependent(store: Store) -> None:
+    await store.jobs.create([job("a"), job("z")], NOW)
+    assert await refused(store, job("b", depends_on=["a"], **DAY), put=True) == {
+        "parameters.day": "The job runs after others, and shop/a does not declare a parameter day: "
+        "give it a default here, or declare it there."
+    }
+    faults = await refused(
+        store, job("c", depends_on=["b", "z"], parameters={"zone": None}), job("b", depends_on=["a", "z"], **DAY)
+    )
+    assert "none of shop/a, shop/z declares a parameter day" in faults["[1].parameters.day"]
+    assert faults.keys() == {"[0].parameters.zone", "[1].parameters.day"}
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+async def test_the_order_in_which_a_chain_is_declared_does_not_matter(store: Store, backwards: bool) -> None:
+    jobs = [job("a", **DAY), job("b", depends_on=["a", "z"], parameters={"day": None, "mode": "x"}), job("z")]
+    assert len(await store.jobs.create(jobs[::-1] if backwards else jobs, NOW)) == 3
+
+
+async def test_who_changes_an_upstream_hears_of_the_dependents_that_need_its_parameters(store: Store) -> None:
+    await store.jobs.create([job("a", **DAY), job("b", depends_on=["a"], **DAY), job("z", **DAY)], NOW)
+    sentence = "shop/b runs after this job and requires its day: declare it here, or give it a default there."
+    assert await refused(store, job("a"), put=True) == {"parameters": sentence}
+    await store.jobs.put(job("a", parameters={"day": "today", "more": "x"}), NOW)
+    await store.jobs.put(job("b", depends_on=["a", "z"], **DAY), NOW)
+    await store.jobs.put(job("a"), NOW)  # the other one declares it
+    assert await refused(store, job("b", depends_on=["a"], **DAY), put=True)
+    assert await refused(store, job("z"), put=True) == {"parameters": sentence}
+    await store.jobs.put(job("b", depends_on=["a"], parameters={"day": "today"}), NOW)
+    await store.jobs.put(job("z"), NOW)
+
+
+async def test_an_upstream_that_comes_back_without_the_parameter_is_refused(store: Store) -> None:
+    await store.jobs.create([job("a", **DAY), job("b", depends_on=["a"], **DAY)], NOW)
+    await store.jobs.delete("shop", "a", NOW, force=True)
+    assert (await refused(store, job("a"))).keys() == {"parameters"}
+    await store.jobs.create([job("a", **DAY)], NOW)
+
+
+async def test_two_who_change_both_ends_at_once_leave_no_dependent_without_a_value(store: Store) -> None:
+    await store.jobs.create([job("a", **DAY), job("b")], NOW)
+    ends = [store.jobs.put(job("a"), NOW), store.jobs.put(job("b", depends_on=["a"], **DAY), NOW)]
+    told = await asyncio.gather(*ends, return_exceptions=True)
+    assert [isinstance(each, Invalid) for each in told].count(True) == 1

@@ -280,6 +280,16 @@ def _awaits(awaited: Sequence[Need], together: Sequence[Need]) -> str:
     return f"Waits for {', and for '.join(parts)}."
 
 
+def lacking(declared: Mapping[str, str | None], upstreams: Iterable[Collection[str]]) -> list[str]:
+    """Parameters without a default that none of the upstreams declares: a dependent would have no value for them.
+
+    >>> lacking({"day": None, "mode": "full"}, [["zone"]])
+    ['day']
+    """
+    given = set().union(*upstreams)
+    return [name for name, default in declared.items() if default is None and name not in given]
+
+
 def parameters_for(declared: Collection[str], given: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """Values of upstream triggers that a dependent takes over: those of parameters that it declares; the first wins.
 

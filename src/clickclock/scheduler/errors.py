@@ -3,6 +3,8 @@
 Never knows a status code (`foundation/problem.py` does, by the branch of the tree).
 """
 
+from collections.abc import Sequence
+
 from clickclock.foundation.errors import Conflict, NotFound, Transient
 from clickclock.scheduler.dependency import Key, shown
 
@@ -206,6 +208,23 @@ def no_job(key: Key) -> str:
 def no_upstream(key: Key) -> str:
     """The same, of one that another depends on."""
     return f"There is no job {shown(key)}; create it first, or together with this one."
+
+
+def lacks_value(name: str, upstreams: Sequence[Key]) -> str:
+    """What to say of a required parameter of a job that gets its values from these upstreams."""
+    told = (
+        f"{shown(upstreams[0])} does not declare"
+        if len(upstreams) == 1
+        else f"none of {', '.join(map(shown, upstreams))} declares"
+    )
+    return f"The job runs after others, and {told} a parameter {name}: give it a default here, or declare it there."
+
+
+def takes_value(name: str, dependent: Key) -> str:
+    """What to say of a parameter that a job does not declare any more."""
+    return (
+        f"{shown(dependent)} runs after this job and requires its {name}: declare it here, or give it a default there."
+    )
 
 
 def no_calendar(name: str) -> str:

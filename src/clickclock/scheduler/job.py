@@ -154,8 +154,8 @@ _UPSTREAMS_AS_GIVEN: dict[str, Any] = {
                 "properties": {
                     "application": {**_A_NAME, "description": "Its application.", "examples": ["shop"]},
                     "jobName": {**_A_NAME, "description": "Its name.", "examples": ["extract"]},
-                    "when": {"type": "string", "enum": list(When), "default": "succeeded", "description": _WHEN},
-                    "ifSkipped": {"enum": [*IfSkipped, None], "description": _IF_SKIPPED},
+                    "when": {"enum": list(When), "default": "succeeded", "description": _WHEN, "examples": ["failed"]},
+                    "ifSkipped": {"enum": [*IfSkipped, None], "description": _IF_SKIPPED, "examples": ["met"]},
                 },
                 "required": ["jobName"],
                 "additionalProperties": False,

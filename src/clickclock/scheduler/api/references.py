@@ -10,16 +10,16 @@ the same body gives, or whose name cannot be read.
 
 import contextlib
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.api.reading import load_json
 from clickclock.scheduler.command import parameter_faults
-from clickclock.scheduler.dependency import Key
+from clickclock.scheduler.dependency import Key, lacking
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.errors import no_calendar, no_group, no_job, no_upstream
+from clickclock.scheduler.errors import lacks_value, no_calendar, no_group, no_job, no_upstream
 from clickclock.scheduler.job import NAME_PATTERN
 
 Given = Mapping[str, Any]
@@ -90,6 +90,7 @@ async def missing(
     declared = await engine.store.jobs.parameters({each.name for each in wanted if not isinstance(each.name, str)})
     known = there | declared.keys()
     faults = [Fault(each.field, each.sentence) for each in wanted if each.name not in known]
+    faults += _lacking(jobs, declared)
     faults += await _missing_calendars(engine, schedules, {_name(each.get("calendarName")) for each in calendars})
     for place, given in schedules.items():
         key = _key(given)
@@ -97,6 +98,28 @@ async def missing(
             misfits = parameter_faults(declared[key], _texts(given.get("parameters", {})))
             faults += [Fault(f"{place}.{each.field}" if place else each.field, each.message) for each in misfits]
     return [each for each in faults if each.field not in fields]
+
+
+def _lacking(jobs: Mapping[str, Given], stored: Mapping[Key, Collection[str]]) -> Iterator[Fault]:
+    """Required parameters for which a job would get no value from its upstreams, as far as all of that can be read."""
+    told = {key: each.get("parameters", {}) for each in jobs.values() if (key := _key(each))}
+    declared = {**stored, **{key: each for key, each in told.items() if isinstance(each, dict)}}
+    for place, given in jobs.items():
+        keys = [each.name for each in of_job(place, given) if not isinstance(each.name, str)]
+        upstreams = given.get("dependsOn")
+        if (
+            not keys
+            or not isinstance(upstreams, list)
+            or len(keys) < len(upstreams)
+            or not declared.keys() >= set(keys)
+        ):
+            continue
+        parameters = given.get("parameters")
+        required = (
+            {name: None for name, value in parameters.items() if value is None} if isinstance(parameters, dict) else {}
+        )
+        for name in lacking(required, [declared[key] for key in keys]):
+            yield Fault(f"{place}.parameters.{name}" if place else f"parameters.{name}", lacks_value(name, keys))
 
 
 async def _missing_calendars(engine: Engine, schedules: Mapping[str, Given], beside: set[str | None]) -> list[Fault]:

@@ -288,9 +288,10 @@ def _refuse_what_does_not_fit(connection: sa.Connection, steps: Sequence[Step], 
     of_jobs = [step for step in steps if isinstance(step.new, Job)]
     of_schedules = [step for step in steps if isinstance(step.new, Schedule)]
     beside = [step.new for step in of_jobs if isinstance(step.new, Job)]
+    going = [(step.key[1], step.key[2]) for step in steps if step.new is None and step.kind.name == "job"]
     found = [
         *faults,
-        *_at_their_places(of_jobs, lambda new: jobs.refuse_unknown_names(connection, new)),
+        *_at_their_places(of_jobs, lambda new: jobs.refuse_misfits(connection, new, going)),
         *_at_their_places(of_schedules, lambda new: schedules.refuse_misfits(connection, new, beside)),
         *_taken_ids(connection, of_schedules),
     ]

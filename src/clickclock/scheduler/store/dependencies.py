@@ -11,9 +11,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault
-from clickclock.scheduler.dependency import PLAIN, Condition, IfSkipped, Key, find_circles, shown
-from clickclock.scheduler.errors import no_upstream
+from clickclock.scheduler.dependency import PLAIN, Condition, IfSkipped, Key, find_circles, lacking, shown
+from clickclock.scheduler.errors import lacks_value, no_upstream, takes_value
 from clickclock.scheduler.job import Job
+from clickclock.scheduler.store.rows import effective_job
 from clickclock.scheduler.store.schema import job, job_dependency, job_trigger
 from clickclock.scheduler.trigger import When
 
@@ -109,6 +110,55 @@ def upstream_faults(connection: sa.Connection, jobs: Sequence[Job], places: Sequ
         sentence = f"Each of these would wait for the one before: {' → '.join(map(shown, circle))}; take one out."
         faults.append(Fault(place, sentence))
     return faults
+
+
+def lacking_faults(
+    connection: sa.Connection, jobs: Sequence[Job], places: Sequence[str], going: Collection[Key]
+) -> list[Fault]:
+    """Required parameters for which a dependent would get no value from its upstreams, once `jobs` are written.
+
+    Both ways round: of the dependents among `jobs`, and of those of which one of `jobs` is an upstream and is new, or
+    declares a parameter no more. `places` are the jobs' `parameters` fields; jobs that are `going` need nothing.
+    """
+    new = {each.key: each for each in jobs}
+    place_of = dict(zip(new, places, strict=False))
+    old = _definitions(connection, new)
+    lost = {
+        key: each
+        for key, each in new.items()
+        if key not in old or not old[key].parameters.keys() <= each.parameters.keys()
+    }
+    if not lost.keys() <= new.keys() - old.keys():
+        lock_edges(connection)  # whoever adds a dependent meanwhile looks at what is written here
+    below = {each for keys in dependents_of(connection, lost).values() for each in keys}.difference(new, going)
+    dependents = _definitions(connection, below)
+    checked = [each for each in (*jobs, *dependents.values()) if each.depends_on and None in each.parameters.values()]
+    above = _definitions(connection, {up.key for each in checked for up in each.depends_on}.difference(new)) | new
+    faults: list[Fault] = []
+    for each in checked:
+        upstreams = [up.key for up in each.depends_on]
+        if not above.keys() >= set(upstreams):
+            continue  # one of them does not exist, which is a fault of its own
+        for name in lacking(each.parameters, [above[key].parameters for key in upstreams]):
+            if each.key in new:
+                faults.append(Fault(f"{place_of[each.key]}.{name}", lacks_value(name, upstreams)))
+            else:
+                faults += [
+                    Fault(place_of[key], takes_value(name, each.key))
+                    for key in upstreams
+                    if key in lost and (key not in old or name in old[key].parameters)
+                ]
+    return faults
+
+
+def _definitions(connection: sa.Connection, keys: Iterable[Key]) -> dict[Key, Job]:
+    listed = sorted(keys)
+    found: dict[Key, Job] = {}
+    for start in range(0, len(listed), KEYS_PER_QUERY):
+        chunk = sa.tuple_(job.c.application, job.c.job_name).in_(listed[start : start + KEYS_PER_QUERY])
+        for row in connection.execute(sa.select(job.c.application, job.c.job_name, job.c.definition).where(chunk)):
+            found[row.application, row.job_name] = effective_job(row.definition, None)
+    return found
 
 
 def _with_all_above(

@@ -21,6 +21,7 @@ from clickclock.scheduler.store.dependencies import (
     conditions_on,
     dependents_of,
     existing,
+    lacking_faults,
     lock_edges,
     remove_edges,
     upstream_faults,
@@ -61,7 +62,7 @@ class Jobs:
 
         def work(connection: sa.Connection) -> list[StoredJob]:
             _refuse_existing(connection, jobs)
-            refuse_unknown_names(connection, jobs)
+            refuse_misfits(connection, jobs)
             rows = [{**job_row(each, now, None), "version": 1, "created_at": now} for each in jobs]
             connection.execute(sa.insert(job), rows)
             write_edges(connection, jobs)
@@ -74,7 +75,7 @@ class Jobs:
         """Create or replace; the second value says whether it was created. Raises `StaleVersion`, `Invalid`."""
 
         def work(connection: sa.Connection) -> tuple[StoredJob, bool]:
-            refuse_unknown_names(connection, [new])
+            refuse_misfits(connection, [new])
             mine = sa.and_(*keyed([new.key]))
 
             def row(old: Any) -> dict[str, Any]:
@@ -250,10 +251,15 @@ def _refuse_existing(connection: sa.Connection, jobs: Sequence[Job]) -> None:
         raise JobExists(faults=faults)
 
 
-def refuse_unknown_names(connection: sa.Connection, jobs: Sequence[Job]) -> None:
-    """Raises `Invalid` where a job names a group or an upstream that does not exist, or closes a circle."""
+def refuse_misfits(connection: sa.Connection, jobs: Sequence[Job], going: Collection[Key] = ()) -> None:
+    """Raises `Invalid` where a job does not fit what is there, or stays: jobs that are `going` do not count.
+
+    It names a group or an upstream that does not exist, closes a circle, or leaves a required parameter without value.
+    """
     faults = _unknown_groups(connection, jobs)
     of_upstreams = upstream_faults(connection, jobs, [_at(jobs, place, "dependsOn") for place in range(len(jobs))])
+    places = [_at(jobs, place, "parameters") for place in range(len(jobs))]
+    of_upstreams += lacking_faults(connection, jobs, places, going)
     if faults and not of_upstreams:
         raise Invalid("A job names a group that does not exist.", faults)
     if of_upstreams:

@@ -48,7 +48,7 @@ class InRun:
 
 def was_missed(row: Any) -> bool:
     """Whether a trigger was skipped so late that its time was missed; those below it have its due time."""
-    return row.state == State.SKIPPED and row.finished_at - row.due_time > timedelta(seconds=LATE_S)
+    return row.state == State.SKIPPED and bool(row.finished_at - row.due_time > timedelta(seconds=LATE_S))
 
 
 def run_of_row(connection: sa.Connection, row: Any) -> Run:
