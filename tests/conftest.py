@@ -39,11 +39,15 @@ PARTS = {
     "nginx": (("nginx",), "a proxy: apt-get install nginx-light"),
     "openssl": (("openssl",), "openssl: apt-get install openssl"),
     "podman": (("podman",), "a container engine: apt-get install podman runc catatonit"),
+    "root": (("setpriv",), "the right to become another user: run as root, with util-linux"),
     "runc": (("runc",), "what starts containers: apt-get install runc"),
     "systemd-analyze": (("systemd-analyze",), "what reads units: apt-get install systemd"),
 }
 """By name of a part: the commands of which one must be there, and what is missing without them."""
-TRIALS = {"namespaces": ("unshare", "--net", "--mount", "ip", "link", "set", "lo", "up")}
+TRIALS = {
+    "namespaces": ("unshare", "--net", "--mount", "ip", "link", "set", "lo", "up"),
+    "root": ("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "true"),
+}
 """What a part has to be able to do, where being there is not enough."""
 
 # Hundreds of tests start the program: what Python compiles of it is kept, also where the environment says otherwise.

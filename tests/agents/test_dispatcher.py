@@ -289,6 +289,22 @@ async def test_a_secret_is_read_at_the_start_and_a_missing_one_fails_the_attempt
     assert "no variable NONE for jobs" in (failed.message or "")
 
 
+async def test_a_user_who_is_not_allowed_any_more_ends_the_attempt_alone(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    dispatcher = Dispatcher(
+        store, clock, {"local": executor}, node=NODE, lease_id=LEASE, fraction=lambda: 0.5, users=["reports"]
+    )
+    await add_job(store, user="reports")
+    await add_job(store, "other", user="shop")
+    good, refused = await queue(store), await queue(store, "other")
+    await dispatcher.step()
+    assert executor.launches[f"{good}-1"].user == "reports"
+    assert f"{refused}-1" not in executor.launches
+    failed = await store.triggers.get(refused)
+    assert (failed.state, failed.message) == (State.FAILED, "Jobs may not run as 'shop' here; allowed are reports.")
+
+
 async def _plan(store: Store, taker: Taker | None) -> Planned:
     return await store.queue.plan(at(60), 100, decide_due, at(120), taker)
 

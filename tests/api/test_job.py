@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from clickclock.scheduler.engine import Engine
 from tests.api.conftest import JOB, SCHEDULE
 
 
@@ -175,6 +176,22 @@ async def test_a_required_value_that_no_upstream_has_is_named_beside_what_cannot
     assert (await http.post("job", json=[needs, good])).status_code == 201
     refused = await http.put("job", json=named("a"))
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "parameters")
+
+
+async def test_a_user_is_refused_until_the_settings_name_it_and_the_cluster_has_it(
+    http: httpx.AsyncClient, engine: Engine
+) -> None:
+    wanted = {**JOB, "user": "no-such-user"}
+    (fault,) = (await http.put("job", json=wanted)).json()["errors"]
+    assert (fault["field"], "job_users allows none" in fault["message"]) == ("user", True)
+    engine.limits = engine.limits._replace(users=("no-such-user",))
+    answer = (await http.put("job", json={**wanted, "priority": 101})).json()
+    faults = {each["field"]: each["message"] for each in answer["errors"]}
+    assert faults.keys() == {"user", "priority"}
+    assert faults["user"] == "This machine has no user 'no-such-user'."
+    assert (await http.put("job", json={**wanted, "node": "elsewhere"})).status_code == 201
+    answer = (await http.put("job", json={**JOB, "user": "a b"})).json()
+    assert "by name or number" in answer["errors"][0]["message"]
 
 
 async def test_a_job_that_others_depend_on_goes_only_by_force(http: httpx.AsyncClient) -> None:

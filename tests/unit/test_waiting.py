@@ -3,7 +3,7 @@
 import math
 import time
 
-from clickclock.scheduler.supervisor.spawn import Launch
+from clickclock.scheduler.supervisor.forked import Launch
 from clickclock.scheduler.supervisor.waiting import AGAIN_S, HOLD_S_MAX, Moments, Waiting
 
 

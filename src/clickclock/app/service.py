@@ -111,7 +111,7 @@ async def _serve(
         version=version("clickclock"),
         targets=targets,
         vault=vault,
-        limits=Limits(config.preemptions_max, config.backfill_times_max),
+        limits=Limits(config.preemptions_max, config.backfill_times_max, config.job_users),
         url=advertised_url(config, listener),
     )
     await engine.open()

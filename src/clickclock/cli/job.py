@@ -30,6 +30,7 @@ OPTIONS = (
     field("--cluster", help="Where it runs."),
     field("--node", help="The only replica that may run it."),
     field("--env", "environment", type=Pair(), help="An environment variable; may be repeated."),
+    field("--user", help="The user that it runs as; see the setting job_users."),
     field("--working-directory", help="Folder to run in."),
     field(
         "--param",

@@ -77,6 +77,7 @@ class Config(Settings):
         ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"),
         description="Variables of the service's own environment that jobs get; no other reaches them.",
     )
+    job_users: tuple[str, ...] = Field((), description="Users that jobs may run as; `*` is any but root.")
     request_body_bytes_max: int = Field(
         8 * 2**20, ge=1024, le=2**30, description="Longest request body, in bytes; a longer one is answered 413."
     )

@@ -7,13 +7,14 @@ cluster that fails holds up no other.
 
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.lifecycle import Parts
 from clickclock.scheduler.executors import Executor, Launch
+from clickclock.scheduler.run_as import refusal
 from clickclock.scheduler.store import Claimed, Planned, Store, Taker
 from clickclock.scheduler.trigger import NEVER_STARTED, Exit, ExitKind, State
 from clickclock.scheduler.vault import Vault
@@ -34,7 +35,7 @@ _log = logging.getLogger(__name__)
 class Dispatcher:
     """One step claims what may start now or `ahead_s` from now, on every cluster; the executors start it in time."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each thing that starts or refuses an attempt
         self,
         store: Store,
         clock: Clock,
@@ -45,6 +46,7 @@ class Dispatcher:
         fraction: Callable[[], float],
         ahead_s: float = 0.0,
         vault: Vault | None = None,
+        users: Collection[str] = (),
     ) -> None:
         self._store = store
         self._clock = clock
@@ -54,6 +56,7 @@ class Dispatcher:
         self._lease_id = lease_id
         self._fraction = fraction
         self._vault = vault or Vault(None, {})
+        self._users = users
         # At the start everything: an earlier life may have died between claim and start.
         self._in_doubt = set(executors)
         self._default_cluster = next(iter(executors))
@@ -201,11 +204,16 @@ class Dispatcher:
             _log.info("%d claimed attempts on %s had not been started, one is %s", len(unsent), cluster, unsent[0].name)
 
     async def _start(self, executor: Executor, launches: Sequence[Launch], unstartable: Mapping[str, str]) -> None:
-        ready, lacking = await self._vault.fill(launches)
+        refused = {each.name: why for each in launches if each.user and (why := refusal(each.user, self._users))}
+        wanted = [each for each in launches if each.name not in refused] if refused else launches
+        ready, lacking = await self._vault.fill(wanted)
         await executor.start(ready)
-        if refused := {**unstartable, **lacking}:
+        if refused := {**unstartable, **refused, **lacking}:
             await self._finish(ExitKind.NOT_STARTED, refused)
-            _log.warning("%d triggers do not fit their jobs, or lack a secret, and have failed", len(refused))
+            _log.warning(
+                "%d triggers do not fit their jobs, lack a secret or may not have their user, and have failed",
+                len(refused),
+            )
 
     async def _finish(self, kind: ExitKind, sentences: Mapping[str, str]) -> None:
         if sentences:

@@ -62,6 +62,7 @@ class Limits(NamedTuple):
 
     preemptions_max: int = PREEMPTIONS_MAX
     backfill_times_max: int = 10_000
+    users: tuple[str, ...] = ()
 
 
 class Engine:
@@ -102,10 +103,10 @@ class Engine:
         self._make_loops()
 
     def _make_agents(self, targets: Mapping[str, Target], fraction: Callable[[], float]) -> None:
-        store, clock, executors = self.store, self.clock, self.executors
+        store, clock, executors, users = self.store, self.clock, self.executors, self.limits.users
         here = {"node": self.node, "lease_id": self.replica_id}
         self.dispatcher = Dispatcher(
-            store, clock, executors, **here, fraction=fraction, ahead_s=PLAN_AHEAD_S, vault=self.vault
+            store, clock, executors, **here, fraction=fraction, ahead_s=PLAN_AHEAD_S, vault=self.vault, users=users
         )
         self.planner = Planner(
             store,

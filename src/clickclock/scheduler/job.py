@@ -31,6 +31,7 @@ from clickclock.scheduler import command as commands
 from clickclock.scheduler.dependency import Condition, IfSkipped
 from clickclock.scheduler.notification import Notifications
 from clickclock.scheduler.retry import RetryRule
+from clickclock.scheduler.run_as import USER_PATTERN
 from clickclock.scheduler.secret import VARIABLE_PATTERN, SecretRef
 from clickclock.scheduler.trigger import When
 
@@ -202,6 +203,12 @@ class Job(Record):
         default_factory=list,
         description="Environment variables whose values are read at the start of each attempt, and kept nowhere.",
         examples=[[{"name": "DB_PASSWORD", "file": "db_password"}]],
+    )
+    user: Annotated[str, StringConstraints(pattern=USER_PATTERN)] | None = Field(
+        None,
+        description="The user that it runs as, by name or number, and perhaps `:group`; the service's own, or the "
+        "image's, if not given. The setting `job_users` says who is allowed.",
+        examples=["reports"],
     )
     working_directory: Text | None = Field(
         None, pattern=FOLDER_PATTERN, description="Absolute folder to run in; `/`, or the image's own, if not given."

@@ -34,6 +34,8 @@ class Launch:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What `secret_refs` name, read a moment before the start; the job's own environment goes over it."""
     working_directory: str | None = None
+    user: str | None = None
+    """Who it runs as, by name or number; None is whoever runs what has no user of its own."""
     image: str | None = None
     pull_policy: PullPolicy | None = None
     cpu: float | None = None
@@ -98,6 +100,7 @@ def launch_of(
         ),
         secret_refs=tuple(job.secret_refs),
         working_directory=job.working_directory and fill(job.working_directory),
+        user=job.user,
         image=image,
         pull_policy=job.pull_policy,
         cpu=job.resources.cpu,

@@ -17,6 +17,7 @@ from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.image_mapping import IMAGE_PATTERN
 from clickclock.scheduler.job import FOLDER_PATTERN, MEMORY_PATTERN, NAME_PATTERN
 from clickclock.scheduler.notification import TARGET_PATTERN
+from clickclock.scheduler.run_as import USER_PATTERN
 from clickclock.scheduler.schedule import ID_PATTERN
 from clickclock.scheduler.secret import FILE_PATTERN, SOURCE_PATTERN, VARIABLE_PATTERN
 from clickclock.scheduler.trigger import KEY_PATTERN, STATES_PATTERN, State
@@ -33,6 +34,7 @@ _OF_PATTERNS = {
     MEMORY_PATTERN: "Give bytes as Kubernetes writes them, such as 256Mi or 1G",
     ID_PATTERN: "Use letters, digits and ._- alone",
     KEY_PATTERN: "Give printable ASCII characters",
+    USER_PATTERN: "Give a user by name or number, such as reports or 1000, and perhaps a group after a colon",
     FOLDER_PATTERN: "Give an absolute path, such as /srv/shop",
     IMAGE_PATTERN: "Give an image without spaces, such as python:3.13",
     VARIABLE_PATTERN: "Use up to 128 letters, digits and underscores, not beginning with a digit",

@@ -19,8 +19,10 @@ from clickclock.scheduler.api.reading import Body, Page, Query, Word, numbered, 
 from clickclock.scheduler.api.references import named_too
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound, StaleVersion
+from clickclock.scheduler.executors import Executor, refuses_user
 from clickclock.scheduler.image_mapping import ImageMapping
 from clickclock.scheduler.job import MEMORY_MIN, Job, StoredJob, memory_bytes
+from clickclock.scheduler.run_as import refusal
 from clickclock.scheduler.store import Edited
 
 
@@ -96,10 +98,19 @@ async def checks(engine: Engine, more: Sequence[ImageMapping] = ()) -> Callable[
         elif not cluster.wants_image and memory is not None and memory < memory_bytes(MEMORY_MIN):
             sentence = f"Give at least {MEMORY_MIN}: what starts the command takes some 11 MB itself."
             faults.append(Fault("resources.memory", sentence))
+        if cluster is not None and job.user is not None and (fault := _user_fault(engine, cluster, job)):
+            faults.append(Fault("user", fault))
         if faults:
             raise Invalid(faults=faults)
 
     return check
+
+
+def _user_fault(engine: Engine, cluster: Executor, job: Job) -> str | None:
+    """Why a job cannot run as its user, as far as that is known here: another node has users of its own."""
+    assert job.user is not None
+    is_elsewhere = job.node not in {None, engine.node}
+    return refusal(job.user, engine.limits.users) or (None if is_elsewhere else refuses_user(cluster, job.user))
 
 
 async def create(call: Call[Query]) -> Response:

@@ -26,6 +26,7 @@ __all__ = [
     "condition",
     "holds_s",
     "is_urgent",
+    "refuses_user",
     "shared",
 ]
 
@@ -164,6 +165,15 @@ def holds_s(executor: Executor) -> float:
     """
     told: float = getattr(executor, "holds_s", 0.0)
     return told
+
+
+def refuses_user(executor: Executor, user: str) -> str | None:
+    """Why an executor could start nothing as `user`, as far as it knows here and now.
+
+    An executor says so by a method of that name; whoever has none runs everything as itself.
+    """
+    ask: Callable[[str], str | None] | None = getattr(executor, "refuses_user", None)
+    return "This cluster runs no job as another user." if ask is None else ask(user)
 
 
 def is_urgent(executor: Executor) -> bool:

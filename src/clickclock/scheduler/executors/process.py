@@ -25,7 +25,9 @@ from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.scheduler import supervisor
 from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting
+from clickclock.scheduler.executors.accounts import accounts_of, why_not
 from clickclock.scheduler.executors.log_file import LogFiles
+from clickclock.scheduler.executors.start_request import render
 from clickclock.scheduler.supervisor.link import PROTOCOL, line_of, reach
 from clickclock.scheduler.trigger import Exit, ExitKind
 
@@ -40,6 +42,7 @@ class ProcessExecutor:
     """Runs attempts as processes on this host."""
 
     wants_image = False
+    refuses_user = staticmethod(why_not)
 
     def __init__(
         self,
@@ -65,6 +68,8 @@ class ProcessExecutor:
         self._news: dict[str, None] = {}
         self.holds_s = 0.0
         """How far ahead of its moment the supervisor holds an attempt, as it said when we met."""
+        self._changes_users = False
+        """Whether the supervisor can; one of an earlier release would run the job as itself."""
         self._line: _Line | None = None
         self._trouble: str | None = "The executor is not open."
         self._keeper: asyncio.Task[None] | None = None
@@ -87,14 +92,25 @@ class ProcessExecutor:
     async def start(self, launches: Sequence[Launch]) -> None:
         """Have attempts started; returns when they are journalled. See `Executor.start`."""
         if launches:
+            accounts, refused = await accounts_of(launches, changes_users=self._changes_users)
             forgotten = set(self._forgotten)
             shift = self._shift()
-            started = [_render(launch, shift) for launch in launches]
+            started = [render(each, shift, accounts.get(each.name)) for each in launches if each.name not in refused]
             await self._ask({"do": "start", "launches": started, "forget": sorted(forgotten)})
             self._forgotten -= forgotten
             self._patient |= {launch.name for launch in launches if launch.patient}
             for launch in launches:
                 self._known.setdefault(launch.name, Sighting(launch.name, self._node))
+            self._refuse(refused)
+
+    def _refuse(self, sentences: Mapping[str, str]) -> None:
+        """These end before they begin. If we die here, they are handed over again, and end in the same way."""
+        for name, sentence in sentences.items():
+            ending = Exit(ExitKind.NOT_STARTED, self._clock.now(), message=sentence)
+            self._known[name] = Sighting(name, self._node, None, ending)
+            self._news[name] = None
+        if sentences:
+            self._on_change()
 
     async def observe(self) -> Sequence[Sighting]:
         """What changed since the last call."""
@@ -253,6 +269,7 @@ class ProcessExecutor:
         if "hello" in message:
             told = message["attempts"]
             self.holds_s = message.get("holds_s", 0.0)
+            self._changes_users = message.get("changes_users", False)
             self._miss({attempt["name"] for attempt in told})
         shift = self._shift()
         for attempt in told:
@@ -377,18 +394,3 @@ class _Line(asyncio.Protocol):
                 answer.set_exception(self._fault)
         self._answers.clear()
         self.broken.set()
-
-
-def _render(launch: Launch, shift: timedelta) -> dict[str, Any]:
-    return {
-        "name": launch.name,
-        "argv": launch.argv,
-        "environment": {**launch.secrets, **launch.environment},
-        "working_directory": launch.working_directory,
-        "cpu": launch.cpu,
-        "memory_bytes": launch.memory_bytes,
-        "timeout_s": launch.timeout_s,
-        "grace_s": launch.grace_s,
-        "keep_detached": launch.keep_detached,
-        "not_before": 0.0 if launch.not_before is None else (launch.not_before - shift).timestamp(),
-    }

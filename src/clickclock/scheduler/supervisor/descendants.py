@@ -157,12 +157,19 @@ def see_children() -> Children | None:
 
 
 def _mark(pid: int) -> int | None:
-    """The mark that a process carries; None if it has none, or if it is not ours to ask."""
+    """The mark that a process carries; None if it has none, or if nobody may ask."""
     try:
         soft, _ = resource.prlimit(pid, _RLIMIT_LOCKS)
     except PermissionError:
-        return None
+        soft = _told_mark(pid)
     return soft if soft >= _MARK_BIT else None
+
+
+def _told_mark(pid: int) -> int:
+    """The same of a process of another user, by /proc, which takes longer; 0 if there is none."""
+    with suppress(OSError, IndexError, ValueError), open(f"/proc/{pid}/limits", encoding="ascii") as file:
+        return next((int(line.split()[3]) for line in file if line.startswith("Max file locks")), 0)
+    return 0
 
 
 def _name_in(pid: int) -> str:

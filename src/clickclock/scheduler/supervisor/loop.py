@@ -20,14 +20,14 @@ from typing import Any
 from clickclock.foundation.clock import SystemClock
 from clickclock.scheduler.supervisor.attempt_log import LOOK_S_MIN, hold, keeps_ends, log_path, look_again_s, open_log
 from clickclock.scheduler.supervisor.descendants import Kin, Kins, put_mark
+from clickclock.scheduler.supervisor.forked import Launch, keep_capabilities
 from clickclock.scheduler.supervisor.journal import Attempt, Ending, Journal
 from clickclock.scheduler.supervisor.link import Link
 from clickclock.scheduler.supervisor.news import News
 from clickclock.scheduler.supervisor.processes import Processes, is_alive
+from clickclock.scheduler.supervisor.program import NotStarted
 from clickclock.scheduler.supervisor.spawn import (
     ATTEMPT_VARIABLE,
-    Launch,
-    NotStarted,
     Spawner,
     age_s,
     allow_descriptors,
@@ -69,6 +69,7 @@ class Supervisor:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             self._journal = Journal(os.path.join(folder, "journal"), file.read().strip())
         self._processes = Processes(self._journal, self._clock, self._conclude)
+        keep_capabilities()
         self._catch_signals()
         self._adopt_all()
         self._link = Link(listener, self._selector, self._greet, self._obey)
@@ -138,7 +139,11 @@ class Supervisor:
     def _greet(self) -> dict[str, Any]:
         self._leave_at = 0.0
         self._news.clear()
-        return {"holds_s": HOLD_S_MAX, "attempts": [self._told(name) for name in self._journal.attempts]}
+        return {
+            "holds_s": HOLD_S_MAX,
+            "changes_users": True,
+            "attempts": [self._told(name) for name in self._journal.attempts],
+        }
 
     def _start(self, launches: list[Launch]) -> None:
         fresh = {launch["name"]: launch for launch in launches if launch["name"] not in self._journal.attempts}

@@ -9,43 +9,26 @@ RLIMIT_DATA: writable private memory per process. RLIMIT_AS would also count wha
 files, which ends a JVM, Go or Node program that uses a tenth of it.
 """
 
-import errno
 import math
 import os
 import resource
 import signal
 import time
 from collections.abc import Mapping
-from typing import TypedDict
+
+from clickclock.scheduler.supervisor.forked import Launch, fork
+from clickclock.scheduler.supervisor.program import NotStarted, enter, find_program, why_not
 
 ATTEMPT_VARIABLE = "CLICKCLOCK_ATTEMPT_NAME"
 """Set for every job: by it, a process is found whose start was not recorded."""
+OTHERS_WRITE = 0o622
+"""The mode of a log whose job runs as another user and may open /dev/stdout: nobody else reaches the log's folder."""
 OTHER_DESCRIPTORS = 64
 """What a supervisor opens for itself, with room to spare."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 # The interpreter ignores these two, the supervisor the others, and what is ignored stays so across exec.
 _RESET_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
-
-
-class Launch(TypedDict, total=False):
-    """A start request on the wire; the fields of `executors.Launch`."""
-
-    name: str
-    argv: list[str]
-    environment: dict[str, str]
-    working_directory: str | None
-    cpu: float | None
-    memory_bytes: int | None
-    timeout_s: float | None
-    grace_s: float
-    keep_detached: bool
-    not_before: float
-    """Seconds since 1970, by this machine's clock."""
-
-
-class NotStarted(Exception):
-    """The command was not executed; the text says why."""
 
 
 def allow_descriptors(count: int) -> None:
@@ -68,12 +51,17 @@ class Spawner:
         thread, and so a failure is told apart exactly and needs no wrapper that would leave traces in the job.
         """
         folder, cpu = launch.get("working_directory"), launch.get("cpu")
+        account = launch.get("account")
         try:
-            if folder is not None:
-                _enter(folder)
             if cpu is not None:
                 os.sched_setaffinity(0, self._deal_cores(cpu))
-            return _execute(launch["argv"], environment, log, launch.get("memory_bytes"))
+            if account is not None:
+                os.fchmod(log, OTHERS_WRITE)
+            if account is not None or launch.get("memory_bytes") is not None:
+                return fork(launch, environment, log, _RESET_SIGNALS)
+            if folder is not None:
+                enter(folder)
+            return _execute(launch["argv"], environment, log)
         except (ValueError, OverflowError) as error:
             raise NotStarted(f"The command could not be started: {error}.") from None
         finally:
@@ -88,18 +76,9 @@ class Spawner:
         return {self._cores[(first + index) % len(self._cores)] for index in range(count)}
 
 
-def _enter(folder: str) -> None:
+def _execute(argv: list[str], environment: Mapping[str, str], log: int) -> int:
+    program = find_program(argv, environment)
     try:
-        os.chdir(folder)
-    except OSError as error:
-        raise NotStarted(f"The working directory {folder!r} cannot be entered: {error.strerror}.") from None
-
-
-def _execute(argv: list[str], environment: Mapping[str, str], log: int, memory_bytes: int | None) -> int:
-    program = _find_program(argv, environment)
-    try:
-        if memory_bytes is not None:
-            return _fork_limited(program, argv, environment, log, memory_bytes)
         return os.posix_spawn(
             program,
             argv,
@@ -109,62 +88,8 @@ def _execute(argv: list[str], environment: Mapping[str, str], log: int, memory_b
             setsigmask=(),
             setsigdef=_RESET_SIGNALS,
         )
-    except FileNotFoundError:
-        if os.path.exists(program):
-            raise NotStarted(f"The interpreter named in the first line of {program!r} does not exist.") from None
-        raise NotStarted(f"The command {program!r} does not exist.") from None
-    except PermissionError:
-        raise NotStarted(f"The command {program!r} is not executable.") from None
     except OSError as error:
-        raise NotStarted(f"The command {program!r} could not be started: {error.strerror}.") from None
-
-
-def _find_program(argv: list[str], environment: Mapping[str, str]) -> str:
-    if not argv or not argv[0]:
-        raise NotStarted("The command is empty.")
-    if "/" in argv[0]:
-        return argv[0]
-    found = None
-    for folder in environment.get("PATH", os.defpath).split(":"):
-        candidate = f"{folder or '.'}/{argv[0]}"
-        if os.access(candidate, os.X_OK) and not os.path.isdir(candidate):
-            return candidate
-        if found is None and os.path.isfile(candidate):
-            found = candidate
-    if found is not None:
-        raise NotStarted(f"The command {found!r} is not executable.")
-    raise NotStarted(f"The command {argv[0]!r} was not found on the job's PATH.")
-
-
-def _fork_limited(program: str, argv: list[str], environment: Mapping[str, str], log: int, memory_bytes: int) -> int:
-    """As `posix_spawn`, with a limit: the slow way (a fork), since a limit cannot be lent for a moment as a core can.
-
-    The pipe closes by itself when the program is executed, and brings the error number when it is not.
-    """
-    report, told = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.setsid()
-            resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-            for number in _RESET_SIGNALS:
-                signal.signal(number, signal.SIG_DFL)
-            os.dup2(log, 1)
-            os.dup2(log, 2)
-            os.execve(program, argv, environment)  # noqa: S606  (without a shell is the point)
-        except OSError as error:
-            os.write(told, b"%d" % (error.errno or errno.EINVAL))
-        except (ValueError, OverflowError):
-            os.write(told, b"%d" % errno.EINVAL)
-        finally:
-            os._exit(127)
-    os.close(told)
-    failure = os.read(report, 16)
-    os.close(report)
-    if failure:
-        os.waitpid(pid, 0)
-        raise OSError(int(failure), os.strerror(int(failure)))
-    return pid
+        raise why_not(program, error) from None
 
 
 def ticks_now() -> int:

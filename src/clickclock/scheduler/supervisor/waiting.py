@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from clickclock.scheduler.supervisor.spawn import Launch
+from clickclock.scheduler.supervisor.forked import Launch
 
 HOLD_S_MAX = 1.0
 """The clocks of two machines, or one that was set back, must not keep a job from starting."""

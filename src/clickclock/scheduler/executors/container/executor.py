@@ -47,6 +47,10 @@ class ContainerExecutor:
 
     wants_image = True
 
+    @staticmethod
+    def refuses_user(_user: str) -> None:
+        """The image knows its users."""
+
     def __init__(
         self,
         *,

@@ -71,7 +71,7 @@ def creation(launch: Launch, options: ContainerOptions, *, cluster: str, owner: 
         "Labels": {**options.labels, **labels},
         "HostConfig": host,
         **({} if launch.working_directory is None else {"WorkingDir": launch.working_directory}),
-        **({} if options.user is None else {"User": options.user}),
+        **({"User": user} if (user := launch.user or options.user) else {}),
     }
 
 

@@ -27,7 +27,7 @@ from clickclock.scheduler.executors.kubernetes.access import Access
 from clickclock.scheduler.executors.kubernetes.api import Api, Gone, Object, Refused, Unreachable
 from clickclock.scheduler.executors.kubernetes.attempt import Attempt
 from clickclock.scheduler.executors.kubernetes.making import Surroundings
-from clickclock.scheduler.executors.kubernetes.manifest import concluded, job_name, selector
+from clickclock.scheduler.executors.kubernetes.manifest import concluded, job_name, selector, user_refusal
 from clickclock.scheduler.executors.kubernetes.mirror import Mirror
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
 from clickclock.scheduler.executors.kubernetes.output import Turns
@@ -50,7 +50,7 @@ class KubernetesExecutor:
     """Runs attempts as Jobs in one namespace."""
 
     wants_image = True
-    is_shared = True
+    refuses_user = staticmethod(user_refusal)
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from typing import Any
 from clickclock.foundation.record import rfc3339
 from clickclock.scheduler.executors.kubernetes.options import ATTEMPT_CONTAINER, KubernetesOptions, PriorityClass
 from clickclock.scheduler.launch import Launch
+from clickclock.scheduler.run_as import numbers
 from clickclock.scheduler.trigger import parse_attempt_name
 
 MANAGED_BY = {"app.kubernetes.io/managed-by": "clickclock"}
@@ -69,6 +70,7 @@ def job_of(launch: Launch, options: KubernetesOptions, *, owner: str, now: datet
         "spec": _pod_spec(launch, options),
     }
     template = overlay(template, options.pod_template)
+    _set_user(template, launch.user)
     template["metadata"]["labels"] |= labels
     template["metadata"]["annotations"] |= annotations
     return {
@@ -122,8 +124,15 @@ def concluded() -> dict[str, Any]:
     return {"metadata": {"annotations": {CONCLUDED: "true"}}, "spec": spec}
 
 
+def user_refusal(user: str) -> str | None:
+    """Why no attempt can run as `user`: only an image knows names."""
+    return None if numbers(user) else f"Kubernetes takes users by number alone, such as 1000:1000, not {user!r}."
+
+
 def impossible(launch: Launch) -> str | None:
     """Why a launch can never run, whatever the cluster says."""
+    if launch.user is not None and (fault := user_refusal(launch.user)):
+        return fault
     if launch.image is None:
         return "The job has no image; give it one, or map a prefix of its command to one."
     texts = [*launch.argv, *launch.environment, *launch.environment.values()]
@@ -178,6 +187,17 @@ def _annotations(launch: Launch, now: datetime) -> dict[str, str]:
         TIMEOUT_S: None if launch.timeout_s is None else repr(launch.timeout_s),
     }
     return {key: value for key, value in said.items() if value}
+
+
+def _set_user(template: dict[str, Any], user: str | None) -> None:
+    """The job's own user, over what the pod template says."""
+    if user is None or (found := numbers(user)) is None:
+        return
+    uid, gid = found
+    context = {"runAsUser": uid, "runAsNonRoot": uid != 0, **({} if gid is None else {"runAsGroup": gid})}
+    for container in template["spec"]["containers"]:
+        if container["name"] == ATTEMPT_CONTAINER:
+            container["securityContext"] = {**container.get("securityContext", {}), **context}
 
 
 def _deadline(launch: Launch) -> dict[str, int]:
