@@ -39,7 +39,8 @@ from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config, environment
 from clickclock.foundation.errors import ClickclockError
 from clickclock.scheduler import api as scheduler_api
-from clickclock.scheduler.engine import Engine, Limits
+from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.limits import Limits
 from clickclock.scheduler.targets import Target
 from clickclock.scheduler.vault import Vault
 

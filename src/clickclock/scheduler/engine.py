@@ -14,7 +14,7 @@ import random
 import socket
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.errors import ExecutorUnreachable
@@ -30,9 +30,10 @@ from clickclock.scheduler.examiner import Examiner
 from clickclock.scheduler.executors import Executor, condition, holds_s, shared
 from clickclock.scheduler.foresight import HORIZON_S
 from clickclock.scheduler.lease import Lease
+from clickclock.scheduler.limits import Limits
 from clickclock.scheduler.notifier import Notifier
 from clickclock.scheduler.planner import Planner
-from clickclock.scheduler.preempter import PREEMPTIONS_MAX, Preempter
+from clickclock.scheduler.preempter import Preempter
 from clickclock.scheduler.pruner import Pruner
 from clickclock.scheduler.rescuer import COMPARE_EVERY_S, Rescuer
 from clickclock.scheduler.scanner import Scanner
@@ -55,14 +56,6 @@ PLAN_AHEAD_S = 0.005
 its start is left to do then: about what planning one takes on a slow disk."""
 
 _log = logging.getLogger(__name__)
-
-
-class Limits(NamedTuple):
-    """What an operator may set."""
-
-    preemptions_max: int = PREEMPTIONS_MAX
-    backfill_times_max: int = 10_000
-    users: tuple[str, ...] = ()
 
 
 class Engine:
