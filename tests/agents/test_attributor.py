@@ -417,7 +417,11 @@ def test_a_guests_click_earns_the_order_after_login_on_another_device(lake: Lake
 
 def test_an_order_that_names_its_customer_meets_what_was_identified(lake: Lake, tmp_path: Path) -> None:
     load(lake, click(1, START_MS, cli_ubid="phone's"), identify(2, START_MS, customer_id="7", cli_ubid="phone's"))
-    orders = {"by server": {}, "by laptop": {"cli_ubid": "laptop's"}, "by tablet": {"device_id": "Tablet"}}
+    orders: dict[str, dict[str, Any]] = {
+        "by server": {},
+        "by laptop": {"cli_ubid": "laptop's"},
+        "by tablet": {"device_id": "Tablet"},
+    }
     for number, (name, who) in enumerate(orders.items(), 3):
         load(lake, order(number, name, START_MS + DAY_MS, customer_id="7", **who))
     load(lake, order(9, "other's", START_MS + DAY_MS, customer_id="8"))

@@ -89,7 +89,9 @@ def test_people_who_were_merged_are_told_from_those_who_were_parted_or_found() -
     merged = Circumstances(persons_now={5: 3})
     assert causes([row()], [row(person=3)], merged) == [(Cause.PERSON_MERGED, "5 is 3 now")]
     assert causes([row()], [row(person=8)], merged) == [(Cause.PERSON_PARTED, "5, now 8")]
-    assert causes([row()], [row(person=None)]) == [(Cause.PERSON_PARTED, "5, now nobody")]
+    assert causes([row()], [row(person=None)]) == [
+        (Cause.PERSON_PARTED, "5, now nobody: all that the order names identifies nobody")
+    ]
     assert causes([row(person=None)], [row(person=0)]) == [(Cause.PERSON_FOUND, "nobody, now 0")]
 
 

@@ -21,6 +21,9 @@ def test_a_repeat_that_is_on_another_ad_now_says_which_click_it_repeated() -> No
     others += [touch("stranger", 10 * HOUR_MS - 1, cli_ubid=2)]
     assert why_added(touch(), touch(ad_key=8), others) == "was a repeat of a, is on another ad now"
     assert why_added(touch(), touch(), others) == ""
+    later = touch("a", received_us=10 * HOUR_MS * 1000 + 1)
+    assert why_added(touch(), touch(ad_key=8), [later]) == ""
+    assert why_added(later, touch("a", ad_key=8), [touch()]) == "was a repeat of b, is on another ad now"
     assert why_left_out(touch(ad_key=8), touch(), others) == "is a repeat of a"
 
 

@@ -30,6 +30,7 @@ from clickclock.app.connection import Connection
 from clickclock.app.desk import open_desk
 from clickclock.app.holding import BACKLOG, expect_files, listening, make_data_dir, sole, url_of
 from clickclock.app.membership import advertised_url, be_sole, keep_age, node_name, open_store
+from clickclock.app.noticing import Noticing
 from clickclock.app.own_jobs import ensure_own_jobs, out_of_reach
 from clickclock.app.targets import open_targets
 from clickclock.attribution import api as attribution_api
@@ -115,6 +116,8 @@ async def _serve(
         limits=Limits(config.preemptions_max, config.backfill_times_max, config.job_users),
         url=advertised_url(config, listener),
     )
+    noticing = Noticing(config)
+    engine.scanner.noticed = lambda: noticing.findings
     await engine.open()
     server = _server(config, engine)
     stopped = asyncio.Event()
@@ -131,7 +134,7 @@ async def _serve(
     url = url_of(listener)
     async with contextlib.AsyncExitStack() as running:
         if for_clicks:
-            await running.enter_async_context(_clicks(config, file, url, node, for_clicks))
+            await running.enter_async_context(_clicks(config, file, url, node, for_clicks, noticing))
         # What is here now stays: the collector need not walk through it again in the middle of a busy moment.
         gc.collect()
         gc.freeze()
@@ -153,20 +156,22 @@ async def _serve(
 
 @contextlib.asynccontextmanager
 async def _clicks(
-    config: Config, file: Path | None, url: str, node: str, sockets: list[socket.socket]
+    config: Config, file: Path | None, url: str, node: str, sockets: list[socket.socket], noticing: Noticing
 ) -> AsyncIterator[None]:
-    """The collectors, and attribution's own jobs on the scheduler at `url`."""
+    """The collectors, attribution's own jobs on the scheduler at `url`, and what is noticed of clicks."""
     async with Collectors.started(config, sockets) as collectors:
         announcing = asyncio.create_task(collectors.announce())
         # It waits for the port to answer, which is as soon as the rest is ready.
         stopping = asyncio.Event()
         asking = asyncio.create_task(_keep_own_jobs(stopping, url, config, file, node))
+        looking = asyncio.create_task(noticing.keep())
         try:
             yield
         finally:
             announcing.cancel()
+            looking.cancel()
             stopping.set()
-            await asking
+            await asyncio.gather(asking, looking, return_exceptions=True)
 
 
 async def _keep_own_jobs(stopping: asyncio.Event, url: str, config: Config, file: Path | None, node: str) -> None:

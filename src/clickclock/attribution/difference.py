@@ -253,7 +253,10 @@ def _of_person(then: int | None, now: int | None, known: Circumstances) -> Told:
         return Told(Cause.PERSON_FOUND, f"nobody, now {now}")
     if now is not None and known.persons_now.get(then) == now:
         return Told(Cause.PERSON_MERGED, f"{then} is {now} now")
-    return _parted(f"{then}, now {'nobody' if now is None else now}", then, known)
+    if now is None:
+        why = "" if then in known.guards else ": all that the order names identifies nobody"
+        return _parted(f"{then}, now nobody{why}", then, known)
+    return _parted(f"{then}, now {now}", then, known)
 
 
 def _parted(what: str, person: int, known: Circumstances) -> Told:

@@ -219,7 +219,8 @@ class _Case:
 
     def _seen_on(self, order: Order) -> list[Seen]:
         """What an order links: its browser and its device, and one of them with its customer."""
-        pairs = [{"cli_ubid": order.cli_ubid, "device_id": order.device_id}, of_order(order, withdrawn(self._said))]
+        own: Row = {"cli_ubid": order.cli_ubid, "device_id": order.device_id}
+        pairs: list[Row] = [own, of_order(order, withdrawn(self._said))]
         if order.cli_ubid is None and order.device_id is None:
             pairs = [{CUSTOMER: order.customer_id}]
         return [Seen(order.order_id, "order", self._identifiers(pair)) for pair in pairs if pair]

@@ -67,13 +67,17 @@ def _before(click: Row, others: Iterable[Row]) -> list[Row]:
         if each["id"] != click["id"]
         and (each["time_ms"] <= click["time_ms"] or each["received_us"] <= click["received_us"])
     ]
-    return sorted(found, key=lambda each: (each["time_ms"], each["received_us"], each["id"]))
+    return sorted(found, key=_place)
 
 
 def _is_within_the_hour(click: Row, other: Row) -> bool:
     is_of_one = any(click[kind] is not None and click[kind] == other[kind] for kind in NAMESPACES)
-    is_soon = 0 <= click["time_ms"] - other["time_ms"] < REPEAT_MS
+    is_soon = _place(other) < _place(click) and click["time_ms"] - other["time_ms"] < REPEAT_MS
     return is_of_one and is_soon and click["ad_key"] == other["ad_key"]
+
+
+def _place(click: Row) -> tuple[int, int, str]:
+    return click["time_ms"], click["received_us"], click["id"]
 
 
 def _changes(then: Row, now: Row) -> Iterator[str]:

@@ -52,7 +52,7 @@ _SEEN = {
     EntryKind.OTHER: Seen.OTHER,
 }
 _ACCOUNTS = {profile.value: Accounts(default_profile=profile) for profile in Profile}
-_IDENTIFIERS = ("cli_ubid", "device_id")
+_IDENTIFIERS = ("cli_ubid", "device_id", "customer_id")
 
 
 def sight(entry: Entry) -> Sighting:

@@ -60,6 +60,7 @@ class FindingCode(StrEnum):
     DEAD_NOTIFICATIONS = "deadNotifications"
     IDLE_SCHEDULES = "idleSchedules"
     UNHEARD_FAILURES = "unheardFailures"
+    CLICKS_WITHOUT_VISITOR = "clicksWithoutVisitor"
 
 
 class Finding(Record):
@@ -176,6 +177,14 @@ RULES: Mapping[FindingCode, Rule] = {
         _WARN,
         f"Jobs that failed {FAILURES_UNHEARD} times or more without a success, with nobody notified: {{count}}.",
         "Fix them, or give them `notifications.targets` (an application can have them for all its jobs).",
+    ),
+    FindingCode.CLICKS_WITHOUT_VISITOR: Rule(
+        _WARN,
+        "{said}",
+        "Let the server that registers clicks send the visitor's address as X-Forwarded-For and the visitor's "
+        'User-Agent, and name its own address in `trusted_proxies`: docs/how-to/register-clicks.md, "Your server". '
+        "An app that sends its library's name only: let it send one that names the device. Until then, floods from one "
+        "network are not found.",
     ),
 }
 

@@ -72,6 +72,8 @@ class Scanner:
         self._default_cluster = default_cluster
         self._capacities = capacities
         self._beat_error = beat_error
+        self.noticed: Callable[[], Iterable[Finding]] = tuple
+        """What others have found, and is not looked for here."""
         self._starting: dict[str, float] = {}
         self._ahead_s: float | None = None
         self._jumped: tuple[float, float] | None = None
@@ -133,6 +135,7 @@ class Scanner:
             *_of_clusters(clusters, [beat for beat in beats if beat.replica_id != self._replica_id]),
             *self._of_clock(now, survey),
             *self._of_rows(survey, beats, clusters),
+            *self.noticed(),
         ]
         return sorted(found, key=lambda each: each.severity)
 

@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickclock.app.doctor.check import Check, ok, warn
@@ -17,27 +18,32 @@ from clickclock.attribution.errors import JournalDamaged
 from clickclock.attribution.journal import identity
 from clickclock.attribution.lake import CLICKS, DAY, Lake
 from clickclock.attribution.traffic import is_bot, is_visitors
+from clickclock.scheduler.finding import RULES, FindingCode
 
 CLICKS_MIN: Final = 20
 """Fewer are somebody's trial."""
-_REMEDY: Final = (
-    "Let the server that registers clicks send the visitor's address as X-Forwarded-For and the visitor's User-Agent, "
-    'and name its own address in `trusted_proxies`: docs/how-to/register-clicks.md, "Your server". An app that sends '
-    "its library's name only: let it send one that names the device. Until then, floods from one network are not found."
-)
 
 
 def visitors(lake: Lake, journals: Path) -> Check:
     """Look at the last day on which clicks came; `journals` has the one of imports. Raises `LakeUnreachable`."""
+    count, sentence = silent(lake, journals)
+    remedy = RULES[FindingCode.CLICKS_WITHOUT_VISITOR].remedy
+    return warn("visitors", sentence, remedy) if count else ok("visitors", sentence)
+
+
+def silent(lake: Lake, journals: Path) -> tuple[int, str]:
+    """How many clicks of that day say nothing about the visitor, 0 if hardly any, and a sentence about them."""
     table = lake.table(CLICKS.name)
     days = [] if table is None else [each.partition or "" for each in lake.stored(CLICKS.name, table.version())]
     if not days:
-        return ok("visitors", "There are no clicks yet.")
+        return 0, "There are no clicks yet."
     day = max(days)
     where = (pc.field(DAY) == date.fromisoformat(day)) & (pc.field("journal") != _imports(journals))
     seen: Counter[tuple[str | None, bool]] = Counter()
     for batch in lake.scan(CLICKS.name, where, ["user_agent", "address"], encoded=("user_agent",)):
-        seen.update(zip(batch["user_agent"].to_pylist(), batch["address"].is_valid().to_pylist(), strict=True))
+        rows = pa.table({"agent": batch["user_agent"], "is_known": batch["address"].is_valid()})
+        for row in rows.group_by(["agent", "is_known"]).aggregate([([], "count_all")]).to_pylist():
+            seen[row["agent"], row["is_known"]] += row["count_all"]
     every, nameless, foreign, unknown = seen.total(), 0, Counter[str](), 0
     for (agent, is_known), count in seen.items():
         if not agent:
@@ -48,14 +54,13 @@ def visitors(lake: Lake, journals: Path) -> Check:
             foreign[agent] += count
         elif not is_known:
             unknown += count
-    silent = nameless + foreign.total() + unknown
-    if silent < CLICKS_MIN:
-        return ok("visitors", f"Of {every:,} clicks of {day}, {every - silent:,} show the visitor's address and agent.")
+    count = nameless + foreign.total() + unknown
+    if count < CLICKS_MIN:
+        return 0, f"Of {every:,} clicks of {day}, {every - count:,} show the visitor's address and agent."
     parts = [f"without a User-Agent: {nameless:,}"] * bool(nameless)
     parts += [f"with a server's ({agent[:60]}): {count:,}" for agent, count in foreign.most_common(3)]
     parts += [f"without the visitor's address: {unknown:,}"] * bool(unknown)
-    found = f"Of {every:,} clicks of {day}, {silent:,} say nothing about the visitor; {'; '.join(parts)}."
-    return warn("visitors", found, _REMEDY)
+    return count, f"Of {every:,} clicks of {day}, {count:,} say nothing about the visitor; {'; '.join(parts)}."
 
 
 def _imports(journals: Path) -> str:

@@ -326,7 +326,7 @@ def _standing_schema() -> Schema:
 def _version_schema() -> Schema:
     tables = (
         *("clicks", "orders", "touches", "credits", "identities", "unconverted", "ads", "fitted", "counts", "ties"),
-        "folded",
+        *("folded", "events"),
     )
     return record(
         "What one run made.",
