@@ -77,8 +77,8 @@ def years(text: str) -> frozenset[int] | None:
 def hashed(line: str, seed: str) -> str:
     """A line with a number for each H of Jenkins and each ~ of cronie: the same number for the same seed, always.
 
-    The seed is the job's application and name, as in Jenkins: whoever computes the times knows them, before a schedule
-    has an id and after. Words of other kinds of schedules have no H that stands alone, and stay.
+    The seed is the job's application and name, as in Jenkins: they are known before a schedule has an id, and stay when
+    it gets another (ADR 24). Words of other kinds of schedules have no H that stands alone, and stay.
 
     >>> hashed("H(0-29)/10 H 1 * *", "shop/report")
     '8-29/10 21 1 * *'
