@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clickclock.scheduler.job import Job
 from clickclock.scheduler.retry import RetryRule
 
 
@@ -15,6 +16,21 @@ def test_each_wait_may_be_longer_until_the_limit() -> None:
 def test_the_jitter_is_the_whole_wait() -> None:
     rule = RetryRule(initial_s=8, multiplier=2, max_s=300)
     assert [rule.delay_s(2, fraction) for fraction in (0.0, 0.25, 0.5)] == [0, 4, 8]
+
+
+def test_without_jitter_a_wait_is_never_shorter() -> None:
+    rule = RetryRule(initial_s=30, multiplier=2, max_s=100, has_jitter=False)
+    assert [rule.delay_s(attempt, fraction) for attempt, fraction in ((1, 0.0), (1, 0.9), (2, 0.5), (9, 0.0))] == [
+        *(30, 30, 60, 100)
+    ]
+
+
+def test_a_job_has_jitter_unless_it_says_none() -> None:
+    fields = {"application": "a", "jobName": "j", "command": "true"}
+    assert Job.model_validate(fields).retry_rule.has_jitter
+    assert not Job.model_validate({**fields, "retryBackoff": {"jitter": "none"}}).retry_rule.has_jitter
+    with pytest.raises(ValueError, match="'full' or 'none'"):
+        Job.model_validate({**fields, "retryBackoff": {"jitter": "some"}})
 
 
 def test_a_wait_of_nothing_stays_nothing() -> None:

@@ -82,11 +82,17 @@ class Resources(Record):
 
 
 class RetryBackoff(Record):
-    """How long to wait before the next attempt: exponential, with full jitter."""
+    """How long to wait before the next attempt: exponentially longer, and spread by jitter."""
 
     initial_seconds: float = Field(1.0, ge=0, le=86400, description="Longest wait after the first failure.")
     multiplier: float = Field(2.0, ge=1, le=100, description="How much longer each further wait may be.")
     max_seconds: float = Field(300.0, ge=0, le=604800, description="No wait is longer than this.")
+    jitter: Literal["full", "none"] = Field(
+        "full",
+        description="`full`: each wait is drawn anew, from nothing to its longest, so that many that failed together "
+        "do not come back together. `none`: each wait is its longest, and so the least.",
+        examples=["full"],
+    )
 
 
 _WHEN = "How it has to end: `succeeded`, `failed` (for good), `finished` (either way), or `anySucceeded` (one of those \
@@ -323,6 +329,7 @@ class Job(Record):
             self.retry_backoff.max_seconds,
             frozenset(self.success_exit_codes),
             None if codes is None else frozenset(codes),
+            self.retry_backoff.jitter == "full",
         )
 
     def template_faults(self) -> list[Fault]:
