@@ -1,4 +1,4 @@
-"""kill -9 of the real service between an upstream's end and its dependents, and in the middle of a preemption.
+"""kill -9 of the real service between an upstream's end and its dependents, and in the middle of a preemption or pause.
 
 After each death the service starts again on the same data folder. Then: every dependent ran once in its run, and the
 preempted one came back once the urgent one had its place.
@@ -27,6 +27,13 @@ FOLLOWING = {
     "after they are decided on": Death(f"{CHAINS}:_settle", "after", nth=2),
     "before their triggers are committed": Death(f"{CHAINS}:_rows", "after", nth=2, worth_of=1),
     "after their triggers are committed": Death(f"{CHAINS}:Chains._write", "after", nth=3),
+}
+PAUSES = f"{SERVICE}.store.pausing:Pausing.pause"
+PAUSING = {
+    "before the failure is committed": Death(f"{SERVICE}.store.queue:finish", "after", nth=2),
+    "after the failure is committed": Death(f"{SERVICE}.store.queue:Queue.finish", "after", nth=2),
+    "before the schedule is paused": Death(PAUSES),
+    "after the schedule is paused": Death(PAUSES, "after"),
 }
 PREEMPTING = {
     "before the victim is chosen": Death(f"{SERVICE}.store.queue:preempt"),
@@ -129,4 +136,35 @@ async def test_a_death_in_the_middle_of_a_preemption_loses_neither(ground: Groun
         (second.trigger_id, 1): 1,
         (first.trigger_id, 2): 1,
     }
+    assert await ground.end(signal.SIGTERM) == 0
+
+
+@pytest.mark.parametrize("hop", PAUSING)
+async def test_a_death_around_a_pause_after_failures_pauses_once_and_fires_nothing_more(
+    ground: Ground, hop: str
+) -> None:
+    job = ground.job("failing", "exit 1")
+    fields = {"application": "crash", "jobName": "failing", "scheduleId": "s", "kind": "interval", "expression": "PT1S"}
+    every_second = Schedule.model_validate({**fields, "pauseAfterFailures": 2})
+    await ground.prepare([job], lambda _: [every_second])
+    ground.start(PAUSING[hop])
+    assert await ground.died() == -signal.SIGKILL
+    ground.start()
+    address = await ground.ready()
+
+    async def is_paused() -> bool:
+        async with httpx.AsyncClient() as client:
+            (found,) = (await client.get(f"{address}/schedules")).json()["schedules"]
+        return bool(found["paused"]) and found["version"] == 2
+
+    await until(is_paused, "the schedule is paused, once")
+    ran = {row.trigger_id for row in ground.rows() if row.state != State.SKIPPED}
+
+    async def skips() -> bool:
+        return any(row.skip_reason == "paused" for row in ground.rows())
+
+    await until(skips, "its times are skipped")
+    later = {row.trigger_id for row in ground.rows() if row.state != State.SKIPPED} - ran
+    assert len(later) <= 1, "one may have been planned ahead of the pause"
+    assert Counter(mark.trigger_id for mark in ground.marks()) == dict.fromkeys(ran | later, 1)
     assert await ground.end(signal.SIGTERM) == 0

@@ -53,6 +53,63 @@ def test_the_next_day_is_the_first_later_one_that_is_among_them(
     assert of.next_after(day) == next((each for each in later if each in of), None)
 
 
+GERMANY = {"exclude_dates": ["2026-04-03", "2026-04-06", "2026-05-01", "2026-12-24", "2026-12-25", "2026-12-31"]}
+
+
+@pytest.mark.parametrize(
+    ("rule", "fields", "expected"),
+    [
+        # January and May 2026 end on a Saturday and a Sunday, February on a Saturday.
+        (CalendarRule.LAST_BUSINESS_DAY, GERMANY, {1: 30, 2: 27, 3: 31, 4: 30, 5: 29, 12: 30}),
+        (CalendarRule.FIRST_BUSINESS_DAY, GERMANY, {1: 1, 2: 2, 3: 2, 4: 1, 5: 4, 8: 3, 11: 2}),
+        (CalendarRule.LAST_BUSINESS_DAY, {"include_dates": ["2026-01-31"]}, {1: 31, 2: 27}),
+        (CalendarRule.LAST_BUSINESS_DAY, {"business_days": ["saturday"]}, {1: 31, 2: 28, 3: 28, 5: 30}),
+    ],
+)
+def test_the_first_and_the_last_business_day_of_a_month_know_weekends_and_holidays(
+    rule: CalendarRule, fields: dict[str, object], expected: dict[int, int]
+) -> None:
+    times = cron("0 9 * * *", days(rule, **fields))
+    found = times.fires_after(datetime(2026, 1, 1, tzinfo=UTC))
+    fired: dict[int, int] = {}
+    while found is not None and found.at.year == 2026:
+        assert fired.setdefault(found.at.month, found.at.day) == found.at.day
+        found = times.fires_after(found.at)
+    assert len(fired) == 12
+    assert {month: fired[month] for month in expected} == expected
+
+
+def test_the_last_weekday_is_one_in_cron_lines_rules_and_calendars() -> None:
+    """Thirty years: `LW`, `BYSETPOS=-1` and the calendar's last business day without holidays."""
+    anchor = datetime(2020, 1, 1, tzinfo=UTC)
+    rule = "DTSTART:20200101T090000Z\nRRULE:FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1"
+    ways = [
+        timetable(kind=ScheduleKind.CRON, expression="0 9 LW * *", anchor=anchor),
+        timetable(kind=ScheduleKind.RRULE, expression=rule, anchor=anchor),
+        timetable(
+            kind=ScheduleKind.CRON,
+            expression="0 9 26-31 * *",
+            anchor=anchor,
+            days=days(CalendarRule.LAST_BUSINESS_DAY),
+        ),
+    ]
+    told = []
+    for times in ways:
+        found, fired = times.fires_after(anchor), []
+        while found is not None and found.at.year < 2050:
+            fired.append(found.at)
+            found = times.fires_after(found.at)
+        told.append(fired)
+    assert len(told[0]) == 360
+    assert told[0] == told[1] == told[2]
+
+
+def test_another_day_says_which_day_it_is_not() -> None:
+    found = cron("0 9 * * *", days(CalendarRule.LAST_BUSINESS_DAY)).after(datetime(2026, 11, 20, 10, tzinfo=UTC))
+    assert found is not None
+    assert found.note == "2026-11-21 is not the month's last business day of the calendar shop."
+
+
 def test_an_excluded_time_is_told_with_its_reason_and_one_look_leaves_all_of_them() -> None:
     times = cron("* * * * * *", days())
     friday = datetime(2026, 11, 20, 23, 59, 59, tzinfo=UTC)

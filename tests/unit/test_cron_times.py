@@ -1,7 +1,8 @@
 """Cron lines: what they name, what they refuse, and that the walk along them is the one of `cronsim`."""
 
 import re
-from datetime import date, datetime, timedelta
+from calendar import monthrange
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from cronsim import CronSim, CronSimError
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clickclock.foundation.errors import Invalid
+from clickclock.scheduler.calendar import ScheduleKind, timetable
 from clickclock.scheduler.cron_fields import Unclear, hashed, values
 from clickclock.scheduler.cron_times import NICKNAMES, cron_times, long_steps_of, reading_of
 
@@ -325,3 +327,24 @@ def test_the_weekday_nearest_to_a_day_is_in_its_month_and_none_is_nearer(day: in
 
 def test_every_nickname_is_a_line() -> None:
     assert all(cron_times(nickname) == cron_times(line) for nickname, line in NICKNAMES.items())
+
+
+@pytest.mark.parametrize("day", [1, 2, 3, 15, 28, 29, 30, 31])
+def test_the_nearest_weekday_stays_in_its_month_at_both_ends(day: int) -> None:
+    """Thirty years of each: a Saturday goes back and a Sunday on, but at the month's ends the other way."""
+    expected = []
+    for year, month in ((2020 + number // 12, number % 12 + 1) for number in range(360)):
+        last = monthrange(year, month)[1]
+        if day > last:
+            continue
+        named = date(year, month, day)
+        step = {5: -1, 6: 1}.get(named.weekday(), 0)
+        if not 1 <= day + step <= last:
+            step = -2 * step
+        expected.append(named + timedelta(days=step))
+    times = timetable(kind=ScheduleKind.CRON, expression=f"0 0 {day}W * *", anchor=datetime(2019, 12, 31, tzinfo=UTC))
+    found, fired = times.after(datetime(2019, 12, 31, 23, tzinfo=UTC)), []
+    while found is not None and found.at.year < 2050:
+        fired.append(found.at.date())
+        found = times.after(found.at)
+    assert fired == expected

@@ -25,7 +25,10 @@ DST_POLICIES = (
 )
 CALENDAR = (
     field("--calendar", "calendar_name", help="The calendar to follow."),
-    field("--calendar-rule", help="Run on its businessDays or its otherDays; businessDays if not given."),
+    field(
+        "--calendar-rule",
+        help="One of businessDays (if not given), otherDays, firstBusinessDay and lastBusinessDay of a month.",
+    ),
 )
 OPTIONS = (
     field("--expression", help="A cron line, a duration such as PT15M, an instant, or an RFC 5545 rule."),
@@ -37,6 +40,7 @@ OPTIONS = (
     field("--end-at", type=Instant(), help="Ignore times after this."),
     field("--exclude-date", "exclude_dates", multiple=True, help="A local date to leave out; may be repeated."),
     *CALENDAR,
+    field("--pause-after-failures", type=int, help="Pause it after so many failures in a row."),
     field("--jitter-seconds", type=float, help="Spread the start over this many seconds."),
     *DST_POLICIES,
     field("--overlap-policy", help="While the last trigger is unfinished: skip, queue, replace or allow."),

@@ -8,6 +8,8 @@ it is not, whatever the time; a calendar has at least one business day.
 (True, False)
 """
 
+from calendar import monthrange
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
@@ -42,6 +44,8 @@ class CalendarRule(StrEnum):
 
     BUSINESS_DAYS = "businessDays"
     OTHER_DAYS = "otherDays"
+    FIRST_BUSINESS_DAY = "firstBusinessDay"
+    LAST_BUSINESS_DAY = "lastBusinessDay"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +60,22 @@ class Days:
     zone: ZoneInfo | None
 
     def __contains__(self, day: date) -> bool:
-        is_business_day = day in self.included or (day.weekday() in self.weekdays and day not in self.excluded)
-        return is_business_day is (self.rule is CalendarRule.BUSINESS_DAYS)
+        if self.rule is CalendarRule.OTHER_DAYS:
+            return not self._is_business_day(day)
+        others: Iterable[int] = ()
+        if self.rule is CalendarRule.FIRST_BUSINESS_DAY:
+            others = range(1, day.day)
+        elif self.rule is CalendarRule.LAST_BUSINESS_DAY:
+            others = range(monthrange(day.year, day.month)[1], day.day, -1)
+        return self._is_business_day(day) and not any(self._is_business_day(day.replace(day=each)) for each in others)
+
+    def _is_business_day(self, day: date) -> bool:
+        return day in self.included or (day.weekday() in self.weekdays and day not in self.excluded)
 
     def next_after(self, day: date) -> date | None:
         """The first of them after `day`; None if none is left."""
         named = sorted(each for each in self.excluded | self.included if each > day)
-        if len(self.weekdays) == (0 if self.rule is CalendarRule.BUSINESS_DAYS else len(Weekday)):
+        if len(self.weekdays) == (len(Weekday) if self.rule is CalendarRule.OTHER_DAYS else 0):
             # No weekday is one of them: only dates that are named can be, and the next may be centuries away.
             return next((each for each in named if each in self), None)
         while True:
@@ -72,8 +85,15 @@ class Days:
 
     def refusal(self, day: date) -> str:
         """Why nothing runs on `day`, which is none of them."""
-        is_or_not = "not a" if self.rule is CalendarRule.BUSINESS_DAYS else "a"
-        return f"{day} is {is_or_not} business day of the calendar {self.calendar_name}."
+        return f"{day} is {_REFUSALS[self.rule]} of the calendar {self.calendar_name}."
+
+
+_REFUSALS = {
+    CalendarRule.BUSINESS_DAYS: "not a business day",
+    CalendarRule.OTHER_DAYS: "a business day",
+    CalendarRule.FIRST_BUSINESS_DAY: "not the month's first business day",
+    CalendarRule.LAST_BUSINESS_DAY: "not the month's last business day",
+}
 
 
 class Calendar(Record):

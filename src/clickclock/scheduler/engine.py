@@ -32,6 +32,7 @@ from clickclock.scheduler.foresight import HORIZON_S
 from clickclock.scheduler.lease import Lease
 from clickclock.scheduler.limits import Limits
 from clickclock.scheduler.notifier import Notifier
+from clickclock.scheduler.pauser import Pauser
 from clickclock.scheduler.planner import Planner
 from clickclock.scheduler.preempter import Preempter
 from clickclock.scheduler.pruner import Pruner
@@ -138,6 +139,7 @@ class Engine:
         )
         self.backfiller = Backfiller(store, clock, queued=self.wake_dispatcher)
         self.chainer = Chainer(store, clock, fired=self.wake_dispatcher)
+        self.pauser = Pauser(store, clock, paused=self.change_schedules)
         self.counter = Counter(store)
         self.pruner = Pruner(store, clock, executors)
         self.alarmer = Alarmer(store, clock)
@@ -169,12 +171,14 @@ class Engine:
         self._backfiller_loop = Loop("backfiller", self.backfiller.step, busy_s=busy_s)
         self._chainer_loop = Loop("chainer", self.chainer.step, idle_s)
         self.store.queue.on_chain = self._chainer_loop.wake
+        pauser_loop = Loop("pauser", self.pauser.step)
+        self.store.queue.on_failure, self.pauser.on_news = self.pauser.look_at, pauser_loop.wake
         self._announcer_loop = Loop("announcer", self.announcer.step)
         self._notifier_loop = Loop("notifier", self.notifier.step)
         self._loops = [
             *(self._planner_loop, self._dispatcher_loop, self._preempter_loop, self._watcher_loop, self._rescuer_loop),
             *(self._heartbeat_loop, self._backfiller_loop, self._chainer_loop),
-            Loop("counter", self.counter.step, busy_s=busy_s),
+            *(pauser_loop, Loop("counter", self.counter.step, busy_s=busy_s)),
             Loop("pruner", self.pruner.step, idle_max_s=3600.0, busy_s=busy_s),
             self._announcer_loop,
             Loop("alarmer", self.alarmer.step, busy_s=busy_s),

@@ -42,6 +42,10 @@ class Severity(StrEnum):
     WARN = "warn"
 
 
+PAUSED_AFTER = "Paused after "
+"""How the reason begins of a schedule that was paused because its triggers failed."""
+
+
 class FindingCode(StrEnum):
     """What can be wrong."""
 
@@ -61,6 +65,7 @@ class FindingCode(StrEnum):
     IDLE_SCHEDULES = "idleSchedules"
     UNHEARD_FAILURES = "unheardFailures"
     CLICKS_WITHOUT_VISITOR = "clicksWithoutVisitor"
+    PAUSED_BY_FAILURES = "pausedByFailures"
 
 
 class Finding(Record):
@@ -185,6 +190,12 @@ RULES: Mapping[FindingCode, Rule] = {
         'User-Agent, and name its own address in `trusted_proxies`: docs/how-to/register-clicks.md, "Your server". '
         "An app that sends its library's name only: let it send one that names the device. Until then, floods from one "
         "network are not found.",
+    ),
+    FindingCode.PAUSED_BY_FAILURES: Rule(
+        _WARN,
+        "Schedules that were paused after failures in a row (`pauseAfterFailures`): {count}.",
+        "See why with `clickclock schedule show ID` and `clickclock triggers list`, fix the job, then `clickclock "
+        "schedule resume ID`: what it missed is not made up.",
     ),
 }
 

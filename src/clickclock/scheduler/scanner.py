@@ -158,6 +158,7 @@ class Scanner:
             (FindingCode.DEAD_NOTIFICATIONS, survey.dead_notifications.count, survey.dead_notifications.ids),
             (FindingCode.IDLE_SCHEDULES, survey.idle.count, survey.idle.ids),
             (FindingCode.UNHEARD_FAILURES, survey.unheard.count, survey.unheard.ids),
+            (FindingCode.PAUSED_BY_FAILURES, survey.failing.count, survey.failing.ids),
         ):
             if count:
                 yield finding(code, ids, count)

@@ -61,9 +61,7 @@ class CatchUp(Record):
         description="`latest` runs once for all, `all` runs each, `none` runs nothing late; 5 s are not late.",
     )
     window_seconds: float = Field(86400, ge=0, le=31_536_000, description="Times older than this are skipped.")
-    max_triggers: int = Field(
-        100, ge=1, le=CATCH_UP_MAX, description="With `all`: at most this many, the most recent ones."
-    )
+    max_triggers: int = Field(100, ge=1, le=CATCH_UP_MAX, description="With `all`: at most this many, the latest ones.")
 
 
 class Schedule(Record):
@@ -99,7 +97,7 @@ class Schedule(Record):
         None, description="The calendar whose days decide, beside `excludeDates`.", examples=["germany"]
     )
     calendar_rule: CalendarRule = Field(
-        CalendarRule.BUSINESS_DAYS, description="Run on the calendar's business days alone, or on its other days alone."
+        CalendarRule.BUSINESS_DAYS, description="Run on its business days, its other days, or a month's first or last."
     )
     jitter_seconds: float = Field(
         0, ge=0, le=86400, description="Spreads the start over so many seconds, up to the next time, always alike."
@@ -117,6 +115,7 @@ class Schedule(Record):
     )
     paused: bool = Field(False, description="While paused, due times are skipped.")
     pause_reason: Text | None = Field(None, description="Why it is paused.")
+    pause_after_failures: int | None = Field(None, ge=1, le=1000, description="Pause it after so many in a row.")
 
     managed_by: Name | None = Field(
         None, description="The set of files that it is applied from; set by `PUT declaration`.", examples=["shop-repo"]

@@ -192,6 +192,8 @@ class Conclusion:
     uses_up_retry: bool = True
     is_awaited: bool = False
     """Whether it is final and other jobs depend on it; the store knows."""
+    failed_schedule: str | None = None
+    """The schedule of which a trigger has failed for good; the store knows."""
 
 
 def conclude(

@@ -70,7 +70,7 @@ class PreviewFilters(Query):
     )
     calendar_rule: CalendarRule = Field(
         CalendarRule.BUSINESS_DAYS,
-        description="The calendar's business days alone, or its other days alone.",
+        description="The calendar's business days, its other days, or a month's first or last business day.",
         examples=["businessDays"],
     )
     dst_gap_policy: GapPolicy = Field(

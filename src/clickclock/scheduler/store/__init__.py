@@ -28,6 +28,7 @@ from clickclock.scheduler.store.jobs import Jobs
 from clickclock.scheduler.store.leading import Led
 from clickclock.scheduler.store.migrate import migrate
 from clickclock.scheduler.store.outbox import Outbox, Parcel
+from clickclock.scheduler.store.pausing import Pausing
 from clickclock.scheduler.store.planning import Due, Planned, Span
 from clickclock.scheduler.store.queue import Edited, Held, Queue
 from clickclock.scheduler.store.replicas import Census, Heartbeat, LastBeat, Replicas
@@ -78,6 +79,7 @@ class Store:
         self.image_mappings = ImageMappings(database)
         self.calendars = Calendars(database)
         self.schedules = Schedules(database)
+        self.pausing = Pausing(database)
         self.declared = Declared(database)
         self.backfills = Backfills(database)
         self.triggers = Triggers(database)

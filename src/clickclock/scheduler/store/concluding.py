@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.scheduler.retry import RetryRule
+from clickclock.scheduler.statistics import FAILURES
 from clickclock.scheduler.store.changes import note_attempts, note_triggers
 from clickclock.scheduler.store.dependencies import has_dependents
 from clickclock.scheduler.store.prepared import Among, Inserting, Prepared
@@ -30,7 +31,8 @@ _t = job_trigger.c
 
 
 _NEEDED = (
-    "trigger_id", "application", "job_name", "cluster", "node", "attempt", "max_attempts", "preemption_count",
+    "trigger_id", "schedule_id", "backfill_id", "application", "job_name", "cluster", "node", "attempt",
+    "max_attempts", "preemption_count",
     "stop_reason", "due_time", "ready_at", "started_at", "lag_ms", "cpu_seconds", "max_memory_bytes", "preempted_by",
 )  # fmt: skip
 IS_AWAITED = sa.and_(has_dependents(), sa.or_(_t.kind != sa.literal_column(f"'{Kind.MANUAL}'"), _t.run_id.is_not(None)))
@@ -111,7 +113,11 @@ def _conclude_row(row: Any, exit_: Exit, fraction: float) -> Conclusion:
         fraction=fraction,
         preemption_count=row.preemption_count,
     )
-    return replace(conclusion, is_awaited=True) if row.is_awaited and conclusion.retry_at is None else conclusion
+    if conclusion.retry_at is not None:
+        return conclusion
+    if row.schedule_id is not None and row.backfill_id is None and conclusion.state in FAILURES:
+        conclusion = replace(conclusion, failed_schedule=row.schedule_id)
+    return replace(conclusion, is_awaited=True) if row.is_awaited else conclusion
 
 
 def _concluded(row: Any, exit_: Exit, conclusion: Conclusion) -> dict[str, Any]:

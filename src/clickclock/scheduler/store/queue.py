@@ -111,6 +111,9 @@ class Queue:
         self.on_chain: Callable[[], None] = lambda: None
         """Called when a trigger that others depend on has ended, or one that depends on others is there."""
 
+        self.on_failure: Callable[[set[str]], None] = lambda _: None
+        """Called with the schedules of which triggers have failed for good."""
+
     async def plan(
         self,
         now: datetime,
@@ -183,6 +186,8 @@ class Queue:
         conclusions = await self._database.write(lambda c: finish(c, lease_id, exits, fraction))
         if any(each.is_awaited for each in conclusions.values()):
             self.on_chain()
+        if failed := {each.failed_schedule for each in conclusions.values() if each.failed_schedule is not None}:
+            self.on_failure(failed)
         return conclusions
 
     async def stopping(self, lease_id: str) -> list[Held]:

@@ -133,6 +133,7 @@ def schedule_row(new: NewSchedule) -> dict[str, Any]:
         "definition": definition_of(new.schedule),
         "next_due": new.upcoming and new.upcoming.due,
         "calendar_name": new.schedule.calendar_name,
+        "pause_after": new.schedule.pause_after_failures,
     }
 
 

@@ -117,6 +117,7 @@ schedule = sa.Table(
     _instant("last_fire", nullable=True),
     *_versioned(),
     sa.Column("calendar_name", sa.Text, sa.ForeignKey("calendar.calendar_name")),
+    sa.Column("pause_after", sa.Integer, index=True),
     sa.UniqueConstraint("application", "job_name", "schedule_name"),
     sa.ForeignKeyConstraint(["application", "job_name"], ["job.application", "job.job_name"]),
     sa.Index(None, "next_due"),

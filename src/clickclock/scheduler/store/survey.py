@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.scheduler.alarm import AlarmKind
+from clickclock.scheduler.finding import PAUSED_AFTER
 from clickclock.scheduler.notification import Delivery
 from clickclock.scheduler.store.alarming import rules_of
 from clickclock.scheduler.store.database import Database
@@ -60,6 +61,8 @@ class Survey:
     """When the newest change was written, by the clock of then."""
     planned_through: datetime | None = None
     """Until when a schedule is planned, if that was looked for."""
+    failing: Some = Some()
+    """Schedules that were paused because their triggers failed."""
 
 
 class Surveys:
@@ -96,12 +99,18 @@ class Surveys:
                 queued=_queued(connection, queued_before),
                 starting=_starting(connection),
                 changed_at=connection.execute(_NEWEST_CHANGE).scalar(),
+                failing=_some(connection, schedule.c.schedule_id, *_PAUSED_BY_FAILURES),
                 planned_through=connection.execute(_PLANNED_THROUGH).scalar() if looks_ahead else None,
             )
 
         return await self._database.read(work)
 
 
+_PAUSED_BY_FAILURES = (
+    schedule.c.pause_after.is_not(None),
+    schedule.c.definition.contains('"paused":true', autoescape=True),
+    schedule.c.definition.contains(f'"pauseReason":"{PAUSED_AFTER}', autoescape=True),
+)
 _NOT_PAUSED = sa.not_(schedule.c.definition.contains('"paused":true', autoescape=True))
 _NEWEST_CHANGE = sa.select(change.c.at).order_by(change.c.position.desc()).limit(1)
 _PLANNED_THROUGH = sa.select(sa.func.max(schedule.c.high_water))
