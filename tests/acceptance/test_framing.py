@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -164,9 +165,7 @@ def test_chunks_are_of_http_1_1_and_end_as_it_says(service: Service, path: str) 
 
 
 @pytest.mark.parametrize("path", ["/schedulerService/job", "/orders"])
-@pytest.mark.parametrize(
-    "line", [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET / HTTP/2.0\r\n\r\n", b"GET / HTTP/0.9\r\n\r\n"]
-)
+@pytest.mark.parametrize("line", [b"GET / HTTP/2.0\r\n\r\n", b"GET / HTTP/0.9\r\n\r\n"])
 def test_other_versions_of_http_are_answered(service: Service, path: str, line: bytes) -> None:
     for pieces in ([line + b"\0\0\0\4\0\0\0\0\0"], [bytes([each]) for each in line]):
         with port_of(service, path) as client:
@@ -174,6 +173,43 @@ def test_other_versions_of_http_are_answered(service: Service, path: str, line: 
             assert answer.status == 400
             assert "HTTP/1.1" in json.loads(answer.body)["message"]
             assert client.is_ended()
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SETTINGS = b"\0\0\0\4\0\0\0\0\0"
+
+
+@pytest.mark.parametrize("path", ["/schedulerService/job", "/orders"])
+def test_who_begins_with_http_2_is_told_in_its_frames_what_is_required(service: Service, path: str) -> None:
+    for pieces in ([PREFACE + SETTINGS], [PREFACE[:24]], [bytes([each]) for each in PREFACE]):
+        with port_of(service, path) as client:
+            client.send(*pieces)
+            said = b"".join(iter(partial(client.socket.recv, 4096), b""))
+        assert said.startswith(SETTINGS)
+        goaway = said.removeprefix(SETTINGS)
+        length, kind, stream = int.from_bytes(goaway[:3]), goaway[3], int.from_bytes(goaway[5:9])
+        assert (length, kind, stream) == (len(goaway) - 9, 7, 0)
+        assert (int.from_bytes(goaway[9:13]), int.from_bytes(goaway[13:17])) == (0, 13)
+        assert b"HTTP/1.1" in goaway[17:]
+
+
+@pytest.mark.parametrize("path", ["/schedulerService/group", "/limits"])
+def test_who_turns_to_http_2_later_is_answered_as_before(service: Service, path: str) -> None:
+    with port_of(service, path) as client:
+        client.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() + PREFACE)
+        assert client.answer().status < 500
+        assert client.answer().status == 400
+        assert client.is_ended()
+
+
+@pytest.mark.needs("curl")
+@pytest.mark.parametrize("path", ["/schedulerService/job", "/orders"])
+def test_curl_says_what_http_2_met(service: Service, path: str) -> None:
+    url = (service.url if path.startswith("/schedulerService") else service.click_url) + path
+    command = ["curl", "--verbose", "--silent", "--http2-prior-knowledge", "--data", "{}", url]
+    told = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    assert "GOAWAY" in told
+    assert "Empty reply" not in told
 
 
 def test_requests_behind_an_offer_are_answered_in_their_order(service: Service) -> None:

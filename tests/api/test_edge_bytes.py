@@ -165,7 +165,6 @@ def test_who_asks_before_sending_the_body_is_told_to(port: Port) -> None:
     "said",
     [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"get /aclick HTTP/1.1\r\nHost: h\r\n\r\n",
         b"GET /aclick\r\n\r\n",
         b"GET /aclick HTTP/1.2\r\nHost: h\r\n\r\n",

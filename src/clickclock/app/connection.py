@@ -15,7 +15,7 @@ from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrad
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from clickclock.foundation.errors import Malformed
-from clickclock.foundation.framing import fault, unreadable, without_offer
+from clickclock.foundation.framing import HTTP_2_GOODBYE, fault, is_http_2, unreadable, without_offer
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.problem import problem
 
@@ -50,7 +50,11 @@ class Connection(HttpToolsProtocol):
         try:
             self._parse(data)
         except HttpParserError as error:
-            self.send_400_response(_sentence(error))
+            if is_http_2(error) and self.cycle is None:
+                self._last_words = HTTP_2_GOODBYE
+                self._hang_up()
+            else:
+                self.send_400_response(_sentence(error))
             return
         if self.transport.is_closing():
             return

@@ -19,6 +19,10 @@ VERSIONS: Final = ("1.0", "1.1")
 ONLY_HTTP_1: Final = "This port speaks HTTP/1.1 alone; send that, or put a proxy that speaks HTTP/2 in front."
 _PREFACE: Final = "Pause on PRI/Upgrade"
 """The parser's words for a connection that begins with HTTP/2."""
+_SETTINGS: Final = bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+_GOAWAY: Final = bytes((0, 0, 8 + len(ONLY_HTTP_1), 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 13)) + ONLY_HTTP_1.encode()
+HTTP_2_GOODBYE: Final = _SETTINGS + _GOAWAY
+"""What a client of HTTP/2 understands (RFC 9113, section 6.8): no stream was taken, and HTTP_1_1_REQUIRED, in words."""
 
 
 def fault(method: bytes, version: str, coding: bytes, *, has_body: bool) -> str | None:
@@ -43,7 +47,13 @@ def without_offer(method: bytes, target: bytes, version: str, headers: Sequence[
     return b"\r\n".join((line, *fields, b"", b""))
 
 
+def is_http_2(error: HttpParserError) -> bool:
+    """Whether the parser refused the bytes with which a client of HTTP/2 begins."""
+    return str(error) == _PREFACE
+
+
 def unreadable(error: HttpParserError) -> str:
     """The sentence about bytes that the parser refuses."""
-    reason = str(error) or "it is malformed"
-    return ONLY_HTTP_1 if reason == _PREFACE else f"This is no request that can be read: {reason}."
+    return (
+        ONLY_HTTP_1 if is_http_2(error) else f"This is no request that can be read: {str(error) or 'it is malformed'}."
+    )

@@ -18,6 +18,7 @@ from uuid_utils import uuid7
 from clickclock.attribution.account import Profile
 from clickclock.attribution.counters import STATUSES, cell
 from clickclock.foundation.errors import Fault
+from clickclock.foundation.framing import HTTP_2_GOODBYE
 from clickclock.foundation.problem import INTERNAL, INTERNAL_SENTENCE
 
 OPEN: Final = b""
@@ -56,6 +57,8 @@ class Answer:
 
 CONTINUE: Final = Answer(b"HTTP/1.1 100 Continue\r\n\r\n", cell("clickclock_responses_total", "100"))
 """Goes before an answer."""
+GOODBYE: Final = Answer(HTTP_2_GOODBYE, cell("clickclock_responses_total", "400"), CLOSED)
+"""For a client that begins with HTTP/2."""
 
 
 class Answers:

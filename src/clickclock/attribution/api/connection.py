@@ -13,7 +13,7 @@ from typing import Final, cast
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from clickclock.attribution.api.answers import CLOSED, Answer
+from clickclock.attribution.api.answers import CLOSED, GOODBYE, Answer
 from clickclock.attribution.api.arrivals import ARRIVED, QUIET
 from clickclock.attribution.api.head import body_too_long, query_too_long, read
 from clickclock.attribution.api.refusing import Refusing, Stop
@@ -23,7 +23,7 @@ from clickclock.attribution.api.shared import Shared
 from clickclock.attribution.counters import cell
 from clickclock.attribution.refusal import Code, Refusal
 from clickclock.attribution.template import NOTHING
-from clickclock.foundation.framing import VERSIONS, unreadable, without_offer
+from clickclock.foundation.framing import VERSIONS, is_http_2, unreadable, without_offer
 
 PIECE_BYTES: Final = 16 * 1024
 """So much is parsed at a time, then it is looked at what came of it."""
@@ -254,7 +254,9 @@ class Connection(Refusing):
                 _log.exception("a request could not be answered", exc_info=error.__context__)
                 self._hear_no_more(self._shared.answers.broken())
         except HttpParserError as error:
-            if not self.ending:  # else it is only more than was to come
+            if not self.ending and is_http_2(error) and self._said is None:
+                self._hear_no_more(GOODBYE)
+            elif not self.ending:  # else it is only more than was to come
                 self._refuse_unreadable(unreadable(error), bytes(data if raw is None else raw))
         if self._begun_s:
             self._look_at_partial(len(data))
