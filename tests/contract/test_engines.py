@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import combinations, product
+from operator import itemgetter
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -39,6 +40,7 @@ from clickclock.attribution.engines import (
 )
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.duckdb import DuckDB
+from clickclock.attribution.engines.files import are_of_today
 from clickclock.attribution.engines.spark import Spark
 from clickclock.attribution.errors import EngineFailing, EngineMissing
 from clickclock.attribution.lake import ADS, CLICKS, COSTS, DAY, ORDER_MONTH, TOUCHES, Lake
@@ -310,10 +312,21 @@ def test_files_of_before_without_a_revision_are_read_beside_those_of_today(engin
     before = today.replace("part 0", "part 1")
     rows = CLICKS.batch([_click(3, utm_source="n"), _click(4, utm_source="{x}")])
     pq.write_table(pa.Table.from_batches([rows]).drop_columns("revision"), before)
-    for files in ([today, before], [before, today]):
-        found = {row["id"][-1]: row["ad"] for batch in engine.touches(files, Policies()) for row in batch.to_pylist()}
-        assert found["1"] == found["3"] != found["2"] == found["4"]
-        assert engine.ads(files, pa.array([f"{number:032x}" for number in (1, 2, 3, 4)]), Policies()).num_rows == 2
+    assert (are_of_today([today]), are_of_today([today, before]), are_of_today([before])) == (True, False, False)
+    ids = pa.array([f"{number:032x}" for number in (1, 2, 3, 4)])
+
+    def taken(*files: str) -> tuple[dict[str, Row], list[Row]]:
+        touches = [row for batch in engine.touches(files, Policies()) for row in batch.to_pylist()]
+        ads = engine.ads(files, ids, Policies()).to_pylist()
+        return {row["id"][-1]: row for row in touches}, sorted(ads, key=itemgetter("ad"))
+
+    # Alone, they are read by a text of their own, which has to say the same.
+    touches, ads = taken(today)
+    for files in ((today, before), (before, today)):
+        beside, ads_beside = taken(*files)
+        assert {each: beside[each] for each in touches} == touches
+        assert beside["1"]["ad"] == beside["3"]["ad"] != beside["2"]["ad"] == beside["4"]["ad"]
+        assert ads_beside == ads
 
 
 def test_channels_follow_the_built_in_rules(engine: Engine, tmp_path: Path) -> None:

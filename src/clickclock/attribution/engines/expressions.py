@@ -51,9 +51,22 @@ def agents() -> ibis.Table:
 
 def ads(dialect: Dialect, rules: Policies) -> ibis.Table:
     """The ads of those of `clicks` whose ids are in `shown`, each once."""
+    known, unknown = _by_revision(_shown())
+    return _ads(dialect, rules, known.union(unknown))
+
+
+def ads_of_today(dialect: Dialect, rules: Policies) -> ibis.Table:
+    """The same where no row is of an earlier revision."""
+    return _ads(dialect, rules, _shown())
+
+
+def _shown() -> Any:
     clicks, shown = unbound(CLICKS.schema, "clicks"), unbound(SHOWN, "shown")
-    known, unknown = _by_revision(clicks.join(shown, clicks.id == shown.click))
-    rows = _with_others(known.union(unknown))
+    return clicks.join(shown, clicks.id == shown.click)
+
+
+def _ads(dialect: Dialect, rules: Policies, clicks: Any) -> ibis.Table:
+    rows = _with_others(clicks)
     rows = rows.mutate(**_compared(dialect, rows))
     rows = rows.mutate(channel=_ad(rows, rules)["channel"])
     parts = {**_ad(rows, rules), "channel": rows.channel}
@@ -65,9 +78,13 @@ def ads(dialect: Dialect, rules: Policies) -> ibis.Table:
 
 def touches(dialect: Dialect, rules: Policies) -> ibis.Table:
     """A touch for each row of `clicks`; `agents` are those that are bots', or say nothing about a visitor."""
-    clicks, agents = unbound(CLICKS.schema, "clicks"), unbound(AGENTS, "agents").rename(agent="user_agent")
-    known, unknown = _by_revision(clicks)
-    return _touches(dialect, rules, known, agents).union(_touches(dialect, rules, unknown, agents))
+    known, unknown = _by_revision(unbound(CLICKS.schema, "clicks"))
+    return _touches(dialect, rules, known).union(_touches(dialect, rules, unknown))
+
+
+def touches_of_today(dialect: Dialect, rules: Policies) -> ibis.Table:
+    """The same where no row is of an earlier revision: to plan what the others need takes an engine a while."""
+    return _touches(dialect, rules, unbound(CLICKS.schema, "clicks"))
 
 
 def _by_revision(clicks: Any) -> tuple[Any, Any]:
@@ -77,7 +94,8 @@ def _by_revision(clicks: Any) -> tuple[Any, Any]:
     return clicks.filter(clicks.revision >= REVISION), with_values(clicks.filter(~is_known))
 
 
-def _touches(dialect: Dialect, rules: Policies, clicks: Any, agents: ibis.Table) -> ibis.Table:
+def _touches(dialect: Dialect, rules: Policies, clicks: Any) -> ibis.Table:
+    agents = unbound(AGENTS, "agents").rename(agent="user_agent")
     rows = clicks.left_join(agents, clicks.user_agent == agents.agent)
     # By themselves, because an engine computes anew what stands in several places of one row.
     rows = _with_others(rows)

@@ -13,11 +13,14 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
+from clickclock.attribution.absent import REVISION
 from clickclock.attribution.lake.tables import TABLES
 
+REVISION_COLUMN: Final = "revision"
 RAW: Final = frozenset(table.name for table in TABLES)
 """Tables of which a file stays as the release wrote it that took its rows in: columns that came later are null."""
 
@@ -31,6 +34,27 @@ def partitions(files: Sequence[str], columns: pa.Schema) -> pa.Schema:
 def is_remote(files: Sequence[str]) -> bool:
     """Whether the files are in an object store."""
     return any("://" in file and not file.startswith("file://") for file in files)
+
+
+def are_of_today(clicks: Sequence[str]) -> bool:
+    """Whether all rows of these files have the revision of today, as far as the files say so.
+
+    Of files in an object store that is not asked: each would be one more request.
+    """
+    return not is_remote(clicks) and all(_is_of_today(file.removeprefix("file://")) for file in clicks)
+
+
+def _is_of_today(file: str) -> bool:
+    try:
+        metadata = pq.read_metadata(file)
+    except (OSError, pa.ArrowInvalid):  # the engine says what is wrong with it
+        return False
+    names = [metadata.schema.column(place).path for place in range(metadata.num_columns)]
+    if REVISION_COLUMN not in names:
+        return False
+    place = names.index(REVISION_COLUMN)
+    told = (metadata.row_group(number).column(place).statistics for number in range(metadata.num_row_groups))
+    return all(each is not None and each.has_min_max and each.null_count == 0 and each.min >= REVISION for each in told)
 
 
 def remote(files: Sequence[str], columns: pa.Schema, storage_options: Mapping[str, str]) -> ds.Dataset:

@@ -34,6 +34,7 @@ from clickclock.attribution.engines import (
 from clickclock.attribution.engines.agents import judged
 from clickclock.attribution.engines.batches import as_agreed, numbered
 from clickclock.attribution.engines.dialects import Dialect
+from clickclock.attribution.engines.files import are_of_today
 from clickclock.attribution.engines.text import Text
 from clickclock.attribution.engines.texts import Texts
 from clickclock.attribution.identifier import SEPARATOR, SPACES
@@ -80,11 +81,11 @@ class SqlEngine(ABC):
         batches = as_agreed(self.rows(text, {"clicks": clicks}), text.gives)
         agents = pa.Table.from_batches(batches, text.gives)["user_agent"].combine_chunks().drop_null()
         tables: dict[str, Source] = {"clicks": clicks, "agents": judged(agents)}
-        return as_agreed(self.rows(self._text("expressions:touches", self.dialect, rules), tables), TOUCHES.schema)
+        return as_agreed(self.rows(self._of_clicks("touches", clicks, rules), tables), TOUCHES.schema)
 
     def ads(self, clicks: Sequence[str], ids: pa.Array, rules: Policies) -> pa.Table:
         tables = {"clicks": clicks, "shown": pa.table([ids], SHOWN)}
-        return self._found(self._text("expressions:ads", self.dialect, rules), tables, ADS.schema)
+        return self._found(self._of_clicks("ads", clicks, rules), tables, ADS.schema)
 
     def codes(self, texts: pa.Table, rules: Policies) -> pa.Table:
         schema = pa.schema([(name, pa.int64()) for name in ("number", *KINDS_OF_ORDERS)])
@@ -147,6 +148,10 @@ class SqlEngine(ABC):
 
     def _text(self, work: str, *given: Any) -> Text:
         return self.texts.of(self.dialect, work, *given)
+
+    def _of_clicks(self, work: str, clicks: Sequence[str], rules: Policies) -> Text:
+        """The text for these clicks: a shorter one where none is of an earlier revision."""
+        return self._text(f"expressions:{work}{'_of_today' * are_of_today(clicks)}", self.dialect, rules)
 
     def _found(self, text: Text, tables: Mapping[str, Source], schema: pa.Schema) -> pa.Table:
         return pa.Table.from_batches(as_agreed(self.rows(text, tables), schema), schema)
