@@ -57,6 +57,13 @@ def refused(accounts: Accounts, raw: bytes, kind: Kind = Kind.INVALID) -> list[t
     return [(fault.field, fault.code) for fault in judged.faults]
 
 
+def lacks_gclid(accounts: Accounts, raw: bytes) -> bool:
+    """Whether a Google click without a click id is treated as its profile wants: `open` flags it, others refuse it."""
+    if accounts is OPEN:
+        return Flag.NO_GCLID in flags(accounts, raw)
+    return refused(accounts, raw) == missing("gclid")
+
+
 def missing(*names: str) -> list[tuple[str, Reason]]:
     return [(name, Reason.MISSING) for name in names]
 
@@ -176,7 +183,7 @@ def test_what_names_nobody_is_no_identifier(accounts: Accounts, value: str) -> N
     click = accepted(judge(query(device_id=value, gclid=value, seller_id="guest"), NOW, accounts))
     assert values(click, "cli_ubid", "device_id", "gclid", "seller_id") == ("u-1", None, None, "guest")
     assert click.remarks == ["placeholder:device_id", "placeholder:gclid"]
-    assert refused(accounts, query(utm_source="google", gclid=value)) == missing("gclid")
+    assert lacks_gclid(accounts, query(utm_source="google", gclid=value))
 
 
 # Google
@@ -188,7 +195,7 @@ def test_what_names_nobody_is_no_identifier(accounts: Accounts, value: str) -> N
 )
 def test_a_google_click_needs_its_gclid(accounts: Accounts, sign: dict[str, str]) -> None:
     for absent in (None, "", "undefined"):
-        assert refused(accounts, query(**sign, gclid=absent)) == missing("gclid")
+        assert lacks_gclid(accounts, query(**sign, gclid=absent))
     assert accepted(judge(query(**sign, gclid="EAIt"), NOW, accounts)).plain
 
 
@@ -198,8 +205,15 @@ def test_a_google_click_on_ios_needs_no_gclid_but_in_strict(sign: str) -> None:
     for accounts in (OBSERVED, OPEN):
         assert flags(accounts, raw) == [Flag.NO_GCLID]
         assert flags(accounts, raw + b"&gclid=null") == [Flag.NO_GCLID, Flag.PLACEHOLDER]
-        assert refused(accounts, query(utm_source="google", **{sign: "{gbraid}"})) == missing("gclid")
     assert refused(STRICT, raw) == missing("gclid")
+    assert refused(OBSERVED, query(utm_source="google", **{sign: "{gbraid}"})) == missing("gclid")
+    assert Flag.NO_GCLID in flags(OPEN, query(utm_source="google", **{sign: "{gbraid}"}))
+
+
+def test_a_paid_google_click_needs_no_click_id_where_a_client_an_identifier_and_a_time_are_enough() -> None:
+    raw = query(utm_source=" Google ", utm_medium="cpc")
+    assert flags(OPEN, raw) == [Flag.NO_GCLID]
+    assert refused(OBSERVED, raw) == refused(STRICT, raw) == missing("gclid")
 
 
 def test_an_organic_visit_needs_no_gclid_but_in_strict() -> None:
@@ -207,7 +221,6 @@ def test_an_organic_visit_needs_no_gclid_but_in_strict() -> None:
     assert accepted(judge(raw, NOW, OPEN)).plain
     assert flags(OBSERVED, raw) == []
     assert refused(STRICT, raw) == missing("gclid")
-    assert refused(OPEN, query(utm_source=" Google ", utm_medium="cpc")) == missing("gclid")
 
 
 def test_the_accounts_rules_say_which_click_is_googles() -> None:
@@ -399,7 +412,8 @@ def test_elsewhere_a_value_that_cannot_be_read_is_lost_alone(accounts: Accounts,
 def test_a_required_value_that_cannot_be_read_is_a_fault_in_every_profile(accounts: Accounts) -> None:
     raw = query(client_id=None, cli_ubid=None) + b"&client_id=%ff&cli_ubid=%&utm_x=%"
     assert refused(accounts, raw) == [("client_id", Reason.NOT_UTF8), ("cli_ubid", Reason.BROKEN_ENCODING)]
-    assert refused(accounts, query() + b"&gad_source=1&gclid=%") == [("gclid", Reason.BROKEN_ENCODING)]
+    lost = [("gclid", Reason.BROKEN_ENCODING)]
+    assert accounts is OPEN or refused(accounts, query() + b"&gad_source=1&gclid=%") == lost
     # Who has another identifier keeps the click.
     click = accepted(judge(query(cli_ubid=None, device_id="d-1") + b"&cli_ubid=%", NOW, accounts))
     assert (click.identifier, click.flags) == ("d-1", (Flag.BROKEN_VALUE,))
@@ -499,4 +513,4 @@ def test_a_real_gclid(accounts: Accounts) -> None:
     raw = query(gclid=GCLID, utm_source="google", gad_source="1")
     click = accepted(judge(raw, NOW, accounts))
     assert (click.value("gclid"), click.plain, click.flags) == (GCLID, True, ())
-    assert refused(accounts, query(utm_source="google")) == missing("gclid")
+    assert lacks_gclid(accounts, query(utm_source="google"))

@@ -226,7 +226,8 @@ def _judge_presence(parameters: dict[str, str], account: Account, findings: _Fin
         sentence = "cli_ubid or device_id is required; send at least one of them."
         findings.refuse("cli_ubid", Reason.MISSING, sentence)
     if present(parameters, "gclid") is None and _is_google(parameters, account):
-        if account.profile is not Profile.STRICT and any(present(parameters, name) for name in _INSTEAD_OF_GCLID):
+        has_another = any(present(parameters, name) for name in _INSTEAD_OF_GCLID)
+        if account.profile is Profile.OPEN or (has_another and account.profile is Profile.OBSERVED):
             findings.flags.append(Flag.NO_GCLID)
         else:
             sentence = "gclid is required, as other parameters say that this is a Google click; send it as received."
