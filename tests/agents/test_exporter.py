@@ -151,6 +151,7 @@ async def test_no_placeholder_leaves_and_no_click_id_without_its_form(google_id:
 async def test_a_cookie_that_is_none_does_not_reach_meta(world: World) -> None:
     clicked_ms = int((NOW - DAY).timestamp() * 1000)
     good = f"fb.1.{clicked_ms - 5}.IwAR0x"
+    cookies: tuple[str, ...]
     cookies = ("IwAR0AbC", good, f"fb.1.{clicked_ms // 1000}.x", f"fb.1.{clicked_ms + 10**10}.x", "fb.1.{{t}}.x", "")
     cookies += (f"fb.1.{clicked_ms - 5}.undefined", f"fb.1.{clicked_ms - 5}.__FBCLID__")
     orders = [Order(f"M-{n}", 500, days=1, channel="meta", cookie=cookie) for n, cookie in enumerate(cookies)]

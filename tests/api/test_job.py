@@ -170,8 +170,8 @@ async def test_a_required_value_that_no_upstream_has_is_named_beside_what_cannot
             faults = {each["field"].partition("].")[2] for each in response.json()["errors"]}
             assert (response.status_code, faults) == (422, {"parameters.day", *wrong})
     unreadable = [needs, {**named("a"), "parameters": 7}]
-    faults = [each["field"] for each in (await http.post("job", json=unreadable)).json()["errors"]]
-    assert faults == ["[1].parameters"]
+    unread = [each["field"] for each in (await http.post("job", json=unreadable)).json()["errors"]]
+    assert unread == ["[1].parameters"]
     good = {**named("a"), "parameters": {"day": "today"}}
     assert (await http.post("job", json=[needs, good])).status_code == 201
     refused = await http.put("job", json=named("a"))

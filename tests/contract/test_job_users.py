@@ -8,6 +8,7 @@ import pwd
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ def processes_of(uid: int) -> set[int]:
     return found
 
 
-async def ended(place: Place, script: str, **fields: object) -> tuple[Exit, str]:
+async def ended(place: Place, script: str, **fields: Any) -> tuple[Exit, str]:
     """How a script ended as nobody, and what it printed."""
     name = await place.shell(script, **{"user": "nobody", **fields})
     ending = await place.end(name)
@@ -121,7 +122,7 @@ FAR = "(setsid setsid sleep 4011 &); setsid sh -c 'trap : TERM; sleep 4012; slee
 @pytest.mark.parametrize("how", ["stop", "end", "timeout", "adopted"])
 async def test_whatever_it_started_ends_with_it(place: Place, how: str) -> None:
     before = processes_of(NOBODY.pw_uid)
-    fields = {"timeout_s": 0.5, "grace_s": 0.2} if how == "timeout" else {}
+    fields: dict[str, Any] = {"timeout_s": 0.5, "grace_s": 0.2} if how == "timeout" else {}
     rest = "exit 0" if how == "end" else "echo up; exec sleep 4015"
     name = await place.shell(f"{FAR} {rest}", user="nobody", **fields)
     if how in {"stop", "adopted"}:

@@ -20,7 +20,7 @@ def job(*depends_on: Any, **fields: Any) -> Job:
 
 
 def need(when: str, state: State | None, if_skipped: str | None = None, **more: Any) -> Need:
-    condition = Condition(When(when), if_skipped and IfSkipped(if_skipped))
+    condition = Condition(When(when), None if if_skipped is None else IfSkipped(if_skipped))
     return Need(more.pop("job", A), () if state is None else (("t1", state),), condition=condition, **more)
 
 
