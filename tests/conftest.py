@@ -152,13 +152,41 @@ def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]
     server.cleanup()
 
 
-@pytest.fixture(scope="session")
-def postgresql_console(postgresql_server: Any) -> Iterator[Any]:
-    """Who makes databases in it, and drops them."""
-    import psycopg  # noqa: PLC0415 - most runs do without
+class Console:
+    """One connection that makes databases in a PostgreSQL, and drops them.
 
-    with psycopg.connect(postgresql_server.get_uri(), autocommit=True) as console:
-        yield console
+    When the server has cut it off, the statement fails with the server's own words, and the next one connects anew:
+    one fault fails one test.
+    """
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self._connection: Any = None
+
+    def execute(self, statement: str) -> None:
+        """Run one statement that is a transaction of its own."""
+        import psycopg  # noqa: PLC0415 - most runs do without
+
+        if self._connection is None or self._connection.closed:
+            self._connection = psycopg.connect(self._server.get_uri(), autocommit=True)
+        try:
+            self._connection.execute(statement)
+        except psycopg.OperationalError as fault:
+            fault.add_note(self._server.log.read_text(encoding="utf-8", errors="replace")[-3000:])
+            raise
+
+    def close(self) -> None:
+        """Leave the server."""
+        if self._connection is not None:
+            self._connection.close()
+
+
+@pytest.fixture(scope="session")
+def postgresql_console(postgresql_server: Any) -> Iterator[Console]:
+    """The connection by which this process makes its databases."""
+    console = Console(postgresql_server)
+    yield console
+    console.close()
 
 
 class Databases:

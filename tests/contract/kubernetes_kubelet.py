@@ -324,6 +324,8 @@ class Kubelet:
 
     @staticmethod
     def _kill_group(running: Running) -> None:
+        if running.process.returncode is not None:  # its number may be another's by now
+            return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(running.process.pid, signal.SIGKILL)
 

@@ -27,6 +27,7 @@ from clickclock.scheduler.store.schema import attempt, job_trigger, schedule
 from clickclock.scheduler.trigger import FINISHED, State, parse_attempt_name
 from tests.crash.mortal import Death
 from tests.crash.nursery import Child
+from tests.supervisors import kill_supervisor
 
 DEADLINE_S = 90.0
 POLL_S = 0.02
@@ -157,7 +158,7 @@ class Ground:
 
     def kill_supervisor(self) -> None:
         """`kill -9` the process that runs the jobs."""
-        os.kill(int((self.folder / "data/supervisor/lock").read_text(encoding="ascii")), signal.SIGKILL)
+        assert kill_supervisor(self.folder / "data")
 
     async def clear(self) -> None:
         """End whatever of this ground still lives."""

@@ -104,10 +104,10 @@ class Compactions:
             self.codes.append(_compaction(self._command).wait())
             takes_s = time.monotonic() - began_s
             doomed = _compaction(self._command)
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            try:
                 # The first half is Python that starts.
                 doomed.wait(self._luck.uniform(0.5, 1.0) * takes_s)
-            with contextlib.suppress(ProcessLookupError):
+            except subprocess.TimeoutExpired:
                 os.killpg(doomed.pid, signal.SIGKILL)
             self.codes.append(doomed.wait())
 
