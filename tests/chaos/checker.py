@@ -9,16 +9,20 @@ round. Each rule yields a sentence for each fault; `test_checker.py` removes eac
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import combinations
+from math import inf
 
-from clickclock.scheduler.trigger import FINISHED, State
-from tests.chaos.evidence import EVERYWHERE, AttemptRow, Evidence, Mark, Name, Outage
+from clickclock.scheduler.trigger import FINISHED, Kind, SkipReason, State
+from tests.chaos.evidence import EVERYWHERE, AttemptRow, Evidence, Mark, Name, Outage, TriggerRow
 from tests.chaos.replica import GIVEN_UP_AFTER_S
 
 RECOVERY_S = GIVEN_UP_AFTER_S + 8.0
 """For so long after its end an outage still explains what is late or given up: a lease ends, a replica comes back."""
 LATE_S_MAX = 10.0
 """A busy machine explains so much delay by itself."""
+ENDS_S_MAX = 5.0
+"""A cancelled attempt ends within so much, and no other of it begins."""
 EARLY_S_MAX = 0.001
 """Marks are written in the milliseconds of `date`, the store has microseconds."""
 
@@ -54,8 +58,11 @@ def every_trigger_came_to_an_end(evidence: Evidence) -> Iterator[str]:
 def every_trigger_succeeded_or_used_up_its_attempts(evidence: Evidence) -> Iterator[str]:
     for row in evidence.triggers:
         is_used_up = row.state in {State.FAILED, State.LOST} and row.attempt >= row.max_attempts
-        if row.state in FINISHED and row.state != State.SUCCEEDED and not is_used_up:
-            yield f"lost: {row.trigger_id} is {row.state} after {row.attempt} of {row.max_attempts}: {row.message}"
+        is_cancelled = row.state in {State.CANCELLED, State.LOST} and row.trigger_id in evidence.said.cancels
+        is_left_out = row.skip_reason == SkipReason.UPSTREAM_FAILED or _is_paused(evidence, row)
+        if row.state in FINISHED - {State.SUCCEEDED} and not (is_used_up or is_cancelled or is_left_out):
+            why = row.skip_reason or row.message
+            yield f"lost: {row.trigger_id} is {row.state} after {row.attempt} of {row.max_attempts}: {why}"
 
 
 def every_attempt_ran_once_at_most(evidence: Evidence) -> Iterator[str]:
@@ -74,7 +81,8 @@ def every_attempt_was_concluded_once(evidence: Evidence) -> Iterator[str]:
     concluded = Counter(row.name for row in evidence.attempts)
     yield from (f"doubled: {name} was concluded {count} times" for name, count in concluded.items() if count > 1)
     for row in evidence.triggers:
-        for number in range(1, row.attempt + 1):
+        ended = row.attempt - (row.state == State.CANCELLED)  # the last may have been cancelled before it started
+        for number in range(1, ended + 1):
             if row.state in FINISHED and not concluded[row.trigger_id, number]:
                 yield f"lost: attempt {number} of {row.trigger_id} was never concluded"
 
@@ -83,8 +91,8 @@ def every_conclusion_is_what_the_attempt_wrote(evidence: Evidence) -> Iterator[s
     marks = {mark.name: mark for mark in evidence.marks}
     for row in evidence.attempts:
         mark = marks.get(row.name)
-        if row.state == State.LOST:
-            continue
+        if row.state in {State.LOST, State.CANCELLED} or (row.state == State.QUEUED and mark is None):
+            continue  # nobody knows, nobody waited, or it was given back before it started
         if mark is None or mark.ended_s is None:
             yield f"lost: {row.name} was concluded as {row.state}, and never came to its end"
         elif row.state != (State.FAILED if mark.code else State.SUCCEEDED) or row.code != mark.code:
@@ -106,8 +114,51 @@ def nothing_is_tried_again_after_success(evidence: Evidence) -> Iterator[str]:
             yield f"doubled: {row.name} succeeded, and was tried again"
 
 
+def every_answer_was_expected(evidence: Evidence) -> Iterator[str]:
+    yield from (f"wrong: somebody was answered {answer}" for answer in evidence.said.complaints)
+
+
+def nothing_goes_on_after_it_was_cancelled(evidence: Evidence) -> Iterator[str]:
+    nodes = {row.name: row.node for row in evidence.attempts}
+    for mark in evidence.marks:
+        cancelled_s = evidence.said.cancels.get(mark.name[0], inf)
+        its_own = tuple(each for each in evidence.outages if each.node in {EVERYWHERE, nodes.get(mark.name)})
+        for what, at_s in (("began", mark.began_s), ("came to its end", mark.ended_s or 0.0)):
+            if at_s - cancelled_s - _out_s(its_own, cancelled_s, at_s) > ENDS_S_MAX:
+                yield f"wrong: {mark.name} {what} {at_s - cancelled_s:.1f} s after it was cancelled"
+
+
+def nothing_fires_while_its_schedule_is_paused(evidence: Evidence) -> Iterator[str]:
+    ran = {mark.name[0] for mark in evidence.marks}
+    for row in evidence.triggers:
+        its_pauses = (each for each in evidence.said.pauses if each.schedule_id == row.schedule_id)
+        if row.trigger_id in ran and any(each.began_s < row.due_s < each.ended_s for each in its_pauses):
+            yield f"wrong: {row.trigger_id} ran, and was due while its schedule was paused"
+
+
+def every_end_has_one_dependent(evidence: Evidence) -> Iterator[str]:
+    rows: dict[tuple[str, datetime], list[TriggerRow]] = {}
+    for row in evidence.triggers:
+        if row.nominal is not None:
+            rows.setdefault((row.job_name, row.nominal), []).append(row)
+    upstreams = set(evidence.chain.values())
+    for (upstream, at), (row, *_) in rows.items():
+        for name in (name for name in evidence.chain if upstream in upstreams and evidence.chain[name] == upstream):
+            dependents = rows.get((name, at), [])
+            if len(dependents) != 1:
+                yield f"{'doubled' if dependents else 'lost'}: {name} at {at} has {len(dependents)} rows"
+            elif (row.state == State.SUCCEEDED) == (dependents[0].state == State.SKIPPED):
+                yield f"wrong: {name} at {at} is {dependents[0].state}, and what it runs after {row.state}"
+
+
+def what_was_changed_stays_changed(evidence: Evidence) -> Iterator[str]:
+    said = evidence.said
+    if not said.edits_answered <= evidence.edit <= said.edits_asked:
+        yield f"lost: change {said.edits_answered} was answered, and the job has change {evidence.edit}"
+
+
 def nothing_starts_early_or_too_late(evidence: Evidence) -> Iterator[str]:
-    due_s = {row.trigger_id: row.due_s for row in evidence.triggers}
+    due_s = {row.trigger_id: row.due_s for row in evidence.triggers if row.kind != Kind.BACKFILL}
     first: dict[str, float] = {}
     for mark in evidence.marks:
         first[mark.name[0]] = min(mark.began_s, first.get(mark.name[0], mark.began_s))
@@ -137,7 +188,7 @@ def attempts_run_beside_their_retry_in_outages_alone(evidence: Evidence) -> Iter
 
 def every_answer_is_one_trigger_of_its_key(evidence: Evidence) -> Iterator[str]:
     keys = {row.trigger_id: row.key for row in evidence.triggers}
-    for key, answer in evidence.accepted.items():
+    for key, answer in evidence.said.accepted.items():
         if answer not in keys:
             yield f"lost: {key} was accepted as {answer}, which has no row"
         elif keys[answer] != key:
@@ -164,6 +215,11 @@ RULES: tuple[Rule, ...] = (
     attempts_run_beside_their_retry_in_outages_alone,
     every_answer_is_one_trigger_of_its_key,
     every_key_has_one_trigger,
+    every_answer_was_expected,
+    nothing_goes_on_after_it_was_cancelled,
+    nothing_fires_while_its_schedule_is_paused,
+    every_end_has_one_dependent,
+    what_was_changed_stays_changed,
 )
 
 
@@ -203,6 +259,16 @@ def _out_s(outages: tuple[Outage, ...], from_s: float, until_s: float) -> float:
         if ended_s > began_s:
             total_s, counted_to_s = total_s + ended_s - began_s, ended_s
     return total_s
+
+
+def _is_paused(evidence: Evidence, row: TriggerRow) -> bool:
+    """Whether it was left out because its schedule was paused, or because nobody had come to it when that changed."""
+    return row.skip_reason in {SkipReason.PAUSED, SkipReason.EXCLUDED} and any(
+        each.schedule_id == row.schedule_id
+        and row.due_s <= each.resumed_s
+        and each.asked_s - row.due_s - _out_s(evidence.outages, row.due_s, each.asked_s) <= LATE_S_MAX
+        for each in evidence.said.pauses
+    )
 
 
 def _overlapping(marks: tuple[Mark, ...]) -> Iterator[tuple[Mark, Mark]]:

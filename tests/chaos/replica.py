@@ -1,6 +1,7 @@
 """One replica as a process of its own: the real service, with leases so short that minutes of chaos hold many of them.
 
-Run as `python -m tests.chaos.replica '{"data_dir": …}'`. The product knows nothing of this.
+Run as `python -m tests.chaos.replica '{"data_dir": …}' [FAULT]`.
+A fault of `broken.py` is put into it. The product knows nothing of this.
 """
 
 import json
@@ -29,6 +30,9 @@ def hasten() -> None:
 if __name__ == "__main__":
     from clickclock.app.service import serve
     from clickclock.foundation.config import load
+    from tests.chaos.broken import BROKEN
 
     hasten()
+    for name in sys.argv[2:]:
+        BROKEN[name]()
     sys.exit(serve(load(None, {}, json.loads(sys.argv[1]))))

@@ -9,10 +9,22 @@ import pytest
 import sqlalchemy as sa
 
 from clickclock.scheduler.store import Store
-from clickclock.scheduler.trigger import State
+from clickclock.scheduler.trigger import Kind, SkipReason, State
 from tests.chaos import checker
 from tests.chaos.checker import Rule, judge
-from tests.chaos.evidence import EVERYWHERE, AttemptRow, Evidence, Mark, Outage, TriggerRow, marks_of, read
+from tests.chaos.evidence import (
+    APPLICATION,
+    EVERYWHERE,
+    AttemptRow,
+    Evidence,
+    Mark,
+    Outage,
+    Pause,
+    Said,
+    TriggerRow,
+    marks_of,
+    read,
+)
 from tests.stores import add_job, add_schedule, at, claim, ended, finish, plan
 
 BEGAN = datetime(2026, 11, 20, 10, tzinfo=UTC)
@@ -42,6 +54,7 @@ def by_hand(key: str, number: int) -> TriggerRow:
     return trigger(number, schedule_id=None, nominal=None, key=key)
 
 
+LEFT_OUT: dict[str, Any] = {"state": State.SKIPPED, "attempt": 0, "skip_reason": SkipReason.UPSTREAM_FAILED}
 WELL = Evidence(
     triggers=(
         trigger(0),
@@ -52,6 +65,14 @@ WELL = Evidence(
         by_hand("k5", 5),
         trigger(6),  # late, by an outage
         trigger(7, state=State.LOST, attempt=1, max_attempts=1),
+        trigger(8, state=State.CANCELLED),
+        trigger(9, schedule_id="p"),
+        trigger(10, schedule_id="p", state=State.SKIPPED, attempt=0, skip_reason=SkipReason.PAUSED),
+        trigger(11, job_name="a"),
+        trigger(11, trigger_id="t11b", schedule_id=None, kind=Kind.DEPENDENCY, job_name="b"),
+        trigger(12, job_name="a", state=State.FAILED, max_attempts=1),
+        trigger(12, trigger_id="t12b", schedule_id=None, kind=Kind.DEPENDENCY, job_name="b", **LEFT_OUT),
+        trigger(13, kind=Kind.BACKFILL, schedule_id="past"),
     ),
     attempts=(
         concluded(0),
@@ -64,6 +85,12 @@ WELL = Evidence(
         concluded(5),
         concluded(6),
         concluded(7, 1, State.LOST, None),
+        concluded(8, 1, State.CANCELLED, None),
+        concluded(9),
+        concluded(11),
+        replace(concluded(11), name=("t11b", 1)),
+        concluded(12, 1, State.FAILED, 3),
+        concluded(13),
     ),
     marks=(
         ran(0),
@@ -75,9 +102,23 @@ WELL = Evidence(
         ran(4),
         ran(5),
         ran(6, after_s=LONG_S),
+        replace(ran(8), ended_s=None, code=None),
+        ran(9),
+        ran(11),
+        replace(ran(11, after_s=1.5), name=("t11b", 1)),
+        ran(12, code=3),
+        ran(13, after_s=HOUR_S),  # the past runs when there is room
     ),
     due=tuple(("s", BEGAN + timedelta(minutes=number)) for number in (0, 1, 2, 3, 6, 7)),
-    accepted={"k4": "t4", "k5": "t5"},
+    said=Said(
+        accepted={"k4": "t4", "k5": "t5"},
+        cancels={"t8": due_s(8) + 0.5},
+        pauses=[Pause("p", due_s(9) + 1, due_s(9) + 2, due_s(11), due_s(11) + 1)],
+        edits_asked=5,
+        edits_answered=4,
+    ),
+    chain={"b": "a"},
+    edit=5,
     outages=(
         Outage("node-0", due_s(2) - 1, due_s(2) + 1),
         Outage(EVERYWHERE, due_s(6), due_s(6) + LONG_S),
@@ -117,8 +158,27 @@ def marked(mark: Mark) -> Evidence:
     return adding(mark, evidence=without(mark.name))
 
 
+def without_rows(trigger_id: str) -> Evidence:
+    """As if a trigger had never been."""
+    return Evidence(
+        triggers=tuple(each for each in WELL.triggers if each.trigger_id != trigger_id),
+        attempts=tuple(each for each in WELL.attempts if each.name[0] != trigger_id),
+        marks=tuple(each for each in WELL.marks if each.name[0] != trigger_id),
+        due=WELL.due,
+        said=WELL.said,
+        outages=WELL.outages,
+        chain=WELL.chain,
+        edit=WELL.edit,
+    )
+
+
 def accepting(**answers: str) -> Evidence:
-    return replace(WELL, accepted={**WELL.accepted, **answers})
+    return saying(accepted={**WELL.said.accepted, **answers})
+
+
+def saying(**fields: Any) -> Evidence:
+    """With other answers to people."""
+    return replace(WELL, said=replace(WELL.said, **fields))
 
 
 FIRST = ("t0", 1)
@@ -139,6 +199,21 @@ SIDE_BY_SIDE = adding(
     concluded(0, 20),
     ran(0, 20, 0.02),
     evidence=without(FIRST, evidence=without(FIRST, evidence=changed(0, attempt=20, max_attempts=21), rows=True)),
+)
+
+CANCELLED_AND_BEGUN = marked(Mark(("t8", 1), due_s(8) + checker.ENDS_S_MAX + 2))
+TWO_DEPENDENTS = adding(
+    trigger(11, trigger_id="t11c", schedule_id=None, kind=Kind.DEPENDENCY, job_name="b"),
+    replace(concluded(11), name=("t11c", 1)),
+    replace(ran(11, after_s=1.5), name=("t11c", 1)),
+)
+SKIPPED_DEPENDENT = without(
+    ("t11b", 1),
+    rows=True,
+    evidence=replace(
+        WELL,
+        triggers=tuple(replace(each, **LEFT_OUT) if each.trigger_id == "t11b" else each for each in WELL.triggers),
+    ),
 )
 
 BROKEN: tuple[tuple[Rule, str, Evidence], ...] = (
@@ -183,14 +258,41 @@ BROKEN: tuple[tuple[Rule, str, Evidence], ...] = (
     (checker.every_answer_is_one_trigger_of_its_key, "no row", accepting(k9="t99")),
     (checker.every_answer_is_one_trigger_of_its_key, "two keys, one trigger", accepting(k9="t4")),
     (checker.every_answer_is_one_trigger_of_its_key, "stored under another key", changed(4, key="k44")),
-    (checker.every_key_has_one_trigger, "two", adding(by_hand("k4", 8), concluded(8), ran(8))),
+    (checker.every_key_has_one_trigger, "two", adding(by_hand("k4", 20), concluded(20), ran(20))),
+    (
+        checker.every_trigger_succeeded_or_used_up_its_attempts,
+        "cancelled by nobody",
+        changed(4, state=State.CANCELLED, evidence=changed(4, 1, state=State.CANCELLED)),
+    ),
+    (
+        checker.every_trigger_succeeded_or_used_up_its_attempts,
+        "skipped for a pause that was over",
+        saying(pauses=[Pause("p", due_s(9) + 1, due_s(9) + 2, due_s(9) + 3, due_s(9) + 4)]),
+    ),
+    (
+        checker.nothing_goes_on_after_it_was_cancelled,
+        "to its end",
+        marked(Mark(("t8", 1), due_s(8), due_s(8) + checker.ENDS_S_MAX + 2, 0)),
+    ),
+    (checker.nothing_goes_on_after_it_was_cancelled, "began later", CANCELLED_AND_BEGUN),
+    (
+        checker.nothing_fires_while_its_schedule_is_paused,
+        "paused",
+        saying(pauses=[*WELL.said.pauses, Pause("p", *(due_s(9) + moment_s for moment_s in (-2, -1, 1, 2)))]),
+    ),
+    (checker.every_end_has_one_dependent, "none", without_rows("t11b")),
+    (checker.every_end_has_one_dependent, "two", TWO_DEPENDENTS),
+    (checker.every_end_has_one_dependent, "skipped after a success", without(("t11b", 1), evidence=SKIPPED_DEPENDENT)),
+    (checker.every_answer_was_expected, "404", saying(complaints=["triggerNotFound"])),
+    (checker.what_was_changed_stays_changed, "lost", replace(WELL, edit=3)),
+    (checker.what_was_changed_stays_changed, "unheard of", replace(WELL, edit=6)),
 )
 
 
 def test_what_is_well_has_no_fault() -> None:
     verdict = judge(WELL)
     assert verdict.faults == []
-    assert (verdict.triggers, verdict.lost_attempts, verdict.beside_a_retry) == (8, 2, 1)
+    assert (verdict.triggers, verdict.lost_attempts, verdict.beside_a_retry) == (16, 2, 1)
 
 
 @pytest.mark.parametrize(
@@ -211,8 +313,8 @@ def test_without_one_rule_a_broken_product_passes(rule: Rule) -> None:
 async def test_the_evidence_is_what_the_store_and_the_marks_say(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/clickclock.db"
     store = await Store.open(url)
-    await add_job(store)
-    await add_schedule(store)
+    await add_job(store, application=APPLICATION)
+    await add_schedule(store, application=APPLICATION)
     await plan(store, at(60))
     (launch,) = (await claim(store, at(60))).launches
     await finish(store, launch.name, ended(at(61)))
@@ -221,8 +323,8 @@ async def test_the_evidence_is_what_the_store_and_the_marks_say(tmp_path: Path) 
     began_s = at(60).timestamp()
     trigger_id = launch.name[:-2]
     marks.write_text(f"{trigger_id} 1 17 began {began_s}\n{trigger_id} 1 17 ended {began_s + 1} 0\n", encoding="ascii")
-    assert judge(read(engine, marks, due, {}, ())).faults == []
+    assert judge(read(engine, marks, due, Said(), ())).faults == []
     marks.write_text(f"{trigger_id} 1 17 began {began_s}\n", encoding="ascii")
     assert marks_of(marks) == (Mark((trigger_id, 1), began_s),)
-    assert len(judge(read(engine, marks, [*due, ("s", at(120))], {"k": "nowhere"}, ())).faults) == 3
+    assert len(judge(read(engine, marks, [*due, ("s", at(120))], Said({"k": "nowhere"}), ())).faults) == 3
     engine.dispose()

@@ -6,7 +6,6 @@ the marks that the attempts left, and from the rows.
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -26,9 +25,10 @@ from clickclock.scheduler.store.schema import job_trigger, schedule
 from clickclock.scheduler.trigger import UNFINISHED
 from tests.chaos.cable import Cable
 from tests.chaos.checker import judge
-from tests.chaos.evidence import EVERYWHERE, Outage, marks_of, read
-from tests.chaos.weather import launch
+from tests.chaos.evidence import EVERYWHERE, Outage, Said, marks_of, read
+from tests.chaos.members import launch
 from tests.crash.ground import until
+from tests.supervisors import kill_supervisor
 
 DEADLINE_S = 90.0
 LONG = {"application": "chaos", "jobName": "long", "idempotencyKey": "long"}
@@ -116,7 +116,7 @@ class Pair:
 
         await until(all_ended, "everything has ended", DEADLINE_S)
         outage = Outage(EVERYWHERE, self.since.timestamp(), SystemClock().now().timestamp())
-        return judge(read(self.engine, self.marks, due, {"long": self.long}, [outage])).faults
+        return judge(read(self.engine, self.marks, due, Said({"long": self.long}), [outage])).faults
 
     def _rows(self, query: sa.Select[Any]) -> list[Any]:
         with self.engine.connect() as connection:
@@ -131,9 +131,7 @@ class Pair:
             if process.stdout is not None:
                 process.stdout.close()
         for file in self._folder.glob("*/supervisor/lock"):
-            pid = int(file.read_text(encoding="ascii") or 0)
-            if pid and _lives(pid):
-                os.kill(pid, signal.SIGKILL)
+            kill_supervisor(file.parent.parent)
         await self.cable.close()
         self.engine.dispose()
 
