@@ -89,6 +89,37 @@ def test_nothing_is_acknowledged_into_a_database_that_is_not_in_its_place(tmp_pa
             assert {"before", "again"} <= jobs(service)
 
 
+def _stamp(database: Path) -> bytes:
+    with database.open("rb") as file:
+        return file.read(64)[60:]
+
+
+@pytest.mark.parametrize("by", ["an older copy", "something else", "nothing"])
+def test_nothing_is_acknowledged_into_a_database_that_was_overwritten_in_its_place(tmp_path: Path, by: str) -> None:
+    database, copy = tmp_path / "data" / "clickclock.db", tmp_path / "copy"
+    with running(tmp_path / "data") as service:
+        assert create(service, "before").status_code == 201
+        until(lambda: _stamp(database) not in {b"", b"\0\0\0\0"}, "it has a stamp", 30)
+        shutil.copyfile(database, copy)
+        assert create(service, "between").status_code == 201
+        until(lambda: _stamp(database) != _stamp(copy), "it has another", 60)
+        inode = database.stat().st_ino
+        if by == "an older copy":
+            shutil.copyfile(copy, database)
+        else:
+            database.write_bytes(b"" if by == "nothing" else b"x" * 100_000)
+        assert database.stat().st_ino == inode
+        for number in range(3):
+            answer = create(service, f"after-{number}")
+            assert answer.status_code == 503, answer.text
+            assert (answer.status_code, answer.json()["code"]) == (503, "storeReplaced")
+            assert "was overwritten" in answer.json()["message"]
+            assert "Put that file" not in answer.json()["message"]
+        cluster = httpx.get(f"{service.url}/schedulerService/cluster")
+        assert cluster.status_code == 503
+        assert "was overwritten" in cluster.json()["message"]
+
+
 def test_a_folder_that_has_served_gets_no_empty_database_unless_told_so(tmp_path: Path) -> None:
     with running(tmp_path) as service:
         assert create(service, "before").status_code == 201

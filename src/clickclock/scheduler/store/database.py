@@ -180,7 +180,7 @@ class Database:
                 return work(connection)
         except DBAPIError as error:
             if says_unreachable(error):
-                raise StoreUnreachable(_sentence(error)) from error
+                raise self._unreachable(error) from error
             raise
 
     def _read_postgresql(self, work: Callable[[sa.Connection], T]) -> T:
@@ -262,7 +262,7 @@ class Database:
                 while self.is_sqlite and not begun and (following := self._following()) is not None:
                     # Somebody else held the lock for too long, and who came meanwhile has waited as well.
                     group.append(following)
-                self._fail(group, StoreUnreachable(_sentence(error)) if says_unreachable(error) else error)
+                self._fail(group, self._unreachable(error) if says_unreachable(error) else error)
             except BaseException as error:  # noqa: BLE001 - whatever it is belongs to those who wait, not to this thread
                 session.let_go()
                 self._fail(group, error)
@@ -327,6 +327,11 @@ class Database:
     def _expect_in_place(self) -> None:
         if self._place is not None:
             self._place.expect()
+
+    def _unreachable(self, error: DBAPIError) -> StoreUnreachable:
+        """The driver's fault, or what is behind it: a file that was overwritten is one that SQLite cannot read."""
+        fault = None if self._place is None else self._place.fault()
+        return fault or StoreUnreachable(_sentence(error))
 
     def displaced(self) -> str | None:
         """What happened to the database's files while they are open, a sentence; None if nothing did."""
