@@ -28,7 +28,7 @@ SETTLE_MS_MAX = 20
 """So long a reader may keep the log from being emptied; then it is tried again later."""
 STAMP_EVERY_S = 10.0
 """A copy that is younger than this may have the same stamp."""
-_STAMP_AT, _STAMP_BITS = 60, 31
+_STAMP_AT, _STAMP_BYTES, _STAMP_BITS = 60, 4, 31
 """Where the file has `PRAGMA user_version`, and how much of it is a positive number."""
 _BESIDE = ("", "-wal", "-shm")
 WHAT_TO_DO = (
@@ -52,7 +52,7 @@ class Place:
         self.is_suspect = False
         """Whether the last look found something wrong."""
         # Closed at the very end: whoever closes a file drops all locks that SQLite has on it.
-        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._file = path.open("rb", buffering=0)
         self._stamps: set[int] | None = None
         self._newest = 0
         self._stamped_s = 0.0
@@ -69,7 +69,7 @@ class Place:
                 self._stamps = {self._newest, self._stamp_in_file()}
         except BaseException:
             self._held.close()
-            os.close(self._file)
+            self._file.close()
             raise
 
     def wrong(self) -> str | None:
@@ -81,7 +81,7 @@ class Place:
                 return f"{name} is gone ({error.strerror}) while this service has it open."
             if there != known:
                 return f"{name} is another file than the one that this service has open."
-        if self._stamps is not None and self._stamp_in_file() not in self._stamps:
+        if self._stamps is not None and not self._file.closed and self._stamp_in_file() not in self._stamps:
             return f"{self._path} was overwritten, with a copy of another age or something else. {RESTORE}"
         return None
 
@@ -91,8 +91,8 @@ class Place:
 
     def _stamp_in_file(self) -> int:
         """The stamp behind SQLite's back; -1 if the file has none any more."""
-        found = os.pread(self._file, 4, _STAMP_AT)
-        return int.from_bytes(found) if len(found) == 4 else -1  # noqa: PLR2004
+        found = os.pread(self._file.fileno(), _STAMP_BYTES, _STAMP_AT)
+        return int.from_bytes(found) if len(found) == _STAMP_BYTES else -1
 
     def _stamp_anew(self) -> None:
         """Give the file another stamp. Until the log is in the file, it may have the old one or the new one."""
@@ -139,7 +139,7 @@ class Place:
     def close(self) -> None:
         """Let go of the files."""
         self._held.close()
-        os.close(self._file)
+        self._file.close()
 
 
 def _identity(name: str) -> tuple[int, int]:
