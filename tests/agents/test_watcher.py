@@ -22,7 +22,7 @@ from clickclock.scheduler.watcher import (
 )
 from tests.agents.conftest import Calls
 from tests.agents.scripted import ScriptedExecutor
-from tests.stores import LEASE, NOW, add_job, at, claim, ended, finish, queue, states
+from tests.stores import LEASE, NOW, add_job, at, claim, ended, finish, queue, states, triggers
 
 LOOK_S = 30.0
 
@@ -269,6 +269,37 @@ async def test_a_clock_that_steps_back_makes_no_negative_duration_wait(
     executor.end(name)
     await watcher.step()
     assert await states(store) == [State.SUCCEEDED]
+
+
+async def test_a_clock_that_was_ahead_when_it_stamped_an_end_holds_up_no_retry(
+    watcher: Watcher, store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    await add_job(store, max_retries=1, retry_backoff={"initialSeconds": 1, "jitter": "none"})
+    name = await started(store, executor)
+    clock.step_to(at(3600))  # the machine's clock, by which starts and ends are stamped
+    executor.end(name, code=1)
+    clock.step_to(at(5))
+    await watcher.step()
+    (trigger,) = await triggers(store)
+    assert trigger.state is State.QUEUED
+    (attempt,) = (await store.triggers.get(trigger.trigger_id)).attempts or ()
+    assert attempt.finished_at == at(5)
+    clock.step_to(at(6))
+    assert [each.name for each in (await claim(store, at(6))).launches] == [f"{trigger.trigger_id}-2"]
+
+
+async def test_a_start_that_a_clock_that_was_ahead_stamped_is_not_in_the_future(
+    watcher: Watcher, store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    await add_job(store)
+    clock.step_to(at(3600))
+    await started(store, executor)
+    clock.step_to(at(5))
+    await watcher.step()
+    clock.advance(SEEN_RUNNING_AFTER_S)
+    await watcher.step()
+    (trigger,) = await triggers(store)
+    assert (trigger.state, trigger.started_at) == (State.RUNNING, clock.now())
 
 
 async def test_while_starts_wait_ends_do_but_not_for_long(

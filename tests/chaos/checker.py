@@ -50,9 +50,9 @@ def every_time_has_one_row(evidence: Evidence) -> Iterator[str]:
 
 
 def every_trigger_came_to_an_end(evidence: Evidence) -> Iterator[str]:
-    yield from (
-        f"unfinished: {row.trigger_id} is {row.state}" for row in evidence.triggers if row.state not in FINISHED
-    )
+    for row in evidence.triggers:
+        if row.state not in FINISHED:
+            yield f"unfinished: {row.trigger_id} of {row.job_name} ({row.kind}) is {row.state}: {row.message}"
 
 
 def every_trigger_succeeded_or_used_up_its_attempts(evidence: Evidence) -> Iterator[str]:

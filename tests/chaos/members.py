@@ -40,9 +40,13 @@ class Member:
 
     async def start(self) -> None:
         """Start it until it answers: while the database is away, it says so and ends."""
-        async with asyncio.timeout(READY_S):
-            while not await self._has_started():
-                await self.end()
+        try:
+            async with asyncio.timeout(READY_S):
+                while not await self._has_started():
+                    await self.end()
+        except TimeoutError:
+            said = (self.folder / "log").read_text(encoding="utf-8")[-2000:]
+            raise AssertionError(f"replica {self.number} did not start within {READY_S:.0f} s: {said}") from None
 
     async def _has_started(self) -> bool:
         config = {

@@ -8,7 +8,7 @@ an attempt's name is `<triggerId>-<attempt>`.
 True
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -169,6 +169,12 @@ class Exit:
     max_memory_bytes: int | None = None
     node: str | None = None
     """The machine that ran it, where that is not the one that watched over it."""
+
+    def known_at(self, now: datetime) -> "Exit":
+        """The same, not later than it is known: the clock that stamped it may be ahead, or have been set back since."""
+        if self.finished_at <= now:
+            return self
+        return replace(self, finished_at=now, started_at=self.started_at and min(self.started_at, now))
 
 
 def attempt_name(trigger_id: str, attempt: int) -> str:

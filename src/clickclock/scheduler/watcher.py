@@ -163,7 +163,8 @@ class Watcher:
         ended = self._ended[cluster]
         while ended:
             batch = dict(list(ended.items())[:FINISH_MAX])
-            exits = {name: sighting.exit for name, sighting in batch.items() if sighting.exit is not None}
+            now, ends = self._clock.now(), ((name, sighting.exit) for name, sighting in batch.items())
+            exits = {name: exit_.known_at(now) for name, exit_ in ends if exit_ is not None}
             conclusions = await self._store.queue.finish(self._lease_id, exits, self._fraction)
             foreign = batch.keys() - conclusions.keys()
             if foreign:
@@ -185,7 +186,8 @@ class Watcher:
     async def _mark_running(self, now_s: float) -> None:
         """What has run for a moment is written as running."""
         seen = [sighting for since_s, sighting in self._fresh.values() if now_s - since_s >= SEEN_RUNNING_AFTER_S]
-        started = [(each.name, each.node, each.started_at) for each in seen if each.started_at is not None]
+        now = self._clock.now()
+        started = [(each.name, each.node, min(each.started_at, now)) for each in seen if each.started_at is not None]
         if started:
             await self._store.queue.mark_running(self._lease_id, started)
         for each in seen:
