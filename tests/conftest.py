@@ -38,6 +38,10 @@ PARTS = {
     "java": (("java",), "Java for Spark: apt-get install openjdk-17-jre-headless"),
     "namespaces": (("ip",), "network and mount namespaces, as root: apt-get install iproute2, and run privileged"),
     "nginx": (("nginx",), "a proxy: apt-get install nginx-light"),
+    "packages": (
+        (sys.executable,),
+        "a package index: connect to PyPI, or set UV_DEFAULT_INDEX to one that can be reached",
+    ),
     "openssl": (("openssl",), "openssl: apt-get install openssl"),
     "podman": (("podman",), "a container engine: apt-get install podman runc catatonit"),
     "root": (("setpriv",), "the right to become another user: run as root, with util-linux"),
@@ -46,6 +50,10 @@ PARTS = {
 }
 """By name of a part: the commands of which one must be there, and what is missing without them."""
 TRIALS = {
+    "packages": (
+        *(sys.executable, "-m", "uv", "--quiet", "pip", "install", "--python", sys.executable, "--dry-run"),
+        *("--no-deps", "--reinstall-package", "tzdata", "--refresh-package", "tzdata", "tzdata"),
+    ),
     "namespaces": ("unshare", "--net", "--mount", "ip", "link", "set", "lo", "up"),
     "root": ("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "true"),
 }

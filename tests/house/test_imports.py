@@ -1,0 +1,45 @@
+"""What the code imports and what `pyproject.toml` declares are the same packages.
+
+Never imports the code: it is read. Invariant: a package that is declared and not imported has its reason here.
+"""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+
+from tests.house.tree import ROOT, python_files, tree
+
+NOT_IMPORTED = {
+    "packaging": "ibis imports it and does not declare it",
+    "pandas": "pyspark's mapInArrow imports it and does not declare it",
+    "tzdata": "zoneinfo reads it where the machine has no time zones",
+}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _imported() -> set[str]:
+    """Top-level modules of others, wherever in a file they are imported."""
+    nodes = [node for file in python_files("src") for node in ast.walk(tree(file))]
+    full = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    full |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    return {name.partition(".")[0] for name in full} - {"clickclock"} - sys.stdlib_module_names
+
+
+def test_every_import_is_declared_and_nothing_is_declared_for_nothing() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    required = [
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    ]
+    declared = {_plain(re.split(r"[\[<>=;, ]", each, maxsplit=1)[0]) for each in required}
+    homes = packages_distributions()
+    imported = {
+        _plain(home) for module in _imported() for home in homes.get(module, [f"{module}, which is not installed"])
+    }
+    assert imported == declared - NOT_IMPORTED.keys()
+    assert declared >= NOT_IMPORTED.keys()
