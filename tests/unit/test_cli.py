@@ -3,7 +3,11 @@
 import re
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -283,6 +287,70 @@ def test_an_address_without_a_host_is_a_wrong_command_line(url: str) -> None:
     for words in (["--url", url, "job", "list"], ["demo", "--click-url", url]):
         done = CliRunner().invoke(main, words)
         assert (done.exit_code, "give an address such as http://127.0.0.1:80" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--url http://me:hush@127.0.0.1:9 job list",
+        "--url http://me:hu/sh@127.0.0.1:9 job list",
+        "--url http://hush@127.0.0.1:9 doctor --service-only",
+        "--url me:hush@127.0.0.1:9 job list",
+        "demo --click-url http://me:hush@127.0.0.1:9",
+        "job http://me:hush@one",
+        "http://me:hush@one",
+        "--header Authorization-hush job list",
+        "--header x:hush\t\u00fc job list",
+        "--header @/nowhere job list",
+        "check-config --host http://me:hush@one",
+    ],
+)
+def test_no_refusal_shows_a_password(line: str) -> None:
+    done = CliRunner().invoke(main, line.split(" "), env={"CLICKCLOCK_TOKEN": "hu sh"} if "@/" in line else {})
+    assert done.exit_code in {1, 2, 3}
+    assert "hush" not in done.output
+    assert "hu/sh" not in done.output
+    assert "hu sh" not in done.output
+
+
+def test_headers_and_the_token_reach_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "headers"
+    file.write_text("X-Team: shop\n\nX-Two:2\n", encoding="utf-8")
+    monkeypatch.setenv("CLICKCLOCK_TOKEN", "t-1\n")
+    with nobody_in() as (url, seen):
+        words = ["--url", f"{url}/base", "--header", "X-One: a: b", "--header", f"@{file}"]
+        refused = CliRunner().invoke(main, [*words, "job", "list"])
+        assert (refused.exit_code, "CLICKCLOCK_TOKEN" in refused.stderr) == (1, True)
+        CliRunner().invoke(main, [*words, "doctor", "--service-only"])
+        CliRunner().invoke(main, ["--url", url.replace("//", "//me:hu%2Fsh@"), "job", "list"])
+    ours = {"authorization": "Bearer t-1", "x-one": "a: b", "x-team": "shop", "x-two": "2"}
+    assert [ours.items() <= each.items() for each in seen] == [True, True, False]
+    assert seen[2]["authorization"] == "Basic bWU6aHUvc2g="
+
+
+@contextmanager
+def nobody_in() -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """A proxy that lets nobody in, and the headers that it saw, by lower-case names."""
+    seen: list[dict[str, str]] = []
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append({name.lower(): value for name, value in self.headers.items()})
+            self.send_response(401)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (so it is named there)
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", seen
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @pytest.mark.parametrize("words", [["job", "show", "\udcff", "x"], ["job", "create", "a", "b", "--command", "\udcff"]])

@@ -24,7 +24,7 @@ from clickclock.client import (
 )
 from clickclock.client.connection import Connection
 from clickclock.client.event_stream import Event, EventParser
-from clickclock.foundation.errors import Fault, Malformed
+from clickclock.foundation.errors import ConfigurationError, Fault, Malformed
 from clickclock.foundation.strict_json import StrictJson
 
 STREAM = (
@@ -144,6 +144,66 @@ def test_the_collector_is_named_where_it_is_the_one_that_does_not_answer() -> No
     client = Client(click_url="http://clicks.test", transport=httpx.MockTransport(answer))
     with pytest.raises(Unreachable, match=r"clicks\.test/aclick does not answer"):
         client.register_click(client_id="shop-1")
+
+
+def test_a_password_in_an_address_is_sent_and_never_told() -> None:
+    asked: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(401)
+
+    transport = httpx.MockTransport(answer)
+    with Client("http://me:hush@service.test", click_url="http://hush@clicks.test", transport=transport) as client:
+        for call in (client.list_jobs, client.report, client.register_click, lambda: next(client.follow_events())):
+            with pytest.raises(Refused) as caught:
+                call()
+            assert "hush" not in f"{caught.value} {caught.value.__cause__} {caught.value.__context__}"
+    assert "hush" not in str([each.url for each in asked])
+    basic = [each.headers["authorization"] for each in asked]
+    assert basic == ["Basic bWU6aHVzaA==", "Basic bWU6aHVzaA==", "Basic aHVzaDo=", "Basic bWU6aHVzaA=="]
+
+
+def test_what_a_proxy_wants_is_sent_to_its_origin_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLICKCLOCK_TOKEN", "of-environment")
+    asked: list[httpx.Headers] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.headers)
+        return httpx.Response(200, json={"status": "success", "jobs": []})
+
+    transport = httpx.MockTransport(answer)
+    for terms in ({}, {"token": "mine"}, {"token": ""}, {"token": "mine", "headers": {"AUTHORIZATION": "Other x"}}):
+        with Client("http://service.test", click_url="http://clicks.test", transport=transport, **terms) as client:
+            client.list_jobs()
+            client.register_click()
+    sent = [each.get("authorization") for each in asked]
+    assert sent == ["Bearer of-environment", None, "Bearer mine", None, None, None, "Other x", None]
+
+
+def test_a_token_of_orders_goes_before_that_of_the_proxy() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json={"status": "success", "sent": request.headers.get_list("authorization")})
+
+    one = "http://one.test"
+    with Client(one, click_url=f"{one}/c", token="proxy", transport=httpx.MockTransport(answer)) as client:
+        assert client.send_orders([], token="orders")["sent"] == ["Bearer orders"]
+
+
+@pytest.mark.parametrize("headers", [{"X One": "hush"}, {"X": "hush\nY: z"}, {"X": "hush\u00fc"}, {"": "hush"}])
+def test_a_header_that_cannot_be_sent_is_refused_without_its_value(headers: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Client(headers=headers)
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("proxy", ["http://me:hu/sh@proxy.test", "socks9://me:hush@proxy.test"])
+def test_a_proxy_that_cannot_be_used_is_said_without_its_password(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with pytest.raises(Unreachable, match="ALL_PROXY") as caught:
+        Client("http://service.test")
+    assert caught.value.__suppress_context__
+    assert "hu" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

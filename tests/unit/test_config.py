@@ -291,7 +291,7 @@ def test_check_config_does_not_show_the_options_of_the_lake(tmp_path: Path, form
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_check_config_does_not_show_the_password_of_the_database(form: list[str]) -> None:
     for url in (
-        "postgresql://me:hu/s@h@db:5432/jobs",
+        "postgresql://me:hu/s@db:5432/jobs",
         "postgresql://me@db/jobs?sslmode=require&password=hu/s@h",
         "postgresql://me@db/jobs?sslpassword=hu/s@h",
     ):
@@ -369,6 +369,7 @@ def test_the_address_of_the_lake_which_command_lines_show_has_no_password() -> N
     found = faults_of(lake_url="s3://me:hush@bucket/lake")
     assert "lake_options" in found["lake_url"]
     assert "hush" not in str(found)
+    assert "lake_options" in faults_of(lake_url="s3://me:hu/sh@bucket/lake")["lake_url"]
     for fine in ("abfss://container@account.dfs.core.windows.net/lake", "/srv/a:b@c", "s3://bucket/a:b@c"):
         assert load(None, {}, {"lake_url": fine}).lake == fine
 
@@ -426,6 +427,8 @@ def test_only_marked_variables_are_for_jobs_and_our_own_settings_cannot_be_marke
         "postgresql:me:hush@db",
         "postgresql://me:hush@db:port/jobs",
         "postgresql://me:hu/sh@db/jobs?nonsense=1",
+        "postgresql://me:x@hush@db/jobs",
+        "postgresql://me:hu/s@hush@db:5432/jobs",
         "postgresql://me:hush@db/jobs?connect_timeout=soon",
     ],
 )

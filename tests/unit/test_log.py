@@ -31,6 +31,21 @@ def test_as_text_nothing_told_looks_like_an_event_of_its_own(capsys: pytest.Capt
     assert [line[:8] for line in rest] == ["    2026", "    2026"]
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_no_password_of_an_address_is_logged_in_a_message_a_field_or_a_traceback(
+    form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.set_up(form, "info")
+    url = "http://me:hush@one/jobs"
+    try:
+        raise ValueError(url)
+    except ValueError:
+        logging.getLogger("one").exception("asked %s", url, extra={"url": url, "which": Path(url)})
+    told = capsys.readouterr().err
+    assert "ValueError" in told
+    assert "hush" not in told
+
+
 def test_as_json_an_event_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     log.set_up("json", "info")
     logging.getLogger("one").warning(FORGED)

@@ -79,6 +79,10 @@ def _look_at_kubeconfig(options: dict[str, Any]) -> None:
         asyncio.run(Access.open(KubernetesOptions.model_validate(options), environment()))
 
 
+_NO_URL = (
+    "it cannot be read; give sqlite:///FILE or postgresql://USER@HOST:PORT/NAME; a password follows USER and a colon, "
+    "with %2F and %40 for / and @"
+)
 _LOOKS = {"container": (_look_at_tls, _look_at_registries), "kubernetes": (_look_at_kubeconfig,)}
 
 
@@ -121,10 +125,9 @@ def database_fault(url: str | None) -> str | None:
     try:
         parsed = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):
-        return (
-            "it cannot be read; give sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/NAME, with %2F and %40 for "
-            "/ and @ in the password"
-        )
+        return _NO_URL
+    if any("@" in part for part in (parsed.host or "", *parsed.query)):
+        return _NO_URL  # a part of the password, which later errors would tell
     if parsed.get_backend_name() == "sqlite":
         # Of sqlite://var/x.db, with a slash too few, `var` would be a host.
         names_a_file = parsed.drivername == "sqlite" and parsed.database not in (None, "", ":memory:")

@@ -13,7 +13,7 @@ import os
 
 import click
 
-from clickclock.cli.program import Program, address
+from clickclock.cli.program import Program, address, headers_of
 
 COMMANDS = {
     "serve": "clickclock.cli.serve:serve",
@@ -73,11 +73,20 @@ TITLES = {
     callback=address,
     help="Where the service is.",
 )
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="'NAME: VALUE'",
+    callback=headers_of,
+    help="Send a header with each request, as a proxy may want it; @FILE reads headers, one a line. May be given more "
+    "than once. CLICKCLOCK_TOKEN is sent as a bearer's token.",
+)
 @click.version_option(package_name="clickclock")
 @click.pass_context
-def main(ctx: click.Context, url: str) -> None:
+def main(ctx: click.Context, url: str, headers: tuple[tuple[str, str], ...]) -> None:
     """Jobs that run on time, and orders credited to the clicks that earned them."""
-    ctx.obj = url
+    ctx.obj = url  # `calling` reads the headers where it calls
     # Whatever a command does with numpy takes one thread, on every machine. Those that OpenBLAS makes when it is loaded
     # have nothing to do, and wait for that so busily that the start of a command takes a seventh more.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # noqa: TID251 (OpenBLAS reads it, and we never do)

@@ -13,6 +13,7 @@ import atexit
 import gc
 import os
 import sys
+from types import TracebackType
 from typing import Final
 
 from clickclock import cli
@@ -25,6 +26,7 @@ _GARBAGE_OBJECTS_MIN: Final = 2**17
 def main() -> None:
     """Run the command that the command line names. Raises `SystemExit`."""
     _open_streams()
+    sys.excepthook = _tell
     # Most of what a command makes is kept until its end: to look for garbage in it took an eighth of a short one.
     gc.set_threshold(_GARBAGE_OBJECTS_MIN)
     statuses: list[int] = []
@@ -49,6 +51,15 @@ def _open_streams() -> None:
             os.dup2(os.open(os.devnull, os.O_RDWR), number)
             os.set_inheritable(number, True)  # it is the stream of those that we start, too
             setattr(sys, name, os.fdopen(number, mode, closefd=False))
+
+
+def _tell(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    """Print a mistake of ours, without the passwords of addresses that its errors quote."""
+    from traceback import format_exception  # noqa: PLC0415 (only a mistake needs it)
+
+    from clickclock.foundation.redaction import redacted  # noqa: PLC0415 (as above)
+
+    sys.stderr.write(redacted("".join(format_exception(kind, error, traceback))))
 
 
 def _leave(statuses: list[int]) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from clickclock.foundation.errors import ClickclockError
+from clickclock.foundation.errors import ClickclockError, ConfigurationError
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
@@ -44,13 +44,20 @@ def service(url: str) -> Iterator["Client"]:
     from clickclock.client import Client, Refused, Unreachable  # noqa: PLC0415 (see the line above)
 
     try:
-        with Client(url) as client:
+        with Client(url, headers=headers()) as client:
             yield client
     except Refused as refused:
         known_as = [f"  ({refused.code}, request {refused.request_id})"] if refused.request_id else []
         raise refusal(refused, *known_as) from refused
     except Unreachable as unreachable:
         raise NoService(str(unreachable)) from unreachable
+    except ConfigurationError as error:  # the token of the environment
+        raise refusal(error) from error
+
+
+def headers() -> dict[str, str]:
+    """The headers that the command line adds to each request."""
+    return dict(click.get_current_context().find_root().params.get("headers", ()))
 
 
 def refusal(error: ClickclockError, *further: str) -> click.ClickException:
@@ -98,7 +105,8 @@ def _complete(ctx: click.Context, field: str, incomplete: str, **filters: object
     from clickclock.client import Client  # noqa: PLC0415 (as above: loaded when it is used)
 
     try:
-        with Client(ctx.find_root().params["url"], timeout_s=COMPLETION_TIMEOUT_S, retries=0) as client:
+        root = ctx.find_root().params
+        with Client(root["url"], headers=dict(root["headers"]), timeout_s=COMPLETION_TIMEOUT_S, retries=0) as client:
             jobs = client.list_jobs(limit=1000, **filters)["jobs"]
     except ClickclockError:
         return []

@@ -7,7 +7,6 @@ when `serve` would accept the configuration.
 'check-config'
 """
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ from clickclock.cli.calling import print_json, refusal
 from clickclock.cli.rendering import table
 from clickclock.cli.settings import OF_SERVE, given, settings
 from clickclock.foundation.errors import ConfigurationError
-
-_PASSWORD = re.compile(r"(?<=://)([^:/@]*):.*(?=@)|([?&](?:ssl)?password=)[^&]*")
+from clickclock.foundation.redaction import redacted, redacted_value
 
 
 @click.command()
@@ -38,7 +36,7 @@ def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
         raise refusal(error) from error
 
     for fault in [*unreadable(loaded), *out_of_reach(loaded, variables)]:
-        click.echo(f"Warning: {fault.field}: {fault.message}", err=True)
+        click.echo(f"Warning: {fault.field}: {redacted(fault.message)}", err=True)
     told = from_environment(variables, [])
 
     def source(name: str) -> str:
@@ -48,26 +46,10 @@ def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
             return "the environment"
         return str(config) if name in loaded.model_fields_set else "the default"
 
-    values = {name: _without_passwords(value) for name, value in loaded.model_dump(mode="json").items()}
+    values = {name: redacted_value(value) for name, value in loaded.model_dump(mode="json").items()}
     rows = [{"name": name, "value": value, "source": source(name)} for name, value in values.items()]
     if as_json:
         print_json({"settings": rows})
     else:
         # The value comes last: one that is long makes no other line longer.
         table("settings", ("setting", "name"), ("from", "source"), ("value", "value"))({"settings": rows})
-
-
-def _without_passwords(value: Any) -> Any:
-    """The value, with stars for the passwords of all URLs in it.
-
-    >>> _without_passwords({"url": "postgresql://me:hush@db/jobs?password=hush&sslmode=require"})
-    {'url': 'postgresql://me:**********@db/jobs?password=**********&sslmode=require'}
-    """
-    match value:
-        case str():
-            return _PASSWORD.sub(lambda found: f"{found[2] or found[1] + ':'}**********", value)
-        case dict():
-            return {name: _without_passwords(each) for name, each in value.items()}
-        case list():
-            return [_without_passwords(each) for each in value]
-    return value

@@ -8,15 +8,17 @@ worth a look leaves it at 0.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from clickclock.cli.calling import print_json
+from clickclock.cli.calling import headers, print_json
 from clickclock.cli.settings import CONFIG, DATA_DIR, given, settings
 from clickclock.foundation.errors import ConfigurationError
+from clickclock.foundation.redaction import redacted
 
 if TYPE_CHECKING:
     from clickclock.app.doctor import Check
@@ -37,15 +39,16 @@ def doctor(ctx: click.Context, /, config: Path | None, service_only: bool, as_js
     from clickclock.foundation.config import environment, load  # noqa: PLC0415 (as above)
 
     if service_only:
-        checks = look.of_service(ctx.obj)
+        checks = look.of_service(ctx.obj, headers())
     else:
         variables = environment()
         try:
             loaded = load(config, variables, given(options))
         except ConfigurationError as error:
-            checks = [*look.unusable(error), *look.of_service(ctx.obj)]
+            checks = [*look.unusable(error), *look.of_service(ctx.obj, headers())]
         else:
-            checks = look.doctor(loaded, _url(ctx, loaded), variables)
+            checks = look.doctor(loaded, _url(ctx, loaded), variables, headers())
+    checks = [replace(each, found=redacted(each.found), remedy=redacted(each.remedy)) for each in checks]
     is_well = not any(each.result == look.Result.FAIL for each in checks)
     if as_json:
         rows = [{"check": c.check, "result": c.result, "found": c.found, "remedy": c.remedy} for c in checks]

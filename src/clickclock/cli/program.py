@@ -10,6 +10,9 @@ Invariant: whoever reads our output through a pipe may stop reading, and is told
 import errno
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,13 +27,15 @@ class Program(LazyGroup):
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         try:
-            return super().make_context(*args, **extra)
+            with _redacting():
+                return super().make_context(*args, **extra)
         except KeyboardInterrupt:  # while help is printed, too
             raise _interrupted() from None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            done = super().invoke(ctx)
+            with _redacting():
+                done = super().invoke(ctx)
             sys.stdout.flush()
         except KeyboardInterrupt:
             raise _interrupted() from None
@@ -53,6 +58,18 @@ class Program(LazyGroup):
         return done
 
 
+@contextmanager
+def _redacting() -> Iterator[None]:
+    """Cover passwords in what ends a command, for it may quote an address that somebody gave."""
+    try:
+        yield
+    except click.ClickException as error:
+        from clickclock.foundation.redaction import redacted  # noqa: PLC0415 (only a refusal needs it)
+
+        error.message = redacted(error.message)
+        raise
+
+
 def _interrupted() -> Exception:
     click.echo("Interrupted.", err=True)
     return click.exceptions.Exit(INTERRUPTED)
@@ -67,3 +84,25 @@ def address(ctx: click.Context, param: click.Parameter, value: str) -> str:
     if not is_address:
         raise click.BadParameter("give an address such as http://127.0.0.1:8080", ctx, param)
     return value
+
+
+def headers_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Headers as name and value, of lines and of files that hold them, as an option's callback."""
+    if not values:
+        return ()
+    from clickclock.foundation.errors import ConfigurationError  # noqa: PLC0415 (only a header needs it)
+    from clickclock.foundation.http_header import parsed  # noqa: PLC0415 (as above)
+
+    try:
+        return tuple(parsed(line) for value in values for line in _lines(value))
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise click.BadParameter(f"a file of headers cannot be read: {said}", ctx, param) from None
+
+
+def _lines(value: str) -> list[str]:
+    if not value.startswith("@"):
+        return [value]
+    return [line for line in Path(value[1:]).read_text(encoding="utf-8").splitlines() if line.strip()]

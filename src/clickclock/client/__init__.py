@@ -112,8 +112,10 @@ class Client(Alarming, Attributing, Declaring, Listing, Timing):
     """A connection to one scheduler service.
 
     `base_url` may end in `/schedulerService` or not; `click_url` is the collector's, for clicks and orders. `retries`
-    is how often a call is tried again whose connection broke, if it cannot do its work twice. Every method raises
-    `Refused` or `Unreachable`. Filters and fields have the names of the API (`jobName`, `nextFireAt`); those that are
+    is how often a call is tried again whose connection broke, if it cannot do its work twice. `headers` and `token` (a
+    bearer's; if None, `CLICKCLOCK_TOKEN` of the environment) are for a proxy in front of `base_url`; only that origin
+    gets them. An address may have a name and a password; no message shows them. Every method raises `Refused` or
+    `Unreachable`. Filters and fields have the names of the API (`jobName`, `nextFireAt`); those that are
     None are not sent.
     """
 
@@ -124,10 +126,12 @@ class Client(Alarming, Attributing, Declaring, Listing, Timing):
         click_url: str = DEFAULT_CLICK_URL,
         timeout_s: float = 30.0,
         retries: int = RETRIES,
+        headers: Mapping[str, str] | None = None,
+        token: str | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._connection = Connection(base_url, timeout_s, transport, retries)
-        self._click_url = click_url.rstrip("/")
+        self._connection = Connection(base_url, timeout_s, transport, retries, headers=headers, token=token)
+        self._click_url = self._connection.also_at(click_url)
         self._call = self._connection.call
 
     def __enter__(self) -> Self:

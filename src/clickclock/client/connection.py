@@ -13,12 +13,13 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, TypedDict, Unpack
-from urllib.parse import SplitResult, urlsplit
 
 import httpx
 
 from clickclock.client.event_stream import Event, EventParser
+from clickclock.client.site import Site, token_of_environment
 from clickclock.foundation.errors import ClickclockError, Fault, Transient
+from clickclock.foundation.redaction import redacted
 
 BASE_PATH = "/schedulerService"
 STREAM_SILENCE_MAX_S = 60.0
@@ -28,6 +29,7 @@ OPENED = "open"
 RETRIES = 2
 RETRY_PAUSES_S = (0.1, 0.5)
 """Long enough for a connection that was just being closed; a service that is down is not waited for."""
+WANTS_TO_KNOW_WHO_CALLS = frozenset({401, 403, 407, 511})
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 Payload = dict[str, Any]
@@ -89,7 +91,10 @@ class Terms(TypedDict, total=False):
 
 
 class Connection:
-    """A connection to the service at `base_url`, which may end in `/schedulerService` or not."""
+    """A connection to the service at `base_url`, which may end in `/schedulerService` or not.
+
+    `headers` and `token` are sent to that origin only; without a token, `CLICKCLOCK_TOKEN` of the environment is.
+    """
 
     def __init__(
         self,
@@ -97,14 +102,18 @@ class Connection:
         timeout_s: float = 30.0,
         transport: httpx.BaseTransport | None = None,
         retries: int = RETRIES,
+        *,
+        headers: Mapping[str, str] | None = None,
+        token: str | None = None,
     ) -> None:
         root = base_url.rstrip("/").removesuffix(BASE_PATH)
-        self.root_url = root
-        self.base_url = root + BASE_PATH
+        self._sites = [self._site(root, headers, token_of_environment() if token is None else token)]
+        self.root_url = self._sites[0].url
+        self.base_url = self.root_url + BASE_PATH
         self._pauses_s = tuple(RETRY_PAUSES_S[min(each, len(RETRY_PAUSES_S) - 1)] for each in range(retries))
+        parts = self._sites[0].parts
+        is_here = parts.hostname in LOOPBACK
         try:
-            parts = _parts(root)
-            is_here = parts.hostname in LOOPBACK
             self._http = httpx.Client(
                 base_url=self.base_url,
                 timeout=timeout_s,
@@ -114,8 +123,17 @@ class Connection:
                 # Loading all certificates takes 50 ms, and HTTP has no use for them.
                 verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_here and parts.scheme == "http" else True,
             )
-        except (ValueError, httpx.InvalidURL) as error:  # this is no address
-            raise self._unreachable(error) from error
+        except (ValueError, ImportError, httpx.InvalidURL):
+            # The error is not told, nor kept as the cause: it may quote a part of the proxy's password.
+            raise Unreachable(
+                "The environment names a proxy that cannot be used. Look at HTTP_PROXY, HTTPS_PROXY and ALL_PROXY: "
+                "give http://HOST:PORT, and write / and @ of a password as %2F and %40."
+            ) from None
+
+    def also_at(self, url: str) -> str:
+        """Know the address of a further service: its password is sent there, and is not in what is returned."""
+        self._sites.append(self._site(url))
+        return self._sites[-1].url
 
     def close(self) -> None:
         """Let go of it."""
@@ -137,14 +155,15 @@ class Connection:
         A call that may be repeated (a GET, a PUT without a version, or what says so) is, if its connection breaks.
         """
         if_match, timeout_s = terms.get("if_match"), terms.get("timeout_s")
-        headers = {**terms.get("headers", {}), **({} if if_match is None else {"If-Match": f'"{if_match}"'})}
+        headers = self._sent(path) | {name.lower(): value for name, value in terms.get("headers", {}).items()}
+        headers |= {} if if_match is None else {"if-match": f'"{if_match}"'}
         timeout = self._http.timeout if timeout_s is None else httpx.Timeout(timeout_s)
         query = _query(terms.get("query"))
         content = None
         if body is not None:
             # With what is no number in JSON, too: the service refuses it with a sentence.
             content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-            headers["Content-Type"] = "application/json"
+            headers["content-type"] = "application/json"
         repeatable = terms.get("is_repeatable", False) or method == "GET" or (method == "PUT" and if_match is None)
         for pause_s in (*self._pauses_s, None):
             try:
@@ -168,7 +187,8 @@ class Connection:
 
         `path` may also be a whole address.
         """
-        headers = {"Accept": "text/event-stream"} | ({} if last_id is None else {"Last-Event-ID": last_id})
+        headers = self._sent(path) | {"accept": "text/event-stream"}
+        headers |= {} if last_id is None else {"last-event-id": last_id}
         timeout = httpx.Timeout(self._http.timeout.connect, read=STREAM_SILENCE_MAX_S)
         parser = EventParser()
         try:
@@ -182,20 +202,31 @@ class Connection:
         except httpx.TransportError as error:
             raise self._unreachable(error, path) from error
 
+    def _site(self, url: str, headers: Mapping[str, str] | None = None, token: str | None = None) -> Site:
+        try:
+            site = Site.of(url, headers, token)
+            httpx.URL(site.url)
+        except (ValueError, httpx.InvalidURL) as error:  # this is no address
+            raise _unreachable(f"The scheduler service at {redacted(url)}", error) from None
+        return site
+
+    def _sent(self, path: str) -> dict[str, str]:
+        """The headers for a path of the service, or for a whole address."""
+        url = path if "://" in path else self.base_url
+        return {
+            name: value for site in reversed(self._sites) if site.is_at(url) for name, value in site.headers.items()
+        }
+
     def _unreachable(self, error: Exception, path: str = "") -> Unreachable:
         who = f"The service at {path}" if "://" in path else f"The scheduler service at {self.base_url}"
-        return Unreachable(
-            f"{who} does not answer ({str(error) or type(error).__name__}). "
-            "Check the address, or start the service with: clickclock serve"
-        )
+        return _unreachable(who, error)
 
 
-def _parts(address: str) -> SplitResult:
-    """An address, taken apart. Raises `ValueError` where its host or its port is none."""
-    parts = urlsplit(address)
-    (parts.hostname or "").encode("idna")
-    _ = parts.port
-    return parts
+def _unreachable(who: str, error: Exception) -> Unreachable:
+    return Unreachable(
+        f"{who} does not answer ({str(error) or type(error).__name__}). "
+        "Check the address, or start the service with: clickclock serve"
+    )
 
 
 def _query(fields: Mapping[str, object] | None) -> dict[str, str]:
@@ -228,11 +259,21 @@ def _refusal(response: httpx.Response) -> Refused:
 
 
 def _not_ours(response: httpx.Response) -> Refused:
+    advice = "check the address."
+    if response.status_code in WANTS_TO_KNOW_WHO_CALLS:
+        advice = (
+            "something in front of it wants to know who calls: give its token as CLICKCLOCK_TOKEN, or the header that "
+            "it asks for with --header (in the client, `token` and `headers`)."
+        )
+    elif response.is_redirect:
+        advice = (
+            f"it leads to {redacted(response.headers['Location'])}; give that address, or the header that it asks for."
+        )
     return Refused(
         response.status_code,
         "notTheScheduler",
         f"{response.url.copy_with(query=None)} answered with status {response.status_code}, but not as the scheduler "
-        "service does; check the address.",
+        f"service does; {advice}",
     )
 
 

@@ -26,7 +26,7 @@ from clickclock.foundation.record import Settings
 from clickclock.foundation.target_config import SmtpConfig, Targets
 
 PREFIX = "CLICKCLOCK_"
-NOT_SETTINGS = frozenset({"CLICKCLOCK_URL", "CLICKCLOCK_CLICK_URL", "CLICKCLOCK_CONFIG"})
+NOT_SETTINGS = frozenset({"CLICKCLOCK_URL", "CLICKCLOCK_CLICK_URL", "CLICKCLOCK_CONFIG", "CLICKCLOCK_TOKEN"})
 """What the command line reads itself."""
 DATABASE_SCHEMES = ("sqlite", "postgresql")
 LAKE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "file")
@@ -190,7 +190,7 @@ class Config(Settings):
     @field_validator("lake_url")
     @classmethod
     def _refuse_what_is_no_lake_and_passwords_that_all_would_see(cls, url: str | None) -> str | None:
-        if url is not None and re.match(r"\w+://[^/]*:[^/]*@", url):
+        if url is not None and re.match(r"\w+://[^/]*:.*@", url):
             raise ValueError("it has a password, which jobs' command lines would show; give it in lake_options")
         scheme = re.match("([A-Za-z][A-Za-z0-9+.-]+):/(/?)", url or "")
         if scheme and not (scheme[1] in LAKE_SCHEMES and scheme[2]):

@@ -1,6 +1,7 @@
 """The service's own log, an event a line on stderr, as text for people or JSON for machines; and what it announces.
 
-Never carries a request body, an environment or a database address: those can hold secrets.
+Never carries a request body, an environment or a database address: those can hold secrets. Passwords in any other
+address are redacted, in tracebacks too.
 Invariants: as JSON one event is one line; as text only the first line of an event begins at the margin, so that
 nothing that is told of somebody's words looks like an event of its own.
 """
@@ -10,6 +11,9 @@ import logging
 import os
 import sys
 import time
+from typing import Any
+
+from clickclock.foundation.redaction import redacted
 
 _log = logging.getLogger(__name__)
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message", "taskName"}
@@ -19,7 +23,7 @@ class _Text(logging.Formatter):
     """A line for people, and what belongs to it indented below."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return "\n    ".join(super().format(record).splitlines())
+        return "\n    ".join(redacted(super().format(record)).splitlines())
 
 
 class _Json(logging.Formatter):
@@ -30,12 +34,16 @@ class _Json(logging.Formatter):
             "time": self.formatTime(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
-            **{name: value for name, value in vars(record).items() if name not in _PLAIN},
+            "message": redacted(record.getMessage()),
+            **{name: _shown(value) for name, value in vars(record).items() if name not in _PLAIN},
         }
         if record.exc_info:
-            event["exception"] = self.formatException(record.exc_info)
-        return json.dumps(event, default=str)
+            event["exception"] = redacted(self.formatException(record.exc_info))
+        return json.dumps(event, default=lambda value: redacted(str(value)))
+
+
+def _shown(value: Any) -> Any:
+    return redacted(value) if isinstance(value, str) else value
 
 
 def set_up(form: str, level: str) -> None:

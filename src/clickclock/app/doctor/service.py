@@ -6,7 +6,7 @@ Never looks into the store (`stores.py`). Invariant: what the service finds itse
 False
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,6 +15,7 @@ from clickclock.app.doctor.check import Check, Result, fail, ok
 from clickclock.app.doctor.holders import has_open, holder_of, listener_on, told
 from clickclock.client import Client, Payload, Refused, Unreachable
 from clickclock.foundation.config import is_loopback
+from clickclock.foundation.errors import ConfigurationError
 
 TIMEOUT_S = 10.0
 """It asks its clusters, and waits 2 s for each that does not answer."""
@@ -30,16 +31,18 @@ class Asked:
     checks: list[Check]
 
 
-def service(url: str, data_dir: Path | None) -> Asked:
+def service(url: str, data_dir: Path | None, headers: Mapping[str, str] | None = None) -> Asked:
     """Ask. `data_dir` is where the service would be found on this machine, if it is one of this machine."""
     try:
-        with Client(url, timeout_s=TIMEOUT_S, retries=0) as client:
+        with Client(url, timeout_s=TIMEOUT_S, retries=0, headers=headers) as client:
             cluster: Payload = client.cluster()["cluster"]
     except Refused as refused:
         if refused.code == STRANGER:
             return Asked(False, [_absent(url, data_dir, refused)])
         remedy = "See its log and fix what it says about the store; the service then recovers by itself."
         return Asked(False, [fail("service", f"It answers at {url}: {refused}", remedy)])
+    except ConfigurationError as error:  # the token of the environment
+        return Asked(False, [fail("service", f"It was not asked. {error}", "Correct the token, or unset it.")])
     except (Unreachable, KeyError, TypeError) as error:
         return Asked(False, [_absent(url, data_dir, error)])
     versions = ", ".join(sorted({each["version"] for each in cluster["replicas"]}))

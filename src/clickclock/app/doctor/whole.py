@@ -22,9 +22,11 @@ from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ConfigurationError
 
 
-async def look(config: Config, url: str, environment: Mapping[str, str]) -> list[Check]:
+async def look(
+    config: Config, url: str, environment: Mapping[str, str], headers: Mapping[str, str] | None
+) -> list[Check]:
     """Look at everything."""
-    asked = await asyncio.to_thread(service, url, config.data_dir)
+    asked = await asyncio.to_thread(service, url, config.data_dir, headers)
     clock = SystemClock()
     found = [*_configured(config), *asked.checks]
     with _told_if_forbidden(found, "dataFolder"):

@@ -15,6 +15,7 @@ from typing import Final
 from deltalake.exceptions import DeltaError
 
 from clickclock.attribution.errors import LakeUnreachable, VersionGone
+from clickclock.foundation.redaction import redacted
 
 _NOT_FOUND: Final = re.compile("(?i)not found|no such file|log ?segment|no table metadata|missing file")
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
@@ -29,7 +30,7 @@ def reaching(url: str, version: int | None = None) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError) as error:
-        said = " ".join(_COLOURS.sub("", str(error)).split())
+        said = redacted(" ".join(_COLOURS.sub("", str(error)).split()))  # an endpoint may have a password
         if version is not None and _is_gone(error):
             raise VersionGone(
                 f"Version {version} of {url} is no longer there ({said}); ask for a later one."

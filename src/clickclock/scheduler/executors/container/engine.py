@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 
 from clickclock.foundation.errors import ExecutorUnreachable
+from clickclock.foundation.redaction import redacted
 from clickclock.scheduler.executors.container.options import ContainerOptions
 
 _API_NEWEST = (1, 47)
@@ -168,7 +169,7 @@ class Engine:
                     raise Refused(answer.status_code, _message(await answer.aread()))
                 yield answer
         except (httpx.RequestError, OSError) as error:
-            self.trouble = f"The container engine at {self._options.engine} does not answer: {_reason(error)}"
+            self.trouble = f"The container engine at {redacted(self._options.engine)} does not answer: {_reason(error)}"
             raise EngineUnreachable(self.trouble) from error
 
     def _connected(self) -> httpx.AsyncClient:

@@ -19,6 +19,7 @@ from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
 from clickclock.foundation.config import is_loopback
 from clickclock.foundation.record import Settings
+from clickclock.foundation.redaction import redacted
 from clickclock.scheduler.job import PullPolicy
 
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
@@ -55,7 +56,7 @@ class ContainerOptions(Settings):
         parts = urlsplit(engine)
         is_socket = parts.scheme == "unix" and not parts.netloc and parts.path.startswith("/")
         if not is_socket and not (parts.scheme == "tcp" and parts.hostname and not parts.path.strip("/")):
-            raise ValueError(f"{engine} is no engine; give unix:///run/podman/podman.sock or tcp://HOST:2375")
+            raise ValueError(f"{redacted(engine)} is no engine; give unix:///run/podman/podman.sock or tcp://HOST:2375")
         return engine
 
     @field_validator("tls_key")

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from clickclock.foundation.errors import ExecutorUnreachable
+from clickclock.foundation.redaction import redacted
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -57,7 +58,9 @@ class Access:
             return _from_service_account(options, environment)
         except (OSError, KeyError, TypeError, ValueError, ssl.SSLError) as error:
             source = options.kubeconfig or SERVICE_ACCOUNT
-            raise ExecutorUnreachable(f"The access to the cluster cannot be read from {source}: {error}.") from error
+            raise ExecutorUnreachable(
+                f"The access to the cluster cannot be read from {source}: {redacted(str(error))}."
+            ) from error
 
 
 @dataclass

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 
 from clickclock.foundation.errors import ExecutorUnreachable, Permanent
+from clickclock.foundation.redaction import redacted
 from clickclock.scheduler.executors.kubernetes.access import Access
 
 ANSWER_S_MAX = 15.0
@@ -293,7 +294,7 @@ def _told_apart() -> Iterator[None]:
     except httpx.TimeoutException as error:
         raise Unreachable(f"The API server does not answer in time ({type(error).__name__}).") from error
     except (httpx.HTTPError, httpx.InvalidURL, json.JSONDecodeError, OSError) as error:
-        said = f"{error}".strip() or type(error).__name__
+        said = redacted(f"{error}".strip()) or type(error).__name__
         raise Unreachable(f"The API server cannot be reached: {said}.") from error
 
 
