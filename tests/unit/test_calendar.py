@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.calendar import FoldPolicy, GapPolicy, Occurrence, ScheduleKind, Timetable, reading, timetable
+from clickclock.scheduler.cron_times import interval_meant
 from clickclock.scheduler.schedule import Schedule
 from clickclock.scheduler.trigger import SkipReason
 
@@ -310,6 +311,30 @@ def test_the_ends_of_time_are_no_error(zone: str) -> None:
         assert times.after(start) is not None
         assert times.after(end) is None
         assert times.after(end - timedelta(days=365 * 1000)) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("5m", "PT5M"),
+        ("every 5 minutes", "PT5M"),
+        ("@every 5m", "PT5M"),
+        ("every minute", "PT1M"),
+        ("1h30m", "PT1H30M"),
+        ("2 days", "P2D"),
+        ("1d12h", "P1DT12H"),
+        ("every 1 hour, 10 sec", "PT1H10S"),
+    ],
+)
+def test_an_interval_in_other_words_is_refused_with_the_duration_that_it_means(words: str, meant: str) -> None:
+    assert f"write {meant}." in faults(ScheduleKind.INTERVAL, words)["expression"]
+    if not words.startswith("@every"):
+        assert f"kind interval with {meant}," in faults(ScheduleKind.CRON, words)["expression"]
+
+
+@pytest.mark.parametrize("words", ["every mon", "5 months", "minute", "@hourly", "PT5M", "90", "m", "every"])
+def test_what_is_no_interval_in_other_words_is_not_taken_for_one(words: str) -> None:
+    assert interval_meant(words) is None
 
 
 def test_an_every_of_go_is_an_interval() -> None:

@@ -16,11 +16,13 @@ import pytest
 from click.testing import CliRunner
 
 from clickclock.cli import COMMANDS, main, stat
-from clickclock.cli.fields import Document, Instant, Json, Pair, camel_case
+from clickclock.cli.calling import refusal
+from clickclock.cli.fields import Document, Instant, Json, Pair, body, camel_case
 from clickclock.cli.following import INTERRUPTED, exit_code
 from clickclock.cli.program import Program
 from clickclock.cli.rendering import TRIGGERS, at, duration, plain, size, table, when
 from clickclock.client import DEFAULT_URL
+from clickclock.foundation.errors import Fault, Invalid
 
 UNUSED = "http://127.0.0.1:9"
 READING = [
@@ -180,6 +182,53 @@ def test_a_wrong_call_is_told_before_anyone_is_asked(arguments: list[str]) -> No
     result = CliRunner().invoke(main, arguments, env={"CLICKCLOCK_URL": UNUSED})
     assert result.exit_code == 2
     assert "Usage:" in result.stderr
+
+
+@pytest.mark.parametrize("term", ["dumb", "unknown", "xterm"])
+def test_no_cell_is_cut_whatever_the_terminal(
+    term: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    row = {"jobName": "j" * 200, "application": "a" * 200}
+    table("jobs", ("job", "jobName"), ("application", "application"))({"jobs": [row]})
+    told = capsys.readouterr().out
+    assert row["jobName"] in told
+    assert row["application"] in told
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [("jobs", "No jobs."), ("jobStat.slowest", "No slowest."), ("applicationNames", "No application names.")],
+)
+def test_a_list_without_rows_says_of_what(path: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    table(path, ("id", "id"))({})
+    assert capsys.readouterr().out == f"{told}\n"
+
+
+def test_a_refused_field_says_what_is_wrong_with_its_json() -> None:
+    @click.command()
+    @body()
+    def create(fields: dict[str, Any]) -> None:
+        raise refusal(Invalid(faults=[Fault(name, "Give an object.") for name in fields]))
+
+    told = CliRunner().invoke(
+        create,
+        [
+            "--set",
+            "retryBackoff={bad",
+            "--set",
+            "labels=5",
+            "--set",
+            "command=[ -f x ]",
+            "--set",
+            "environment={{ x }}",
+        ],
+    )
+    assert "retryBackoff: Give an object. It was taken as text. This is not JSON: " in told.stderr
+    assert "labels: Give an object.\n" in told.stderr
+    assert "command: Give an object.\n" in told.stderr
+    assert "environment: Give an object.\n" in told.stderr
 
 
 def test_completion_is_printed_for_each_shell() -> None:

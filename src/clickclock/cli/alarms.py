@@ -30,7 +30,6 @@ ALARMS = table(
     ("over", "resolvedAt", when),
     ("taken on by", "acknowledgedBy"),
     ("message", "message"),
-    empty="No alarms.",
 )
 
 

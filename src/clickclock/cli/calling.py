@@ -28,6 +28,9 @@ COMPLETION_TIMEOUT_S = 1.0
 OPTIONS = {"Last-Event-ID": "--after"}
 """Headers that are options here."""
 
+NOT_JSON = "clickclock.not_json"
+"""Under this a context keeps, by field, why a value was not read as JSON."""
+
 Render = Callable[["Payload"], None]
 
 
@@ -63,6 +66,12 @@ def headers() -> dict[str, str]:
 def refusal(error: ClickclockError, *further: str) -> click.ClickException:
     """What is wrong, and every fault, for standard error; exit code 1."""
     named = ((OPTIONS.get(fault.field, fault.field), fault.message) for fault in error.faults)
+    context = click.get_current_context(silent=True)
+    not_json = context.meta.get(NOT_JSON, {}) if context else {}
+    named = (
+        (field, f"{message} It was taken as text. {not_json[field]}" if field in not_json else message)
+        for field, message in named
+    )
     faults = (f"  {field}: {message}" if field else f"  {message}" for field, message in named)
     return click.ClickException("\n".join([str(error), *faults, *further]))
 

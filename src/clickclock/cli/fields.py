@@ -10,6 +10,7 @@ Invariants: only what was given is sent; `--set` wins over an option, an option 
 import codecs
 import functools
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from clickclock.cli.calling import complete_application, complete_job
+from clickclock.cli.calling import NOT_JSON, complete_application, complete_job
 from clickclock.foundation.errors import Malformed
 from clickclock.foundation.strict_json import StrictJson
 
@@ -27,6 +28,8 @@ R = TypeVar("R")
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
+_BEGINS_AS_JSON = re.compile(r"\{(?!\{)|\[(?!\s)")
+"""Unlike a template, and the shell's `[ -f x ]`."""
 HALF_A_PAIR = "has half of a surrogate pair, which is no text"
 
 
@@ -73,15 +76,20 @@ class Entry(click.ParamType[Any]):
 
 
 class Json(Pair):
-    """FIELD=VALUE, the value being JSON; what is no JSON is taken as a string."""
+    """FIELD=VALUE, the value being JSON; what is no JSON is taken as a string.
+
+    Text may begin as JSON does. What is wrong with it as JSON is reported only if the service refuses the field.
+    """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
         pairs = super().convert(value, param, ctx)
         for name, content in pairs.items():
             try:
                 pairs[name] = _JSON.read(content.encode())
-            except Malformed:
+            except Malformed as error:
                 pairs[name] = content
+                if ctx is not None and _BEGINS_AS_JSON.match(content):
+                    ctx.meta.setdefault(NOT_JSON, {})[name] = str(error)
             if _has_half_a_pair(pairs[name]):
                 self.fail(f"{value!r} {HALF_A_PAIR}", param, ctx)
         return pairs

@@ -7,6 +7,7 @@ what jobs wrote cannot move the cursor; a pipe gets the same as a terminal, with
 """
 
 import json
+import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ Column = tuple[str, str] | tuple[str, str, Show]
 
 WIDTH = 1_000_000
 """Wider than any row: no cell is cut or folded, so that an id can be copied whole; a narrow terminal wraps the line."""
+HEIGHT = 25
+"""Any: nothing is laid out by it."""
 STYLES = {
     "succeeded": "green",
     "running": "cyan",
@@ -122,8 +125,13 @@ TRIGGERS: tuple[Column, ...] = (
 """Triggers look the same wherever they are shown."""
 
 
-def table(path: str, *columns: Column, title: str | None = None, empty: str = "None.") -> "Render":
-    """Print the rows at `path` (dots lead inwards) of an answer; a column is (heading, field) or (…, how to show)."""
+def table(path: str, *columns: Column, title: str | None = None, empty: str | None = None) -> "Render":
+    """Print the rows at `path` (dots lead inwards) of an answer; a column is (heading, field) or (…, how to show).
+
+    Without rows it prints `empty`; if that is None, `No jobs.` by the last word of the path, and `None.` below a title.
+    """
+    if empty is None:
+        empty = "None." if title else f"No {re.sub('[A-Z]', _small_word, path.rpartition('.')[2])}."
 
     def render(payload: Payload) -> None:
         # Here and not at the top: `--json` and `serve` have no use for it, and it takes long to load.
@@ -145,6 +153,10 @@ def table(path: str, *columns: Column, title: str | None = None, empty: str = "N
             click.echo(f"There are more: add --cursor {payload['nextCursor']}", err=True)
 
     return render
+
+
+def _small_word(capital: re.Match[str]) -> str:
+    return f" {capital[0].lower()}"
 
 
 def record(path: str, *columns: Column, title: str | None = None) -> "Render":
@@ -224,7 +236,8 @@ def _showing(name: str) -> Show:
 def _console() -> "Console":
     from rich.console import Console  # noqa: PLC0415 (loaded when it is used)
 
-    return Console(width=WIDTH, highlight=False, markup=False, emoji=False)
+    # With a height as well, for else a dumb terminal (TERM=dumb) is taken for 80 characters wide.
+    return Console(width=WIDTH, height=HEIGHT, highlight=False, markup=False, emoji=False)
 
 
 def _print(*parts: Any) -> None:

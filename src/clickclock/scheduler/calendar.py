@@ -26,7 +26,7 @@ from zoneinfo import ZoneInfo
 from clickclock.foundation.errors import Fault, Invalid, collect
 from clickclock.scheduler.business_days import Days
 from clickclock.scheduler.cron_fields import hashed
-from clickclock.scheduler.cron_times import cron_times, long_steps_of, reading_of
+from clickclock.scheduler.cron_times import cron_times, interval_meant, long_steps_of, reading_of
 from clickclock.scheduler.rrule_lines import has_start, recurrence
 from clickclock.scheduler.trigger import SkipReason
 from clickclock.scheduler.wall_clock import (
@@ -74,6 +74,7 @@ _DURATION = re.compile(
     re.ASCII,
 )
 _UNITS_S = {"weeks": 604_800, "days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
+_INTERVAL_FORMS = "use an ISO 8601 duration such as PT15M or P1DT12H, or seconds such as 90."
 _EVERY = re.compile(r"@every\s+(?:\d{1,9}(?:\.\d{1,6})?[hms])+", re.ASCII | re.IGNORECASE)
 """How cron of Go writes an interval."""
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,6})?", re.ASCII)
@@ -366,7 +367,7 @@ def _period(expression: str) -> timedelta:
         raise _refusal(
             "expression",
             f'"{expression[:64]}" is not an interval; '
-            "use an ISO 8601 duration such as PT15M or P1DT12H, or seconds such as 90.",
+            + (f"write {meant}." if (meant := interval_meant(expression)) else _INTERVAL_FORMS),
         )
     if length_s < INTERVAL_MIN.total_seconds():
         raise _refusal("expression", "The interval is shorter than 1 second; use at least 1 second.")

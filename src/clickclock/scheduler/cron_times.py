@@ -9,6 +9,7 @@ Invariants: `after` is strictly later than what it was given; a `CronTimes` with
 datetime.datetime(2026, 11, 23, 2, 30)
 """
 
+import re
 from calendar import monthrange
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -47,6 +48,9 @@ NICKNAMES = {
     "@hourly": "0 * * * *",
 }
 
+_UNIT = r"(?:w(?:eeks?)?|d(?:ays?)?|h(?:ours?|rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)"
+_INTERVAL = re.compile(rf"(?:@?every\s+)?((?:\d{{1,9}}\s*{_UNIT}[\s,]*)+|(?<=y\s)({_UNIT}))", re.ASCII | re.IGNORECASE)
+_LENGTH = re.compile(rf"(\d+)\s*({_UNIT})", re.ASCII | re.IGNORECASE)
 _ELSEWHERE = {
     "@every": "an interval with a length behind it, such as @every 1h30m",
     "@reboot": "no time: let the machine's init start it, for example a systemd unit that calls `clickclock trigger`",
@@ -239,6 +243,21 @@ def reading_of(line: str) -> list[str]:
     return found
 
 
+def interval_meant(text: str) -> str | None:
+    """The ISO 8601 duration that other forms of an interval mean; None for what is no such form.
+
+    >>> interval_meant("5m"), interval_meant("every 2 hours"), interval_meant("@every 1h30m"), interval_meant("*/5")
+    ('PT5M', 'PT2H', 'PT1H30M', None)
+    """
+    found = _INTERVAL.fullmatch(text.strip())
+    if found is None:
+        return None
+    lengths = {unit[0].lower(): number for number, unit in _LENGTH.findall(f"1 {found[1]}" if found[2] else found[1])}
+    days = "".join(f"{lengths[unit]}{unit.upper()}" for unit in "wd" if unit in lengths)
+    rest = "".join(f"{lengths[unit]}{unit.upper()}" for unit in "hms" if unit in lengths)
+    return f"P{days}T{rest}" if rest else f"P{days}"
+
+
 def _refusal(message: str) -> Invalid:
     return Invalid(faults=[Fault("expression", message)])
 
@@ -277,6 +296,8 @@ def _refuse_elsewhere(text: str) -> None:
     word = text.partition(" ")[0].lower()
     if word in _ELSEWHERE:
         raise _refusal(f"{word} is {_ELSEWHERE[word]}.")
+    if (meant := interval_meant(text)) and not word.startswith("@every"):
+        raise _refusal(f'"{text[:64]}" is an interval, not a cron line; use kind interval with {meant}, or @every.')
     if word.startswith("@") and text.lower() not in NICKNAMES:
         raise _refusal(f'There is no nickname "{text}"; use {", ".join(NICKNAMES)}, or a cron line.')
     if word.startswith(("cron(", "rate(")):

@@ -257,5 +257,5 @@ def _error() -> Schema:
         code=field("string", "What went wrong, for programs."),
         message=field("string", "What went wrong and what to do, for people."),
         errors={"type": "array", "description": "Every fault, all together.", "items": fault},
-        requestId=field("string", "Under which the request is kept; empty if it is not."),
+        requestId=field("string", "Under which the request is kept; if it is not, by which this answer is known."),
     )

@@ -20,6 +20,7 @@ from functools import cache
 from typing import Final, Protocol
 
 import msgspec
+from uuid_utils import uuid7
 
 from clickclock.attribution import amendment, appsflyer, identification
 from clickclock.attribution.account import UNKNOWN_CLIENT
@@ -328,7 +329,11 @@ def _told(rejection: Rejection) -> list[dict[str, str]]:
 
 
 def _refusal(status: int, code: str, message: str, errors: list[dict[str, str]], entry_id: str) -> Reply:
-    """In the form of the service's other errors; what was kept of the request is found by the `requestId`."""
+    """In the form of the service's other errors; what was kept of the request is found by the `requestId`.
+
+    Where nothing was kept, another id is made, by which the answer is known.
+    """
+    entry_id = entry_id or uuid7().hex
     body = {"status": "error", "code": code, "message": message, "errors": errors, "requestId": entry_id}
     fields = JSON + REQUEST_ID % entry_id.encode()
     if status == _UNAUTHORIZED_STATUS:
