@@ -25,7 +25,7 @@ help: ## Say what there is to make
 install: $(call SET,dev) ## Set up .venv for development, and do nothing else
 
 run: $(call SET,run) ## Start the service with the examples applied; ARGS="--port 9000" adds options
-	PATH="$(CURDIR)/$(BIN):$$PATH" clickclock serve --click-profile open --examples examples $(ARGS)
+	$(BIN)/clickclock serve --click-profile open --examples examples $(ARGS)
 
 # Five processes, also where there are two cores: two fifths of their time tests wait for what they killed or started. A
 # file is one's, and the files come in the order of tests/conftest.py: the long ones first.

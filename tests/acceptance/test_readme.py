@@ -22,7 +22,7 @@ def tour_blocks() -> list[str]:
 
 @pytest.mark.needs("curl")
 def test_every_command_of_the_tour_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # As `make run` does, so that the examples find the program.
+    # So that the tour finds the program, wherever this interpreter is.
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     blocks = tour_blocks()
     assert len(blocks) >= 7

@@ -112,9 +112,16 @@ def installed(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pyt
 def test_the_main_roads_can_be_walked(installed: Installed) -> None:
     now_ms = time.time_ns() // 1_000_000
     with installed.serving("--click-profile", "open") as (url, clicks):
-        job = {"application": "tour", "jobName": "greet", "command": "echo hello {{ nominalTime }}"}
+        job = {
+            "application": "tour",
+            "jobName": "greet",
+            "command": "clickclock --version && echo hello {{ nominalTime }}",
+            "shell": True,
+        }
         assert httpx.post(f"{url}/schedulerService/job", json=job).status_code == 201
-        assert "hello 2" in installed.run("trigger", "tour", "greet", "--follow", url=url)
+        greeted = installed.run("trigger", "tour", "greet", "--follow", url=url)
+        assert "clickclock, version" in greeted
+        assert "hello 2" in greeted
         ran = json.loads(installed.run("triggers", "list", "tour", "--json", url=url))
         assert "hello 2" in installed.run("log", ran["triggers"][0]["triggerId"], url=url)
         assert "4 created" in installed.run(

@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 
 from pydantic import ValidationError
 
+from clickclock.app.own_program import own_program, path_of_jobs
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config, environment
 from clickclock.foundation.errors import ConfigurationError, Fault
@@ -55,13 +56,15 @@ def _processes(config: Config, node: str, clock: SystemClock, told: dict[str, st
     """The member of the group that runs the embedded cluster."""
     (entry,) = entry_points(group=GROUP, name=_PROCESS)
     variables = environment()
+    given = {name: variables[name] for name in config.job_environment if name in variables}
+    path = path_of_jobs(given.get("PATH"), own_program())
     executor: Executor = entry.load()(
         name=LOCAL,
         data_dir=config.data_dir,
         node=node,
         slots=config.process_slots,
         log_bytes_max=config.attempt_log_bytes_max,
-        base_environment={name: variables[name] for name in config.job_environment if name in variables} | told,
+        base_environment=given | {"PATH": path} | told,
         clock=clock,
     )
     return executor

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import shlex
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -32,6 +33,7 @@ from clickclock.app.holding import BACKLOG, expect_files, listening, make_data_d
 from clickclock.app.membership import advertised_url, be_sole, keep_age, node_name, open_store
 from clickclock.app.noticing import Noticing
 from clickclock.app.own_jobs import ensure_own_jobs, out_of_reach
+from clickclock.app.own_program import own_program, typed
 from clickclock.app.targets import open_targets
 from clickclock.attribution import api as attribution_api
 from clickclock.examples import apply_examples, read_examples
@@ -52,7 +54,7 @@ GRACEFUL_S = 5
 _GARBAGE_AFTER = (700, 10, 10)
 """As Python has it by itself: what goes on and on looks more often than a command, which ends soon."""
 WHAT_TO_TRY = """
-The examples are running. In another terminal (with .venv/bin in its PATH), try:
+The examples are running. In another terminal, in this folder, try:
   {cli} triggers list                          what ran, and when
   {cli} trigger examples countdown --follow    run a job now and watch its output
   {cli} schedule preview "30 2 * * *" --time-zone Europe/Berlin
@@ -250,6 +252,8 @@ class _Server(uvicorn.Server):
 def _announce(url: str, config: Config) -> None:
     lines = [f"clickclock is ready at {url}/schedulerService/ (data in {config.data_dir})"]
     if config.examples is not None:
-        cli = "clickclock" if url.endswith(f":{Config.model_fields['port'].default}") else f"clickclock --url {url}"
+        cli = shlex.quote(typed(own_program(), environment().get("PATH"), Path.cwd()))
+        if not url.endswith(f":{Config.model_fields['port'].default}"):
+            cli = f"{cli} --url {url}"
         lines.append(WHAT_TO_TRY.format(cli=cli, url=url))
     log.announce("\n".join(lines))
