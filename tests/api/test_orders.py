@@ -308,3 +308,8 @@ def test_the_reference_shows_orders_that_are_accepted() -> None:
 def judged_by_anyone(body: bytes) -> list[orders.Judged]:
     admit = orders.doorkeeper(lambda _: Account(), None)
     return [orders.judge(piece, NOW, admit) for piece in orders.pieces(body)]
+
+
+def test_a_refusal_of_which_nothing_was_kept_has_a_request_id_all_the_same() -> None:
+    ids = [json.loads(orders.reply_refused(TooLarge()).body or b"")["requestId"] for _ in range(2)]
+    assert len(set(filter(None, ids))) == 2
