@@ -66,7 +66,7 @@ def _redacting() -> Iterator[None]:
     except click.ClickException as error:
         from clickclock.foundation.redaction import redacted  # noqa: PLC0415 (only a refusal needs it)
 
-        error.message = redacted(error.message)
+        error.message = redacted(error.message)  # type: ignore[misc]  # final by its type; a new one would lose its kind
         raise
 
 
