@@ -50,6 +50,7 @@ class KubernetesExecutor:
     """Runs attempts as Jobs in one namespace."""
 
     wants_image = True
+    is_shared = True
     refuses_user = staticmethod(user_refusal)
 
     def __init__(
