@@ -176,14 +176,14 @@ class Console:
         self._server = server
         self._connection: Any = None
 
-    def execute(self, statement: str) -> None:
-        """Run one statement that is a transaction of its own."""
+    def execute(self, statement: str) -> Any:
+        """Run one statement that is a transaction of its own; returns its cursor."""
         import psycopg  # noqa: PLC0415 - most runs do without
 
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(self._server.get_uri(), autocommit=True)
         try:
-            self._connection.execute(statement)
+            return self._connection.execute(statement)
         except psycopg.OperationalError as fault:
             fault.add_note(self._server.log.read_text(encoding="utf-8", errors="replace")[-3000:])
             raise
