@@ -13,7 +13,8 @@ from typing import Any
 
 STARS = "**********"
 _ADDRESS = re.compile(
-    r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*)://(?P<user>[^\s/?#@:]*)"
+    # A path of an address has one slash.
+    r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*)(?P<slashes>://?)(?P<user>[^\s/?#@:]*)"
     # After a port, an `@` belongs to the path.
     r"(?P<password>:(?!\d{0,5}[/?#])\S*)?@"
 )
@@ -29,7 +30,7 @@ def redacted(text: str) -> str:
     >>> redacted("https://ghp_hush@one, postgresql://me@db/jobs?sslpassword=hush&sslmode=require")
     'https://**********@one, postgresql://me@db/jobs?sslpassword=**********&sslmode=require'
     """
-    if "://" in text:
+    if ":/" in text:
         text = _ADDRESS.sub(_covered, text)
     return _PARAMETER.sub(rf"\1{STARS}", text) if "=" in text else text
 
@@ -53,5 +54,5 @@ def redacted_value(value: Any) -> Any:
 def _covered(found: re.Match[str]) -> str:
     user, is_token = found["user"], found["password"] is None and found["scheme"].lower() in {"http", "https"}
     if found["password"] is None:
-        return f"{found['scheme']}://{STARS if is_token and user else user}@"
-    return f"{found['scheme']}://{user}:{STARS}@"
+        return f"{found['scheme']}{found['slashes']}{STARS if is_token and user else user}@"
+    return f"{found['scheme']}{found['slashes']}{user}:{STARS}@"
