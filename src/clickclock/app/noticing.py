@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class Noticing:
-    """What was noticed last."""
+    """The latest findings."""
 
     def __init__(self, config: Config) -> None:
         self._config = config

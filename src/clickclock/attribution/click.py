@@ -66,7 +66,7 @@ class Rejection(msgspec.Struct, frozen=True, gc=False):
     """What it said, known or not."""
     faults: tuple[Fault, ...]
     flags: tuple[Flag, ...] = ()
-    """What was remarkable about the request itself; what it says has faults."""
+    """Flags of the request itself; the faults are about its content."""
 
 
 class Click(msgspec.Struct, frozen=True, gc=False):

@@ -143,7 +143,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def causes(self) -> dict[Cause, int]:
-        """How many of the orders that are told have each cause; an order can have several."""
+        """How many of the reported orders have each cause; an order can have several."""
         counts = Counter(cause for each in self.orders for cause in {told.cause for told in each.causes})
         return {cause: counts[cause] for cause in Cause if counts[cause]}
 

@@ -39,7 +39,7 @@ class Rejected:
     received_ms: int
     raw: bytes
     flags: frozenset[str] = frozenset()
-    """Of the request, beside what it says."""
+    """Flags of the request, beside its content."""
 
     @property
     def token_was_seen(self) -> bool:

@@ -288,7 +288,7 @@ def _diff_schema() -> Schema:
         differing=field("integer", "How many orders differ, told or not."),
         new=field("integer", "How many of them are in the second version only."),
         gone=field("integer", "How many of them are in the first version only."),
-        causes=field("object", "How many of the orders that are told have each cause.", additionalProperties=_COUNT),
+        causes=field("object", "How many of the reported orders have each cause.", additionalProperties=_COUNT),
         orders=array("#/components/schemas/Difference", "The first of them, by client and order."),
     )
 

@@ -168,7 +168,7 @@ REJECTIONS: Final = _table(
     {"raw": RANDOM},
     ("client_id",),
 )
-"""What was refused, and every reason; `raw` is the request as it came, and `flags` what a retrial has to know of it."""
+"""Refused requests, with every reason; `raw` is the request as it came, and `flags` are for a retrial."""
 
 EVENTS: Final = _table(
     "events",
