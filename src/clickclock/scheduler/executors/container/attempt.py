@@ -284,7 +284,8 @@ class ContainerAttempt:
             self._output.again()
             if self._output.is_full():
                 return
-            async with contextlib.aclosing(self._engine.logs(self.container, follow=follow)) as pieces:
+            told = self._engine.follow(self.container) if follow else self._engine.logs(self.container)
+            async with contextlib.aclosing(told) as pieces:
                 async for data in pieces:
                     self._output.take(data)
                     if self._output.is_full():

@@ -7,11 +7,12 @@ been done; what was refused is `Refused`, with the engine's own sentence.
 'The container engine has not been asked yet.'
 """
 
+import asyncio
 import json
 import socket
 import struct
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
 import httpx
@@ -27,6 +28,11 @@ _ANSWER_S_MAX = 60.0
 _PULL_SILENCE_S_MAX = 600.0
 _WAIT_INTERVAL = "100ms"
 """How often Podman looks whether a container has ended (its default is 250 ms); Docker needs not look."""
+_FOLLOW_PAUSE_S = 0.1
+"""A container that writes all the time is asked for its state at most ten times a second."""
+_PIECES_HELD_MAX = 10_000
+"""Pieces that wait until the container was seen running: each is a line, or a part of one."""
+_ALIVE = frozenset({"running", "paused", "stopping"})
 _FRAME = struct.Struct(">BxxxI")
 _FAILED = 400
 NOT_FOUND = 404
@@ -113,8 +119,8 @@ class Engine:
         """Delete it with its anonymous volumes; raises `Refused` while it runs."""
         await self._done("DELETE", f"/containers/{container}", params={"v": "true"})
 
-    async def logs(self, container: str, *, follow: bool) -> AsyncGenerator[bytes, None]:
-        """Its output from the beginning; with `follow` also what comes, until it ends."""
+    async def logs(self, container: str, *, follow: bool = False) -> AsyncGenerator[bytes, None]:
+        """Its output from the beginning to now; with `follow` also what comes, until it ends."""
         params = {"stdout": "true", "stderr": "true", "follow": str(follow).lower()}
         path = f"/containers/{container}/logs"
         silence_s_max = None if follow else _ANSWER_S_MAX
@@ -128,6 +134,37 @@ class Engine:
                         break
                     yield rest[_FRAME.size : _FRAME.size + length]
                     rest = rest[_FRAME.size + length :]
+
+    async def follow(self, container: str) -> AsyncGenerator[bytes, None]:
+        """Its output from the beginning, and as it comes, while the container runs; `logs` has the last of it.
+
+        After a container's end, Podman leaves out lines of what it still sends. So a piece is handed on only if the
+        container was seen running after the piece had come.
+        """
+        came: asyncio.Queue[bytes | None] = asyncio.Queue()
+        listener = asyncio.create_task(self._listen(container, came))
+        listener.add_done_callback(lambda _: came.put_nowait(None))
+        try:
+            while (piece := await came.get()) is not None:
+                pieces = [piece, *_at_hand(came)]
+                there = await self.inspect(container)
+                if there is None or there["State"]["Status"] not in _ALIVE:
+                    return
+                yield b"".join(pieces)
+                for _ in pieces:
+                    came.task_done()
+                await asyncio.sleep(_FOLLOW_PAUSE_S)
+            await listener
+        finally:
+            listener.cancel()
+            await asyncio.gather(listener, return_exceptions=True)
+
+    async def _listen(self, container: str, came: asyncio.Queue[bytes | None]) -> None:
+        async with aclosing(self.logs(container, follow=True)) as pieces:
+            async for piece in pieces:
+                came.put_nowait(piece)
+                if came.qsize() >= _PIECES_HELD_MAX:
+                    await came.join()
 
     async def pull(self, image: str) -> None:
         """Get an image from its registry. Raises `Refused` with the engine's reason."""
@@ -183,6 +220,18 @@ class Engine:
             )
             self._client = httpx.AsyncClient(transport=transport, base_url=self._options.base_url)
         return self._client
+
+
+def _at_hand(came: asyncio.Queue[bytes | None]) -> list[bytes]:
+    """All pieces that need not be waited for. The end stays in the queue."""
+    pieces = []
+    while not came.empty():
+        piece = came.get_nowait()
+        if piece is None:
+            came.put_nowait(None)
+            break
+        pieces.append(piece)
+    return pieces
 
 
 def _is_exact(image: str) -> bool:
