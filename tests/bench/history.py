@@ -16,6 +16,7 @@ from tests.bench.service import Service
 
 GOAL_MS = 50
 _APPLICATION, _JOB_NAME = name_of(0)
+_SCHEDULES = ",".join(".".join(name_of(n)) for n in range(20))
 _ITS_JOB = {"application": _APPLICATION, "jobName": _JOB_NAME}
 
 
@@ -105,6 +106,14 @@ def _questions(now: datetime) -> dict[str, tuple[str, dict[str, Any]]]:
         "jobStat, the slowest of 100 jobs, a day": ("jobStat", {**_day(now), "rank": "slowest"}),
         "jobStat, the flakiest of a group, a day": ("jobStat", {**_day(now), "groupName": "history", "rank": "flaky"}),
         "jobDetail": ("jobDetail", _ITS_JOB),
+        "jobState, 100 jobs": ("jobState", {"limit": 100}),
+        "jobState, 100 jobs, 20 triggers each": ("jobState", {"limit": 100, "recent": 20}),
+        "scheduleTimes, 20 schedules, 48 times each": ("scheduleTimes", {"scheduleId": _SCHEDULES}),
+        "scheduleTimes, 20 schedules, of 20 days ago": ("scheduleTimes", {"scheduleId": _SCHEDULES, **_within(now)}),
+        "triggerMarks, newest 1,000": ("triggerMarks", {}),
+        "triggerMarks, 1,000 of a day, of a job": ("triggerMarks", {**_ITS_JOB, **_day(now)}),
+        "search": ("search", {"q": "job-1"}),
+        "forecast, a day": ("forecast", {}),
         "job": ("job", {}),
         "schedules": ("schedules", {}),
         "group": ("group", {}),

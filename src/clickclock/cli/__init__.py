@@ -37,6 +37,7 @@ COMMANDS = {
     "log": "clickclock.cli.log:log",
     "backfill": "clickclock.cli.backfill:backfill",
     "stat": "clickclock.cli.stat:stat",
+    "search": "clickclock.cli.search:search",
     "events": "clickclock.cli.events:events",
     "alarms": "clickclock.cli.alarms:alarms",
     "notifications": "clickclock.cli.notifications:notifications",

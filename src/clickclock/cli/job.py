@@ -12,7 +12,7 @@ import click
 
 from clickclock.cli.calling import calls
 from clickclock.cli.fields import Entry, Pair, body, field, flag, job_arguments, names, needs_fields, of_jobs, page
-from clickclock.cli.rendering import TRIGGERS, record, says, sections, table, when
+from clickclock.cli.rendering import TRIGGERS, duration, record, says, sections, table, when
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
@@ -118,6 +118,30 @@ def job() -> None:
 def list_jobs(client: "Client", **filters: Any) -> "Payload":
     """List jobs: all, or an application's."""
     return client.list_jobs(**names(filters))
+
+
+@job.command()
+@of_jobs(group=True)
+@click.option("--enabled/--disabled", default=None, help="Only those that are enabled, or that are not.")
+@page
+@calls(
+    table(
+        "jobStates",
+        ("application", "application"),
+        ("job", "jobName"),
+        ("last state", "recent.0.state"),
+        ("due", "recent.0.dueTime", when),
+        ("took", "recent.0.durationMs", duration),
+        ("streak", "currentStreak"),
+        ("running", "running"),
+        ("queued", "queued"),
+        ("next", "nextFireAt", when),
+        empty="No jobs.",
+    )
+)
+def states(client: "Client", **filters: Any) -> "Payload":
+    """Show where jobs stand: how each last ended, what it has running, when it is due next."""
+    return client.job_states(**names(filters))
 
 
 @job.command()

@@ -6,13 +6,14 @@ Never computes a time. Invariant: a change leaves what it does not name, and fai
 True
 """
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from clickclock.cli.calling import calls
 from clickclock.cli.fields import Instant, Pair, body, field, flag, job_arguments, names, needs_fields, of_jobs, page
-from clickclock.cli.rendering import plain, record, says, table, when
+from clickclock.cli.rendering import duration, plain, record, says, table, when
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
@@ -63,6 +64,44 @@ def _previewed(payload: "Payload") -> None:
     for sentence in payload["reading"]:
         click.echo(plain(sentence))
     TIMES(payload)
+
+
+TOLD = table(
+    "times",
+    ("time", "nominalTime", when),
+    ("state", "state"),
+    ("skipped for", "skipReason"),
+    ("times", "skippedCount"),
+    ("lag", "lagMs", duration),
+    ("took", "durationMs", duration),
+    ("trigger", "triggerId"),
+    ("message", "message"),
+    empty="No time was decided yet.",
+)
+FORESEEN = table(
+    "times",
+    ("time", "time", when),
+    ("application", "application"),
+    ("job", "jobName"),
+    ("schedule", "scheduleName"),
+    empty="Nothing will be due.",
+)
+
+
+def _foreseen(payload: "Payload") -> None:
+    """The times of all lanes in one list, and what is left out of it."""
+    foreseen = payload["forecast"]
+    times = [
+        {**lane, "time": datetime.fromtimestamp(ms / 1000, UTC).isoformat()}
+        for lane in foreseen["lanes"]
+        for ms in lane["timesMs"]
+    ]
+    FORESEEN({"times": sorted(times, key=lambda each: each["time"])})
+    for lane in foreseen["lanes"]:
+        if lane["skipReason"]:
+            click.echo(plain(f"{lane['application']}/{lane['jobName']} is skipped: {lane['skipReason']}."), err=True)
+    if foreseen["truncated"]:
+        click.echo(f"There is more: add --from {foreseen['to']}", err=True)
 
 
 @click.group()
@@ -159,3 +198,25 @@ def resume(client: "Client", schedule_id: str) -> "Payload":
 def preview(client: "Client", **query: Any) -> "Payload":
     """Show when an expression would be due."""
     return client.preview_schedule(**names(query))
+
+
+@schedule.command()
+@of_jobs(group=True)
+@click.option("--schedule-id", help="Only this schedule.")
+@click.option("--from", "from_", type=Instant(), help="Show times at this or later; now if not given.")
+@click.option("--to", type=Instant(), help="Show times before this; a day later if not given.")
+@calls(_foreseen)
+def forecast(client: "Client", **query: Any) -> "Payload":
+    """Show when schedules will be due, all or some, jitter included."""
+    return client.forecast(**names(query))
+
+
+@schedule.command()
+@click.argument("schedule_id")
+@click.option("--from", "from_", type=Instant(), help="Only nominal times at this or later.")
+@click.option("--to", type=Instant(), help="Only nominal times before this.")
+@click.option("--limit", type=click.IntRange(1, 1000), help="At most this many; 48 if not given.")
+@calls(lambda payload: TOLD(payload["schedules"][0]))
+def times(client: "Client", schedule_id: str, **query: Any) -> "Payload":
+    """Show what became of a schedule's times, newest first, and why some were skipped."""
+    return client.schedule_times([schedule_id], **names(query))

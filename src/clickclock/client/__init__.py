@@ -39,6 +39,7 @@ from clickclock.client.connection import (
 from clickclock.client.declaring import Declaring
 from clickclock.client.event_stream import Event
 from clickclock.client.listing import Listing
+from clickclock.client.overseeing import Overseeing
 from clickclock.client.patience import PAUSE_MAX_S, Patience
 from clickclock.client.timing import Timing
 from clickclock.foundation.errors import Transient
@@ -108,7 +109,7 @@ class Unfinished(Transient):
         self.trigger = trigger
 
 
-class Client(Alarming, Attributing, Declaring, Listing, Timing):
+class Client(Alarming, Attributing, Declaring, Listing, Overseeing, Timing):
     """A connection to one scheduler service.
 
     `base_url` may end in `/schedulerService` or not; `click_url` is the collector's, for clicks and orders. `retries`
@@ -255,10 +256,6 @@ class Client(Alarming, Attributing, Declaring, Listing, Timing):
     def delete_schedule(self, schedule_id: str) -> Payload:
         """Delete a schedule."""
         return self._call("DELETE", "schedules", query={"scheduleId": schedule_id})
-
-    def preview_schedule(self, **query: object) -> Payload:
-        """The next times of an expression: `kind`, `expression`, `timeZone`, `from`, `count`, the DST policies."""
-        return self._call("GET", "schedulePreview", query=query)
 
     # Groups
 

@@ -1,4 +1,4 @@
-"""The part of the client about times: calendars of business days, and backfills of times that are past.
+"""The part of the client about times: previews, calendars of business days, and backfills of times that are past.
 
 Never computes a time. Invariant: a change of a calendar is refused if somebody else changed it meanwhile.
 
@@ -10,9 +10,13 @@ from clickclock.client.connection import Connection, Payload, changed, given, on
 
 
 class Timing:
-    """Calendars and backfills."""
+    """Previews, calendars and backfills."""
 
     _connection: Connection
+
+    def preview_schedule(self, **query: object) -> Payload:
+        """The next times of an expression: `kind`, `expression`, `timeZone`, `from`, `count`, the DST policies."""
+        return self._connection.call("GET", "schedulePreview", query=query)
 
     def list_calendars(self, **filters: object) -> Payload:
         """Calendars, by name."""

@@ -25,16 +25,21 @@ from clickclock.scheduler.api import (
     cluster,
     declaration,
     events,
+    forecast,
     group,
     image_mapping,
     job,
     job_detail,
     job_log,
     job_stat,
+    job_state,
     job_trigger,
     notification,
     schedule_preview,
+    schedule_times,
     schedules,
+    search,
+    trigger_marks,
 )
 from clickclock.scheduler.api.documentation import documentation_routes
 from clickclock.scheduler.api.operation import BASE, Operation, Resource
@@ -61,6 +66,11 @@ TABLE: Mapping[str, Sequence[Operation[Any]]] = {
     f"{BASE}/schedulePreview": schedule_preview.OPERATIONS,
     f"{BASE}/calendar": calendar.OPERATIONS,
     f"{BASE}/backfill": backfill.OPERATIONS,
+    f"{BASE}/jobState": job_state.OPERATIONS,
+    f"{BASE}/scheduleTimes": schedule_times.OPERATIONS,
+    f"{BASE}/triggerMarks": trigger_marks.OPERATIONS,
+    f"{BASE}/forecast": forecast.OPERATIONS,
+    f"{BASE}/search": search.OPERATIONS,
 }
 """Every path with its operations; the one that is called most stands first."""
 

@@ -4,7 +4,8 @@ Parse, call, render. Invariant: GET is 200 whenever the service is healthy, what
 balancer reads the status, a person the triggers.
 """
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 from starlette.responses import Response
@@ -100,15 +101,20 @@ async def find(call: Call[TriggerFilters]) -> Response:
     if faults := await call.engine.faults():
         raise Unhealthy(" ".join(faults))
     given = columns(call.filters)
-    filters = dict(given)
-    if (state := filters.pop("state", None)) is not None:
-        filters["states"] = [State(each) for each in state.split(",")]
     after = key_in(call.filters.cursor, "jobTrigger", given)
-    found = await call.engine.store.triggers.find(filters, after, call.filters.limit + 1)
+    found = await call.engine.store.triggers.find(by_columns(given), after, call.filters.limit + 1)
     triggers, cursor = page("jobTrigger", given, found, call.filters.limit, lambda each: [each.trigger_id])
     if call.filters.trigger_id is not None and triggers:
         triggers = [await call.engine.store.triggers.get(call.filters.trigger_id)]
     return success(triggers=triggers, nextCursor=cursor)
+
+
+def by_columns(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Filters as the store takes them: several states, or one, are a list."""
+    filters = dict(given)
+    if (state := filters.pop("state", None)) is not None:
+        filters["states"] = [State(each) for each in state.split(",")]
+    return filters
 
 
 async def create(call: Call[Query]) -> Response:

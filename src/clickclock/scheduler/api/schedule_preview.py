@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Iterator
 from datetime import date, datetime
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field
 from starlette.responses import Response
@@ -21,6 +21,7 @@ from clickclock.scheduler.business_days import CalendarRule
 from clickclock.scheduler.calendar import (
     FoldPolicy,
     GapPolicy,
+    Occurrence,
     ScheduleKind,
     Timetable,
     check_steps,
@@ -97,17 +98,22 @@ class PreviewTime(Record):
         None, description="Why the job does not run then; null if it does.", examples=["excluded"]
     )
 
-
-def times_after(times: Timetable, after: datetime) -> Iterator[PreviewTime]:
-    """All times strictly after `after`, those included that are skipped."""
-    occurrence = times.after(after)
-    while occurrence is not None:
-        yield PreviewTime(
+    @classmethod
+    def of(cls, occurrence: Occurrence) -> Self:
+        """An occurrence, as it is shown."""
+        return cls(
             time=occurrence.at,
             local_time=occurrence.local.isoformat(),
             note=occurrence.note,
             skip_reason=occurrence.skip_reason,
         )
+
+
+def times_after(times: Timetable, after: datetime) -> Iterator[PreviewTime]:
+    """All times strictly after `after`, those included that are skipped."""
+    occurrence = times.after(after)
+    while occurrence is not None:
+        yield PreviewTime.of(occurrence)
         occurrence = times.after(occurrence.at)
 
 

@@ -28,6 +28,7 @@ from clickclock.scheduler.store.jobs import Jobs
 from clickclock.scheduler.store.leading import Led
 from clickclock.scheduler.store.migrate import migrate
 from clickclock.scheduler.store.outbox import Outbox, Parcel
+from clickclock.scheduler.store.overview import NameKind, Overview, Standing
 from clickclock.scheduler.store.pausing import Pausing
 from clickclock.scheduler.store.planning import Due, Planned, Span
 from clickclock.scheduler.store.queue import Edited, Held, Queue
@@ -36,7 +37,7 @@ from clickclock.scheduler.store.rollups import COUNT_MAX, Statistics
 from clickclock.scheduler.store.schedules import NewSchedule, Schedules
 from clickclock.scheduler.store.survey import Queued, Survey, Surveys
 from clickclock.scheduler.store.taking import Taker
-from clickclock.scheduler.store.triggers import Triggers
+from clickclock.scheduler.store.triggers import Mark, Triggers
 from clickclock.scheduler.store.walk import Found
 
 __all__ = [
@@ -53,11 +54,14 @@ __all__ = [
     "Hint",
     "LastBeat",
     "Led",
+    "Mark",
+    "NameKind",
     "NewSchedule",
     "Parcel",
     "Planned",
     "Queued",
     "Span",
+    "Standing",
     "Store",
     "Survey",
     "Tail",
@@ -91,6 +95,7 @@ class Store:
         self.changes = Changes(database)
         self.alarms = Alarms(database)
         self.outbox = Outbox(database)
+        self.overview = Overview(database)
         self.hints = Hints(database)
 
     @classmethod
