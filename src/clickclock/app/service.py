@@ -46,6 +46,7 @@ from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.limits import Limits
 from clickclock.scheduler.targets import Target
 from clickclock.scheduler.vault import Vault
+from clickclock.web import Dashboard
 
 TICK_S = 1.0
 OWN_JOBS_EVERY_S = 30.0
@@ -193,7 +194,10 @@ def _server(config: Config, engine: Engine) -> "_Server":
     lets_every_name_in = config.insecure_no_authentication and not config.allowed_hosts
     allowed_hosts = None if lets_every_name_in else [*own_names, *config.allowed_hosts]
     scheduler = scheduler_api.create_app(
-        engine, allowed_hosts=allowed_hosts, body_bytes_max=config.request_body_bytes_max
+        engine,
+        allowed_hosts=allowed_hosts,
+        body_bytes_max=config.request_body_bytes_max,
+        elsewhere=Dashboard(),
     )
     stopping = asyncio.Event()
     attribution = attribution_api.create_app(

@@ -12,7 +12,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from clickclock.foundation.compression import Compression
@@ -76,11 +76,16 @@ TABLE: Mapping[str, Sequence[Operation[Any]]] = {
 
 
 def create_app(
-    engine: Engine, *, allowed_hosts: Collection[str] | None = (), body_bytes_max: int = BODY_BYTES_MAX
+    engine: Engine,
+    *,
+    allowed_hosts: Collection[str] | None = (),
+    body_bytes_max: int = BODY_BYTES_MAX,
+    elsewhere: ASGIApp | None = None,
 ) -> Starlette:
     """The ASGI application over a running engine.
 
-    `allowed_hosts` are names by which it may be addressed beside the loopback's; None lets every name in.
+    `allowed_hosts` are names by which it may be addressed beside the loopback's; None lets every name in. `elsewhere`
+    answers at every address outside this interface.
     """
     app = Starlette(
         routes=[
@@ -90,12 +95,14 @@ def create_app(
         middleware=[Middleware(Gate, allowed_hosts=allowed_hosts), Middleware(Compression)],
     )
     app.router.redirect_slashes = False
-    app.router.default = _nothing_here
+
+    async def default(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await WebSocketClose()(scope, receive, send)
+        elif elsewhere is None or scope["path"].startswith(f"{BASE}/"):
+            raise UnknownPath
+        else:
+            await elsewhere(scope, receive, send)
+
+    app.router.default = default
     return app
-
-
-async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
-    if scope["type"] == "websocket":
-        await WebSocketClose()(scope, receive, send)
-        return
-    raise UnknownPath

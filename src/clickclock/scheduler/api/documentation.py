@@ -54,7 +54,6 @@ def documentation_routes(table: Mapping[str, Sequence[Operation[Any]]], engine: 
         return tell
 
     return [
-        _get("/", root),
         _get("/schedulerService", root),  # the address that the service prints when it is ready
         _get("/openapi.json", openapi),
         _get("/metrics", metrics),

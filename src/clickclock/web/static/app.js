@@ -1,0 +1,123 @@
+// The shell: header, navigation, which page is shown, and the keys that work everywhere.
+import { html, nothing, render } from "./vendor/lit-html/lit-html.js";
+import { fault } from "./components/parts.js";
+import { keep, kept } from "./core/keep.js";
+import { liveState, onChange } from "./core/live.js";
+import { go, pathNow, routeOf } from "./core/router.js";
+import { chooseZone, clockSkew, currentZone, span, zones } from "./core/time.js";
+import { ROUTES } from "./routes.js";
+
+const GROUPS = ["Scheduler", "Attribution"];
+const LIVE = { live: "Live", connecting: "Connecting", reconnecting: "Reconnecting" };
+const THEMES = { auto: ["◐", "light"], light: ["○", "dark"], dark: ["●", "auto"] };
+const MISSING = { title: () => "No such page", enter: () => {}, view: () => html`<div class="empty"><h1>No such page</h1>
+  <p>The dashboard has nothing at <code>${location.pathname}</code>.</p><p><a href="/">To the overview</a></p></div>` };
+
+let page = null, leave = () => {}, loadFault = null, visit = 0, asked = 0, prefix = false;
+let theme = kept("theme", Object.keys(THEMES), "auto");
+
+const isHere = ({ path }) => path === pathNow() || (path !== "/" && pathNow().startsWith(`${path}/`));
+const link = (route) => html`<a href=${route.path} aria-current=${isHere(route) ? "page" : nothing}>${route.word}</a>`;
+const inGroup = (group, more) => ROUTES.filter((route) => route.word && route.group === group && !!route.more === more);
+
+function navigation() {
+  const more = GROUPS.flatMap((group) => inGroup(group, true));
+  return html`<nav aria-label="Pages">${GROUPS.map((group) => html`<span class="nav-group" role="group" aria-label=${group}>${inGroup(group, false).map(link)}</span>`)}</nav>
+    <details class="menu" @click=${(event) => event.target.closest("a") && (event.currentTarget.open = false)}><summary>More</summary>
+      <div class="menu-body">${GROUPS.map((group) => (more.some((route) => route.group === group) ? html`<div><h3>${group}</h3>${inGroup(group, true).map(link)}</div>` : nothing))}
+        <div><h3>Interface</h3><a href="/docs" target="_blank" rel="noopener">Every endpoint</a><a href="/openapi.json" target="_blank" rel="noopener">OpenAPI</a></div></div></details>`;
+}
+
+const notice = () => (clockSkew() ? html`<p class="banner clock-note" role="status">This browser's clock is ${span(Math.abs(clockSkew()))} ${clockSkew() > 0 ? "behind" : "ahead of"} the service's. Times here are by the service's clock.</p>` : nothing);
+
+const shell = () => html`
+  <header class="top">
+    <a class="brand" href="/" aria-label="clickclock, overview"><img src=${new URL("icon.svg", import.meta.url).pathname} width="26" height="26" alt=""><span>clickclock</span></a>
+    ${navigation()}
+    <div class="tools">
+      <span class="live ${liveState()}" role="status"><i></i><span>${LIVE[liveState()]}</span></span>
+      <label class="zone"><span class="visually-hidden">Time zone</span><select @change=${(event) => { chooseZone(event.target.value); draw(); }}>
+        ${zones().map((zone) => html`<option value=${zone} ?selected=${zone === currentZone()}>${zone}</option>`)}</select></label>
+      <button class="icon-button" @click=${nextTheme} aria-label="Theme: ${theme}" title="Theme: ${theme}">${THEMES[theme][0]}</button>
+    </div>
+  </header>
+  ${notice()}
+  <main id="main" tabindex="-1">${loadFault ? html`<div class="page">${fault(loadFault)}</div>` : page ? page.view() : html`<div class="page skeleton" aria-busy="true"></div>`}</main>
+  <dialog class="keys" aria-labelledby="keys-title"><h2 id="keys-title">Keys</h2><dl>
+    ${ROUTES.filter(({ key }) => key).map(({ key, word }) => html`<div><dt><kbd>g</kbd> <kbd>${key}</kbd></dt><dd>${word}</dd></div>`)}
+    <div><dt><kbd>/</kbd></dt><dd>find on this page</dd></div><div><dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>next and previous row</dd></div>
+    <div><dt><kbd>?</kbd></dt><dd>this map</dd></div></dl><form method="dialog"><button class="button">Close</button></form></dialog>`;
+
+function nextTheme() {
+  theme = THEMES[theme][1];
+  keep("theme", theme);
+  applyTheme();
+  draw();
+}
+function applyTheme() {
+  if (theme === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+}
+
+function draw() {   // many changes in one frame are drawn once, and nothing is drawn for a hidden tab
+  asked ||= requestAnimationFrame(() => {
+    asked = 0;
+    const title = page ? `${page.title()} · clickclock` : "clickclock";
+    if (document.title !== title) document.title = title;
+    render(shell(), document.getElementById("app"));
+  });
+}
+
+async function show() {
+  const mine = ++visit, found = routeOf(ROUTES, pathNow());
+  leave();
+  leave = () => {};
+  let next = MISSING;
+  loadFault = null;
+  try { if (found) next = await found.route.load(); } catch {
+    loadFault = { message: "This page could not be loaded. The service is away, or was updated: reload the page." };
+  }
+  if (mine !== visit) return;   // the reader has gone on meanwhile
+  page = next;
+  if (!loadFault) leave = page.enter(draw, found?.values ?? {}) ?? (() => {});
+  draw();
+}
+
+function visitLink(event) {
+  const link = event.target.closest?.("a[href^='/']");
+  if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || link.target || link.download) return;
+  event.preventDefault();
+  history.pushState(null, "", link.href);
+  show().then(() => { scrollTo(0, 0); document.getElementById("main").focus({ preventScroll: true }); });
+}
+
+const isTyping = (target) => target.matches?.("input, select, textarea, [contenteditable]");
+
+function step(by) {   // from row to row of the list that the page marks with [data-rows]
+  const rows = [...document.querySelectorAll("[data-rows] [data-row]")], at = rows.indexOf(document.activeElement?.closest("[data-row]"));
+  const row = rows[Math.max(0, Math.min(rows.length - 1, at + by))];
+  (row?.matches("a, button") ? row : row?.querySelector("a, button"))?.focus();
+}
+
+function press(event) {
+  if (isTyping(event.target) || event.metaKey || event.ctrlKey || event.altKey || event.defaultPrevented) return;
+  if (prefix) {
+    prefix = false;
+    const route = ROUTES.find(({ key }) => key === event.key);
+    if (route) { event.preventDefault(); go(route.path); return; }
+  }
+  const act = {
+    g: () => { prefix = true; setTimeout(() => { prefix = false; }, 1500); },
+    "/": () => document.querySelector("[data-find]")?.focus(),
+    j: () => step(1), k: () => step(-1),
+    "?": () => document.querySelector("dialog.keys").showModal(),
+  }[event.key];
+  if (act) { event.preventDefault(); act(); }
+}
+
+document.addEventListener("click", visitLink);
+document.addEventListener("keydown", press);
+addEventListener("popstate", show);
+onChange(({ state }) => state && draw());
+applyTheme();
+show();

@@ -1,0 +1,47 @@
+// Asks the service's public interface. Whatever a page shows, curl shows: no question here is private to the dashboard.
+// It is the only file that fetches, but for the stream (live.js) and the log's worker.
+import { hear } from "./time.js";
+
+/** An answer that is no success: the service's own sentence, each fault, and the id under which its log has more. */
+export class Refused extends Error {
+  constructor(status, body) {
+    super(body.message ?? `The service answered ${status}.`);
+    Object.assign(this, { status, code: body.code ?? "", faults: body.errors ?? [], requestId: body.requestId ?? "" });
+  }
+}
+
+/** No answer at all: the service is away, or the network is. */
+export class Unreachable extends Error {
+  constructor() {
+    super("The service does not answer. This page asks again by itself; look whether the service runs.");
+    Object.assign(this, { status: 0, code: "unreachable", faults: [], requestId: "" });
+  }
+}
+
+async function call(method, path, { query = {}, body, headers = {}, signal } = {}) {
+  const asked = new URLSearchParams(Object.entries(query).filter(([, value]) => value != null && value !== ""));
+  const sent = Date.now();
+  let answer;
+  try {
+    answer = await fetch(asked.size ? `${path}?${asked}` : path, {
+      method, signal, headers: body === undefined ? headers : { "content-type": "application/json", ...headers },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Unreachable();
+  }
+  hear(answer.headers.get("date"), sent, Date.now());
+  const found = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Refused(answer.status, found);
+  return Object.assign(found, { etag: answer.headers.get("etag") });
+}
+
+/** `ask("jobTrigger", { state: "failed" })`: an answer of the scheduler. A name with a slash in front is a whole path. */
+export const ask = (name, query, signal) => call("GET", path(name), { query, signal });
+
+/** `change("PUT", "schedules", { scheduleId, paused: true }, { etag })`: a change; with `etag`, of that version only. */
+export const change = (method, name, body, { query, etag } = {}) =>
+  call(method, path(name), { query, body, headers: etag ? { "if-match": etag } : {} });
+
+const path = (name) => (name.startsWith("/") ? name : `/schedulerService/${name}`);

@@ -1,0 +1,59 @@
+// One stream of changes for all tabs of this browser. HTTP/1.1 lets a browser open six connections to a service: with a
+// stream in each tab, the seventh tab would hang without a word. One tab holds a lock and listens; it passes changes on.
+// Each change has an id. Whoever listens next goes on after the last one, so no tab misses any.
+const WAIT_MIN = 500, WAIT_MAX = 15_000;
+const channel = new BroadcastChannel("clickclock-live");
+const listeners = new Set();
+let state = "connecting", last = "";
+
+export const liveState = () => state;
+
+/** Hear of each change (`change`), of a gap after which all is to be read anew (`missed`), and of the stream's `state`. */
+export function onChange(hear) {
+  listeners.add(hear);
+  return () => listeners.delete(hear);
+}
+
+function pass(message) {
+  if (message.state) state = message.state;
+  if (message.id) last = message.id;
+  for (const hear of listeners) hear(message);
+}
+
+function both(message) {
+  pass(message);
+  channel.postMessage(message);
+}
+
+channel.onmessage = ({ data }) => (data.hello ? channel.postMessage({ state, id: last }) : pass(data));
+channel.postMessage({ hello: true });
+
+async function listen() {
+  const answer = await fetch(`/schedulerService/events?follow=true${last ? `&after=${last}` : ""}`, { headers: { accept: "text/event-stream" } });
+  if (!answer.ok) throw new Error(`${answer.status}`);
+  both({ state: "live" });
+  let rest = "";
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const events = (rest + value).split("\n\n");
+    rest = events.pop();
+    for (const event of events) {
+      const field = Object.fromEntries(event.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trimStart()]));
+      if (field.event === "missed") both({ missed: true });
+      else if (field.data) both({ change: JSON.parse(field.data), id: field.id });
+    }
+  }
+}
+
+async function lead() {   // never returns: the tab holds the lock until it closes, then the next one leads
+  for (let wait = WAIT_MIN; ; wait = Math.min(WAIT_MAX, wait * 2)) {
+    const began = Date.now();
+    try { await listen(); } catch { /* said by the state, and tried again */ }
+    if (Date.now() - began > WAIT_MAX) wait = WAIT_MIN;
+    both({ state: "reconnecting" });
+    await new Promise((go) => setTimeout(go, wait));
+  }
+}
+navigator.locks.request("clickclock-live", lead);

@@ -1,0 +1,60 @@
+// Times: kept as milliseconds, shown in the zone that the reader chose, by the service's clock. No other file formats one.
+const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const SKEW_MIN = 3_000;               // the service's `date` has whole seconds
+let zone = new URLSearchParams(location.search).get("tz") || localStorage.getItem("zone") || HERE;
+try { new Intl.DateTimeFormat("en", { timeZone: zone }); } catch { zone = HERE; }
+let skew = 0;
+const made = new Map();
+
+/** Compares the browser's clock with the service's: `date` was written between `sent` and `came`. */
+export function hear(date, sent, came) {
+  if (!date) return;
+  const difference = Date.parse(date) + 500 - (sent + came) / 2;
+  skew = Math.abs(difference) < SKEW_MIN + (came - sent) / 2 ? 0 : Math.round(difference);
+}
+
+/** Now, by the service's clock. */
+export const now = () => Date.now() + skew;
+/** How far the service's clock is ahead of the browser's, if that is worth a word. */
+export const clockSkew = () => skew;
+
+export const zones = () => [...new Set([HERE, "UTC", zone])];
+export const currentZone = () => zone;
+export function chooseZone(next) {
+  zone = next;
+  localStorage.setItem("zone", next);
+}
+
+function format(options, timeZone = zone) {
+  const key = timeZone + JSON.stringify(options);
+  if (!made.has(key)) made.set(key, new Intl.DateTimeFormat("en-GB", { timeZone, hourCycle: "h23", ...options }));
+  return made.get(key);
+}
+
+const DAY = { day: "numeric", month: "short" };
+const MINUTE = { hour: "2-digit", minute: "2-digit" };
+const SECOND = { ...MINUTE, second: "2-digit" };
+export const clock = (at) => format(SECOND).format(at);
+export const minute = (at) => format(MINUTE).format(at);
+export const day = (at) => format({ weekday: "short", ...DAY }).format(at);
+export const date = (at) => format({ ...DAY, year: "numeric" }).format(at);
+/** A whole time, with its zone; in another zone than the reader's if one is given. */
+export const full = (at, timeZone) => format({ weekday: "short", ...DAY, ...SECOND, timeZoneName: "short" }, timeZone).format(at);
+/** The clock today, and the day with it on other days. */
+export const when = (at) => (day(at) === day(now()) ? clock(at) : `${format(DAY).format(at)}, ${minute(at)}`);
+export const ms = (text) => (text ? Date.parse(text) : null);
+export const iso = (at) => new Date(at).toISOString();
+
+export function span(value) {
+  if (value == null) return "–";
+  if (value < 1000) return `${Math.round(value)} ms`;
+  if (value < 10_000) return `${(value / 1000).toFixed(1)} s`;
+  const s = Math.round(value / 1000);
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} m ${String(s % 60).padStart(2, "0")} s`;
+  if (s < 86_400) return `${Math.floor(s / 3600)} h ${String(Math.floor((s % 3600) / 60)).padStart(2, "0")} m`;
+  return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`;
+}
+
+/** `in 3 m 04 s`, `2 h 01 m ago`: beside an absolute time, never instead of one. */
+export const relative = (at) => (at > now() ? `in ${span(at - now())}` : `${span(now() - at)} ago`);

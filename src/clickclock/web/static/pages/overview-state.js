@@ -1,0 +1,67 @@
+// What the overview knows: it asks once, and then takes each change as it comes.
+import { ask } from "../core/api.js";
+import { AHEAD, PAST } from "../components/lanes.js";
+import { jobOf } from "../components/parts.js";
+import { isOver } from "../core/states.js";
+import { iso, ms } from "../core/time.js";
+
+const DAY = 86_400_000, CELLS = 60, SCHEDULES_MAX = 16, TIMES_MAX = 400;
+
+export class Overview {
+  triggers = new Map();   // id → trigger: of the last half hour, and whatever runs
+  planned = new Map();    // schedule id → { schedule, times }
+  strips = new Map();     // schedule id → { schedule, triggers }: its last nominal times
+  usual = new Map();      // job → what it usually takes, in ms
+  schedules = []; alarms = []; findings = []; totals = {}; stat = null;
+  fault = null; isReady = false; changes = 0;
+
+  async load(now) {
+    try {
+      const [{ cluster }, { schedules }, recent, live, { jobStat }, { alarms }] = await Promise.all([
+        ask("cluster"), ask("schedules", { limit: 1000 }), ask("jobTrigger", { from: iso(now - PAST - 5 * 60_000), limit: 1000 }),
+        ask("jobTrigger", { state: "queued,starting,running", limit: 200 }),
+        ask("jobStat", { bucket: "hour", from: iso(now - DAY), rank: "slowest", limit: 50 }), ask("alarm", { isOpen: true }),
+      ]);
+      Object.assign(this, { schedules, alarms, stat: jobStat, totals: cluster.totals, findings: cluster.findings });
+      for (const each of [...recent.triggers, ...live.triggers]) this.triggers.set(each.triggerId, each);
+      for (const each of jobStat.jobs ?? []) this.usual.set(jobOf(each), each.durationMs.p50);
+      for (const [id, each] of this.triggers) if (isOver(each.state) && ms(each.finishedAt ?? each.queuedAt) < now - PAST - 60_000) this.triggers.delete(id);
+      await this.#look(now);
+      Object.assign(this, { isReady: true, fault: null });
+    } catch (error) { this.fault = error; }
+    this.changes += 1;
+  }
+
+  async #look(now) {
+    const soon = this.schedules.filter((each) => each.nextFireAt || each.paused).sort((a, b) => (ms(a.nextFireAt) ?? Infinity) - (ms(b.nextFireAt) ?? Infinity)).slice(0, SCHEDULES_MAX);
+    const found = await Promise.all(soon.map(async (schedule) => [schedule, await this.#timesOf(schedule, now), (await ask("jobTrigger", { scheduleId: schedule.scheduleId, limit: CELLS })).triggers.reverse()]));
+    this.planned = new Map(found.map(([schedule, times]) => [schedule.scheduleId, { schedule, times }]));
+    this.strips = new Map(found.map(([schedule, , triggers]) => [schedule.scheduleId, { schedule, triggers }]));
+  }
+
+  async #timesOf({ paused, nextFireAt, kind, expression, timeZone }, now) {
+    if (paused || !nextFireAt || ms(nextFireAt) > now + AHEAD) return [];
+    if (kind === "once") return [ms(nextFireAt)];
+    const { times } = await ask("schedulePreview", { kind, expression, timeZone, from: iso(ms(nextFireAt) - (kind === "interval" ? 0 : 1)), count: TIMES_MAX });
+    const runs = times.filter((each) => !each.skipReason).map((each) => ms(each.time)).filter((at) => at < now + AHEAD + 120_000);
+    return kind === "interval" ? [ms(nextFireAt), ...runs] : runs;
+  }
+
+  /** The next time of all, with its schedule. */
+  next = (now) => [...this.planned.values()].flatMap(({ schedule, times }) => times.filter((at) => at > now).slice(0, 1).map((at) => ({ at, of: schedule }))).sort((a, b) => a.at - b.at)[0];
+
+  /** Take one change of the stream; returns whether there is something new to draw. */
+  take({ type, data, time }) {
+    if (!type.startsWith("clickclock.trigger.")) return false;
+    const before = this.triggers.get(data.triggerId);
+    const each = { ...before, ...data, dueTime: data.dueTime ?? before?.dueTime ?? data.nominalTime ?? time, queuedAt: before?.queuedAt ?? time };
+    this.triggers.set(data.triggerId, each);
+    const strip = this.strips.get(data.scheduleId);
+    if (strip && (data.state === "starting" || isOver(data.state))) {
+      const at = strip.triggers.findIndex((other) => other.triggerId === data.triggerId);
+      if (at >= 0) strip.triggers[at] = each; else strip.triggers = [...strip.triggers, each].slice(-CELLS);
+    }
+    this.changes += 1;
+    return true;
+  }
+}

@@ -1,0 +1,99 @@
+// The overview: what is wrong, what runs, what comes, and what became of each time.
+import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
+import { guard } from "../vendor/lit-html/directives/guard.js";
+import { repeat } from "../vendor/lit-html/directives/repeat.js";
+import { lanes, rowsOf } from "../components/lanes.js";
+import { card, fault, figure, jobName, jobOf, number, percent, time, waiting } from "../components/parts.js";
+import { isRunning, running } from "../components/running.js";
+import { roomFor, strip } from "../components/strip.js";
+import { to } from "../core/address.js";
+import { onChange } from "../core/live.js";
+import { glyph, isOver, wordOf } from "../core/states.js";
+import { clock, currentZone, ms, now, span } from "../core/time.js";
+import { Overview } from "./overview-state.js";
+
+const HOUR = 3_600_000;
+const ALARMS = { missed: "did not run", longRun: "runs long", failure: "failed", skip: "was skipped" };
+let known = new Overview(), told = null, room = 24, redraw = () => {};
+
+export const title = () => "Overview";
+
+export function enter(draw) {
+  redraw = draw;
+  told = null;
+  known = new Overview();
+  const load = () => known.load(now()).then(draw);
+  load();
+  const off = onChange(({ change, missed, state }) => {
+    if (missed || (state === "live" && known.isReady)) load();
+    else if (change && known.take(change)) draw();
+  });
+  const beat = setInterval(() => document.hidden || draw(), 1000);
+  const again = setInterval(() => document.hidden || load(), 60_000);
+  return () => { off(); clearInterval(beat); clearInterval(again); };
+}
+
+function bars(stat, at) {
+  const by = new Map(stat.buckets.map((each) => [ms(each.from) - (ms(each.from) % HOUR), each])), first = at - (at % HOUR) - 23 * HOUR;
+  const all = Array.from({ length: 24 }, (_, i) => by.get(first + i * HOUR)), top = Math.max(1, ...all.map((of) => of?.totalTriggers ?? 0));
+  return html`<svg class="bars" viewBox="0 0 120 32" preserveAspectRatio="none" role="img" aria-label="Runs of each of the last 24 hours">${all.map((of, i) => {
+    const height = of ? Math.max(1.5, (of.totalTriggers / top) * 32) : 0.75, bad = of ? ((of.failed + of.timedOut + of.lost) / top) * 32 : 0;
+    return svg`<rect class="bar" x=${i * 5} width="4" y=${32 - height} height=${height} rx=".6" /><rect class="bar bad" x=${i * 5} width="4" y=${32 - bad} height=${bad} rx=".6" />`;
+  })}</svg>`;
+}
+
+function figures(at) {
+  const { next, totals, stat } = known, all = [...known.triggers.values()], soon = next(at);
+  return html`<div class="figures">
+    ${figure("Next", soon ? span(Math.max(0, soon.at - at)) : "–", soon ? html`${jobOf(soon.of)} at ${clock(soon.at)}` : "nothing is planned within the hour")}
+    ${figure("Running", number(all.filter(isRunning).length), `${number(all.filter((each) => each.state === "queued").length)} waiting · ${number(totals.jobs)} jobs · ${number(totals.schedules)} schedules`)}
+    ${figure("Late by", span(stat.lagMs.p95), stat.lagMs.p95 == null ? "nothing started in the last 24 h" : `95 of 100 runs or less; half by ${span(stat.lagMs.p50)}`)}
+    <div class="figure wide"><h2>Succeeded, 24 h</h2><div class="with-bars"><div><p class="big">${percent(stat.successRate)}</p>
+      <p class="under">${number(stat.totalTriggers)} runs · ${number(stat.failed + stat.timedOut + stat.lost)} failed · ${number(stat.skipped)} skipped</p></div>${bars(stat, at)}</div></div>
+  </div>`;
+}
+
+/** What is wrong, worst first, each with what to do or where to look. */
+function wrong() {
+  return [
+    ...known.findings.map((each) => ({ state: each.severity === "fail" ? "failed" : "timedOut", what: each.message, then: each.remedy })),
+    ...known.alarms.map((each) => ({ state: each.kind === "skip" ? "skipped" : "failed", link: each.triggerId ? to("/runs", each.triggerId) : to("/jobs", each.application, each.jobName),
+      what: html`${jobName(each)} ${ALARMS[each.kind] ?? ""}`, then: html`${each.message} ${each.count > 1 ? `${each.count} times since` : "At"} ${time(ms(each.openedAt))}` })),
+    ...known.schedules.filter((each) => each.paused).map((each) => ({ state: "cancelled", link: to("/schedules", each.scheduleId), what: html`${jobName(each)} is paused`, then: each.pauseReason ?? "Nobody said why." })),
+  ];
+}
+
+function attention() {
+  const said = wrong();
+  return card("attention", "Needs a look", said.length
+    ? html`<ul class="attention">${said.map(({ state, what, then, link }) => html`<li>${glyph(state)}<div><p>${link ? html`<a href=${link}>${what}</a>` : what}</p><p class="under">${then}</p></div></li>`)}</ul>`
+    : html`<p class="note">${glyph("succeeded")} All is well: no open alarm, nothing overdue, nothing stuck.</p>`, { count: said.length });
+}
+
+function ended() {
+  const last = [...known.triggers.values()].filter((each) => isOver(each.state)).sort((a, b) => ms(b.finishedAt ?? b.queuedAt) - ms(a.finishedAt ?? a.queuedAt)).slice(0, 9);
+  return card("ended", "Just ended", last.length ? html`<ol class="ended">${repeat(last, (each) => each.triggerId, (each) => html`<li><a href=${to("/runs", each.triggerId)}>${glyph(each.state, wordOf(each.state))}${jobName(each)}
+      <span class="took">${each.state === "skipped" ? "skipped" : span(each.startedAt ? ms(each.finishedAt) - ms(each.startedAt) : null)}</span><time>${clock(ms(each.finishedAt ?? each.queuedAt))}</time></a></li>`)}</ol>`
+    : html`<p class="note">Nothing ended in the last half hour.</p>`);
+}
+
+const legend = () => html`<span class="key"><i class="k-done"></i>ran <i class="k-run"></i>runs <i class="k-plan"></i>planned ${glyph("failed")}failed ${glyph("skipped")}skipped</span>`;
+
+const hour = (at) => card("hour", "The hour ahead", lanes(rowsOf(known.triggers.values(), known.planned.values(), at), at), { note: currentZone(), more: legend() });
+
+const nominal = () => card("nominal", "Every time, and what became of it", html`<ol class="strips">${repeat(known.strips, ([id]) => id, ([id, { schedule, triggers }]) => html`<li class="strip-row">
+    <a class="strip-name" href=${to("/schedules", id)}>${jobName(schedule)}<span class="expression">${schedule.expression} <span class="faint">${schedule.kind === "cron" ? schedule.timeZone : ""}</span></span></a>
+    ${strip(triggers.slice(-room), { label: jobOf(schedule), told: told?.scheduleId === id ? told : null, tell: (each) => { told = each; redraw(); } })}</li>`)}</ol>`,
+  { note: "the last nominal times of each schedule; a failure or a skip with its reason" });
+
+export function view() {
+  const at = now(), cells = document.querySelector(".cells");
+  if (cells) room = roomFor(cells.clientWidth);
+  if (known.fault && !known.isReady) return html`<div class="page"><h1>Overview</h1>${fault(known.fault)}</div>`;
+  if (!known.isReady) return waiting("Overview");
+  return html`<div class="page overview"><h1 class="visually-hidden">Overview</h1>
+    ${known.fault ? html`<div class="banner" role="alert">${known.fault.message} What you see is from before.</div>` : nothing}
+    ${figures(at)}
+    <div class="columns"><div class="column">${guard([known.changes, Math.floor(at / 5000), currentZone()], () => hour(at))}${guard([known.changes, told, room, currentZone()], nominal)}</div>
+      <div class="column side">${attention()}${card("running", "Running now", running([...known.triggers.values()], (each) => known.usual.get(jobOf(each)), at))}${ended()}</div></div></div>`;
+}

@@ -1,0 +1,115 @@
+"""The dashboard in a real browser, on one service with jobs of its own."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.acceptance.dashboard import look_in_both_themes, watched
+from tests.acceptance.service import Service, running
+
+pytestmark = pytest.mark.needs("chromium")
+
+FIRST_VIEW_BYTES_MAX = 100_000
+STRANGE = "a/../b: n@me.."
+UNTAMED = '<script>alert(1)</script> "quotes" & שלום \u202eevil 🕰'
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with running(Path(tmp_path_factory.mktemp("data"))) as standing:
+        with httpx.Client(base_url=f"{standing.url}/schedulerService/") as ask:
+            _fill(ask)
+        yield standing
+
+
+def _fill(ask: httpx.Client) -> None:
+    """Jobs that succeed, fail, run on, and have names that pages must take as they are."""
+    jobs: list[dict[str, object]] = [
+        {"application": "shop", "jobName": "beat", "command": "echo tick"},
+        {"application": "shop", "jobName": "broken", "command": "echo no stock; exit 3", "shell": True},
+        {"application": "shop", "jobName": "long", "command": "sleep 300"},
+        {"application": "shop", "jobName": STRANGE, "command": "true", "description": UNTAMED},
+    ]
+    assert ask.post("job", json=[{"preemption": False, **job} for job in jobs]).status_code == 201
+    often = {"application": "shop", "jobName": "beat", "kind": "interval", "expression": "PT3S"}
+    paused = {
+        "application": "shop",
+        "jobName": "long",
+        "expression": "0 0 * * *",
+        "paused": True,
+        "pauseReason": UNTAMED,
+    }
+    assert ask.post("schedules", json=[often, paused]).status_code == 201
+    for name in ("broken", "long"):
+        assert ask.post("jobTrigger", json={"application": "shop", "jobName": name}).status_code == 201
+
+
+def test_the_overview_shows_what_runs_what_comes_and_what_is_wrong(browser: Browser, service: Service) -> None:
+    with watched(browser, service.url) as page:
+        sizes: list[int] = []
+        page.on(
+            "response",
+            lambda got: sizes.append(int(got.headers.get("content-length", 0))) if "/static/" in got.url else None,
+        )
+        page.goto("/")
+        running_now = page.get_by_role("region", name="Running now")
+        expect(running_now.get_by_role("link", name="shop/long")).to_be_visible()
+        expect(page.get_by_role("region", name="Needs a look")).to_contain_text("shop/long is paused")
+        expect(page.get_by_role("region", name="Needs a look")).to_contain_text(UNTAMED)
+        expect(page.get_by_role("region", name="The hour ahead").get_by_role("link", name="shop/beat")).to_be_visible()
+        expect(page.get_by_role("region", name="Just ended")).to_contain_text("shop/beat")
+        assert sum(sizes) < FIRST_VIEW_BYTES_MAX
+        assert look_in_both_themes(page) == []
+
+
+def test_a_change_shows_without_a_question_and_in_every_tab(browser: Browser, service: Service) -> None:
+    with watched(browser, service.url) as page:
+        page.goto("/")
+        expect(page.get_by_role("banner").get_by_text("Live")).to_be_visible()
+        streams: list[str] = []
+        other = page.context.new_page()
+        other.on("request", lambda asked: streams.append(asked.url) if "/events" in asked.url else None)
+        other.goto("/")
+        expect(other.get_by_role("banner").get_by_text("Live")).to_be_visible()
+        httpx.post(f"{service.url}/schedulerService/jobTrigger", json={"application": "shop", "jobName": STRANGE})
+        for tab in (page, other):
+            tab.bring_to_front()
+            expect(tab.get_by_role("region", name="Just ended")).to_contain_text(STRANGE)
+        assert streams == []
+
+
+def test_an_address_without_a_page_says_so_and_keys_lead_back(browser: Browser, service: Service) -> None:
+    with watched(browser, service.url) as page:
+        page.goto("/no/such/page?x=1")
+        expect(page.get_by_role("heading", name="No such page")).to_be_visible()
+        assert look_in_both_themes(page) == []
+        page.keyboard.press("g")
+        page.keyboard.press("o")
+        expect(page).to_have_url(f"{service.url}/")
+        expect(page).to_have_title("Overview · clickclock")
+        page.go_back()
+        expect(page.get_by_role("heading", name="No such page")).to_be_visible()
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog")).to_contain_text("Overview")
+
+
+def test_the_theme_and_the_zone_are_the_readers_and_stay(browser: Browser, service: Service) -> None:
+    with watched(browser, service.url) as page:
+        page.goto("/")
+        page.get_by_label("Time zone").select_option("UTC")
+        page.get_by_role("button", name=re.compile("Theme")).click()
+        page.reload()
+        expect(page.get_by_label("Time zone")).to_have_value("UTC")
+        expect(page.get_by_role("button", name="Theme: light")).to_be_visible()
+        expect(page.get_by_role("region", name="The hour ahead")).to_contain_text("UTC")
+
+
+def test_a_browser_whose_clock_is_wrong_is_told_and_shown_the_services_time(browser: Browser, service: Service) -> None:
+    with watched(browser, service.url) as page:
+        page.add_init_script("const now = Date.now; Date.now = () => now() + 600_000;")
+        page.goto("/")
+        expect(page.get_by_text("This browser's clock is 10 m 00 s ahead of the service's.")).to_be_visible()
