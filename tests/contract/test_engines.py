@@ -18,9 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from clickclock.attribution import identifier
-from clickclock.attribution.absent import IDENTIFYING, REVISION
+from clickclock.attribution.absent import IDENTIFYING, REVISION, present
 from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, Account, ChannelRule, small_letters
 from clickclock.attribution.ad import CLICK_ID_COLUMNS, CLICK_IDS, COLUMNS, NAMES, ONCE, says, told_apart
+from clickclock.attribution.channel import channel_of
 from clickclock.attribution.engines import (
     CHANGED,
     CLICKED,
@@ -333,6 +334,43 @@ def test_channels_follow_the_built_in_rules(engine: Engine, tmp_path: Path) -> N
     rows = [_click(number, **columns) for number, (columns, _) in enumerate(CHANNELS)]
     touches = _taken_in(engine, tmp_path, *rows)
     assert [touch["channel"] for touch in touches] == [channel for _, channel in CHANNELS]
+
+
+def test_the_checker_gives_every_click_the_channel_that_engines_give_it(engine: Engine, tmp_path: Path) -> None:
+    said = {
+        "utm_source": ("Newsletter > spring", "fb", " Google ", "ΟΔΟΣ", "{source}", ""),
+        "source": ("Partner", "instagram", "bing"),
+        "utm_medium": ("organic", "(none)", "Air"),
+        "gclid": ("x", "null"),
+        "fb_ad_id": ("1", "{{ad.id}}"),
+        "gad_source": ("1",),
+        "uclid": ("u",),
+        "msclkid": ("m", "{msclkid}"),
+        "fbclid": ("f",),
+        "epik": ("p",),
+        "spot": ("7", "undefined"),
+    }
+    dice = random.Random(30)
+    clicks = [{name: dice.choice(said[name]) for name in said if dice.random() < 0.25} for _ in range(600)]
+    own = (
+        ChannelRule(channel="tv", parameter="spot"),
+        ChannelRule(channel="r", parameter="utm_medium", values=("AIR",)),
+    )
+    for number, policy in enumerate((Policy(), Policy(channel_rules=own))):
+        # As the lake keeps them: what is absent has no column, what has none is among the others.
+        rows = [
+            _click(
+                place,
+                revision=REVISION,
+                **{name: present(click, name) for name in click if name in CLICK_PARAMETERS},
+                other=[(name, value) for name, value in click.items() if name not in CLICK_PARAMETERS],
+            )
+            for place, click in enumerate(clicks)
+        ]
+        touches = _taken_in(engine, tmp_path / str(number), *rows, rules=Policies(policy))
+        found = [channel_of(click, policy).channel for click in clicks]
+        assert [touch["channel"] for touch in touches] == found
+        assert len(set(found)) > 10
 
 
 def test_channels_follow_a_clients_own_rules_first(engine: Engine, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ import uvicorn
 import uvloop
 from starlette.types import Receive, Scope, Send
 
+from clickclock.app.accounts import accounts_of, policies_of
 from clickclock.app.checking import check
 from clickclock.app.clusters import LOCAL, clusters
 from clickclock.app.collectors import Collectors, listen
@@ -201,7 +202,12 @@ def _server(config: Config, engine: Engine) -> "_Server":
     )
     stopping = asyncio.Event()
     attribution = attribution_api.create_app(
-        config.journal_dir, desk=partial(open_desk, config), allowed_hosts=allowed_hosts, stopping=stopping
+        config.journal_dir,
+        desk=partial(open_desk, config),
+        allowed_hosts=allowed_hosts,
+        stopping=stopping,
+        accounts=accounts_of(config),
+        policies=policies_of(config),
     )
 
     async def both(scope: Scope, receive: Receive, send: Send) -> None:

@@ -12,6 +12,10 @@ from typing import Any
 
 from clickclock.client.connection import Connection, Payload
 
+ASKING_TIMEOUT_S = 150.0
+"""The service lets a question wait for 60 s and answers it within 60 s, or says why not; to give up sooner is to miss
+that."""
+
 
 class Attributing:
     """What a client can do with clicks, orders and results."""
@@ -57,5 +61,10 @@ class Attributing:
         """The result versions, latest first."""
         return self._ask("versions", {"limit": limit})
 
+    def check_click(self, text: str, client_id: str | None = None, seller_id: str | None = None) -> Payload:
+        """What the collector would make of an address, a query or a line of a server's log; nothing is kept."""
+        return self._ask("check", {"click": text, "clientId": client_id, "sellerId": seller_id})
+
     def _ask(self, question: str, query: Mapping[str, object]) -> Payload:
-        return self._connection.call("GET", f"{self._connection.root_url}/attribution/{question}", query=query)
+        path = f"{self._connection.root_url}/attribution/{question}"
+        return self._connection.call("GET", path, query=query, timeout_s=ASKING_TIMEOUT_S)

@@ -223,6 +223,11 @@ class Connection:
 
 
 def _unreachable(who: str, error: Exception) -> Unreachable:
+    if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
+        return Unreachable(
+            f"{who} was reached, and did not answer in time. It is busy, or has much to do for this; try again in a "
+            "moment, or ask for less."
+        )
     return Unreachable(
         f"{who} does not answer ({str(error) or type(error).__name__}). "
         "Check the address, or start the service with: clickclock serve"

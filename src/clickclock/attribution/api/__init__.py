@@ -16,10 +16,13 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from clickclock.attribution.account import Accounts
 from clickclock.attribution.api.asking import Asker
+from clickclock.attribution.api.check import Checker
 from clickclock.attribution.api.openapi import Described
 from clickclock.attribution.api.questions import READERS, Question
 from clickclock.attribution.api.stream import Stream
+from clickclock.attribution.policy import Policies
 from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.compression import Compression
 from clickclock.foundation.gate import Gate
@@ -35,15 +38,22 @@ def create_app(
     allowed_hosts: Collection[str] | None = (),
     clock: Clock | None = None,
     stopping: asyncio.Event | None = None,
+    accounts: Accounts | None = None,
+    policies: Policies | None = None,
 ) -> Starlette:
     """The ASGI application over the journals in a folder.
 
     `desk` is called in a process of its own, so it must be picklable, and gives a `desk.Desk` there; without it, only
     journals are looked at. `allowed_hosts` are names by which it may be addressed beside the loopback's; None lets
-    every name in. Streams end when `stopping` is set, and so does that process.
+    every name in. Streams end when `stopping` is set, and so does that process. `accounts` and `policies` are those by
+    which clicks are checked.
     """
-    stopping = stopping or asyncio.Event()
-    routes = [Route(f"{BASE}/clicks/stream", Stream(journal_dir, clock or SystemClock(), stopping))]
+    stopping, clock = stopping or asyncio.Event(), clock or SystemClock()
+    checker = Checker(accounts or Accounts(), policies or Policies(), clock)
+    routes = [
+        Route(f"{BASE}/clicks/stream", Stream(journal_dir, clock, stopping)),
+        Route(f"{BASE}/check", checker),
+    ]
     if desk is not None:
         asker = Asker(desk, stopping)
         routes += [Route(f"{BASE}/{name}", Question(name, asker)) for name in READERS]

@@ -2,8 +2,8 @@
 
 What reads the lake takes whole cores for seconds, and the service's loop must not wait for a millisecond. So one
 process of its own answers, one question at a time. Never reads the lake itself. Invariants: at most `WAITING_MAX`
-questions wait; each is answered within `LIMIT_S`, or refused; the process ends with the service, however that ends,
-because its standard input does, and when nobody has asked for `IDLE_S`.
+questions wait; each waits for at most `LIMIT_S`, and is answered within `LIMIT_S`, or refused; the process ends with
+the service, however that ends, because its standard input does, and when nobody has asked for `IDLE_S`.
 
 Both ways, what is said is frames: its length in `LENGTH_BYTES`, and then so many bytes. An answer is an `Outcome`, the
 body in pieces, and an empty frame.
@@ -95,8 +95,11 @@ class Asker:
             raise TooManyQuestions
         self._waiting += 1
         try:
-            async with self._turn:
+            await self._wait()
+            try:
                 answer = await self._answered(pickle.dumps((name, question)))
+            finally:
+                self._turn.release()
         finally:
             self._waiting -= 1
         outcome = answer.outcome
@@ -105,6 +108,14 @@ class Asker:
         if not outcome.media_type:
             raise ClickclockError("The process that answers questions has logged why it could not.")
         return answer
+
+    async def _wait(self) -> None:
+        """For its turn. Raises `TooManyQuestions`."""
+        try:
+            async with asyncio.timeout(self._limit_s):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise TooManyQuestions(f"This question waited {self._limit_s:g} s for others; ask again later.") from None
 
     async def _answered(self, question: bytes) -> Answer:
         if self._idle is not None:

@@ -42,7 +42,7 @@ class Question:
         """Answer, or raise what `problem.py` turns into an answer."""
         request = Request(scope)
         refuse_changes(request.method)
-        question = READERS[self._name](_parameters(scope["query_string"]))
+        question = READERS[self._name](parameters_of(scope["query_string"]))
         if request.method == "HEAD":
             await StreamingResponse((), headers={"cache-control": "no-store"})(scope, receive, send)
             return
@@ -73,7 +73,8 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-def _parameters(raw: bytes) -> dict[str, list[str]]:
+def parameters_of(raw: bytes) -> dict[str, list[str]]:
+    """The parameters of a query string, each any number of times. Raises `Malformed`."""
     try:
         return parse_qs(raw.decode(), keep_blank_values=True, errors="strict", max_num_fields=PARAMETERS_MAX)
     except ValueError as error:

@@ -1,0 +1,251 @@
+"""What answers of attribution look like, as schemas of its OpenAPI document (`openapi.py`).
+
+Never says what the code does not do: figures, kinds and causes are those of the code. Invariant: every field has a
+description.
+
+>>> sorted(components())[0]
+'Check'
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from clickclock.attribution.api.schemas import Schema, array, field, record
+from clickclock.attribution.channel import Origin
+from clickclock.attribution.check import Read
+from clickclock.attribution.difference import Cause
+from clickclock.attribution.report import Dimension, Figure
+from clickclock.attribution.result import Kind
+
+_TEXT: Final[Schema] = {"type": "string"}
+_COUNT: Final[Schema] = {"type": "integer"}
+_NAMES: Final[Schema] = {"type": "array", "items": _TEXT}
+_CAMEL: Final[Mapping[Dimension, str]] = {Dimension.AD_SET: "adSet"}
+_MONEY: Final = "A decimal with all digits of the currency; null where the row has no currency, or none is known."
+_FIGURES: Final[Mapping[Figure, tuple[Any, str]]] = {
+    Figure.CLICKS: (
+        "integer",
+        "All registered clicks; null where they are in the row of the group without a currency.",
+    ),
+    Figure.PEOPLE: ("integer", "Different people of these clicks."),
+    Figure.ORDERS: ("integer", "Different orders that were touched by the group, or are its own."),
+    Figure.CONVERSIONS: ("number", "The model's shares of orders, summed up: credited orders."),
+    Figure.REVENUE: ("string", f"What was paid for these orders. {_MONEY}"),
+    Figure.CREDIT: ("string", f"The model's part of it. {_MONEY}"),
+    Figure.REFUNDS: ("string", f"The model's part of what was paid back. {_MONEY}"),
+    Figure.COST: ("string", f"What was paid for the ads. {_MONEY}"),
+    Figure.ROAS: ("string", "Credit without refunds for each unit of cost, with four digits."),
+    Figure.CPA: ("string", f"Cost of a conversion. {_MONEY}"),
+}
+
+
+def components() -> Mapping[str, Schema]:
+    """Every schema by name."""
+    return {
+        "Report": _report_schema(),
+        "Proof": _proof_schema(),
+        "Diff": _diff_schema(),
+        "Difference": _difference_schema(),
+        "Standing": _standing_schema(),
+        "Version": _version_schema(),
+        "Check": _check_schema(),
+        "Error": _error_schema(),
+    }
+
+
+def _report_schema() -> Schema:
+    keys = {_CAMEL.get(each, each): f"The {each.replace('_', ' ')}, if it was asked for." for each in Dimension}
+    row = {name: field(["string", "null"], sentence) for name, sentence in keys.items()}
+    row["model"] = field("string", "Whose credit this is.")
+    row["currency"] = field(["string", "null"], "Of every amount in the row.")
+    row |= {str(each): field([kind, "null"], sentence) for each, (kind, sentence) in _FIGURES.items()}
+    rows = {"type": "object", "properties": row, "required": ["model", "currency"], "additionalProperties": False}
+    return record(
+        "What a result version says.",
+        version=field("integer", "The result version."),
+        createdAt=field("string", "When it was made.", format="date-time"),
+        by={**_NAMES, "description": "The dimensions."},
+        models={**_NAMES, "description": "The models that are told."},
+        **{"from": field(["string", "null"], "The first day.", format="date")},
+        to=field(["string", "null"], "The last day.", format="date"),
+        filters={"type": "object", "description": "What was asked about alone.", "additionalProperties": _TEXT},
+        notes={**_NAMES, "description": "What to know before using these numbers; of an empty report, that it is."},
+        rows={"type": "array", "description": "By key, currency and model.", "items": rows},
+    )
+
+
+def _proof_schema() -> Schema:
+    return record(
+        "Why an order is credited as it is.",
+        clientId=field("string", "Whose order it is."),
+        orderId=field("string", "The order."),
+        differs=field("array", "Where what is stored is not what was computed anew: never, or something is wrong."),
+        result=field("object", "The result version."),
+        order=field("object", "The order as it stands: when, how much, of whom."),
+        amendments=field("array", "All that was ever said of the order."),
+        person=field(["object", "null"], "Whose order it is, by which identifiers, and what links them."),
+        sharedIdentifiers=field("array", "Identifiers that are nobody's, with their links; 0 if by their value."),
+        crowdedDevices=field("array", "Devices that link nobody, with how many visitors each had within the window."),
+        reason=field(["string", "null"], "Why it has no touchpoint; null if it has."),
+        why=field(["string", "null"], "The same as a sentence."),
+        clicks=field("array", "Every click of the person, its fate, the rule that decided it, what sets it apart."),
+        journey={**_NAMES, "description": "The touchpoints' clicks, first to last."},
+        credits=field("array", "Each model's credit, with its arithmetic."),
+    )
+
+
+def _diff_schema() -> Schema:
+    setting = record(
+        "A setting that differs.",
+        name=field("string", "Its path."),
+        before={"description": "What it was; null if it was not set."},
+        after={"description": "What it is."},
+    )
+    return record(
+        "What is different in a version from another.",
+        **{"from": field("integer", "The first version.")},
+        to=field("integer", "The second."),
+        models=record(
+            "Models that only one of them has; no order differs by their credits alone.",
+            added={**_NAMES, "description": "Those of the second."},
+            removed={**_NAMES, "description": "Those of the first."},
+        ),
+        settings={"type": "array", "description": "Policies, and settings of models that both have.", "items": setting},
+        differing=field("integer", "How many orders differ, told or not."),
+        new=field("integer", "How many of them are in the second version only."),
+        gone=field("integer", "How many of them are in the first version only."),
+        causes=field("object", "How many of the reported orders have each cause.", additionalProperties=_COUNT),
+        orders=array("#/components/schemas/Difference", "The first of them, by client and order."),
+    )
+
+
+def _difference_schema() -> Schema:
+    cause = record(
+        "One of the reasons.",
+        cause=field("string", "For programs.", enum=list(Cause)),
+        what=field("string", "What it was for this order, for people."),
+    )
+    standing = {"anyOf": [{"$ref": "#/components/schemas/Standing"}, {"type": "null"}]}
+    return record(
+        "An order that differs.",
+        clientId=field("string", "Whose order it is."),
+        orderId=field("string", "The order."),
+        causes={"type": "array", "description": "Why it differs: at least one.", "items": cause},
+        before={**standing, "description": "In the first version; null if it is not there."},
+        after={**standing, "description": "In the second."},
+    )
+
+
+def _standing_schema() -> Schema:
+    by_channel = {"type": "object", "additionalProperties": _TEXT}
+    return record(
+        "How an order stands in a version.",
+        month=field("string", "In which it was placed, in the account's time zone."),
+        currency=field("string", "Of every amount."),
+        amount=field("string", "What was paid."),
+        refunded=field("string", "What of it was paid back."),
+        touchpoints={**_NAMES, "description": "The touchpoints' clicks, first to last."},
+        credits=field("object", "By model, each channel's part of the amount.", additionalProperties=by_channel),
+    )
+
+
+def _version_schema() -> Schema:
+    tables = (
+        *("clicks", "orders", "touches", "credits", "identities", "unconverted", "ads", "fitted", "counts", "ties"),
+        *("folded", "events"),
+    )
+    return record(
+        "What one run made.",
+        version=field("integer", "Counts from 1."),
+        createdAt=field("string", "When it was published.", format="date-time"),
+        kind=field(
+            "string",
+            "Whether everybody was looked at, or those alone who could have changed; or it is what an erasure left.",
+            enum=list(Kind),
+        ),
+        engine=field("string", "The engine's fingerprint."),
+        codeVersion=field("string", "The version of this program."),
+        settings=field("object", "The policies and models that it was made by."),
+        settingsHash=field("string", "Equal where the settings are."),
+        why=field("string", "Why everybody was looked at; empty if not."),
+        **{
+            f"{table}Version": field(["integer", "null"], f"The version of the lake's table `{table}`.")
+            for table in tables
+        },
+        orders=field("integer", "Orders."),
+        credited=field("integer", "Those with a touchpoint."),
+        touchpoints=field("integer", "Touchpoints of all orders."),
+        changed=field("integer", "Orders whose credit differs from the version before."),
+        unjudgeable=field("integer", "Amendments that the rules of today cannot read."),
+        seconds=field("number", "How long the run took."),
+    )
+
+
+def _error_schema() -> Schema:
+    fault = record(
+        "One thing that is wrong.",
+        field=field("string", "The parameter; empty for the whole."),
+        message=field("string", "What to do about it."),
+    )
+    return record(
+        "What every error looks like.",
+        status={"const": "error", "description": "Always `error`."},
+        code=field("string", "What went wrong, for programs."),
+        message=field("string", "What went wrong and what to do, for people."),
+        errors={"type": "array", "description": "Every fault, all together.", "items": fault},
+        requestId=field("string", "To find the request in the log."),
+    )
+
+
+def _check_schema() -> Schema:
+    fault = record(
+        "One thing that is wrong.",
+        field=field("string", "The parameter; `query` for the whole."),
+        code=field("string", "What is wrong, for programs."),
+        message=field("string", "What to do about it."),
+    )
+    parameter = record(
+        "A parameter and what became of it.",
+        name=field("string", "Its name."),
+        value=field(["string", "null"], "Its decoded value; null if it is missing or cannot be read."),
+        verdict=field("string", "`ok`, `absent` for a placeholder or nothing, or the code of its fault."),
+    )
+    channel = record(
+        "The channel that attribution gives the click.",
+        channel=field("string", "Its name."),
+        rule=field("string", "Which kind of rule chose it.", enum=list(Origin)),
+        parameter=field(["string", "null"], "The parameter that the rule looked at."),
+        why=field("string", "The rule as a sentence."),
+        windowDays=field("integer", "How many days before an order such a click may be."),
+    )
+    dedup = record(
+        "By what another click is the same one, or one on the same ad.",
+        clickId=field(["string", "null"], "The click id that counts once, if there is one."),
+        ad=field("object", "What has to be equal for two clicks to be on one ad.", additionalProperties=_TEXT),
+        retryMs=field("integer", "The same parameters again within this time are the same click."),
+        repeatMs=field("integer", "A person's next click on the ad within this time is a repeat."),
+    )
+    account = record(
+        "Whose rules judged it.",
+        clientId=field("string", "The account; `*` for the rules of whom no account names."),
+        profile=field("string", "The profile."),
+    )
+    return record(
+        "What the collector would make of a click. Nothing was kept.",
+        read=field("string", "What the text was read as.", enum=list(Read)),
+        query=field("string", "The query that was judged."),
+        added={**_NAMES, "description": "Parameters that the tag adds to a landing page's address."},
+        notes={**_NAMES, "description": "Why the tag sends nothing from this address; empty if it does."},
+        accepted=field("boolean", "Whether the collector accepts it."),
+        answer=field(["integer", "null"], "The status that the collector answers; null if the tag sends nothing."),
+        clientId=field(["string", "null"], "The client that it names."),
+        account={"anyOf": [account, {"type": "null"}], "description": "Whose rules judged it; null if unknown."},
+        faults={"type": "array", "description": "Everything that is wrong with it.", "items": fault},
+        flags={**_NAMES, "description": "Deviations that are let pass."},
+        parameters={"type": "array", "description": "Each parameter with its verdict.", "items": parameter},
+        channel=channel,
+        dedup=dedup,
+        isBot=field(["boolean", "null"], "Whether the user agent of the log line is a bot's; null without one."),
+        receivedAt=field("string", "When it came: the log line's time, or now.", format="date-time"),
+        kept=field("object", "What the collector would keep, as the live view shows it."),
+    )
