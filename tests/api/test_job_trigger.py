@@ -164,3 +164,21 @@ async def test_a_call_may_name_its_time_and_leave_its_dependents_out(http: httpx
     ]
     assert [each["runId"] for each in made] == [made[0]["triggerId"], "2026-11-19T10:00:00.000Z", None]
     assert made[1]["nominalTime"] == "2026-11-19T10:00:00.000Z"
+
+
+async def test_a_queued_trigger_says_what_it_waits_for(http: httpx.AsyncClient, job: None, engine: Engine) -> None:
+    later = {"application": "shop", "jobName": "export", "runAt": "2026-11-20T11:00:00Z"}
+    trigger_id = (await http.post("jobTrigger", json=later)).json()["trigger"]["triggerId"]
+    await http.put("job", json={**JOB, "enabled": False})
+    asked = {"triggerId": trigger_id}
+    waits = (await http.get("jobTrigger", params=asked)).json()["triggers"][0]["waitsFor"]
+    assert [each["reason"] for each in waits] == ["notYet", "jobDisabled", "noReplica"]
+    assert (waits[0]["until"], waits[0]["triggerIds"], waits[0]["ahead"]) == ("2026-11-20T11:00:00.000Z", [], None)
+    await engine.beat()
+    await http.put("job", json=JOB)
+    waits = (await http.get("jobTrigger", params=asked)).json()["triggers"][0]["waitsFor"]
+    # This replica beats, and nobody has started the supervisor of its cluster.
+    assert [each["reason"] for each in waits] == ["notYet", "clusterDown"]
+    assert (await http.get("jobTrigger")).json()["triggers"][0]["waitsFor"] is None, "not in lists"
+    await http.delete("jobTrigger", params=asked)
+    assert (await http.get("jobTrigger", params=asked)).json()["triggers"][0]["waitsFor"] is None

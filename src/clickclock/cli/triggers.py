@@ -12,7 +12,7 @@ import click
 
 from clickclock.cli.calling import calls
 from clickclock.cli.fields import Instant, names, of_jobs, page
-from clickclock.cli.rendering import TRIGGERS, record, says, sections, table, when
+from clickclock.cli.rendering import TRIGGERS, at, record, says, sections, table, when
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
@@ -28,6 +28,14 @@ ATTEMPTS = (
     ("preempted by", "preemptedBy"),
     ("message", "message"),
 )
+WAITS = table(
+    "triggers.0.waitsFor",
+    ("reason", "reason"),
+    ("until", "until", when),
+    ("ahead", "ahead"),
+    ("message", "message"),
+    title="Waits for",
+)
 UPSTREAM = (
     ("application", "application"),
     ("job", "jobName"),
@@ -35,6 +43,14 @@ UPSTREAM = (
     ("state", "state"),
     ("trigger", "triggerId"),
 )
+
+
+def _itself(payload: "Payload") -> None:
+    """The trigger and, while something holds it up, what that is."""
+    record("triggers.0")(payload)
+    if at(payload, "triggers.0.waitsFor"):
+        click.echo()
+        WAITS(payload)
 
 
 @click.group()
@@ -61,7 +77,7 @@ def list_triggers(client: "Client", **filters: Any) -> "Payload":
 @click.argument("trigger_id")
 @calls(
     sections(
-        record("triggers.0"),
+        _itself,
         table("triggers.0.upstream", *UPSTREAM, title="Upstream", empty="It depends on no other trigger."),
         table("triggers.0.attempts", *ATTEMPTS, empty="No attempt yet."),
     )

@@ -17,6 +17,7 @@ from pydantic import Field
 from clickclock.foundation.errors import IllegalTransition
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.retry import RetryRule
+from clickclock.scheduler.waiting import Wait
 
 
 class State(StrEnum):
@@ -355,3 +356,6 @@ class Trigger(Record):
     reason: str | None = Field(None, description="Why it was asked for.", examples=["rerun after a fix"])
     idempotency_key: str | None = Field(None, description="The key that makes a repeated call harmless.")
     attempts: list[Attempt] | None = Field(None, description="Its attempts, where one trigger is asked for.")
+    waits_for: list[Wait] | None = Field(
+        None, description="Everything that a queued trigger waits for, where one trigger is asked for."
+    )

@@ -18,6 +18,7 @@ from clickclock.scheduler.api.operation import BASE, Call, Operation, success
 from clickclock.scheduler.api.paging import columns, key_in, page
 from clickclock.scheduler.api.reading import Body, Page, Query, Word
 from clickclock.scheduler.api.references import named_too
+from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import (
     JobIsDisabled,
     JobNotFound,
@@ -26,6 +27,7 @@ from clickclock.scheduler.errors import (
 )
 from clickclock.scheduler.job import Name, Text
 from clickclock.scheduler.trigger import KEY_PATTERN, STATES_PATTERN, Kind, NewTrigger, State, Trigger
+from clickclock.scheduler.waiting import reasons
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=KEY_PATTERN)]
 _KEY: TypeAdapter[str] = TypeAdapter(Key)
@@ -105,8 +107,17 @@ async def find(call: Call[TriggerFilters]) -> Response:
     found = await call.engine.store.triggers.find(by_columns(given), after, call.filters.limit + 1)
     triggers, cursor = page("jobTrigger", given, found, call.filters.limit, lambda each: [each.trigger_id])
     if call.filters.trigger_id is not None and triggers:
-        triggers = [await call.engine.store.triggers.get(call.filters.trigger_id)]
+        triggers = [await _whole(call.engine, call.filters.trigger_id)]
     return success(triggers=triggers, nextCursor=cursor)
+
+
+async def _whole(engine: Engine, trigger_id: str) -> Trigger:
+    """A trigger with its attempts, and with what it waits for."""
+    trigger = await engine.store.triggers.get(trigger_id)
+    if trigger.state is not State.QUEUED:
+        return trigger
+    facts = await engine.store.triggers.circumstances(trigger_id, engine.clock.now(), engine.default_cluster)
+    return trigger if facts is None else trigger.model_copy(update={"waits_for": reasons(facts)})
 
 
 def by_columns(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,7 +189,8 @@ OPERATIONS = (
         {200: {"triggers": list[Trigger], "nextCursor": str | None}},
         description="The health check: 200 with `status` `success` whenever the service is healthy, and 503 saying "
         "what is wrong when the store does not answer or a loop has stalled. An unknown job is no error: it has no "
-        "triggers. The newest come first; with `triggerId` the trigger comes with its attempts.",
+        "triggers. The newest come first. With `triggerId` the trigger comes with its attempts and, while it is "
+        "queued, with everything that it waits for.",
         errors=(StoreUnreachable, Unhealthy),
     ),
     Operation(

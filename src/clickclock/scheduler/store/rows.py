@@ -232,6 +232,7 @@ def trigger_of(row: Any, attempts: list[Attempt] | None = None) -> Trigger:
         "duration_ms": running_ms,
         "retry_at": row.ready_at if row.state == State.QUEUED else None,
         "attempts": attempts,
+        "waits_for": None,
         "upstream": row.upstream and [UpstreamTrigger.model_validate(each) for each in row.upstream],
     }
     # In the order of the fields: that is the order in which they are written.

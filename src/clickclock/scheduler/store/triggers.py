@@ -16,6 +16,7 @@ from clickclock.foundation.instant import ms_of
 from clickclock.foundation.record import rfc3339
 from clickclock.scheduler.dependency import run_of
 from clickclock.scheduler.errors import JobIsDisabled, JobNotFound, TriggerIsFinished, TriggerNotFound, no_job
+from clickclock.scheduler.store.awaited import facts_of
 from clickclock.scheduler.store.changes import note_cancelled, note_triggers
 from clickclock.scheduler.store.concluding import IS_AWAITED, NOT_STOPPING
 from clickclock.scheduler.store.database import Database
@@ -45,6 +46,7 @@ from clickclock.scheduler.trigger import (
     StopReason,
     Trigger,
 )
+from clickclock.scheduler.waiting import Facts
 
 _t = job_trigger.c
 APART_MS_MAX = 3_600_000
@@ -206,6 +208,10 @@ class Triggers:
             return told.model_copy(update=waits) if waits else told
 
         return await self._database.read(work)
+
+    async def circumstances(self, trigger_id: str, now: datetime, default_cluster: str) -> Facts | None:
+        """What is around a queued trigger; None if it is not queued."""
+        return await self._database.read(lambda c: facts_of(c, trigger_id, now, default_cluster))
 
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> Found[Trigger]:
         """Triggers whose columns equal `filters`, newest first; `states`, and `since` and `until` of queued_at, too."""
