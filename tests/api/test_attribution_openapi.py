@@ -45,7 +45,7 @@ async def test_the_document_is_valid_openapi_3_1(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", READERS)
 def test_every_path_has_the_parameters_that_it_reads(name: str) -> None:
     with pytest.raises(Malformed) as refused:
-        READERS[name]({"nonsense": ["x"]})
+        READERS[name].read({"nonsense": ["x"]})
     (known,) = (fault.message for fault in refused.value.faults if fault.field == "nonsense")
     assert sorted(parameters(name)) == sorted(re.findall(r"\w+", known.partition("there are:")[2]))
 

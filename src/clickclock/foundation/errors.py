@@ -61,6 +61,18 @@ class ExecutorUnreachable(Transient):
     code = "executorUnreachable"
 
 
+class Unauthenticated(Permanent):
+    """The service does not know who asks; send a valid token as Authorization: Bearer, or set CLICKCLOCK_TOKEN."""
+
+    code = "unauthenticated"
+
+
+class Forbidden(Permanent):
+    """The token does not allow this; ask an admin for one with the permission that is named."""
+
+    code = "forbidden"
+
+
 class Malformed(Permanent):
     """The request cannot be read; fix the named parts and send it again."""
 

@@ -15,9 +15,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from clickclock.foundation.caller import Caller, answer_to
 from clickclock.foundation.config import is_loopback
 from clickclock.foundation.errors import Malformed
 from clickclock.foundation.ids import new_id
+from clickclock.foundation.principal import NOBODY_IN_PARTICULAR
 from clickclock.foundation.problem import INTERNAL_STATUS, ForeignHost, ForeignOrigin, problem
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -53,6 +55,8 @@ class Gate:
 
         try:
             self._check(scope["method"], headers, scope["http_version"])
+            client = scope.get("client")
+            answer_to(Caller(NOBODY_IN_PARTICULAR, client[0] if client else "", request_id))
             path: str = scope["path"]
             if len(path) > 1 and path.endswith("/"):
                 scope = {**scope, "path": path[:-1]}

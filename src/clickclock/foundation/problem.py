@@ -12,7 +12,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from clickclock.foundation.errors import ClickclockError, Conflict, Invalid, Malformed, NotFound, Permanent, Transient
+from clickclock.foundation.errors import (
+    ClickclockError,
+    Conflict,
+    Forbidden,
+    Invalid,
+    Malformed,
+    NotFound,
+    Permanent,
+    Transient,
+    Unauthenticated,
+)
 
 FAULTS_MAX = 100
 """Faults told in one answer: nobody fixes more at once, and a bad array of 10,000 would answer with megabytes."""
@@ -79,6 +89,8 @@ _STATUS: tuple[tuple[type[ClickclockError], int], ...] = (
     (TooLarge, 413),
     (UnsupportedMediaType, 415),
     (ForeignOrigin, 403),
+    (Unauthenticated, 401),
+    (Forbidden, 403),
     (MethodNotAllowed, 405),
     (Malformed, 400),
     (Invalid, 422),
@@ -118,6 +130,8 @@ def problem(error: BaseException, request_id: str) -> Problem:
         headers["retry-after"] = str(RETRY_AFTER_S)
     if isinstance(error, MethodNotAllowed):
         headers["allow"] = ", ".join(error.allowed)
+    if isinstance(error, Unauthenticated):
+        headers["www-authenticate"] = "Bearer"
     told = error if isinstance(error, ClickclockError) and status != INTERNAL_STATUS else None
     body = {
         "status": "error",

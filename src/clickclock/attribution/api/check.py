@@ -19,11 +19,14 @@ from clickclock.attribution.api.questions import parameters_of
 from clickclock.attribution.check import TEXT_CHARS_MAX, Asked, check
 from clickclock.attribution.parameters import Parameters, text_of
 from clickclock.attribution.policy import Policies
+from clickclock.foundation.caller import caller
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import Malformed
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.problem import MethodNotAllowed, TooLarge
 
 METHODS: Final = ("GET", "HEAD", "POST")
+PERMISSION: Final = Permission.CLICK_CHECK
 BODY_BYTES_MAX: Final = TEXT_CHARS_MAX
 
 
@@ -40,6 +43,7 @@ class Checker:
         request = Request(scope, receive)
         if request.method not in METHODS:
             raise MethodNotAllowed(METHODS)
+        caller().principal.require(PERMISSION)
         given = parameters_of(scope["query_string"])
         asked = read(given, await _body(request) if request.method == "POST" else None)
         told = check(asked, self._clock.epoch_ms(), self._accounts, self._policies)

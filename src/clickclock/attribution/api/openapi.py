@@ -16,17 +16,21 @@ from typing import Any, Final
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
+from clickclock.attribution.api import check
 from clickclock.attribution.api.asking import AnswererEnded, QuestionTooLong, TooManyQuestions
 from clickclock.attribution.api.openapi_schemas import components
-from clickclock.attribution.api.schemas import Schema, array, record
-from clickclock.attribution.api.stream import FILTERS, TooManyViewers
+from clickclock.attribution.api.questions import READERS
+from clickclock.attribution.api.schemas import SECURITY, SECURITY_SCHEMES, Schema, array, record
+from clickclock.attribution.api.stream import FILTERS, PERMISSION, TooManyViewers
 from clickclock.attribution.api.versions import LIMIT, LIMIT_MAX
 from clickclock.attribution.difference import LIMIT as ORDERS
 from clickclock.attribution.difference import LIMIT_MAX as ORDERS_MAX
 from clickclock.attribution.errors import EngineFailing, LakeUnreachable, VersionGone
 from clickclock.attribution.report import Dimension, Figure, Form, NoVersion, TooManyRows
 from clickclock.attribution.sighting import Seen
-from clickclock.foundation.errors import ClickclockError, Malformed, NotFound
+from clickclock.foundation.caller import caller
+from clickclock.foundation.errors import ClickclockError, Forbidden, Malformed, NotFound, Unauthenticated
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.problem import (
     INTERNAL,
     INTERNAL_SENTENCE,
@@ -45,6 +49,7 @@ class Described:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
         refuse_changes(scope["method"])
+        caller().principal.require(Permission.DESCRIPTION_READ)
         await JSONResponse(document())(scope, receive, send)
 
 
@@ -68,7 +73,9 @@ def document() -> Schema:
             "/attribution/clicks/stream": {"get": _stream()},
             "/attribution/check": {"get": _check("checkClick"), "post": _check("checkText", has_body=True)},
         },
+        "security": SECURITY,
         "components": {
+            "securitySchemes": SECURITY_SCHEMES,
             "schemas": components(),
         },
     }
@@ -79,6 +86,7 @@ def _report() -> Schema:
     return _operation(
         "getReport",
         "What clicks brought",
+        READERS["report"].permission,
         [
             _parameter("by", f"What a row stands for. {lists} Empty for one row. {_list(Dimension)}.", "channel,day"),
             _parameter(
@@ -111,6 +119,7 @@ def _order() -> Schema:
     return _operation(
         "getOrder",
         "The proof of an order's credit",
+        READERS["order"].permission,
         [
             _parameter("clientId", "Whose order it is.", "shop-1", required=True),
             _parameter("orderId", "The order, as the shop calls it.", "A-1001", required=True),
@@ -127,6 +136,7 @@ def _diff() -> Schema:
     return _operation(
         "getDiff",
         "The orders that differ between two result versions, and why",
+        READERS["diff"].permission,
         [
             {**_parameter("from", "The version to start from.", 3, required=True), "schema": version_},
             {**_parameter("to", "The version to compare with it.", 4, required=True), "schema": version_},
@@ -143,6 +153,7 @@ def _versions() -> Schema:
     return _operation(
         "getVersions",
         "The result versions, latest first",
+        READERS["versions"].permission,
         [{**_parameter("limit", "At most so many.", LIMIT), "schema": limits}],
         {"application/json": _payload(versions=array("#/components/schemas/Version", "Latest first."))},
         _ASKING,
@@ -153,12 +164,13 @@ def _stream() -> Schema:
     return _operation(
         "watchClicks",
         "Clicks, orders and rejections, as they come",
+        PERMISSION,
         [
             _parameter("clientId", FILTERS["clientId"], "shop-1"),
             _parameter("kind", FILTERS["kind"], Seen.CLICK, enum=list(Seen)),
         ],
         {"text/event-stream": {"type": "string", "description": "Server-sent events; see the reference."}},
-        [Malformed, ForeignHost, TooManyViewers],
+        [Unauthenticated, Forbidden, Malformed, ForeignHost, TooManyViewers],
     )
 
 
@@ -167,13 +179,14 @@ def _check(name: str, *, has_body: bool = False) -> Schema:
     told = _operation(
         name,
         "What the collector would make of a click",
+        check.PERMISSION,
         [
             *([] if has_body else [{**text, "required": True}]),
             _parameter("clientId", "The client that the tag names; for landing pages.", "shop-1"),
             _parameter("sellerId", "The seller that the tag names; for landing pages.", "s-9"),
         ],
         {"application/json": _payload(check={"$ref": "#/components/schemas/Check"})},
-        [Malformed, ForeignHost, *([ForeignOrigin, TooLarge] if has_body else [])],
+        [Unauthenticated, Forbidden, Malformed, ForeignHost, *([ForeignOrigin, TooLarge] if has_body else [])],
     )
     body = {"required": True, "content": {"text/plain": {"schema": text["schema"], "example": text["example"]}}}
     return told | ({"requestBody": body} if has_body else {})
@@ -182,6 +195,7 @@ def _check(name: str, *, has_body: bool = False) -> Schema:
 def _operation(
     name: str,
     summary: str,
+    permission: Permission,
     parameters: Sequence[Schema],
     content: Mapping[str, Schema],
     errors: Sequence[type[ClickclockError]],
@@ -194,6 +208,7 @@ def _operation(
     return {
         "operationId": name,
         "summary": f"{summary}.",
+        "description": f"{summary}. Permission: `{permission}`.",
         "parameters": list(parameters),
         "responses": {
             "200": {
@@ -226,6 +241,8 @@ _VERSION: Final[Schema] = {
     "schema": {"type": "integer", "minimum": 1},
 }
 _ASKING: Final[Sequence[type[ClickclockError]]] = (
+    Unauthenticated,
+    Forbidden,
     *(Malformed, ForeignHost, TooManyQuestions, QuestionTooLong, AnswererEnded),
     *(LakeUnreachable, EngineFailing),
 )

@@ -9,6 +9,7 @@ before anybody is asked; who leaves before the answer is not answered.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -18,15 +19,27 @@ from starlette.types import Receive, Scope, Send
 
 from clickclock.attribution.api import diff, order_proof, report, versions
 from clickclock.attribution.api.asking import Answer, Asker
+from clickclock.foundation.caller import caller
 from clickclock.foundation.errors import Fault, Malformed
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.problem import refuse_changes
 
 PARAMETERS_MAX: Final = 100
-READERS: Final[Mapping[str, Callable[[Mapping[str, Sequence[str]]], Any]]] = {
-    "report": report.read,
-    "versions": versions.read,
-    "order": order_proof.read,
-    "diff": diff.read,
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a question is read, and the permission without which nobody may ask it."""
+
+    permission: Permission
+    read: Callable[[Mapping[str, Sequence[str]]], Any]
+
+
+READERS: Final[Mapping[str, Reading]] = {
+    "report": Reading(Permission.REPORT_READ, report.read),
+    "versions": Reading(Permission.VERSION_READ, versions.read),
+    "order": Reading(Permission.PROOF_READ, order_proof.read),
+    "diff": Reading(Permission.REPORT_READ, diff.read),
 }
 """By the last part of the path; `answering.ANSWERS` has the other half."""
 
@@ -42,7 +55,9 @@ class Question:
         """Answer, or raise what `problem.py` turns into an answer."""
         request = Request(scope)
         refuse_changes(request.method)
-        question = READERS[self._name](parameters_of(scope["query_string"]))
+        reading = READERS[self._name]
+        caller().principal.require(reading.permission)
+        question = reading.read(parameters_of(scope["query_string"]))
         if request.method == "HEAD":
             await StreamingResponse((), headers={"cache-control": "no-store"})(scope, receive, send)
             return

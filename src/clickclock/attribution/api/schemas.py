@@ -10,6 +10,14 @@ from collections.abc import Collection
 from typing import Any, TypeAlias
 
 Schema: TypeAlias = dict[str, Any]
+SECURITY: list[dict[str, list[str]]] = [{"token": []}, {}]
+SECURITY_SCHEMES = {
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "Not needed by the service's own user on its own machine, or where authentication is off.",
+    }
+}
 
 
 def record(description: str, optional: Collection[str] = (), **fields: Schema) -> Schema:

@@ -25,8 +25,10 @@ from starlette.types import Receive, Scope, Send
 from clickclock.attribution.entry import decode
 from clickclock.attribution.sighting import Seen, sight
 from clickclock.attribution.watcher import Round, Watcher, parse
+from clickclock.foundation.caller import caller
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import Fault, Malformed, Transient
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.problem import refuse_changes
 
 POLL_S = 0.1
@@ -34,6 +36,7 @@ KEEP_ALIVE_S = 15.0
 """Proxies close what says nothing for longer, mostly after 60 s; and whoever is gone is noticed by this."""
 VIEWERS_MAX = 16
 """Each costs up to a twentieth of a core while clicks pour in."""
+PERMISSION = Permission.CLICK_READ
 FILTERS = {"clientId": "A client's clicks, orders and rejections alone.", "kind": "What to show; may be repeated."}
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
@@ -66,6 +69,7 @@ class Stream:
         """Answer, or raise what `problem.py` turns into an answer."""
         request = Request(scope)
         refuse_changes(request.method)
+        caller().principal.require(PERMISSION)
         filters = parse_filters(scope["query_string"])
         position = request.headers.get("last-event-id")
         if position is not None:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.ids import EXAMPLE_ID
+from clickclock.foundation.permission import Permission
 from clickclock.scheduler.alarm import (
     Acknowledgement,
     Alarm,
@@ -91,6 +92,7 @@ ALARM_OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "GET",
         "List alarms",
+        Permission.ALARM_READ,
         find,
         AlarmFilters,
         {200: {"alarms": list[Alarm], "nextCursor": str | None}},
@@ -99,6 +101,7 @@ ALARM_OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "PUT",
         "Acknowledge an alarm",
+        Permission.ALARM_ACKNOWLEDGE,
         acknowledge,
         Query,
         {200: {"alarm": Alarm}},
@@ -118,6 +121,7 @@ SILENCE_OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "GET",
         "List silences",
+        Permission.SILENCE_READ,
         list_silences,
         Query,
         {200: {"silences": list[Silence]}},
@@ -126,6 +130,7 @@ SILENCE_OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "PUT",
         "Silence alarms for a while",
+        Permission.SILENCE_WRITE,
         silence,
         Query,
         {200: {"silence": Silence}},
@@ -141,6 +146,7 @@ SILENCE_OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "DELETE",
         "End a silence",
+        Permission.SILENCE_WRITE,
         end_silence,
         SilenceTarget,
         {200: {}},

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.ids import EXAMPLE_ID
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Record
 from clickclock.scheduler.api.calendar import calendars_of
 from clickclock.scheduler.api.faults import wire_names
@@ -141,6 +142,7 @@ OPERATIONS = (
     Operation(
         "GET",
         "List backfills",
+        Permission.BACKFILL_READ,
         find,
         BackfillFilters,
         {200: {"backfills": list[StoredBackfill], "nextCursor": str | None}},
@@ -150,6 +152,7 @@ OPERATIONS = (
     Operation(
         "POST",
         "Start a backfill, or look at what it would run",
+        Permission.BACKFILL_WRITE,
         create,
         Query,
         {200: {"dryRun": DryRun}, 201: {"backfill": StoredBackfill}},
@@ -173,6 +176,7 @@ OPERATIONS = (
     Operation(
         "PUT",
         "Pause, resume or pace a backfill",
+        Permission.BACKFILL_WRITE,
         change,
         Query,
         {200: {"backfill": StoredBackfill}},
@@ -188,6 +192,7 @@ OPERATIONS = (
     Operation(
         "DELETE",
         "Cancel a backfill",
+        Permission.BACKFILL_WRITE,
         cancel,
         BackfillTarget,
         {202: {"backfill": StoredBackfill}},

@@ -11,6 +11,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid
+from clickclock.foundation.permission import Permission
 from clickclock.scheduler.api.operation import ANY_VERSION, Call, Operation, etag, success
 from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, read_value, set_by_service
@@ -124,6 +125,7 @@ OPERATIONS = (
     Operation(
         "GET",
         "List calendars",
+        Permission.CALENDAR_READ,
         find,
         CalendarFilters,
         {200: {"calendars": list[StoredCalendar], "nextCursor": str | None}},
@@ -133,6 +135,7 @@ OPERATIONS = (
     Operation(
         "POST",
         "Create a calendar",
+        Permission.CALENDAR_WRITE,
         create,
         Query,
         {201: {"calendar": StoredCalendar}},
@@ -145,6 +148,7 @@ OPERATIONS = (
     Operation(
         "PUT",
         "Create or replace a calendar",
+        Permission.CALENDAR_WRITE,
         put,
         Query,
         {200: {"calendar": StoredCalendar}, 201: {"calendar": StoredCalendar}},
@@ -159,6 +163,7 @@ OPERATIONS = (
     Operation(
         "DELETE",
         "Delete a calendar",
+        Permission.CALENDAR_WRITE,
         delete,
         CalendarTarget,
         {200: {}},

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import StoreUnreachable
 from clickclock.foundation.ids import EXAMPLE_ID
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query
@@ -202,6 +203,7 @@ OPERATIONS = (
     Operation(
         "GET",
         "Read about the installation",
+        Permission.CLUSTER_READ,
         read,
         Query,
         {200: {"cluster": ClusterInformation}},

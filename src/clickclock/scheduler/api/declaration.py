@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid, Malformed
 from clickclock.foundation.ids import new_id
+from clickclock.foundation.permission import Permission
 from clickclock.scheduler.api import calendar, group, image_mapping, job, notification, references, schedules
 from clickclock.scheduler.api.faults import unknown_name, wire_names
 from clickclock.scheduler.api.operation import Call, Operation, success
@@ -78,7 +79,7 @@ class DeclarationTarget(Query):
         None, description="The set of files that it is all of: its things are marked as the set's.", examples=["shop"]
     )
     prune: bool = Field(
-        False, description="Delete what the set made before and does not name any more; needs `set`.", examples=[False]
+        False, description="Delete what the set made and no longer names; needs `set`.", examples=[False]
     )
     dry_run: bool = Field(False, description="Answer and refuse as always, but change nothing.", examples=[True])
     adopt: bool = Field(False, description="Take over what another set holds.", examples=[False])
@@ -368,24 +369,25 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "GET",
         "Export what is there, as a declaration",
+        Permission.JOB_READ,
         find,
         DeclarationFilters,
         {200: {"declaration": dict[str, Any], "nextCursor": str | None}},
-        description="Sent back with PUT, it changes nothing. Jobs come by name, with their "
-        "schedules, `limit` at a time. The first page has everything else; with `application`, each page has the "
-        "groups and calendars of its jobs, and the application's defaults, instead.",
+        description="Sent back with PUT, it changes nothing. Jobs come by name, with their schedules, `limit` at a "
+        "time. The first page has everything else; with `application`, each page has its defaults, its jobs' groups "
+        "and calendars, instead.",
     ),
     Operation(
         "PUT",
         "Apply declarations: everything that files say, all or nothing",
+        Permission.JOB_WRITE,
         put,
         DeclarationTarget,
         {200: {"alterations": list[Alteration], "unchanged": int, "dryRun": bool}},
         description="One declaration, or an array of them (one for each file), with up to 30,000 things in all. What "
         "is not there is created; what is there is replaced where it says something else, except that a switch turned "
-        "by hand (`enabled`, `paused`) stays where the declaration does not say it. With `set`, the things are marked "
-        "as the set's (`managedBy`), and `prune` deletes what the set created before and no longer names, and "
-        "nothing else. The body may be eight times as large as others.",
+        "by hand (`enabled`, `paused`) stays where the declaration does not say it. With `set`, things are marked as "
+        "the set's (`managedBy`), and `prune` deletes only what it no longer names. The body may be 8 times as long.",
         body=Declaration,
         several=True,
         examples={"one application": _FILE},

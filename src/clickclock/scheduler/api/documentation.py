@@ -12,6 +12,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from clickclock.foundation.caller import caller
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.problem import refuse_changes
 from clickclock.scheduler.api.metrics import MEDIA_TYPE, exposition
 from clickclock.scheduler.api.openapi import document
@@ -36,11 +38,13 @@ def documentation_routes(table: Mapping[str, Sequence[Operation[Any]]], engine: 
     made: list[bytes] = []
 
     async def openapi(_request: Request) -> Response:
+        caller().principal.require(Permission.DESCRIPTION_READ)
         if not made:
             made.append(json.dumps(document(table, engine.version)).encode())
         return Response(made[0], media_type="application/json")
 
     async def metrics(_request: Request) -> Response:
+        caller().principal.require(Permission.METRICS_READ)
         return Response(exposition(engine), media_type=MEDIA_TYPE)
 
     async def root(_request: Request) -> Response:

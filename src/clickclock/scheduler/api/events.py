@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from clickclock.foundation.errors import Fault, Malformed
+from clickclock.foundation.permission import Permission
 from clickclock.scheduler.announcer import READ_MAX, Listener, render
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.paging import key_in, page
@@ -208,6 +209,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "GET",
         "Stream changes as they happen",
+        Permission.EVENT_READ,
         read,
         EventFilters,
         {200: {"events": list[CloudEvent], "nextCursor": str | None}},

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from clickclock.foundation.errors import Fault, Malformed
 from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.instant import ms_of
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant, Record, rfc3339
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
@@ -201,6 +202,7 @@ OPERATIONS = (
     Operation(
         "GET",
         "Foresee what will be due",
+        Permission.SCHEDULE_READ,
         read,
         ForecastFilters,
         {200: {"forecast": Forecast}},

@@ -7,6 +7,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from clickclock.foundation.errors import Invalid
+from clickclock.foundation.permission import Permission
 from clickclock.scheduler.api.notification import check_targets
 from clickclock.scheduler.api.operation import ANY_VERSION, Call, Operation, etag, success
 from clickclock.scheduler.api.paging import listed
@@ -77,6 +78,7 @@ OPERATIONS = (
     Operation(
         "GET",
         "List groups",
+        Permission.GROUP_READ,
         find,
         GroupFilters,
         {200: {"groups": list[StoredGroup], "nextCursor": str | None}},
@@ -86,6 +88,7 @@ OPERATIONS = (
     Operation(
         "POST",
         "Create a group",
+        Permission.GROUP_WRITE,
         create,
         Query,
         {201: {"group": StoredGroup}},
@@ -101,6 +104,7 @@ OPERATIONS = (
     Operation(
         "PUT",
         "Create or replace a group",
+        Permission.GROUP_WRITE,
         put,
         Query,
         {200: {"group": StoredGroup}, 201: {"group": StoredGroup}},
@@ -117,6 +121,7 @@ OPERATIONS = (
     Operation(
         "DELETE",
         "Delete a group",
+        Permission.GROUP_WRITE,
         delete,
         GroupTarget,
         {200: {}},

@@ -9,6 +9,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from clickclock.foundation.errors import Invalid
+from clickclock.foundation.permission import Permission
 from clickclock.scheduler import command as commands
 from clickclock.scheduler import image_mapping
 from clickclock.scheduler.api.operation import BASE, Call, Operation, success
@@ -91,6 +92,7 @@ OPERATIONS = (
     Operation(
         "GET",
         "List the mappings from command prefix to image",
+        Permission.MAPPING_READ,
         find,
         MappingFilters,
         {200: {"commandPrefixImageMappings": list[ImageMapping], "nextCursor": str | None, "choice": Choice | None}},
@@ -101,6 +103,7 @@ OPERATIONS = (
     Operation(
         "POST",
         "Map a command prefix to an image",
+        Permission.MAPPING_WRITE,
         create,
         Query,
         {201: {RESOURCE: ImageMapping}},
@@ -112,6 +115,7 @@ OPERATIONS = (
     Operation(
         "PUT",
         "Create or replace a mapping",
+        Permission.MAPPING_WRITE,
         put,
         Query,
         {200: {RESOURCE: ImageMapping}, 201: {RESOURCE: ImageMapping}},
@@ -122,6 +126,7 @@ OPERATIONS = (
     Operation(
         "DELETE",
         "Delete a mapping",
+        Permission.MAPPING_WRITE,
         delete,
         MappingTarget,
         {200: {}},

@@ -10,6 +10,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid
+from clickclock.foundation.permission import Permission
 from clickclock.scheduler import command as commands
 from clickclock.scheduler import image_mapping
 from clickclock.scheduler.api.notification import unknown_targets
@@ -160,6 +161,7 @@ OPERATIONS = (
     Operation(
         "POST",
         "Create a job, or several",
+        Permission.JOB_WRITE,
         create,
         Query,
         {201: {"job": StoredJob, "jobs": list[StoredJob]}},
@@ -174,6 +176,7 @@ OPERATIONS = (
     Operation(
         "GET",
         "List jobs",
+        Permission.JOB_READ,
         find,
         JobFilters,
         {200: {"jobs": list[StoredJob], "nextCursor": str | None}},
@@ -183,6 +186,7 @@ OPERATIONS = (
     Operation(
         "PUT",
         "Create or replace a job",
+        Permission.JOB_WRITE,
         put,
         Query,
         {200: {"job": StoredJob}, 201: {"job": StoredJob}},
@@ -196,6 +200,7 @@ OPERATIONS = (
     Operation(
         "DELETE",
         "Delete a job and its schedules",
+        Permission.JOB_WRITE,
         delete,
         JobTarget,
         {200: {}},

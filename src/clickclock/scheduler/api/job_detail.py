@@ -9,6 +9,7 @@ from itertools import islice
 from pydantic import Field
 from starlette.responses import Response
 
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Record
 from clickclock.scheduler import command as commands
 from clickclock.scheduler import image_mapping
@@ -161,6 +162,7 @@ OPERATIONS = (
     Operation(
         "GET",
         "Read all about one job",
+        Permission.JOB_READ,
         read,
         DetailTarget,
         {200: {"jobDetail": JobDetail}},

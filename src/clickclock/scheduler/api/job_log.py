@@ -19,6 +19,7 @@ from starlette.responses import Response, StreamingResponse
 
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.ids import EXAMPLE_ID
+from clickclock.foundation.permission import Permission
 from clickclock.scheduler.api import relay
 from clickclock.scheduler.api.operation import BASE, Call, Operation
 from clickclock.scheduler.api.reading import Query, Word
@@ -202,6 +203,7 @@ OPERATIONS = (
     Operation(
         "GET",
         "Read an attempt's output",
+        Permission.LOG_READ,
         read,
         LogFilters,
         {200: {}},

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid, Malformed
 from clickclock.foundation.ids import EXAMPLE_ID
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant, Record, rfc3339
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
@@ -272,6 +273,7 @@ OPERATIONS = (
     Operation(
         "GET",
         "Read statistics",
+        Permission.STATISTICS_READ,
         read,
         StatFilters,
         {200: {"jobStat": JobStat}},

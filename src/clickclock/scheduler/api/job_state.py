@@ -13,6 +13,7 @@ from starlette.responses import Response
 from clickclock.foundation.errors import Fault
 from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.instant import MILLISECOND
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.api.job import JobFilters
 from clickclock.scheduler.api.operation import Call, Operation, success
@@ -112,6 +113,7 @@ OPERATIONS = (
     Operation(
         "GET",
         "List where jobs stand",
+        Permission.JOB_READ,
         find,
         StateFilters,
         {200: {"jobStates": list[JobState], "nextCursor": str | None}},

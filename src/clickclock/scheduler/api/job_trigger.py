@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid, Malformed, StoreUnreachable
 from clickclock.foundation.ids import EXAMPLE_ID, new_id
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.problem import Unhealthy
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.api.operation import BASE, Call, Operation, success
@@ -184,6 +185,7 @@ OPERATIONS = (
     Operation(
         "GET",
         "Check health and list triggers",
+        Permission.TRIGGER_READ,
         find,
         TriggerFilters,
         {200: {"triggers": list[Trigger], "nextCursor": str | None}},
@@ -196,6 +198,7 @@ OPERATIONS = (
     Operation(
         "POST",
         "Run a job now",
+        Permission.TRIGGER_CREATE,
         create,
         Query,
         {200: {"trigger": Trigger}, 201: {"trigger": Trigger}},
@@ -220,6 +223,7 @@ OPERATIONS = (
     Operation(
         "DELETE",
         "Cancel a trigger",
+        Permission.TRIGGER_CANCEL,
         cancel,
         TriggerTarget,
         {202: {"trigger": Trigger}},

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.ids import EXAMPLE_ID
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Record
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.paging import listed
@@ -134,6 +135,7 @@ NOTIFICATION_OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "GET",
         "List notifications",
+        Permission.NOTIFICATION_READ,
         find,
         NotificationFilters,
         {200: {"notifications": list[Notification], "nextCursor": str | None}},
@@ -143,6 +145,7 @@ NOTIFICATION_OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "POST",
         "Send a target a test notification",
+        Permission.NOTIFICATION_WRITE,
         test,
         Query,
         {201: {"notification": Notification}},
@@ -154,6 +157,7 @@ NOTIFICATION_OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "PUT",
         "Try a notification again",
+        Permission.NOTIFICATION_WRITE,
         try_again,
         Query,
         {200: {"notification": Notification}},
@@ -167,6 +171,7 @@ APPLICATION_OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "GET",
         "List applications' defaults",
+        Permission.APPLICATION_READ,
         find_defaults,
         ApplicationFilters,
         {200: {"applications": list[ApplicationDefaults], "nextCursor": str | None}},
@@ -175,6 +180,7 @@ APPLICATION_OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "PUT",
         "Set an application's defaults",
+        Permission.APPLICATION_WRITE,
         put_defaults,
         Query,
         {200: {"application": ApplicationDefaults}},
@@ -186,6 +192,7 @@ APPLICATION_OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "DELETE",
         "Delete an application's defaults",
+        Permission.APPLICATION_WRITE,
         delete_defaults,
         ApplicationTarget,
         {200: {}},

@@ -14,7 +14,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, TypeAdapter
 
-from clickclock.foundation.errors import ClickclockError, Invalid, Malformed, StoreUnreachable
+from clickclock.foundation.errors import (
+    ClickclockError,
+    Forbidden,
+    Invalid,
+    Malformed,
+    StoreUnreachable,
+    Unauthenticated,
+)
 from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.problem import (
     INTERNAL,
@@ -32,6 +39,14 @@ from clickclock.scheduler.api.operation import BASE, Operation
 from clickclock.scheduler.api.reading import ITEMS_MAX, JSON_QUERY, Page
 
 _REF = "#/components/schemas/"
+SECURITY: list[dict[str, list[str]]] = [{"token": []}, {}]
+SECURITY_SCHEMES = {
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "Not needed by the service's own user on its own machine, or where authentication is off.",
+    }
+}
 _EXAMPLES_BY_FORMAT = {"date-time": "2026-11-20T10:00:00.000Z", "date": "2026-12-25"}
 _EXAMPLES_BY_NAME = {
     "cluster": "local",
@@ -93,7 +108,8 @@ def document(table: Mapping[str, Sequence[Operation[Any]]], version: str) -> dic
             path: {each.method.lower(): _operation(path, each, schemas) for each in operations}
             for path, operations in table.items()
         },
-        "components": {"schemas": schemas.definitions},
+        "security": SECURITY,
+        "components": {"securitySchemes": SECURITY_SCHEMES, "schemas": schemas.definitions},
     }
 
 
@@ -201,7 +217,7 @@ def _operation(path: str, operation: Operation[Any], schemas: _Schemas) -> dict[
         "operationId": f"{operation.method.lower()}{resource[0].upper()}{resource[1:]}",
         "tags": [resource],
         "summary": f"{operation.summary}.",
-        "description": operation.description or f"{operation.summary}.",
+        "description": f"{operation.description or f'{operation.summary}.'} Permission: `{operation.permission}`.",
         "parameters": _parameters(operation, schemas),
         "responses": {
             **{str(status): _answer(operation, status, schemas) for status in operation.answers},
@@ -336,7 +352,7 @@ def _headers(headers: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
 
 def errors_of(operation: Operation[Any]) -> list[type[ClickclockError]]:
     """Every error that an operation may answer with, beside what is not our doing."""
-    errors: list[type[ClickclockError]] = [Malformed, ForeignHost]
+    errors: list[type[ClickclockError]] = [Malformed, ForeignHost, Unauthenticated, Forbidden]
     if issubclass(operation.filters, Page):
         errors.append(BadCursor)
     if operation.method != "GET":

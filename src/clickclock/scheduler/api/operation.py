@@ -4,7 +4,7 @@ Never knows a resource. Invariants: filters and body are read before anything is
 every error it may answer with, is declared beside it.
 
 >>> async def nothing(call: "Call[Query]") -> Response: ...
->>> Operation("GET", "Do nothing", nothing, Query, {200: {}}).versioned
+>>> Operation("GET", "Do nothing", Permission.WHOAMI, nothing, Query, {200: {}}).versioned
 False
 """
 
@@ -21,7 +21,10 @@ from pydantic_core import to_json
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from clickclock.foundation.caller import caller
 from clickclock.foundation.errors import ClickclockError, Fault, Malformed
+from clickclock.foundation.permission import Permission
+from clickclock.foundation.principal import Principal
 from clickclock.foundation.problem import MethodNotAllowed
 from clickclock.scheduler.api.reading import CHUNK, Query, read_body, read_filters, read_target
 from clickclock.scheduler.engine import Engine
@@ -42,6 +45,7 @@ class Call(Generic[F]):
     """One request, read. `headers` have lower-case names; `body` is empty for a GET."""
 
     engine: Engine
+    principal: Principal
     filters: F
     headers: Mapping[str, str]
     body: bytes
@@ -94,6 +98,8 @@ class Operation(Generic[F]):
 
     method: str
     summary: str
+    permission: Permission
+    """Nobody without it gets in; what it has to hold of, `run` checks."""
     run: Run[F]
     filters: type[F]
     answers: Mapping[int, Payload]
@@ -141,6 +147,8 @@ class Resource:
         operation = self._operations.get("GET" if method == "HEAD" else method)
         if operation is None:
             raise MethodNotAllowed(self._allowed)
+        principal = caller().principal
+        principal.require(operation.permission)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         query: bytes = scope["query_string"]
         body = b""
@@ -151,7 +159,7 @@ class Resource:
             filters = read_target(operation.filters, query, body)
         else:
             filters = read_filters(operation.filters, query, operation.checked_at(self._engine.clock.now()))
-        response = await operation.run(Call(self._engine, filters, headers, body))
+        response = await operation.run(Call(self._engine, principal, filters, headers, body))
         if method == "HEAD" and isinstance(response, StreamingResponse):
             # A stream has no end that is worth waiting for.
             response = Response(status_code=response.status_code, headers=response.headers)

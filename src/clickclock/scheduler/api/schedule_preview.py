@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid, collect
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.api.calendar import calendars_of
 from clickclock.scheduler.api.operation import Call, Operation, success
@@ -158,6 +159,7 @@ OPERATIONS = (
     Operation(
         "GET",
         "Preview a schedule's times",
+        Permission.SCHEDULE_READ,
         preview,
         PreviewFilters,
         {200: {"times": list[PreviewTime], "reading": list[str]}},

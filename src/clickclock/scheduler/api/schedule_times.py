@@ -11,6 +11,7 @@ from starlette.responses import Response
 from clickclock.foundation.errors import Fault, Malformed
 from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.instant import MILLISECOND
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant, Record, rfc3339
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
@@ -108,6 +109,7 @@ OPERATIONS = (
     Operation(
         "GET",
         "Read what became of nominal times",
+        Permission.SCHEDULE_READ,
         read,
         TimesFilters,
         {200: {"schedules": list[ScheduleTimes]}},

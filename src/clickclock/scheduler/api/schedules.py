@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid, Malformed, collect
 from clickclock.foundation.ids import EXAMPLE_ID, new_id
+from clickclock.foundation.permission import Permission
 from clickclock.scheduler.api.calendar import Calendars, calendars_of, named_in
 from clickclock.scheduler.api.faults import wire_names
 from clickclock.scheduler.api.operation import Call, Operation, etag, success, success_with_many
@@ -189,6 +190,7 @@ OPERATIONS = (
     Operation(
         "GET",
         "List schedules",
+        Permission.SCHEDULE_READ,
         find,
         ScheduleFilters,
         {200: {"schedules": list[StoredSchedule], "nextCursor": str | None}},
@@ -198,6 +200,7 @@ OPERATIONS = (
     Operation(
         "POST",
         "Create a schedule, or several",
+        Permission.SCHEDULE_WRITE,
         create,
         Query,
         {201: {"schedule": StoredSchedule, "schedules": list[StoredSchedule]}},
@@ -233,6 +236,7 @@ OPERATIONS = (
     Operation(
         "PUT",
         "Update a schedule",
+        Permission.SCHEDULE_PAUSE,
         update,
         ScheduleNamed,
         {200: {"schedule": StoredSchedule}},
@@ -253,6 +257,7 @@ OPERATIONS = (
     Operation(
         "DELETE",
         "Delete a schedule",
+        Permission.SCHEDULE_WRITE,
         delete,
         ScheduleTarget,
         {200: {}},

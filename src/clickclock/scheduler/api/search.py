@@ -7,6 +7,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from clickclock.foundation.ids import EXAMPLE_ID
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Record
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
@@ -54,6 +55,7 @@ OPERATIONS = (
     Operation(
         "GET",
         "Search names",
+        Permission.JOB_READ,
         search,
         SearchFilters,
         {200: {"matches": list[Match]}},

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.instant import ms_of
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Record
 from clickclock.scheduler.api.job_trigger import TriggerFilters, by_columns
 from clickclock.scheduler.api.operation import Call, Operation, success
@@ -81,6 +82,7 @@ OPERATIONS = (
     Operation(
         "GET",
         "List triggers as marks on a time line",
+        Permission.TRIGGER_READ,
         find,
         MarkFilters,
         {200: {"triggerMarks": TriggerMarks, "nextCursor": str | None}},

@@ -1,0 +1,138 @@
+"""Who asks, what they were granted, and whether that is enough. Pure.
+
+Never finds out who it is, and never reads a token. Invariants: what no grant allows is refused; a refusal names the
+permission and the scope that is missing.
+
+>>> shop = Grant(Role.OPERATOR, applications=frozenset({"shop"}))
+>>> who = Principal(Kind.TOKEN, "t-1", "deploy", Proof.TOKEN, (shop,))
+>>> who.may(Permission.TRIGGER_CREATE, application="shop"), who.may(Permission.TRIGGER_CREATE, application="crm")
+(True, False)
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from clickclock.foundation.errors import Forbidden
+from clickclock.foundation.permission import REACHES, ROLES, Permission, Reach, Role
+
+EVERY = "*"
+"""In a scope: every application, or every client."""
+_ALL = frozenset({EVERY})
+
+
+class Kind(StrEnum):
+    """What a principal is."""
+
+    TOKEN = "token"  # noqa: S105 (the name of a kind)
+    PERSON = "person"
+    ATTEMPT = "attempt"
+    LOCAL = "local"
+    """The service's own user or root on this machine, or nobody in particular where authentication is off."""
+    SERVICE = "service"
+    """The service itself: no request asked for it."""
+
+
+class Proof(StrEnum):
+    """How a principal proved itself."""
+
+    TOKEN = "token"  # noqa: S105 (the name of a proof)
+    SESSION = "session"
+    SAME_USER = "same-user"
+    """By the kernel's word: whose the other end of the connection is."""
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A role with its scope. `EVERY` stands for all applications, or all clients."""
+
+    role: Role
+    applications: frozenset[str] = _ALL
+    clients: frozenset[str] = _ALL
+
+    def holds(self, permission: Permission) -> bool:
+        """Whether it gives a permission, for whatever thing."""
+        if permission not in ROLES[self.role]:
+            return False
+        match REACHES[permission]:
+            case Reach.APPLICATION:
+                return bool(self.applications)
+            case Reach.CLIENT:
+                return bool(self.clients)
+            case Reach.INSTALLATION:
+                return EVERY in self.applications and EVERY in self.clients
+            case Reach.ANYWHERE:
+                return True
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who asks. `id` tells principals of a kind apart; `name` is for people."""
+
+    kind: Kind
+    id: str
+    name: str
+    proof: Proof
+    grants: tuple[Grant, ...]
+
+    def scope(self, permission: Permission) -> frozenset[str] | None:
+        """The applications (or clients, as the permission reaches) of which it holds a permission; None: of all.
+
+        Raises `Forbidden` where it holds the permission of none.
+        """
+        holding = [grant for grant in self.grants if grant.holds(permission)]
+        if not holding:
+            raise Forbidden(self._sentence(permission))
+        match REACHES[permission]:
+            case Reach.APPLICATION:
+                names = frozenset[str]().union(*(grant.applications for grant in holding))
+            case Reach.CLIENT:
+                names = frozenset[str]().union(*(grant.clients for grant in holding))
+            case _:
+                return None
+        return None if EVERY in names else names
+
+    def may(self, permission: Permission, *, application: str | None = None, client: str | None = None) -> bool:
+        """Whether it holds a permission; of what is named, or of anything at all if nothing is named."""
+        return any(
+            grant.holds(permission) and _covers(grant.applications, application) and _covers(grant.clients, client)
+            for grant in self.grants
+        )
+
+    def require(self, permission: Permission, *, application: str | None = None, client: str | None = None) -> None:
+        """Raise `Forbidden` unless it may."""
+        if not self.may(permission, application=application, client=client):
+            raise Forbidden(self._sentence(permission, application, client))
+
+    def require_each(self, permission: Permission, applications: Iterable[str]) -> None:
+        """Raise `Forbidden` that names every application of which it does not hold a permission."""
+        missing = sorted({each for each in applications if not self.may(permission, application=each)})
+        if missing:
+            raise Forbidden(self._sentence(permission, ", ".join(missing)))
+
+    def _sentence(self, permission: Permission, application: str | None = None, client: str | None = None) -> str:
+        of = ""
+        if application is not None:
+            of = f" of the application {application}"
+        elif client is not None:
+            of = f" of the client {client}"
+        elif REACHES[permission] is Reach.INSTALLATION:
+            of = " of all applications and clients"
+        roles = ", ".join(role for role in Role if permission in ROLES[role])
+        return (
+            f"{self.name} may not do this: it lacks the permission {permission}{of}. Ask an admin for a token with one "
+            f"of these roles in that scope: {roles}."
+        )
+
+
+def _covers(names: frozenset[str], name: str | None) -> bool:
+    return name is None or name in names or EVERY in names
+
+
+ANYTHING = (Grant(Role.ADMIN), Grant(Role.INGEST))
+"""The grants of who may do everything."""
+NOBODY_IN_PARTICULAR = Principal(Kind.LOCAL, "local", "local", Proof.NONE, ANYTHING)
+"""Who asks where authentication is off."""
+THE_SERVICE = Principal(Kind.SERVICE, "service", "the service", Proof.NONE, ANYTHING)
+"""Who acts where no request asked for it."""
