@@ -178,6 +178,14 @@ def test_a_data_folder_that_others_may_enter_is_told(tmp_path: Path) -> None:
         assert (f"chmod o-rwx {data}" in found.remedy, f"{mode:04o}" in found.found) == (result is Result.WARN,) * 2
 
 
+@pytest.mark.needs("root")
+def test_a_service_that_root_started_is_told(tmp_path: Path) -> None:
+    (tmp_path / "lock").touch()
+    seen(look(tmp_path), "serviceUser", Result.WARN, "runs as root")
+    os.chown(tmp_path / "lock", 65534, 65534)
+    seen(look(tmp_path), "serviceUser", Result.OK, "nobody")
+
+
 def on_a_disk(folder: Path, options: str) -> list[Check]:
     """What the doctor finds in a data folder that is a disk of its own, in memory."""
     program = [sys.executable, "-m", "clickclock.cli", "doctor", "--json", "--data-dir", str(folder)]

@@ -101,3 +101,10 @@ def test_an_option_that_is_wrong_is_named(options: dict[str, Any], field: str) -
     with pytest.raises(ValidationError) as caught:
         ContainerOptions.model_validate(options)
     assert [each["loc"][0] for each in caught.value.errors()] == [field]
+
+
+def test_a_container_has_no_rights_but_those_that_the_cluster_gives_it() -> None:
+    host = body()["HostConfig"]
+    assert (host["CapDrop"], host["SecurityOpt"], "CapAdd" in host) == (["ALL"], ["no-new-privileges"], False)
+    assert body(ContainerOptions(capabilities=("CHOWN",)))["HostConfig"]["CapAdd"] == ["CHOWN"]
+    assert body(ContainerOptions(restricted=False))["HostConfig"] == {"Init": True}

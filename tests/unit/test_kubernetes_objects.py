@@ -122,7 +122,7 @@ def test_a_template_is_laid_over_and_ours_stays_ours() -> None:
     assert spec["metadata"]["labels"]["clickclock/owner"] == "host-1"
     main, proxy = spec["spec"]["containers"]
     assert (main["command"], main["volumeMounts"][0]["name"], proxy["name"]) == (["true"], "v", "proxy")
-    assert spec["spec"]["securityContext"] == {"runAsNonRoot": True}
+    assert spec["spec"]["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
 def test_arrays_without_names_are_replaced() -> None:
@@ -361,3 +361,29 @@ async def test_only_a_last_line_without_an_end_is_an_excuse_wherever_it_is_cut(
 @pytest.mark.parametrize("text", [b"he says: rpc error: code = 5", b"failed to ", b"rpc error: code = 5\n"])
 async def test_what_a_command_says_itself_is_its_output(text: bytes) -> None:
     assert await _read(text, {1, 2, 12}) == (text, None)
+
+
+def security(**options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the pod and its main container may."""
+    spec = job(options)["spec"]["template"]["spec"]
+    return spec.get("securityContext", {}), spec["containers"][0].get("securityContext", {})
+
+
+def main_with(**context: Any) -> dict[str, Any]:
+    return {"pod_template": {"spec": {"containers": [{"name": "main", "securityContext": context}]}}}
+
+
+def test_a_pod_has_no_rights_but_those_that_the_cluster_gives_it() -> None:
+    plain = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    assert security() == ({"seccompProfile": {"type": "RuntimeDefault"}}, plain)
+    assert security(restricted=False) == ({}, {})
+    kept = security(capabilities=["NET_RAW"], **main_with(capabilities={"add": ["CHOWN"]}))[1]
+    assert kept["capabilities"] == {"drop": ["ALL"], "add": ["NET_RAW", "CHOWN"]}
+
+
+def test_a_template_that_gives_rights_is_still_one_that_kubernetes_takes() -> None:
+    assert security(**main_with(privileged=True))[1] == {"privileged": True}
+    assert "allowPrivilegeEscalation" not in security(**main_with(capabilities={"add": ["SYS_ADMIN"]}))[1]
+    own = {"seccompProfile": {"type": "Localhost", "localhostProfile": "x.json"}}
+    assert security(pod_template={"spec": {"securityContext": own}})[0] == own
+    assert security(pod_template={"spec": {"os": {"name": "windows"}}}) == ({}, {})

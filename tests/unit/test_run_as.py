@@ -63,6 +63,8 @@ def test_a_pod_gets_numbers_over_its_template_and_no_names() -> None:
     (container,) = made["spec"]["template"]["spec"]["containers"]
     assert container["securityContext"] == {
         "readOnlyRootFilesystem": True,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
         "runAsUser": 1000,
         "runAsGroup": 2000,
         "runAsNonRoot": True,

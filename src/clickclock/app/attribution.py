@@ -40,7 +40,7 @@ def run(config: Config, *, full: bool) -> Ran:
     lake = found_lake(config)
     make_data_dir(config.data_dir)
     one_run = sole(config.data_dir, "run-lock", "credits orders", waits=True)
-    with one_run, among_others(config.data_dir), _scratch(config) as folder:
+    with one_run, among_others(config), _scratch(config) as folder:
         settings = settings_of(config)
         attributor = Attributor(
             lake,

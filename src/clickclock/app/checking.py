@@ -15,7 +15,8 @@ from clickclock.app.holding import expect_lake, expect_place_of_tables
 from clickclock.app.targets import open_targets
 from clickclock.examples import read_examples
 from clickclock.foundation.clock import SystemClock
-from clickclock.foundation.config import Config, environment
+from clickclock.foundation.config import Config
+from clickclock.foundation.environment import environment
 from clickclock.foundation.errors import ConfigurationError, ExecutorUnreachable, Fault
 
 

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 from clickclock.app.own_program import own_program, path_of_jobs
 from clickclock.foundation.clock import SystemClock
-from clickclock.foundation.config import Config, environment
+from clickclock.foundation.config import Config
+from clickclock.foundation.environment import environment
 from clickclock.foundation.errors import ConfigurationError, Fault
 from clickclock.scheduler.executors import Executor
 
@@ -21,9 +22,14 @@ LOCAL = "local"
 _PROCESS = "process"
 
 
-def clusters(config: Config, node: str, clock: SystemClock, told: dict[str, str]) -> dict[str, Executor]:
-    """An executor for each cluster, by name; processes are `told` where we are. Raises `ConfigurationError`."""
-    made = {LOCAL: _processes(config, node, clock, told)}
+def clusters(
+    config: Config, node: str, clock: SystemClock, told: dict[str, str], umask: int | None = None
+) -> dict[str, Executor]:
+    """An executor for each cluster, by name; processes are `told` where we are. Raises `ConfigurationError`.
+
+    Processes get the `umask`, or what the supervisor was started with.
+    """
+    made = {LOCAL: _processes(config, node, clock, told, umask)}
     faults: list[Fault] = []
     for name, table in config.clusters.items():
         options = {key: value for key, value in table.items() if key != "executor"}
@@ -52,7 +58,7 @@ def clusters(config: Config, node: str, clock: SystemClock, told: dict[str, str]
     return made
 
 
-def _processes(config: Config, node: str, clock: SystemClock, told: dict[str, str]) -> Executor:
+def _processes(config: Config, node: str, clock: SystemClock, told: dict[str, str], umask: int | None) -> Executor:
     """The member of the group that runs the embedded cluster."""
     (entry,) = entry_points(group=GROUP, name=_PROCESS)
     variables = environment()
@@ -65,6 +71,7 @@ def _processes(config: Config, node: str, clock: SystemClock, told: dict[str, st
         slots=config.process_slots,
         log_bytes_max=config.attempt_log_bytes_max,
         base_environment=given | {"PATH": path} | told,
+        umask=umask,
         clock=clock,
     )
     return executor

@@ -30,6 +30,7 @@ from clickclock.attribution.journal import Journal
 from clickclock.foundation import log
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ClickclockError
+from clickclock.foundation.seal import close
 
 TAKEN_WAIT_S = 20.0
 """How long the collector before this one may drain."""
@@ -42,6 +43,7 @@ _log = logging.getLogger(__name__)
 
 def main(arguments: Sequence[str]) -> int:
     """Collect until standard input ends; returns the exit code."""
+    close()
     slot, descriptor = int(arguments[0]), int(arguments[1])
     if not (line := sys.stdin.readline()):
         return 0  # who started it died before it could say what to do

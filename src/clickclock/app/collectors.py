@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import signal
 import socket
 import sys
@@ -23,7 +24,8 @@ import uvloop
 
 from clickclock.app.holding import ADDRESS_SALT, expect_files, kept_secret, listening, make_data_dir, sole, url_of
 from clickclock.foundation import log
-from clickclock.foundation.config import Config, environment
+from clickclock.foundation.config import Config
+from clickclock.foundation.environment import environment_to_start, take_secrets
 
 DRAIN = b"drain\n"
 """What a collector is told at the end."""
@@ -39,7 +41,9 @@ def collect(config: Config) -> int:
     """Take clicks and orders until SIGTERM or SIGINT; returns the exit code. Raises `ConfigurationError`."""
     log.set_up(config.log_format, config.log_level)
     expect_files(config)
+    os.umask(0o077)
     make_data_dir(config.data_dir)
+    take_secrets(config)
     with listen(config) as sockets:
         return uvloop.run(_collect(config, sockets))
 
@@ -136,7 +140,7 @@ class Collectors:
             pass_fds=(descriptor,),
             # Ctrl-C reaches every process of the terminal's group; collectors are told to drain by us.
             start_new_session=True,
-            env=dict(environment()),
+            env=environment_to_start(),
         )
         assert process.stdin is not None
         process.stdin.write(self._orders)

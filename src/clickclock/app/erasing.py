@@ -42,7 +42,7 @@ def erase(
     lake = found_lake(config)
     make_data_dir(config.data_dir)
     docket, clock = docket_of(config), SystemClock()
-    with alone(config.data_dir), _no_imports(config):
+    with alone(config), _no_imports(config):
         eraser = Eraser(
             config.journal_dir,
             lake,
@@ -98,5 +98,5 @@ def retain(config: Config) -> Receipt | None:
     lake = found_lake(config)
     make_data_dir(config.data_dir)
     retention = Retention(config.click_retention_days, config.order_retention_days)
-    with alone(config.data_dir):
+    with alone(config):
         return Retainer(lake, SystemClock(), retention).step()

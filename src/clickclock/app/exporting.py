@@ -36,7 +36,7 @@ def export(
     chosen = tuple(map(Network, networks)) or tuple(Network)
     wanted = Wanted(model or config.upload_model, chosen, client_id, conversion_name or config.google_conversion_name)
     outbox = Outbox(output or folder_of(config))
-    with among_others(config.data_dir), docket_of(config).explaining():
+    with among_others(config, is_private=output is None), docket_of(config).explaining():
         return Exporter(lake, policies_of(config), SystemClock(), outbox).step(wanted)
 
 

@@ -1,7 +1,7 @@
 """What a service holds while it runs: its data folder, the lock on it, and its ports.
 
 Never starts anything. Invariants: a lock goes with the process, however it ends; whatever cannot be held is a
-`ConfigurationError` that says what to do.
+`ConfigurationError` that says what to do; nobody but this user and root can have put anything into the data folder.
 
 >>> with sole(Path("clickclock-data"), "lock", "serves"): ...   # doctest: +SKIP
 """
@@ -9,11 +9,13 @@ Never starts anything. Invariants: a lock goes with the process, however it ends
 import contextlib
 import errno
 import fcntl
+import logging
 import os
 import re
 import resource
 import secrets
 import socket
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,8 +32,12 @@ _EMPTIED = ("answers", "run")
 """Of those, what is emptied when it is used again."""
 _SIGNS = ("lock", "collectors-lock", "lake-lock", "run-lock", "node", "clickclock.db")
 """Files by which a folder is known to be a data folder already: each command that writes makes one of them."""
+_NO_LINKS = (*_EMPTIED, *_SIGNS, "address-salt", "installation", "last-heard")
+"""What we write or delete by its name. A link in such a place would have it done elsewhere."""
 _NOT_FOR_TABLES = re.compile(r"%[0-9A-Fa-f]{2}|[\x00-\x1f\x7f\\]")
 """What delta-rs takes for something else in the path of a table: nothing is found again, or nothing can be made."""
+
+_log = logging.getLogger(__name__)
 
 
 def make_data_dir(data_dir: Path) -> None:
@@ -41,6 +47,7 @@ def make_data_dir(data_dir: Path) -> None:
     """
     with writing(data_dir):
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        expect_own(data_dir)
         taken = [name for name in _FOLDERS if os.path.lexists(data_dir / name) and not (data_dir / name).is_dir()]
         is_ours = any((data_dir / name).is_file() for name in _SIGNS)
         theirs = [name for name in _EMPTIED if not is_ours and _has_something(data_dir / name)]
@@ -53,6 +60,69 @@ def make_data_dir(data_dir: Path) -> None:
         faults.append(Fault("data_dir", sentence))
     if faults:
         raise ConfigurationError(faults=faults)
+
+
+def expect_own(data_dir: Path) -> None:
+    """Close our data folder to others. Raises `ConfigurationError` for one that others own or may write, or for links.
+
+    The mount point of a volume is root's, and may be open: a container shows it to nobody else.
+    """
+    found, user = data_dir.stat(), os.geteuid()
+    mode, is_volume = stat.S_IMODE(found.st_mode), found.st_uid == 0 and data_dir.is_mount()
+    faults = []
+    if found.st_uid not in {user, 0}:
+        owner = owner_of(data_dir)
+        sentence = (
+            f"{data_dir} belongs to {owner}, who could change all that is in it; run this as {owner}, or give the "
+            "folder to the user that runs this (chown -R), or give another."
+        )
+        faults.append(sentence)
+    if mode & stat.S_IWOTH and (not is_volume or mode & stat.S_ISVTX):
+        sentence = (
+            f"every user may write to {data_dir} (mode {mode:04o}); look whether all in it is yours, then close it: "
+            f"chmod o-rwx {data_dir}."
+        )
+        faults.append(sentence)
+    links = {each.name: each.lstat().st_uid for each in sorted(data_dir.iterdir()) if each.is_symlink()}
+    theirs = [name for name, owner in links.items() if owner not in {user, 0}]
+    faults += [f"{data_dir / name} is a link that another user made; remove it." for name in theirs]
+    faults += [
+        f"{data_dir / name} is a link, which is not followed; move what it leads to into its place."
+        for name in _NO_LINKS
+        if name in links
+    ]
+    if faults:
+        raise ConfigurationError(faults=[Fault("data_dir", sentence) for sentence in faults])
+    if mode & stat.S_IRWXO and found.st_uid == user and not is_volume:
+        data_dir.chmod(mode & ~stat.S_IRWXO)
+        _log.warning("every user could enter %s, which is closed to others now", data_dir)
+    elif mode & stat.S_IRWXO and not is_volume:
+        _log.warning("every user may enter %s, which has personal data and secrets; chmod o-rwx it", data_dir)
+
+
+def owner_of(path: Path) -> str:
+    """The name of a file's user, or its number if this machine has no name for it."""
+    try:
+        return path.owner()
+    except KeyError:
+        return f"the user {path.stat().st_uid}"
+
+
+def running_as_root(user: int) -> str | None:
+    """What it means for jobs if the service runs as root; None if `user` is not root."""
+    if user != 0:
+        return None
+    return "The service runs as root, and so does every job that has no `user`."
+
+
+@contextlib.contextmanager
+def private() -> Iterator[None]:
+    """What is made meanwhile is for this user alone."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def _has_something(folder: Path) -> bool:

@@ -55,7 +55,7 @@ def import_costs(config: Config, archives: Sequence[Archive], *, dry_run: bool) 
     """Import costs from files; see `CostImporter.load`."""
     if not dry_run:
         make_data_dir(config.data_dir)
-    with among_others(config.data_dir):
+    with among_others(config):
         return CostImporter(lake_of(config), accounts_of(config), SystemClock()).load(archives, dry_run=dry_run)
 
 

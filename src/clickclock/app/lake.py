@@ -20,7 +20,7 @@ from clickclock.foundation.config import Config
 def compact(config: Config, processes: int) -> Compacted:
     """Load every sealed segment of every journal; see `Compactor.step`."""
     expect_data_dir(config.data_dir)
-    with among_others(config.data_dir):
+    with among_others(config):
         return asyncio.run(compactor_of(config, processes).step())
 
 

@@ -17,7 +17,9 @@ from typing import Final
 
 import msgspec
 
-from clickclock.foundation.config import Config, environment
+from clickclock.foundation.config import Config
+from clickclock.foundation.environment import environment, environment_to_start, take_environment
+from clickclock.foundation.seal import close
 from clickclock.scheduler.finding import Finding, FindingCode, finding
 
 EVERY_S: Final = 3600.0
@@ -47,10 +49,10 @@ class Noticing:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,
-            env=dict(environment()),
+            env=environment_to_start(),
         )
         try:
-            said, _ = await process.communicate(pickle.dumps(self._config))
+            said, _ = await process.communicate(pickle.dumps((self._config, environment())))
         finally:
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
@@ -66,10 +68,13 @@ class Noticing:
 
 def main() -> None:
     """Look once, and say how many clicks it is about."""
+    close()
     # Here and not at the top: the service has no use for what reads the lake.
     from clickclock.app.doctor.visitors import silent  # noqa: PLC0415 (see the line above)
     from clickclock.app.lake import lake_of  # noqa: PLC0415 (see above)
 
     os.nice(_NICENESS)
-    config: Config = pickle.load(sys.stdin.buffer)  # noqa: S301 (from the service)
+    config: Config
+    config, variables = pickle.load(sys.stdin.buffer)  # noqa: S301 (from the service)
+    take_environment(variables)
     sys.stdout.buffer.write(msgspec.json.encode(silent(lake_of(config), config.journal_dir)))

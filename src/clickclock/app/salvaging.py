@@ -56,5 +56,5 @@ def _sealed(config: Config, folder: Path, *, only_look: bool) -> Iterator[list[S
     if only_look:
         yield [segment for segment in segments(folder) if segment.state is State.SEALED]
         return
-    with among_others(config.data_dir), writing(folder), sealed_held(folder, waits=True):
+    with among_others(config), writing(folder), sealed_held(folder, waits=True):
         yield [segment for segment in segments(folder) if segment.state is State.SEALED]

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import shlex
 import signal
 import socket
@@ -30,7 +31,7 @@ from clickclock.app.clusters import LOCAL, clusters
 from clickclock.app.collectors import Collectors, listen
 from clickclock.app.connection import Connection
 from clickclock.app.desk import open_desk
-from clickclock.app.holding import BACKLOG, expect_files, listening, make_data_dir, sole, url_of
+from clickclock.app.holding import BACKLOG, expect_files, listening, make_data_dir, running_as_root, sole, url_of
 from clickclock.app.membership import advertised_url, be_sole, keep_age, node_name, open_store
 from clickclock.app.noticing import Noticing
 from clickclock.app.own_jobs import ensure_own_jobs, out_of_reach
@@ -40,7 +41,8 @@ from clickclock.attribution import api as attribution_api
 from clickclock.examples import apply_examples, read_examples
 from clickclock.foundation import log
 from clickclock.foundation.clock import SystemClock
-from clickclock.foundation.config import Config, environment
+from clickclock.foundation.config import Config
+from clickclock.foundation.environment import environment, take_secrets
 from clickclock.foundation.errors import ClickclockError
 from clickclock.scheduler import api as scheduler_api
 from clickclock.scheduler.engine import Engine
@@ -78,13 +80,16 @@ def serve(config: Config, file: Path | None = None, *, new_store: bool = False) 
     log.set_up(config.log_format, config.log_level)
     check(config)
     expect_files(config)
+    if (warning := running_as_root(os.geteuid())) is not None:
+        _log.warning("%s", warning)
     targets = open_targets(config)
+    umask = os.umask(0o077)  # all that is made from now on is for this user alone; jobs keep what we were started with
     make_data_dir(config.data_dir)
     with contextlib.ExitStack() as opened:
         opened.enter_context(sole(config.data_dir, "lock", "serves"))
         (listener,) = opened.enter_context(listening(config.host, config.port, "port"))
         for_clicks = opened.enter_context(listen(config)) if config.clicks else []
-        return uvloop.run(_serve(config, file, listener, for_clicks, targets, new_store=new_store))
+        return uvloop.run(_serve(config, file, listener, for_clicks, targets, umask=umask, new_store=new_store))
 
 
 async def _serve(
@@ -94,6 +99,7 @@ async def _serve(
     for_clicks: list[socket.socket],
     targets: Mapping[str, Target],
     *,
+    umask: int,
     new_store: bool,
 ) -> int:
     clock = SystemClock()
@@ -101,14 +107,14 @@ async def _serve(
     told = {"CLICKCLOCK_URL": url_of(listener)}
     if for_clicks:
         told["CLICKCLOCK_CLICK_URL"] = url_of(for_clicks[0])
-    executors = clusters(config, node, clock, told)
+    executors = clusters(config, node, clock, told, umask)
     try:
         store = await open_store(config, LOCAL, is_new=new_store)
     except ClickclockError as error:
         _log.error("%s", error)
         return 1
     await be_sole(store, node)
-    vault = Vault(config.secrets_dir, config.secret_variables(environment()))
+    vault = Vault(config.secrets_dir, take_secrets(config))
     engine = Engine(
         store,
         clock,

@@ -26,7 +26,8 @@ def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
     """Check the configuration, and print the settings in force."""
     from clickclock.app.checking import check, unreadable  # noqa: PLC0415 (loaded when it is used)
     from clickclock.app.own_jobs import out_of_reach  # noqa: PLC0415 (as above)
-    from clickclock.foundation.config import environment, from_environment, load  # noqa: PLC0415 (as above)
+    from clickclock.foundation.config import from_environment, load  # noqa: PLC0415 (as above)
+    from clickclock.foundation.environment import environment  # noqa: PLC0415 (as above)
 
     variables, overrides = environment(), given(options)
     try:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from clickclock.cli.settings import OF_COLLECT, configuration, settings
+from clickclock.foundation.seal import seal
 
 
 @click.command()
@@ -22,6 +23,7 @@ def collect(ctx: click.Context, /, config: Path | None, **options: Any) -> None:
 
     Until SIGTERM or Ctrl-C. `serve` includes them.
     """
+    seal()
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import collectors  # noqa: PLC0415 (see the line above)
 

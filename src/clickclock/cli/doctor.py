@@ -36,7 +36,8 @@ OF_DOCTOR = (CONFIG, DATA_DIR, click.option("--database-url", help="sqlite:///FI
 def doctor(ctx: click.Context, /, config: Path | None, service_only: bool, as_json: bool, **options: Any) -> None:
     """Check the installation: what is wrong, and what to do."""
     from clickclock.app import doctor as look  # noqa: PLC0415 (loaded when it is used)
-    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (as above)
+    from clickclock.foundation.config import load  # noqa: PLC0415 (as above)
+    from clickclock.foundation.environment import environment  # noqa: PLC0415 (as above)
 
     if service_only:
         checks = look.of_service(ctx.obj, headers())

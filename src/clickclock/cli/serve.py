@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from clickclock.cli.settings import OF_SERVE, configuration, settings
+from clickclock.foundation.seal import seal
 
 
 @click.command()
@@ -23,6 +24,7 @@ def serve(ctx: click.Context, /, config: Path | None, new_store: bool, **options
 
     Until SIGTERM or Ctrl-C. Running jobs outlive it, unless --stop-jobs is given.
     """
+    seal()
     # Here and not at the top, so that the help of all other commands does not wait for it.
     from clickclock.app import service  # noqa: PLC0415 (see the line above)
 

@@ -97,7 +97,8 @@ def given(options: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def configuration(file: Path | None, options: dict[str, Any]) -> Iterator["Config"]:
     """The configuration with these options; what is wrong with it, or goes wrong with it in hand, ends the command."""
-    from clickclock.foundation.config import environment, load  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.foundation.config import load  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.foundation.environment import environment  # noqa: PLC0415 (as above)
 
     try:
         yield load(file, environment(), given(options))

@@ -1,6 +1,6 @@
 """The configuration: read once, frozen, all faults reported together.
 
-The only file that reads the environment. Never opens anything but the TOML file.
+Never reads the environment by itself. Never opens anything but the TOML file, and the file with the database's URL.
 Invariants: a flag beats the environment, which beats the file, which beats the default; a name that is not a setting
 is a fault; an address that others can reach is refused while there is no authentication.
 
@@ -9,7 +9,6 @@ is a fault; an address that others can reach is refused while there is no authen
 """
 
 import ipaddress
-import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -20,22 +19,18 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
-from clickclock.foundation.account_config import AccountConfig, PolicyConfig
+from clickclock.foundation.account_config import AccountConfig
+from clickclock.foundation.attribution_config import AttributionSettings
 from clickclock.foundation.errors import ConfigurationError, Fault
-from clickclock.foundation.record import Settings
 from clickclock.foundation.target_config import SmtpConfig, Targets
 
 PREFIX = "CLICKCLOCK_"
 NOT_SETTINGS = frozenset({"CLICKCLOCK_URL", "CLICKCLOCK_CLICK_URL", "CLICKCLOCK_CONFIG", "CLICKCLOCK_TOKEN"})
 """What the command line reads itself."""
 DATABASE_SCHEMES = ("sqlite", "postgresql")
-LAKE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "file")
-"""What delta-rs knows by these names."""
-DAYS_MAX = 36_500
-"""A hundred years: a date so long ago can be computed."""
 
 
-class Config(Settings):
+class Config(AttributionSettings):
     """Every setting of the service. Names in TOML are as here; in the environment `CLICKCLOCK_` and upper case."""
 
     data_dir: Path = Field(Path("clickclock-data"), description="Folder for the store, logs and running jobs' records.")
@@ -47,6 +42,10 @@ class Config(Settings):
     advertise_url: str | None = Field(None, description="Where other replicas reach this one; its host and port.")
     database_url: str | None = Field(
         None, description="`sqlite:///FILE` or `postgresql://USER@HOST/NAME`; SQLite in the data folder if not given."
+    )
+    database_url_file: Path | None = Field(
+        None,
+        description="File with that URL: others may see what a process is given in variables.",
     )
     allowed_hosts: tuple[str, ...] = Field(
         (), description="Further names by which browsers may address the service (the `Host` header)."
@@ -113,49 +112,9 @@ class Config(Settings):
     segment_age_s: float = Field(
         60.0, gt=0, le=31_536_000, description="Age at which a segment is sealed, in seconds; then it can be compacted."
     )
-    lake_url: str | None = Field(
-        None,
-        description="Where the lake is: a folder, or `s3://…`, `gs://…`, `az://…`; if not given, in the data folder.",
-    )
-    lake_options: dict[str, SecretStr] = Field(
-        {}, description="Options of the object store, as delta-rs names them, such as `AWS_ENDPOINT_URL`."
-    )
-    lake_history_days: float = Field(
-        7.0,
-        ge=0,
-        le=DAYS_MAX,
-        description="Days for which replaced files of the lake are kept, for readers of older versions.",
-    )
-    attribution: PolicyConfig = Field(PolicyConfig(), description="How orders are credited, of all accounts.")
-    attribution_models: dict[str, dict[str, Any]] = Field(
-        {}, description="Models that runs credit with, by name, with their settings; all built-in ones if not given."
-    )
-    attribution_engine: Literal["duckdb", "spark"] = Field("duckdb", description="What runs do their work on.")
-    attribution_memory_mb: int = Field(
-        2000,
-        ge=256,
-        le=100_000_000,
-        description="Memory that a run's engine may take before it spills to disk, in megabytes.",
-    )
-    attribution_threads: int = Field(2, ge=1, le=1024, description="Threads of a run's engine.")
-    spark_master: str = Field("local[*]", description="Where Spark runs: `local[*]`, `spark://HOST:7077`, ….")
-    spark_scratch: Path | None = Field(
-        None, description="Folder that a run and all of Spark's executors see; if not given, in the data folder."
-    )
-    upload_model: str = Field("last", description="The model whose credit is uploaded to ad networks.")
-    google_conversion_name: str = Field("Order", description="What the conversion action is called in Google Ads.")
-    click_retention_days: int | None = Field(
-        None, ge=1, le=DAYS_MAX, description="Days after which clicks and rejections are deleted; never if not given."
-    )
-    order_retention_days: int | None = Field(
-        None,
-        ge=1,
-        le=DAYS_MAX,
-        description="Days after which orders and their credits are deleted; never if not given.",
-    )
 
     # Of single fields, not of the whole: those run only when every field is fine, and faults are reported together.
-    @field_validator("data_dir", "secrets_dir", "examples", "spark_scratch", mode="before")
+    @field_validator("data_dir", "database_url_file", "secrets_dir", "examples", "spark_scratch", mode="before")
     @classmethod
     def _refuse_what_names_no_folder(cls, folder: object) -> object:
         if folder == "":  # that would be the one that we happen to be in
@@ -185,16 +144,6 @@ class Config(Settings):
             is_address = False
         if not is_address or not re.fullmatch(r"\w+://[^/?#\s]+/?", url or "http://one"):
             raise ValueError("give http://HOST:PORT and nothing more: all replicas, and their database, know it")
-        return url
-
-    @field_validator("lake_url")
-    @classmethod
-    def _refuse_what_is_no_lake_and_passwords_that_all_would_see(cls, url: str | None) -> str | None:
-        if url is not None and re.match(r"\w+://[^/]*:.*@", url):
-            raise ValueError("it has a password, which jobs' command lines would show; give it in lake_options")
-        scheme = re.match("([A-Za-z][A-Za-z0-9+.-]+):/(/?)", url or "")
-        if scheme and not (scheme[1] in LAKE_SCHEMES and scheme[2]):
-            raise ValueError("give a folder, or a URL that begins with s3://, gs:// or az://")
         return url
 
     @field_validator("click_host")
@@ -239,14 +188,6 @@ class Config(Settings):
             raise ValueError(f"variables that begin with {prefix} are settings of the service; give another prefix")
         return prefix
 
-    @field_validator("attribution_models")
-    @classmethod
-    def _refuse_names_that_are_no_columns(cls, models: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        wrong = [name for name in models if not re.fullmatch("[a-z][a-z0-9_]{0,40}", name)]
-        if wrong:
-            raise ValueError(f"a model's name is small letters, digits and _; these are not: {', '.join(wrong)}")
-        return models
-
     @field_validator("trusted_proxies")
     @classmethod
     def _refuse_what_is_no_network(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
@@ -263,11 +204,6 @@ class Config(Settings):
         if url is not None and url.partition(":")[0].partition("+")[0] not in DATABASE_SCHEMES:
             raise ValueError("give a URL that begins with sqlite:/// or postgresql://")
         return url
-
-    @property
-    def names_models(self) -> bool:
-        """Whether it says anything of models. They are slow to load, and are looked at only then."""
-        return bool(self.attribution_models) or "upload_model" in self.model_fields_set
 
     def secret_variables(self, variables: Mapping[str, str]) -> dict[str, str]:
         """The variables that jobs may refer to, by their names without the prefix; none unless there is one."""
@@ -318,11 +254,6 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def environment() -> Mapping[str, str]:
-    """The service's own environment."""
-    return dict(os.environ)
-
-
 def load(file: Path | None, variables: Mapping[str, str], overrides: Mapping[str, Any]) -> Config:
     """The configuration from a TOML file, the environment and flags. Raises `ConfigurationError` with every fault."""
     faults: list[Fault] = []
@@ -335,6 +266,7 @@ def load(file: Path | None, variables: Mapping[str, str], overrides: Mapping[str
     ):
         given.update(values)
         origin.update(dict.fromkeys(values, source))
+    _take_database_url(given, origin, faults)
     try:
         config = Config.model_validate(given)
     except ValidationError as error:
@@ -346,6 +278,22 @@ def load(file: Path | None, variables: Mapping[str, str], overrides: Mapping[str
     if faults:
         raise ConfigurationError(faults=faults)
     return config
+
+
+def _take_database_url(given: dict[str, Any], origin: dict[str, str], faults: list[Fault]) -> None:
+    """The URL from its file. It comes from where the file's name does."""
+    if not (file := given.get("database_url_file")):
+        return
+    source = origin["database_url_file"]
+    if given.get("database_url"):
+        faults.append(Fault("database_url_file", f"Give database_url or its file, not both{_where(source)}."))
+        return
+    try:
+        given["database_url"] = Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        faults.append(Fault("database_url_file", f"{file} cannot be read: {why}{_where(source)}."))
+    origin["database_url"] = f"{file}"
 
 
 def _where(source: str | None) -> str:

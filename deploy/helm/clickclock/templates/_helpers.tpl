@@ -117,11 +117,9 @@ spec:
       imagePullPolicy: {{ .root.Values.image.pullPolicy }}
       args: [serve, --config, /etc/clickclock/clickclock.toml]
       env:
-        - name: CLICKCLOCK_DATABASE_URL
-          valueFrom:
-            secretKeyRef:
-              name: {{ .root.Values.database.secretName }}
-              key: {{ .root.Values.database.secretKey }}
+        # A file, because others may see what a process is given in variables.
+        - name: CLICKCLOCK_DATABASE_URL_FILE
+          value: /etc/clickclock-database/url
         # The replicas ask each other for the output of attempts.
         - name: POD_IP
           valueFrom:
@@ -181,12 +179,22 @@ spec:
         - name: config
           mountPath: /etc/clickclock
           readOnly: true
+        - name: database
+          mountPath: /etc/clickclock-database
+          readOnly: true
         - name: tmp
           mountPath: /tmp
   volumes:
     - name: config
       configMap:
         name: {{ include "clickclock.fullname" .root }}-{{ .component }}
+    - name: database
+      secret:
+        secretName: {{ .root.Values.database.secretName }}
+        defaultMode: 0440
+        items:
+          - key: {{ .root.Values.database.secretKey }}
+            path: url
     - name: tmp
       emptyDir: {}
     {{- if not (dig "volume" "enabled" true $values) }}

@@ -26,6 +26,7 @@ CHECKS: Mapping[str, str] = {
     "service": "Whether the service answers; if not, who has its port or its data folder.",
     "findings": "What the scanner finds; asked of the service, or, without it, looked for in the store.",
     "dataFolder": "Whether the data folder is there, can be written, and is closed to others.",
+    "serviceUser": "Whether the service runs as root, and so does every job that has no user of its own.",
     "diskSpace": "Bytes and files that are free there.",
     "diskSync": "How long a small write takes to be on disk.",
     "timeZones": "Whether time zones are known, and how old that knowledge is.",

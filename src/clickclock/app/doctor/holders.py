@@ -7,11 +7,13 @@ may not look into only the number is told.
 True
 """
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
 _PROC = Path("/proc")
 _LISTENS = "0A"
+UNSEEN = "a process that this user may not look into"
 _COMMAND_MAX = 100
 
 
@@ -26,7 +28,7 @@ def listener_on(port: int) -> str | None:
     if not sockets:
         return None
     wanted = {f"socket:[{each}]" for each in sockets}
-    return next((told(pid) for pid in _pids() if wanted & set(_open_files(pid))), "another user's process")
+    return next((told(pid) for pid in _pids() if wanted & set(_open_files(pid))), UNSEEN)
 
 
 def holder_of(lock: Path) -> int | None:
@@ -42,19 +44,24 @@ def holder_of(lock: Path) -> int | None:
     return None
 
 
-def has_open(pid: int, file: Path) -> bool:
-    """Whether a process lives and has a file open."""
-    return str(file.absolute()) in _open_files(pid)
+def works_on(pid: int, folder: Path) -> bool:
+    """Whether a process lives and has a folder among the words of its command."""
+    with contextlib.suppress(OSError):
+        return any(word.startswith("/") and folder.samefile(word) for word in _words(pid) if Path(word).exists())
+    return False
 
 
 def told(pid: int) -> str:
     """A process as people know it."""
-    try:
-        words = (_PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
-    except OSError:
-        words = []
-    command = " ".join(words).strip()[:_COMMAND_MAX]
+    command = " ".join(_words(pid)).strip()[:_COMMAND_MAX]
     return f"process {pid} ({command})" if command else f"process {pid}"
+
+
+def _words(pid: int) -> list[str]:
+    try:
+        return (_PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return []
 
 
 def _rows(table: Path) -> Iterator[list[str]]:

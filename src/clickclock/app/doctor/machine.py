@@ -20,6 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from clickclock.app.doctor.check import Check, fail, ok, warn
+from clickclock.app.holding import owner_of, running_as_root
 
 _MIB = 2**20
 FREE_BYTES_FAIL = 100 * _MIB
@@ -40,6 +41,7 @@ def machine(data_dir: Path) -> Iterator[Check]:
     yield from _folder(data_dir)
     if data_dir.is_dir():  # one that is full cannot be written, and that there is no room left says why
         yield _space(data_dir)
+        yield _whose(data_dir)
 
 
 def _folder(data_dir: Path) -> Iterator[Check]:
@@ -66,6 +68,15 @@ def _folder(data_dir: Path) -> Iterator[Check]:
         yield fail("diskSync", found, remedy)
     else:
         yield warn("diskSync", found, remedy) if sync_s > SYNC_S_WARN else ok("diskSync", found)
+
+
+def _whose(data_dir: Path) -> Check:
+    """By whom the service was started last: whoever made its lock. A volume is root's whoever works in it."""
+    lock = data_dir / "lock"
+    if lock.exists() and (found := running_as_root(lock.stat().st_uid)):
+        remedy = "Start it as a user of its own (chown -R the data folder), or give each job a `user` (`job_users`)."
+        return warn("serviceUser", found, remedy)
+    return ok("serviceUser", f"The service runs as {owner_of(lock if lock.exists() else data_dir)}.")
 
 
 def _sync_s(folder: Path) -> float:

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from clickclock.app.doctor.check import Check, Result, fail, ok
-from clickclock.app.doctor.holders import has_open, holder_of, listener_on, told
+from clickclock.app.doctor.holders import holder_of, listener_on, told, works_on
 from clickclock.client import Client, Payload, Refused, Unreachable
 from clickclock.foundation.config import is_loopback
 from clickclock.foundation.errors import ConfigurationError
@@ -89,7 +89,7 @@ def supervisor(data_dir: Path) -> Check:
         pid = int((folder / "lock").read_text(encoding="ascii"))
     except (OSError, ValueError):
         pid = 0
-    if pid and has_open(pid, folder / "lock"):
+    if pid and works_on(pid, folder):
         return ok("supervisor", f"It is {told(pid)}.")
     if holder_of(data_dir / "lock") is None:
         return ok("supervisor", "None is running: no service uses the data folder, and none of its jobs runs.")

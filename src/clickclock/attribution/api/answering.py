@@ -18,7 +18,9 @@ from typing import IO, Any, Final
 from clickclock.attribution.api import diff, order_proof, report, versions
 from clickclock.attribution.api.asking import LENGTH_BYTES, PIECE_BYTES, Outcome, framed
 from clickclock.attribution.api.desk import Desk, Reply
+from clickclock.foundation.environment import take_environment
 from clickclock.foundation.errors import ClickclockError
+from clickclock.foundation.seal import close
 
 NICENESS: Final = 10
 """A report takes all cores that are idle, and none that a job or a click needs."""
@@ -33,13 +35,15 @@ _log = logging.getLogger(__name__)
 
 
 def main() -> None:
-    """Answer until standard input ends. It begins with what opens the desk."""
+    """Answer until standard input ends. It begins with the environment, and what opens the desk."""
+    close()
     os.nice(NICENESS)
     told = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints must not look like a frame
     asked: SimpleQueue[bytes] = SimpleQueue()
     Thread(target=_listen, args=(sys.stdin.buffer, asked), daemon=True).start()
-    opens: Callable[[], Desk] = pickle.loads(asked.get())  # noqa: S301 (from the service, which started us)
+    take_environment(pickle.loads(asked.get()))  # noqa: S301 (from the service, which started us)
+    opens: Callable[[], Desk] = pickle.loads(asked.get())  # noqa: S301 (see above)
     desk: Desk | None = None
     while True:
         name, question = pickle.loads(asked.get())  # noqa: S301 (see above)

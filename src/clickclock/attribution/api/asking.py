@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clickclock.foundation.config import environment
+from clickclock.foundation.environment import environment, environment_to_start
 from clickclock.foundation.errors import ClickclockError, Transient
 
 WAITING_MAX: Final = 8
@@ -144,14 +144,14 @@ class Asker:
             stdout=asyncio.subprocess.PIPE,
             # Ctrl-C reaches every process of the terminal's group; this one ends when the service does.
             start_new_session=True,
-            env=dict(environment()),
+            env=environment_to_start(),
         )
         self._process = process
         keeping = asyncio.create_task(self._keep(process))
         self._keeping.add(keeping)
         keeping.add_done_callback(self._keeping.discard)
         assert process.stdin is not None
-        process.stdin.write(framed(self._opens))
+        process.stdin.write(framed(pickle.dumps(environment())) + framed(self._opens))
         return process
 
     async def _keep(self, process: asyncio.subprocess.Process) -> None:

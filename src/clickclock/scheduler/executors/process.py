@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from clickclock.foundation.clock import Clock, SystemClock
+from clickclock.foundation.environment import environment_to_start
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.scheduler import supervisor
 from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting
@@ -54,14 +55,16 @@ class ProcessExecutor:
         log_bytes_max: int,
         base_environment: Mapping[str, str],
         clock: Clock,
+        umask: int | None = None,
     ) -> None:
-        """`base_environment` is what every job gets; `log_bytes_max` bounds the output kept of one attempt."""
+        """`base_environment` and `umask` are what every job gets; `log_bytes_max` bounds the output kept of one."""
         self.name = name
         self._node = node
         self._slots = slots
         self._folder = data_dir.absolute() / "supervisor"
         self._logs = LogFiles(data_dir.absolute() / "logs", log_bytes_max)
-        self._greeting = {"do": "hello", "environment": dict(base_environment), "log_bytes_max": log_bytes_max}
+        self._greeting: dict[str, Any] = {"do": "hello", "environment": dict(base_environment), "umask": umask}
+        self._greeting["log_bytes_max"] = log_bytes_max
         self._clock = clock
         self._on_change: Callable[[], None] = lambda: None
         self._known: dict[str, Sighting] = {}
@@ -259,6 +262,7 @@ class ProcessExecutor:
                     stdout=asyncio.subprocess.DEVNULL,
                     stderr=errors,
                     start_new_session=True,
+                    env=environment_to_start(),
                 )
         except OSError as error:
             raise ExecutorUnreachable(f"The process supervisor cannot be started: {error.strerror}.") from error

@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import os
 
+from clickclock.foundation.seal import close
 from clickclock.scheduler.supervisor.link import listen, reach
 from clickclock.scheduler.supervisor.loop import Supervisor
 
@@ -17,6 +18,7 @@ _ERRORS = 2
 
 def main(folder: str) -> None:
     """Become the supervisor of `folder`, in the background; or return at once if there is one."""
+    close()
     _close_all()
     lock = os.open(f"{folder}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

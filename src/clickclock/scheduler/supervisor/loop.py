@@ -123,6 +123,8 @@ class Supervisor:
             case "hello":
                 self._environment, self._log_bytes_max = request["environment"], request["log_bytes_max"]
                 self._ends_kept = keeps_ends(self._logs)
+                if (umask := request.get("umask")) is not None:
+                    os.umask(umask)  # for jobs: each file of ours is made with a mode of its own
             case "start":
                 self._journal.forget(request["forget"])
                 try:

@@ -23,6 +23,7 @@ from clickclock.foundation.redaction import redacted
 from clickclock.scheduler.job import PullPolicy
 
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+Capability = Annotated[str, StringConstraints(pattern=r"^(ALL|[A-Z][A-Z_]{2,40})$")]
 _HUB = "https://index.docker.io/v1/"
 """What the hub's credentials are filed under."""
 
@@ -44,6 +45,11 @@ class ContainerOptions(Settings):
     registry_auth_file: Path | None = Field(None, description="Credentials of registries, as `docker login` writes it.")
     network: str | None = Field(None, min_length=1, description="Network: `host`, `none`, or the name of one.")
     user: str | None = Field(None, min_length=1, description="User, or `user:group`, that commands run as.")
+    restricted: bool = Field(
+        True,
+        description="Whether containers lose all capabilities and gain none; `false` is the engine's own way.",
+    )
+    capabilities: tuple[Capability, ...] = Field((), description="Capabilities that they keep all the same.")
     init: bool = Field(True, description="Whether a small init passes signals on and buries orphans.")
     mounts: tuple[str, ...] = Field((), description="`SOURCE:TARGET` or `SOURCE:TARGET:ro`, in every container.")
     ulimits: dict[str, str] = Field({}, description="Limits by name: `SOFT:HARD`.")

@@ -41,6 +41,10 @@ def creation(launch: Launch, options: ContainerOptions, *, cluster: str, owner: 
     if any("\0" in word for word in (*launch.argv, *environment.values())):
         raise ValueError("A word of the command, or a variable, has a NUL character, which no process can take.")
     host: dict[str, Any] = {"Init": options.init}
+    if options.restricted:
+        host |= {"CapDrop": ["ALL"], "SecurityOpt": ["no-new-privileges"]}
+    if options.capabilities:
+        host["CapAdd"] = list(options.capabilities)
     if options.network is not None:
         host["NetworkMode"] = options.network
     if options.mounts:

@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 
 from clickclock.foundation.clock import Clock
-from clickclock.foundation.config import environment
+from clickclock.foundation.environment import environment
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.scheduler.executors import Capacity, Launch, LeaseLost, LogChunk, Sighting
 from clickclock.scheduler.executors.kubernetes import verdict

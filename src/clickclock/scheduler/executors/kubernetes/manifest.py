@@ -9,7 +9,7 @@ no value of a job is expanded by Kubernetes; the Job never starts a second pod.
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -70,6 +70,8 @@ def job_of(launch: Launch, options: KubernetesOptions, *, owner: str, now: datet
         "spec": _pod_spec(launch, options),
     }
     template = overlay(template, options.pod_template)
+    if options.restricted:
+        _restrict(template["spec"], options.capabilities)
     _set_user(template, launch.user)
     template["metadata"]["labels"] |= labels
     template["metadata"]["annotations"] |= annotations
@@ -198,6 +200,28 @@ def _set_user(template: dict[str, Any], user: str | None) -> None:
     for container in template["spec"]["containers"]:
         if container["name"] == ATTEMPT_CONTAINER:
             container["securityContext"] = {**container.get("securityContext", {}), **context}
+
+
+def _restrict(spec: dict[str, Any], capabilities: Sequence[str]) -> None:
+    """No rights beyond those of a plain process, but for what the pod template says itself.
+
+    Kubernetes refuses `allowPrivilegeEscalation: false` beside a right that contains it, and all of it on Windows.
+    """
+    if spec.get("os", {}).get("name") == "windows":
+        return
+    spec["securityContext"] = {"seccompProfile": {"type": "RuntimeDefault"}, **spec.get("securityContext", {})}
+    for container in spec["containers"]:
+        context = container.get("securityContext", {})
+        if container["name"] != ATTEMPT_CONTAINER or context.get("privileged"):
+            continue
+        own = context.get("capabilities", {})
+        added = [*capabilities, *own.get("add", [])]
+        escalates = {"SYS_ADMIN", "CAP_SYS_ADMIN"} & set(added)
+        container["securityContext"] = {
+            **({} if escalates else {"allowPrivilegeEscalation": False}),
+            **context,
+            "capabilities": {"drop": ["ALL"], **own, **({"add": added} if added else {})},
+        }
 
 
 def _deadline(launch: Launch) -> dict[str, int]:

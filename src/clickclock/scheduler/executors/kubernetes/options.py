@@ -16,6 +16,7 @@ from clickclock.foundation.record import Settings
 from clickclock.scheduler.job import PullPolicy
 
 DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+Capability = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z_]{2,40}$")]
 ATTEMPT_CONTAINER = "main"
 """The container that runs the command."""
 RELIED_ON = {
@@ -55,6 +56,10 @@ class KubernetesOptions(Settings):
     environment: dict[str, str] = Field({}, description="Variables of every attempt; the job's own win.")
     service_account: DnsLabel | None = Field(None, description="The service account of pods.")
     service_account_token: bool = Field(False, description="Whether pods get that account's token.")
+    restricted: bool = Field(
+        True, description="Whether pods lose all capabilities, gain none, and have the runtime's own seccomp profile."
+    )
+    capabilities: tuple[Capability, ...] = Field((), description="Capabilities that they keep all the same.")
     image_pull_secrets: tuple[str, ...] = Field((), description="Secrets with credentials of registries.")
     pull_policy: PullPolicy | None = Field(
         None, description="When images are pulled; as Kubernetes decides if neither job nor cluster says it."
