@@ -8,7 +8,7 @@ import pytest
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.instant import ms_of
 from clickclock.foundation.record import rfc3339
-from clickclock.scheduler.api import forecast
+from clickclock.scheduler.api import forecast, job_stat_grid
 from clickclock.scheduler.engine import Engine
 from tests.api.conftest import JOB, NOW, SCHEDULE
 from tests.stores import LEASE, claim, ended, finish, plan, queue
@@ -107,6 +107,16 @@ async def test_a_forecast_that_is_too_long_for_one_answer_goes_on_where_it_ended
         ("jobState", {"limit": 1000, "recent": 6}, ["limit"]),
         ("triggerMarks", {"limit": 5001, "state": "gone"}, ["limit", "state"]),
         ("search", {"q": ""}, ["q"]),
+        (
+            "jobStatGrid",
+            {"figure": "luck", "from": "2020-01-01T00:00:00Z", "timeZone": "Mars"},
+            ["figure", "from", "timeZone", "to"],
+        ),
+        ("jobStatGrid", {"bucket": "day", "from": "2026-07-01T00:00:00Z"}, ["to"]),
+        ("triggerCounts", {"from": "2026-11-18T00:00:00Z"}, ["to"]),
+        ("triggerCounts", {"to": "2026-11-18T00:00:00Z", "from": "2026-11-18T00:00:00Z"}, ["to"]),
+        ("zoneChanges", {"timeZone": "Europe/Berln", "year": 2027}, ["timeZone"]),
+        ("zoneChanges", {"year": 3000}, ["timeZone", "year"]),
         ("search", {"query": "x"}, ["q", "query"]),
     ],
 )
@@ -208,3 +218,64 @@ async def test_a_part_of_a_name_finds_what_has_it(http: httpx.AsyncClient, engin
     assert [(each["kind"], each["name"], each["jobName"]) for each in by_id] == [("trigger", trigger_id, "export")]
     assert (await http.get("search", params={"q": "100%_"})).json()["matches"] == []
     assert len((await http.get("search?q=x&limit=1")).json()["matches"]) == 5
+
+
+async def test_a_grid_has_jobs_and_hours_and_the_counts_have_minutes(
+    http: httpx.AsyncClient, engine: Engine, job: None, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await http.post("job", json={**JOB, "jobName": "idle"})
+    await run(engine, clock)
+    clock.advance(3600)
+    await run(engine, clock, code=1)
+    await run(engine, clock, code=1)
+    window = {"from": rfc3339(NOW - timedelta(hours=1)), "to": rfc3339(NOW + timedelta(hours=2))}
+    grid = (await http.get("jobStatGrid", params={**window, "figure": "failed"})).json()["jobStatGrid"]
+    assert grid["starts"] == [rfc3339(NOW + timedelta(hours=each)) for each in (-1, 0, 1)]
+    assert grid["rows"] == [{"application": "shop", "jobName": "export", "values": [None, 0, 2]}]
+    grid = (await http.get("jobStatGrid", params={**window, "application": "shop"})).json()["jobStatGrid"]
+    assert (grid["figure"], grid["rows"][0]["values"]) == ("lagP95", [None, 4, 4])
+    day = {"bucket": "day", "timeZone": "Asia/Kathmandu", "figure": "durationP50"}
+    grid = (await http.get("jobStatGrid", params=day)).json()["jobStatGrid"]
+    assert (grid["starts"][-1], len(grid["starts"])) == ("2026-11-19T18:15:00.000Z", 2)
+    assert grid["rows"][0]["values"] == [None, pytest.approx(1250, rel=0.02)]
+    assert (await http.get("jobStatGrid?groupName=none")).json()["jobStatGrid"]["rows"] == []
+    asked = {**window, "from": rfc3339(NOW)}
+    counts = (await http.get("triggerCounts", params=asked)).json()["triggerCounts"]
+    assert [(each["from"], each["states"]) for each in counts["minutes"]] == [
+        (rfc3339(NOW), {"succeeded": 1}),
+        (rfc3339(NOW + timedelta(hours=1)), {"failed": 2}),
+    ]
+    monkeypatch.setattr(job_stat_grid, "ENDS_MAX", 2)
+    counts = (await http.get("triggerCounts", params=asked)).json()["triggerCounts"]
+    assert (counts["from"], len(counts["minutes"])) == (rfc3339(NOW + timedelta(minutes=1)), 1)
+
+
+async def test_the_changes_of_a_zones_clocks_are_those_of_the_year(http: httpx.AsyncClient) -> None:
+    changes = (await http.get("zoneChanges?timeZone=Europe/Berlin&year=2027")).json()["zoneChanges"]
+    assert changes == [
+        {
+            "at": "2027-03-28T01:00:00.000Z",
+            "localBefore": "2027-03-28T02:00:00",
+            "localAfter": "2027-03-28T03:00:00",
+            "minutes": 60,
+        },
+        {
+            "at": "2027-10-31T01:00:00.000Z",
+            "localBefore": "2027-10-31T03:00:00",
+            "localAfter": "2027-10-31T02:00:00",
+            "minutes": -60,
+        },
+    ]
+    half = (await http.get("zoneChanges?timeZone=Australia/Lord_Howe")).json()["zoneChanges"]
+    assert [(each["at"][:4], each["minutes"]) for each in half] == [("2026", -30), ("2026", 30)]
+    assert (await http.get("zoneChanges?timeZone=Asia/Tokyo")).json()["zoneChanges"] == []
+
+
+async def test_pages_that_do_not_change_are_sent_once(http: httpx.AsyncClient) -> None:
+    for path in ("/docs", "/docs/docs.js", "/docs/docs.css", "/openapi.json"):
+        first = await http.get(f"http://127.0.0.1{path}")
+        assert (first.status_code, first.headers["cache-control"]) == (200, "no-cache")
+        known = {"if-none-match": f'"other", {first.headers["etag"]}'}
+        again = await http.get(f"http://127.0.0.1{path}", headers=known)
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+        assert (await http.get(f"http://127.0.0.1{path}", headers={"if-none-match": '"other"'})).status_code == 200

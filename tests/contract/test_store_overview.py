@@ -4,9 +4,10 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
+from clickclock.scheduler.grid import Figure
 from clickclock.scheduler.store import NameKind, Store
 from clickclock.scheduler.trigger import SkipReason
-from tests.stores import NOW, add_job, add_schedule, at, engine_of, group, plan, queue
+from tests.stores import NOW, add_job, add_schedule, at, ended, engine_of, finish, group, plan, queue, start
 
 
 async def test_schedules_come_in_order_with_what_keeps_them_from_running(store: Store) -> None:
@@ -77,3 +78,20 @@ async def test_no_look_walks_through_history(store: Store) -> None:
     assert [each for each in plans if each.startswith("SCAN") and "job_trigger" in each] == []
     assert [each for each in plans if "job_trigger" in each and "INDEX" in each]
     assert [each for each in plans if "uq_job_trigger_schedule_nominal" in each]
+
+
+async def test_a_grid_and_the_ends_are_of_what_was_counted(store: Store) -> None:
+    await add_job(store)
+    await add_job(store, "other")
+    for name, code in (("export", 0), ("export", 1), ("other", 1)):
+        await finish(store, await start(store, name), ended(at(5), code=code))
+    found = await store.statistics.grid(Figure.TOTAL, {"application": "shop"}, NOW, at(3600), 1)
+    assert found is not None
+    ((key, hours),) = found
+    assert (key, [(hour, Figure.FAILED.of(each)) for hour, each in hours]) == (("shop", "export"), [(NOW, 1)])
+    assert await store.statistics.grid(Figure.TOTAL, {}, at(3600), at(7200), 1) == []
+    assert sorted(await store.statistics.ends(NOW, at(6), 10)) == [
+        (at(5), "failed", 1), (at(5), "failed", 1), (at(5), "succeeded", 1),
+    ]  # fmt: skip
+    assert await store.statistics.ends(NOW, at(5), 10) == []
+    assert len(await store.statistics.ends(NOW, at(6), 2)) == 2

@@ -35,3 +35,15 @@ class Overseeing:
     def search(self, text: str, limit: int | None = None) -> Payload:
         """What has a name with `text` in it."""
         return self._connection.call("GET", "search", query={"q": text, "limit": limit})
+
+    def job_stat_grid(self, figure: str, **query: object) -> Payload:
+        """One figure of many jobs by hour or day, such as `lagP95` or `failed`."""
+        return self._connection.call("GET", "jobStatGrid", query={"figure": figure, **query})
+
+    def trigger_counts(self, **query: object) -> Payload:
+        """What ended by minute, from `from` to `to`."""
+        return self._connection.call("GET", "triggerCounts", query=query)
+
+    def zone_changes(self, time_zone: str, year: int | None = None) -> Payload:
+        """When a zone's clocks are changed in a year."""
+        return self._connection.call("GET", "zoneChanges", query={"timeZone": time_zone, "year": year})

@@ -31,6 +31,7 @@ TICK = timedelta(microseconds=1)
 """The smallest step of a datetime: `x - TICK` is the last moment before `x`."""
 
 _SECOND = timedelta(seconds=1)
+_DAY = timedelta(days=1)
 
 
 class GapPolicy(StrEnum):
@@ -117,6 +118,17 @@ def seam_between(zone: ZoneInfo, earlier: datetime, later: datetime) -> Seam:
 
     at = start + timedelta(seconds=bisect_left(range(length_s), True, key=has_jumped))
     return Seam(at=at, due=(at + before).replace(tzinfo=None), shows=at.astimezone(zone).replace(tzinfo=None, fold=0))
+
+
+def seams(zone: ZoneInfo, since: datetime, until: datetime) -> list[Seam]:
+    """The jumps of a zone's clock in (`since`, `until`], two aware instants; of several in one day, their sum."""
+    found = []
+    while since < until:
+        following = min(since + _DAY, until)
+        if _offset(zone, since) != _offset(zone, following):
+            found.append(seam_between(zone, since, following))
+        since = following
+    return found
 
 
 def _readings(zone: ZoneInfo, wall: datetime) -> tuple[datetime, datetime]:

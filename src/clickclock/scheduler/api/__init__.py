@@ -32,6 +32,7 @@ from clickclock.scheduler.api import (
     job_detail,
     job_log,
     job_stat,
+    job_stat_grid,
     job_state,
     job_trigger,
     notification,
@@ -40,6 +41,7 @@ from clickclock.scheduler.api import (
     schedules,
     search,
     trigger_marks,
+    zone_changes,
 )
 from clickclock.scheduler.api.documentation import documentation_routes
 from clickclock.scheduler.api.operation import BASE, Operation, Resource
@@ -71,6 +73,9 @@ TABLE: Mapping[str, Sequence[Operation[Any]]] = {
     f"{BASE}/triggerMarks": trigger_marks.OPERATIONS,
     f"{BASE}/forecast": forecast.OPERATIONS,
     f"{BASE}/search": search.OPERATIONS,
+    f"{BASE}/jobStatGrid": job_stat_grid.GRID_OPERATIONS,
+    f"{BASE}/triggerCounts": job_stat_grid.COUNT_OPERATIONS,
+    f"{BASE}/zoneChanges": zone_changes.OPERATIONS,
 }
 """Every path with its operations; the one that is called most stands first."""
 

@@ -5,6 +5,7 @@ Never fetches anything from elsewhere: the page is two small files of ours, and 
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,11 @@ def documentation_routes(table: Mapping[str, Sequence[Operation[Any]]], engine: 
     """The pages; the document is made when it is first asked for, since that takes longer than starting the rest."""
     made: list[bytes] = []
 
-    async def openapi(_request: Request) -> Response:
+    async def openapi(request: Request) -> Response:
         caller().principal.require(Permission.DESCRIPTION_READ)
         if not made:
             made.append(json.dumps(document(table, engine.version)).encode())
-        return Response(made[0], media_type="application/json")
+        return unless_known(request, made[0], "application/json")
 
     async def metrics(_request: Request) -> Response:
         caller().principal.require(Permission.METRICS_READ)
@@ -51,9 +52,9 @@ def documentation_routes(table: Mapping[str, Sequence[Operation[Any]]], engine: 
         return RedirectResponse("/docs")
 
     def page(file: str, media_type: str) -> Callable[[Request], Awaitable[Response]]:
-        async def tell(_request: Request) -> Response:
+        async def tell(request: Request) -> Response:
             # The files are part of the program and a few kB: no slower than any answer.
-            return Response((_FOLDER / file).read_bytes(), media_type=media_type, headers=_POLICY)
+            return unless_known(request, (_FOLDER / file).read_bytes(), media_type, _POLICY)
 
         return tell
 
@@ -63,6 +64,19 @@ def documentation_routes(table: Mapping[str, Sequence[Operation[Any]]], engine: 
         _get("/metrics", metrics),
         *(_get(path, page(*of)) for path, of in _PAGES.items()),
     ]
+
+
+def unless_known(
+    request: Request, content: bytes, media_type: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    """What never changes while the program runs: the content, or 304 where the browser has it already."""
+    # Weak: the same content may leave as gzip.
+    tag = f'W/"{blake2b(content, digest_size=12).hexdigest()}"'
+    kept = {**(headers or {}), "etag": tag, "cache-control": "no-cache"}
+    known = {each.strip() for each in request.headers.get("if-none-match", "").split(",")}
+    if tag in known or "*" in known:
+        return Response(status_code=304, headers=kept)
+    return Response(content, media_type=media_type, headers=kept)
 
 
 def _get(path: str, tell: Callable[[Request], Awaitable[Response]]) -> Route:

@@ -12,6 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from clickclock.scheduler.grid import Figure
 from clickclock.scheduler.ranking import Job, Rank
 from clickclock.scheduler.statistics import FAILURES, Ending, Key, Rollup, Scope, is_flip, roll_up, streak
 from clickclock.scheduler.store.alarming import take_note
@@ -24,7 +25,7 @@ from clickclock.scheduler.store.schema import (
     job_trigger,
     rollup,
 )
-from clickclock.scheduler.store.windows import Counted, ranking_of, rollups_of, window_of
+from clickclock.scheduler.store.windows import Counted, ends_of, grid_of, ranking_of, rollups_of, window_of
 from clickclock.scheduler.trigger import LIVE, State, Trigger
 
 COUNT_MAX = 100
@@ -199,6 +200,21 @@ class Statistics:
         """
         await self.count_all()
         return await self._database.read(lambda c: ranking_of(c, rank, filters, since, until, most))
+
+    async def grid(
+        self, figure: Figure, filters: Mapping[str, Any], since: datetime, until: datetime, limit: int
+    ) -> list[tuple[Job, list[tuple[datetime, Rollup]]]] | None:
+        """The jobs with most of a figure, each with its hours that begin in the window.
+
+        None if there are more than `OUTLINES_MAX` of them.
+        """
+        await self.count_all()
+        return await self._database.read(lambda c: grid_of(c, figure, filters, since, until, limit))
+
+    async def ends(self, since: datetime, until: datetime, limit: int) -> list[tuple[datetime, str, int]]:
+        """When triggers ended in the window, in which state, and how many times each stands for; newest first."""
+        await self.count_all()
+        return await self._database.read(lambda c: ends_of(c, since, until, limit))
 
     async def triggers_of(self, trigger_ids: Collection[str]) -> dict[str, Trigger]:
         """Those of the triggers that are still kept, without their attempts, by id."""

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from clickclock.scheduler.grid import Figure
+from clickclock.scheduler.grid import most as most_of
 from clickclock.scheduler.ranking import Job, Outline, Rank, best
 from clickclock.scheduler.statistics import Rollup, Scope, total
 from clickclock.scheduler.store.rows import ENDING_COLUMNS, ending_of
@@ -150,3 +152,24 @@ def ranking_of(
         (key, total(each for _, each in rollups_of(connection, Scope.of(*key), since, until)))
         for key in best(rank, outlines, most)
     ]
+
+
+def grid_of(
+    connection: sa.Connection, figure: Figure, filters: Mapping[str, Any], since: datetime, until: datetime, limit: int
+) -> list[tuple[Job, list[tuple[datetime, Rollup]]]] | None:
+    """The `limit` jobs with most of a figure, each with its hours; None if there are too many rollups."""
+    outlines = outlines_of(connection, filters, since, until)
+    if outlines is None:
+        return None
+    return [(key, rollups_of(connection, Scope.of(*key), since, until)) for key in most_of(figure, outlines, limit)]
+
+
+def ends_of(connection: sa.Connection, since: datetime, until: datetime, limit: int) -> list[tuple[datetime, str, int]]:
+    """When counted triggers ended in [since, until), how, and how many times each stands for, newest first."""
+    query = (
+        sa.select(_t.finished_at, _t.state, sa.func.coalesce(_t.skipped_count, 1))
+        .where(COUNTED_ROWS, _t.finished_at >= since, _t.finished_at < until)
+        .order_by(_t.finished_at.desc())
+        .limit(limit)
+    )
+    return [(row[0], row[1], row[2]) for row in connection.execute(query)]
