@@ -8,11 +8,14 @@ Never changes the lake. Invariant: questions are answered by DuckDB, whatever ru
 import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from clickclock.app.lake import docket_of, found_lake, lake_of
 from clickclock.app.models import known_models
 from clickclock.attribution.api.desk import Desk
 from clickclock.attribution.engines.duckdb import DuckDB
+from clickclock.attribution.lister import Lister
+from clickclock.attribution.listing import Orders
 from clickclock.attribution.report import Asked, Report
 from clickclock.attribution.reporter import Reporter
 from clickclock.foundation import log
@@ -23,6 +26,12 @@ def report(config: Config, asked: Asked) -> Report:
     """A report; see `Reporter.report`."""
     with TemporaryDirectory(prefix="clickclock-") as folder, docket_of(config).explaining():
         return Reporter(found_lake(config), _engine(config, Path(folder))).report(asked)
+
+
+def orders(config: Config, asked: Orders) -> dict[str, Any]:
+    """A page of orders; see `Lister.orders`."""
+    with TemporaryDirectory(prefix="clickclock-") as folder, docket_of(config).explaining():
+        return Lister(found_lake(config), _engine(config, Path(folder))).orders(asked)
 
 
 def desk_of(config: Config) -> Desk:

@@ -65,7 +65,7 @@ _DAYS: Final = pa.schema(
 
 def span() -> ibis.Table:
     """The first and the last instant of `touches`, in one row; null if there is none."""
-    clicks = _lake(TOUCHES)
+    clicks = rows_of(TOUCHES)
     return clicks.aggregate(from_ms=clicks.time_ms.min(), to_ms=clicks.time_ms.max())
 
 
@@ -130,7 +130,8 @@ def _days_of(number: int, zone: ZoneInfo, from_ms: int, to_ms: int) -> pa.Table:
     return pa.table([np.full(len(day), number, np.int32), starts // DAY_MS, starts, ends, day], schema=_DAYS)
 
 
-def _lake(table: Table) -> ibis.Table:
+def rows_of(table: Table) -> ibis.Table:
+    """A table of the lake, all rows of which count."""
     return _table(table.name, table.whole)
 
 
@@ -143,7 +144,7 @@ def _midnight_ms(day: date) -> int:
     return (day - _EPOCH).days * DAY_MS
 
 
-def _standing(table: Table) -> ibis.Table:
+def standing(table: Table) -> ibis.Table:
     """The rows of a table that no later run has retracted."""
     rows = _table(table.name, table.stored)
     names = {f"retracted_{name}": name for name in (*table.partition_by, *table.key, RUN)}
@@ -156,7 +157,7 @@ def _standing(table: Table) -> ibis.Table:
 def _parts(asked: Asked, models: Sequence[str], keys: list[str], *, is_revised: bool) -> Iterator[ibis.Table]:
     """Each kind of thing, counted by itself."""
     table = credits_table(models)
-    rows = _fitting(_standing(table) if is_revised else _lake(table), asked, "seller_id", "order_day")
+    rows = _fitting(standing(table) if is_revised else rows_of(table), asked, "seller_id", "order_day")
     rows = _named(rows, asked, _OF_CREDITS)
     of_models = {
         f"{model}_{part}": rows[f"{model}_{part}"].sum().fill_null(0) for model in models for part in COLUMNS_OF_MODEL
@@ -182,7 +183,7 @@ def _orders(rows: ibis.Table, asked: Asked, keys: list[str]) -> ibis.Table:
 
 
 def _clicks(asked: Asked, keys: list[str]) -> ibis.Table:
-    clicks = _lake(TOUCHES).select("ad", "time_ms", *NAMESPACES)
+    clicks = rows_of(TOUCHES).select("ad", "time_ms", *NAMESPACES)
     if asked.since is not None:
         clicks = clicks.filter(clicks.time_ms >= _midnight_ms(asked.since) - _ZONES_MS)
     if asked.until is not None:
@@ -192,7 +193,7 @@ def _clicks(asked: Asked, keys: list[str]) -> ibis.Table:
         # Before anything else: what is joined first is carried through all that follow.
         clicks = _with_person(clicks)
         counts["people"] = _.person.nunique()
-    ads = _lake(ADS).select("ad", "client_id", "channel", "seller_id", "campaign", "ad_set", "ad_id").distinct()
+    ads = rows_of(ADS).select("ad", "client_id", "channel", "seller_id", "campaign", "ad_set", "ad_id").distinct()
     clicks = _with_day(clicks, ads) if asked.has_days else clicks.join(ads, "ad")
     clicks = _named(_fitting(clicks, asked, "seller_id", "day" if asked.has_days else None), asked, _OF_ADS)
     counted = clicks.group_by(keys).aggregate(**counts) if keys else clicks.aggregate(**counts).filter(_.clicks > 0)
@@ -212,7 +213,7 @@ def _with_day(clicks: ibis.Table, ads: ibis.Table) -> ibis.Table:
 
 def _with_person(clicks: ibis.Table) -> ibis.Table:
     """Clicks by the person of their first identifier that is nobody else's; without one they are of nobody."""
-    identities = _lake(IDENTITIES)
+    identities = rows_of(IDENTITIES)
     shared, own = identities.filter(identities.is_shared), identities.filter(~identities.is_shared)
     for name in NAMESPACES:
         of_many = shared.select(**{f"{name}_of_many": shared.code})
@@ -229,7 +230,7 @@ def _costs(asked: Asked, keys: list[str]) -> ibis.Table:
         group_by=["client_id", "day", "channel", "campaign", "ad_set", "ad"],
         order_by=[ibis.desc("imported_at"), "currency", "amount_minor"],
     )
-    costs = _lake(COSTS).mutate(nth=ibis.row_number().over(latest_first)).filter(_.nth == 0)
+    costs = rows_of(COSTS).mutate(nth=ibis.row_number().over(latest_first)).filter(_.nth == 0)
     costs = _named(_fitting(costs, asked, None, "day"), asked, _OF_COSTS)
     return costs.group_by([*keys, "currency"]).aggregate(cost=_.amount_minor.sum())
 

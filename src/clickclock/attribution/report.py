@@ -160,14 +160,19 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     def choose(self, models: Sequence[str]) -> tuple[str, ...]:
         """The models to tell, of those that the version has. Raises `Malformed`."""
-        strange = [name for name in self.models if name not in models]
-        if strange:
-            raise Malformed(faults=[no_such("model", name, models, "model", " in this version") for name in strange])
-        if self.models or not models:
-            return self.models
-        if Dimension.MODEL in self.by:
-            return tuple(models)
-        return ("last",) if "last" in models else (models[0],)
+        return chosen(self.models, models, is_every=Dimension.MODEL in self.by)
+
+
+def chosen(asked: tuple[str, ...], models: Sequence[str], *, is_every: bool = False) -> tuple[str, ...]:
+    """The models to tell: those that are asked for, or all of them, or the usual one. Raises `Malformed`."""
+    strange = [name for name in asked if name not in models]
+    if strange:
+        raise Malformed(faults=[no_such("model", name, models, "model", " in this version") for name in strange])
+    if asked or not models:
+        return asked
+    if is_every:
+        return tuple(models)
+    return ("last",) if "last" in models else (models[0],)
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

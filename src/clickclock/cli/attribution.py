@@ -14,6 +14,7 @@ COMMANDS = {
     "run": "clickclock.cli.attribution_run:run",
     "versions": "clickclock.cli.attribution_run:versions",
     "report": "clickclock.cli.attribution_report:report",
+    "orders": "clickclock.cli.attribution_orders:orders",
     "order": "clickclock.cli.attribution_order:order",
     "diff": "clickclock.cli.attribution_diff:diff",
     "paths": "clickclock.cli.attribution_paths:paths",

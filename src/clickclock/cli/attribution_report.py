@@ -7,6 +7,7 @@ standard output is the report and nothing else; the table has the same rows.
 'report'
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,9 +66,9 @@ def report(config: Path | None, form: str, raw: bool, output: Path | None, **opt
         from clickclock.attribution.reporter import write  # noqa: PLC0415 (see the line above)
 
         try:
-            told = compute(loaded, read(_parameters(asked)))
+            told = compute(loaded, read(parameters_of(asked)))
         except Malformed as error:
-            raise _usage(error) from error
+            raise usage(error, ASKED) from error
         if form == TABLE:
             _show(told)
         else:
@@ -78,7 +79,7 @@ def report(config: Path | None, form: str, raw: bool, output: Path | None, **opt
             click.echo(note, err=True)
 
 
-def _parameters(options: dict[str, Any]) -> dict[str, list[str]]:
+def parameters_of(options: dict[str, Any]) -> dict[str, list[str]]:
     """The options as the interface would get them."""
     named = {NAMES.get(name) or camel_case(name): value for name, value in options.items()}
     lists = {name: list(value) if isinstance(value, tuple) else [value] for name, value in named.items()}
@@ -98,8 +99,8 @@ def _name(value: Any) -> str:
     return NONE if value is None else plain(value)
 
 
-def _usage(error: Malformed) -> click.UsageError:
+def usage(error: Malformed, asked: Sequence[str]) -> click.UsageError:
     """Every fault, by the options' names; exit code 2."""
-    options = {NAMES.get(name) or camel_case(name): NAMES.get(name, name) for name in ASKED}
+    options = {NAMES.get(name) or camel_case(name): NAMES.get(name, name) for name in asked}
     lines = [f"--{options.get(fault.field, fault.field).replace('_', '-')}: {fault.message}" for fault in error.faults]
     return click.UsageError("\n".join(lines))

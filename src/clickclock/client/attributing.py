@@ -61,6 +61,14 @@ class Attributing:
         """The result versions, latest first."""
         return self._ask("versions", {"limit": limit})
 
+    def orders(self, **query: object) -> Payload:
+        """A page of the orders of a version, latest first; the query is that of `GET /attribution/orders`."""
+        return self._ask("orders", query)
+
+    def paths(self, **query: object) -> Payload:
+        """The commonest paths to orders; the query is that of `GET /attribution/paths`."""
+        return self._ask("paths", query)
+
     def check_click(self, text: str, client_id: str | None = None, seller_id: str | None = None) -> Payload:
         """What the collector would make of an address, a query or a line of a server's log; nothing is kept."""
         return self._ask("check", {"click": text, "clientId": client_id, "sellerId": seller_id})

@@ -15,9 +15,10 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import IO, Any, Final
 
-from clickclock.attribution.api import diff, order_proof, report, versions
+from clickclock.attribution.api import diff, order_list, order_proof, report, versions
 from clickclock.attribution.api.asking import LENGTH_BYTES, PIECE_BYTES, Outcome, framed
 from clickclock.attribution.api.desk import Desk, Reply
+from clickclock.attribution.api.remembered import Remembered
 from clickclock.foundation.environment import take_environment
 from clickclock.foundation.errors import ClickclockError
 from clickclock.foundation.seal import close
@@ -28,6 +29,8 @@ ANSWERS: Final[Mapping[str, Callable[[Desk, Any], Reply]]] = {
     "report": report.answer,
     "versions": versions.answer,
     "order": order_proof.answer,
+    "orders": order_list.answer_orders,
+    "paths": order_list.answer_paths,
     "diff": diff.answer,
 }
 
@@ -45,13 +48,14 @@ def main() -> None:
     take_environment(pickle.loads(asked.get()))  # noqa: S301 (from the service, which started us)
     opens: Callable[[], Desk] = pickle.loads(asked.get())  # noqa: S301 (see above)
     desk: Desk | None = None
+    remembered = Remembered()
     while True:
         name, question = pickle.loads(asked.get())  # noqa: S301 (see above)
         body = b""
         try:
             desk = desk or opens()
             with desk.docket.explaining():
-                reply = ANSWERS[name](desk, question)
+                reply = remembered.answer(desk, question, ANSWERS[name])
             outcome, body = Outcome(reply.media_type, reply.headers), reply.body
         except ClickclockError as error:
             outcome = Outcome(error=error)

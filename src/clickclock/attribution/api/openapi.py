@@ -18,14 +18,17 @@ from starlette.types import Receive, Scope, Send
 
 from clickclock.attribution.api import check
 from clickclock.attribution.api.asking import AnswererEnded, QuestionTooLong, TooManyQuestions
-from clickclock.attribution.api.openapi_schemas import components
+from clickclock.attribution.api.openapi_schemas import NAMES, components
 from clickclock.attribution.api.questions import READERS
-from clickclock.attribution.api.schemas import SECURITY, SECURITY_SCHEMES, Schema, array, record
+from clickclock.attribution.api.schemas import SECURITY, SECURITY_SCHEMES, Schema, array, field, record
 from clickclock.attribution.api.stream import FILTERS, PERMISSION, TooManyViewers
 from clickclock.attribution.api.versions import LIMIT, LIMIT_MAX
 from clickclock.attribution.difference import LIMIT as ORDERS
 from clickclock.attribution.difference import LIMIT_MAX as ORDERS_MAX
 from clickclock.attribution.errors import EngineFailing, LakeUnreachable, VersionGone
+from clickclock.attribution.listing import LIMIT as LIMIT_OF_ORDERS
+from clickclock.attribution.listing import LIMIT_MAX as LIMIT_OF_ORDERS_MAX
+from clickclock.attribution.listing import PATHS, PATHS_MAX
 from clickclock.attribution.report import Dimension, Figure, Form, NoVersion, TooManyRows
 from clickclock.attribution.sighting import Seen
 from clickclock.foundation.caller import caller
@@ -68,6 +71,8 @@ def document() -> Schema:
         "paths": {
             "/attribution/report": {"get": _report()},
             "/attribution/order": {"get": _order()},
+            "/attribution/orders": {"get": _orders()},
+            "/attribution/paths": {"get": _paths()},
             "/attribution/diff": {"get": _diff()},
             "/attribution/versions": {"get": _versions()},
             "/attribution/clicks/stream": {"get": _stream()},
@@ -127,6 +132,61 @@ def _order() -> Schema:
         ],
         {"application/json": _payload(proof={"$ref": "#/components/schemas/Proof"})},
         [*_ASKING, NoVersion, VersionGone, NotFound],
+    )
+
+
+def _orders() -> Schema:
+    return _operation(
+        "listOrders",
+        "The orders of a result version, latest first",
+        READERS["orders"].permission,
+        [
+            *_FILTERS,
+            _parameter("model", "Models whose credit is told; `last` if not given.", "last,linear"),
+            _VERSION,
+            _limit("At most so many.", LIMIT_OF_ORDERS, LIMIT_OF_ORDERS_MAX),
+            _parameter("cursor", "The `nextCursor` of the page before, with the same filters.", "WzMs"),
+        ],
+        {
+            "application/json": _payload(
+                version=field("integer", "The result version."),
+                models={**NAMES, "description": "The models that are told."},
+                orders=array("#/components/schemas/Order", "Latest first."),
+                nextCursor=field(["string", "null"], "Where the next page begins; null at the end."),
+            )
+        },
+        [*_ASKING, NoVersion, VersionGone],
+    )
+
+
+def _paths() -> Schema:
+    path = record(
+        "A path with the orders that it led to.",
+        path={**NAMES, "description": "Its channels, first to last."},
+        currency=field("string", "Of these orders."),
+        orders=field("integer", "How many."),
+        revenue=field("string", "What was paid for them."),
+        hours=field(["number", "null"], "From the first touchpoint to the order, on average."),
+    )
+    bucket = record(
+        "How many orders have more than the bound before, and no more than this one.",
+        upTo=field(["integer", "null"], "The bound; null for all others."),
+        orders=field("integer", "How many orders."),
+    )
+    return _operation(
+        "listPaths",
+        "The commonest paths to orders",
+        READERS["paths"].permission,
+        [*_FILTERS, _VERSION, _limit("At most so many paths.", PATHS, PATHS_MAX)],
+        {
+            "application/json": _payload(
+                version=field("integer", "The result version."),
+                paths={"type": "array", "description": "The commonest first.", "items": path},
+                steps={"type": "array", "description": "Orders by their touchpoints.", "items": bucket},
+                hours={"type": "array", "description": "Orders by hours since the first touchpoint.", "items": bucket},
+            )
+        },
+        [*_ASKING, NoVersion, VersionGone],
     )
 
 
@@ -228,6 +288,11 @@ def _parameter(name: str, description: str, example: Any, *, required: bool = Fa
     return {**described, "schema": {"type": "string", **schema}}
 
 
+def _limit(description: str, usual: int, most: int) -> Schema:
+    limits = {"type": "integer", "minimum": 1, "maximum": most, "default": usual}
+    return {**_parameter("limit", description, usual), "schema": limits}
+
+
 def _list(of: Any) -> str:
     return "One or more of: " + ", ".join(f"`{each}`" for each in of)
 
@@ -240,6 +305,18 @@ _VERSION: Final[Schema] = {
     **_parameter("version", "The result version; the latest if not given.", 3),
     "schema": {"type": "integer", "minimum": 1},
 }
+_FILTERS: Final[Sequence[Schema]] = (
+    _parameter("clientId", "One client.", "shop-1"),
+    _parameter("sellerId", "One seller of orders.", "s-9"),
+    _parameter("channel", "Orders with a touchpoint of this channel; empty for those without one.", "google"),
+    _parameter("campaign", "Orders with a touchpoint of this campaign; empty for one without a campaign.", "spring"),
+    _parameter("adSet", "Orders with a touchpoint of this ad set; empty for one without an ad set.", "a-1"),
+    _parameter("ad", "Orders with a touchpoint of this ad; empty for one without an ad.", "x"),
+    _parameter("currency", "One currency.", "EUR"),
+    _parameter("from", "The first day of orders, in the account's time zone.", "2026-11-01", format="date"),
+    _parameter("to", "The last day.", "2026-11-30", format="date"),
+    {**_parameter("credited", "Whether orders have a touchpoint.", True), "schema": {"type": "boolean"}},
+)
 _ASKING: Final[Sequence[type[ClickclockError]]] = (
     Unauthenticated,
     Forbidden,

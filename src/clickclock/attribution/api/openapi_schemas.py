@@ -19,7 +19,8 @@ from clickclock.attribution.result import Kind
 
 _TEXT: Final[Schema] = {"type": "string"}
 _COUNT: Final[Schema] = {"type": "integer"}
-_NAMES: Final[Schema] = {"type": "array", "items": _TEXT}
+NAMES: Final[Schema] = {"type": "array", "items": _TEXT}
+"""A list of texts; whoever uses it says of what."""
 _CAMEL: Final[Mapping[Dimension, str]] = {Dimension.AD_SET: "adSet"}
 _MONEY: Final = "A decimal with all digits of the currency; null where the row has no currency, or none is known."
 _FIGURES: Final[Mapping[Figure, tuple[Any, str]]] = {
@@ -44,6 +45,7 @@ def components() -> Mapping[str, Schema]:
     return {
         "Report": _report_schema(),
         "Proof": _proof_schema(),
+        "Order": _order_schema(),
         "Diff": _diff_schema(),
         "Difference": _difference_schema(),
         "Standing": _standing_schema(),
@@ -64,12 +66,12 @@ def _report_schema() -> Schema:
         "What a result version says.",
         version=field("integer", "The result version."),
         createdAt=field("string", "When it was made.", format="date-time"),
-        by={**_NAMES, "description": "The dimensions."},
-        models={**_NAMES, "description": "The models that are told."},
+        by={**NAMES, "description": "The dimensions."},
+        models={**NAMES, "description": "The models that are told."},
         **{"from": field(["string", "null"], "The first day.", format="date")},
         to=field(["string", "null"], "The last day.", format="date"),
         filters={"type": "object", "description": "What was asked about alone.", "additionalProperties": _TEXT},
-        notes={**_NAMES, "description": "What to know before using these numbers; of an empty report, that it is."},
+        notes={**NAMES, "description": "What to know before using these numbers; of an empty report, that it is."},
         rows={"type": "array", "description": "By key, currency and model.", "items": rows},
     )
 
@@ -89,8 +91,28 @@ def _proof_schema() -> Schema:
         reason=field(["string", "null"], "Why it has no touchpoint; null if it has."),
         why=field(["string", "null"], "The same as a sentence."),
         clicks=field("array", "Every click of the person, its fate, the rule that decided it, what sets it apart."),
-        journey={**_NAMES, "description": "The touchpoints' clicks, first to last."},
+        journey={**NAMES, "description": "The touchpoints' clicks, first to last."},
         credits=field("array", "Each model's credit, with its arithmetic."),
+    )
+
+
+def _order_schema() -> Schema:
+    by_channel = {"type": "object", "additionalProperties": _TEXT}
+    return record(
+        "An order and its credit in short.",
+        clientId=field("string", "Whose order it is."),
+        orderId=field("string", "The order."),
+        placedAt=field("string", "When it was placed.", format="date-time"),
+        day=field("string", "The same as a day in the account's time zone.", format="date"),
+        currency=field("string", "Of every amount."),
+        amount=field("string", "What was paid."),
+        refunded=field("string", "What of it was paid back."),
+        status=field("string", "What became of it."),
+        sellerId=field(["string", "null"], "Its seller."),
+        reason=field(["string", "null"], "Why it has no touchpoint; null if it has."),
+        touchpoints=field("integer", "How many it has."),
+        path={**NAMES, "description": "Their channels, first to last; the first 50."},
+        credits=field("object", "By model, each channel's part of the amount.", additionalProperties=by_channel),
     )
 
 
@@ -107,8 +129,8 @@ def _diff_schema() -> Schema:
         to=field("integer", "The second."),
         models=record(
             "Models that only one of them has; no order differs by their credits alone.",
-            added={**_NAMES, "description": "Those of the second."},
-            removed={**_NAMES, "description": "Those of the first."},
+            added={**NAMES, "description": "Those of the second."},
+            removed={**NAMES, "description": "Those of the first."},
         ),
         settings={"type": "array", "description": "Policies, and settings of models that both have.", "items": setting},
         differing=field("integer", "How many orders differ, told or not."),
@@ -144,7 +166,7 @@ def _standing_schema() -> Schema:
         currency=field("string", "Of every amount."),
         amount=field("string", "What was paid."),
         refunded=field("string", "What of it was paid back."),
-        touchpoints={**_NAMES, "description": "The touchpoints' clicks, first to last."},
+        touchpoints={**NAMES, "description": "The touchpoints' clicks, first to last."},
         credits=field("object", "By model, each channel's part of the amount.", additionalProperties=by_channel),
     )
 
@@ -234,14 +256,14 @@ def _check_schema() -> Schema:
         "What the collector would make of a click. Nothing was kept.",
         read=field("string", "What the text was read as.", enum=list(Read)),
         query=field("string", "The query that was judged."),
-        added={**_NAMES, "description": "Parameters that the tag adds to a landing page's address."},
-        notes={**_NAMES, "description": "Why the tag sends nothing from this address; empty if it does."},
+        added={**NAMES, "description": "Parameters that the tag adds to a landing page's address."},
+        notes={**NAMES, "description": "Why the tag sends nothing from this address; empty if it does."},
         accepted=field("boolean", "Whether the collector accepts it."),
         answer=field(["integer", "null"], "The status that the collector answers; null if the tag sends nothing."),
         clientId=field(["string", "null"], "The client that it names."),
         account={"anyOf": [account, {"type": "null"}], "description": "Whose rules judged it; null if unknown."},
         faults={"type": "array", "description": "Everything that is wrong with it.", "items": fault},
-        flags={**_NAMES, "description": "Deviations that are let pass."},
+        flags={**NAMES, "description": "Deviations that are let pass."},
         parameters={"type": "array", "description": "Each parameter with its verdict.", "items": parameter},
         channel=channel,
         dedup=dedup,

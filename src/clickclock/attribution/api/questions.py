@@ -4,7 +4,7 @@ Never reads the lake: the process that answers does (`asking.py`). Invariants: a
 before anybody is asked; who leaves before the answer is not answered.
 
 >>> sorted(READERS)
-['diff', 'order', 'report', 'versions']
+['diff', 'order', 'orders', 'paths', 'report', 'versions']
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from clickclock.attribution.api import diff, order_proof, report, versions
+from clickclock.attribution.api import diff, order_list, order_proof, report, versions
 from clickclock.attribution.api.asking import Answer, Asker
 from clickclock.foundation.caller import caller
 from clickclock.foundation.errors import Fault, Malformed
@@ -39,6 +39,8 @@ READERS: Final[Mapping[str, Reading]] = {
     "report": Reading(Permission.REPORT_READ, report.read),
     "versions": Reading(Permission.VERSION_READ, versions.read),
     "order": Reading(Permission.PROOF_READ, order_proof.read),
+    "orders": Reading(Permission.PROOF_READ, order_list.read_orders),
+    "paths": Reading(Permission.REPORT_READ, order_list.read_paths),
     "diff": Reading(Permission.REPORT_READ, diff.read),
 }
 """By the last part of the path; `answering.ANSWERS` has the other half."""
@@ -66,15 +68,20 @@ class Question:
         try:
             await asyncio.wait([asking, gone], return_when=asyncio.FIRST_COMPLETED)
             if asking.done():
-                await _answered(asking.result())(scope, receive, send)
+                known = request.headers.get("if-none-match", "")
+                await _answered(asking.result(), known)(scope, receive, send)
         finally:
             asking.cancel()
             gone.cancel()
 
 
-def _answered(answer: Answer) -> Response:
+def _answered(answer: Answer, known: str) -> Response:
+    """The answer; 304 where the asker has it, by its tag."""
     size = sum(map(len, answer.pieces))
     headers = {"cache-control": "no-store", "content-length": str(size), **answer.outcome.headers}
+    if headers.get("etag", "").removeprefix("W/") in {each.strip().removeprefix("W/") for each in known.split(",")}:
+        kept = {name: headers[name] for name in ("etag", "cache-control")}
+        return Response(status_code=304, headers={**kept, "vary": "Accept-Encoding"})
     return StreamingResponse(_each(answer.pieces), headers=headers, media_type=answer.outcome.media_type)
 
 

@@ -179,6 +179,11 @@ class Lake:
                     return None
                 raise
 
+    def version_of(self, name: str) -> int | None:
+        """The version at which a table is now; None if nothing was ever loaded."""
+        delta = self.table(name)
+        return None if delta is None else delta.version()
+
     def uris(self, name: str, version: int | None = None) -> list[str]:
         """The files of a table as it is now, or was at a version."""
         # Not delta-rs' own: it writes a space in a folder's name as `%20`.

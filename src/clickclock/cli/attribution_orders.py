@@ -1,0 +1,94 @@
+"""`clickclock attribution orders`: the orders behind a row of a report, latest first.
+
+Never asks the service: it reads the lake. Invariants: with `--json`, standard output is the page and nothing else; the
+filters are those of `GET /attribution/orders`.
+
+>>> orders.name
+'orders'
+"""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clickclock.cli.attribution_report import parameters_of, usage
+from clickclock.cli.calling import print_json
+from clickclock.cli.rendering import Payload, plain, table
+from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings
+from clickclock.foundation.errors import Malformed
+
+ASKED = (
+    *("client_id", "seller_id", "channel", "campaign", "ad_set", "ad", "currency", "since", "until", "credited"),
+    *("models", "version", "limit", "cursor"),
+)
+
+
+def _path(steps: list[str]) -> str:
+    return plain(" > ".join(steps) or None)
+
+
+def _credits(credits_: dict[str, dict[str, str]]) -> str:
+    parts = [
+        f"{model}: " + ", ".join(f"{channel} {amount}" for channel, amount in by_channel.items())
+        for model, by_channel in credits_.items()
+        if by_channel
+    ]
+    return plain("; ".join(parts) or None)
+
+
+SHOW = table(
+    "orders",
+    ("placed", "placedAt"),
+    ("client", "clientId"),
+    ("order", "orderId"),
+    ("amount", "amount"),
+    ("currency", "currency"),
+    ("status", "status"),
+    ("path", "path", _path),
+    ("credit", "credits", _credits),
+    empty="No order fits what was asked.",
+)
+
+
+@click.command()
+@click.option("--client-id", help="Only this client.")
+@click.option("--seller-id", help="Only this seller.")
+@click.option("--channel", help="With a touchpoint of this channel.")
+@click.option("--campaign", help="With a touchpoint of this campaign; empty for one without a campaign.")
+@click.option("--ad-set", help="With a touchpoint of this ad set.")
+@click.option("--ad", help="With a touchpoint of this ad.")
+@click.option("--currency", help="Only this currency, such as EUR.")
+@click.option("--from", "since", help="First day, as 2026-11-20, in the account's time zone.")
+@click.option("--to", "until", help="Last day.")
+@click.option("--credited/--not-credited", default=None, help="Only those with a touchpoint, or without one.")
+@click.option("--model", "models", multiple=True, help="Model; may be repeated.  [default: last]")
+@click.option("--version", help="Result version; the latest if not given.")
+@click.option("--limit", help="At most this many, up to 200; 50 if not given.")
+@click.option("--cursor", help="Where to continue: nextCursor of the page before, as --json shows it.")
+@settings(OF_LAKE)
+@click.option("--json", "as_json", is_flag=True, help="Print the page as JSON.")
+def orders(config: Path | None, credited: bool | None, as_json: bool, **options: Any) -> None:
+    """List the orders of a result version, latest first."""
+    asked = {name: options.pop(name) for name in ASKED if name != "credited"}
+    asked["credited"] = None if credited is None else str(credited).lower()
+    with configuration(config, options) as loaded:
+        expect_lake(loaded)
+        # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
+        from clickclock.app.reporting import orders as page_of  # noqa: PLC0415 (see the line above)
+        from clickclock.attribution.listing import read_orders  # noqa: PLC0415 (see the line above)
+
+        try:
+            page = page_of(loaded, read_orders(parameters_of(asked)))
+        except Malformed as error:
+            raise usage(error, ASKED) from error
+    if as_json:
+        print_json({"status": "success", **page})
+    else:
+        _show(page)
+
+
+def _show(page: Payload) -> None:
+    SHOW(page)
+    if page["nextCursor"] is not None:
+        click.echo("There are more; give --limit or a filter, or continue with --cursor as --json shows it.", err=True)
