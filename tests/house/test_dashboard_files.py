@@ -66,7 +66,7 @@ def test_asking_formatting_and_keeping_have_one_place_each() -> None:
 
 
 def test_every_import_leads_to_a_file_of_the_package() -> None:
-    wanted = re.compile(r"(?:from|import)\s*\(?\s*[\"']([^\"']+)[\"']")
+    wanted = re.compile(r'(?:^import [^;]*?from|^import|\bimport\()\s*"([^"]+)"', re.MULTILINE)
     found = [
         f"{name(path)}: {target}"
         for path in _own(".js")

@@ -38,6 +38,7 @@ const shell = () => html`
       <span class="live ${liveState()}" role="status"><i></i><span>${LIVE[liveState()]}</span></span>
       <label class="zone"><span class="visually-hidden">Time zone</span><select @change=${(event) => { chooseZone(event.target.value); draw(); }}>
         ${zones().map((zone) => html`<option value=${zone} ?selected=${zone === currentZone()}>${zone}</option>`)}</select></label>
+      <button class="icon-button" @click=${openSearch} aria-label="Go to …" title="Go to … (Ctrl K)">⌕</button>
       <button class="icon-button" @click=${nextTheme} aria-label="Theme: ${theme}" title="Theme: ${theme}">${THEMES[theme][0]}</button>
     </div>
   </header>
@@ -45,6 +46,7 @@ const shell = () => html`
   <main id="main" tabindex="-1">${loadFault ? html`<div class="page">${fault(loadFault)}</div>` : page ? page.view() : html`<div class="page skeleton" aria-busy="true"></div>`}</main>
   <dialog class="keys" aria-labelledby="keys-title"><h2 id="keys-title">Keys</h2><dl>
     ${ROUTES.filter(({ key }) => key).map(({ key, word }) => html`<div><dt><kbd>g</kbd> <kbd>${key}</kbd></dt><dd>${word}</dd></div>`)}
+    <div><dt><kbd>Ctrl</kbd> <kbd>K</kbd></dt><dd>go to anything by name</dd></div>
     <div><dt><kbd>/</kbd></dt><dd>find on this page</dd></div><div><dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>next and previous row</dd></div>
     <div><dt><kbd>?</kbd></dt><dd>this map</dd></div></dl><form method="dialog"><button class="button">Close</button></form></dialog>`;
 
@@ -99,7 +101,10 @@ function step(by) {   // from row to row of the list that the page marks with [d
   (row?.matches("a, button") ? row : row?.querySelector("a, button"))?.focus();
 }
 
+const openSearch = async () => (await import("./components/palette.js")).openPalette(ROUTES);
+
 function press(event) {
+  if ((event.metaKey || event.ctrlKey) && event.key === "k") { event.preventDefault(); openSearch(); return; }
   if (isTyping(event.target) || event.metaKey || event.ctrlKey || event.altKey || event.defaultPrevented) return;
   if (prefix) {
     prefix = false;

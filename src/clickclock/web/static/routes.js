@@ -2,4 +2,8 @@
 // `word` puts it into the navigation, under "More" with `more`; `key` goes there after `g`.
 export const ROUTES = [
   { path: "/", load: () => import("./pages/overview.js"), group: "Scheduler", word: "Overview", key: "o" },
+  { path: "/jobs", load: () => import("./pages/jobs.js"), group: "Scheduler", word: "Jobs", key: "j" },
+  { path: "/jobs/{application}/{job}", load: () => import("./pages/job.js") },
+  { path: "/runs", load: () => import("./pages/runs.js"), group: "Scheduler", word: "Runs", key: "r" },
+  { path: "/runs/{triggerId}", load: () => import("./pages/run.js") },
 ];

@@ -5,7 +5,7 @@ import { jobOf } from "../components/parts.js";
 import { isOver } from "../core/states.js";
 import { iso, ms } from "../core/time.js";
 
-const DAY = 86_400_000, CELLS = 60, SCHEDULES_MAX = 16, TIMES_MAX = 400;
+const DAY = 86_400_000, CELLS = 60, SCHEDULES_MAX = 16, LISTED_MAX = 200;
 
 export class Overview {
   triggers = new Map();   // id → trigger: of the last half hour, and whatever runs
@@ -18,7 +18,7 @@ export class Overview {
   async load(now) {
     try {
       const [{ cluster }, { schedules }, recent, live, { jobStat }, { alarms }] = await Promise.all([
-        ask("cluster"), ask("schedules", { limit: 1000 }), ask("jobTrigger", { from: iso(now - PAST - 5 * 60_000), limit: 1000 }),
+        ask("cluster"), ask("schedules", { limit: LISTED_MAX }), ask("jobTrigger", { from: iso(now - PAST - 5 * 60_000), limit: 1000 }),
         ask("jobTrigger", { state: "queued,starting,running", limit: 200 }),
         ask("jobStat", { bucket: "hour", from: iso(now - DAY), rank: "slowest", limit: 50 }), ask("alarm", { isOpen: true }),
       ]);
@@ -32,19 +32,14 @@ export class Overview {
     this.changes += 1;
   }
 
+  /** Two questions for all schedules: what comes within the hour, and what became of the last times. */
   async #look(now) {
-    const soon = this.schedules.filter((each) => each.nextFireAt || each.paused).sort((a, b) => (ms(a.nextFireAt) ?? Infinity) - (ms(b.nextFireAt) ?? Infinity)).slice(0, SCHEDULES_MAX);
-    const found = await Promise.all(soon.map(async (schedule) => [schedule, await this.#timesOf(schedule, now), (await ask("jobTrigger", { scheduleId: schedule.scheduleId, limit: CELLS })).triggers.reverse()]));
-    this.planned = new Map(found.map(([schedule, times]) => [schedule.scheduleId, { schedule, times }]));
-    this.strips = new Map(found.map(([schedule, , triggers]) => [schedule.scheduleId, { schedule, triggers }]));
-  }
-
-  async #timesOf({ paused, nextFireAt, kind, expression, timeZone }, now) {
-    if (paused || !nextFireAt || ms(nextFireAt) > now + AHEAD) return [];
-    if (kind === "once") return [ms(nextFireAt)];
-    const { times } = await ask("schedulePreview", { kind, expression, timeZone, from: iso(ms(nextFireAt) - (kind === "interval" ? 0 : 1)), count: TIMES_MAX });
-    const runs = times.filter((each) => !each.skipReason).map((each) => ms(each.time)).filter((at) => at < now + AHEAD + 120_000);
-    return kind === "interval" ? [ms(nextFireAt), ...runs] : runs;
+    const known = new Map(this.schedules.map((each) => [each.scheduleId, each]));
+    const { forecast } = await ask("forecast", { from: iso(now), to: iso(now + AHEAD) });
+    this.planned = new Map(forecast.lanes.map((lane) => [lane.scheduleId, { schedule: { ...lane, paused: !!lane.skipReason }, times: lane.timesMs }]));
+    const shown = [...new Set([...forecast.lanes.map((lane) => lane.scheduleId), ...known.keys()])].filter((id) => known.has(id)).slice(0, SCHEDULES_MAX);
+    const { schedules } = shown.length ? await ask("scheduleTimes", { scheduleId: shown.join(","), limit: CELLS }) : { schedules: [] };
+    this.strips = new Map(schedules.map(({ scheduleId, times }) => [scheduleId, { schedule: known.get(scheduleId), triggers: times.map((each) => ({ ...each, scheduleId })).reverse() }]));
   }
 
   /** The next time of all, with its schedule. */

@@ -1,0 +1,34 @@
+// One dialog at a time, drawn beside the page so that a page that draws itself anew does not disturb what is typed.
+import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
+import { fault } from "./parts.js";
+
+const element = document.body.appendChild(document.createElement("dialog"));
+element.setAttribute("aria-labelledby", "dialog-title");
+element.addEventListener("close", () => render(nothing, element));
+
+/** Open a dialog. `body(form)` is its content; `act(values)` does it and may refuse, which is shown. */
+export function openDialog({ title, body, button, tone = "primary", act }) {
+  let wrong = null, isBusy = false;
+  const draw = () => render(html`<form @submit=${submit} @input=${() => draw()}>
+    <h2 id="dialog-title">${title}</h2>${body(element.querySelector("form"))}${wrong ? fault(wrong) : nothing}
+    <div class="dialog-buttons"><button type="button" class="button" @click=${() => element.close()}>Close</button>
+      <button class="button ${tone}" ?disabled=${isBusy}>${button}</button></div></form>`, element);
+  async function submit(event) {
+    event.preventDefault();
+    const values = new FormData(event.target);
+    isBusy = true; wrong = null; draw();
+    try {
+      await act(values);
+      element.close();
+    } catch (error) { wrong = error; }
+    isBusy = false;
+    if (element.open) draw();
+  }
+  render(nothing, element);
+  draw();
+  element.showModal();
+  return draw;
+}
+
+/** A labelled field of a form. */
+export const field = (label, input, hint = nothing) => html`<label class="field"><span>${label}</span>${input}${hint === nothing ? nothing : html`<span class="hint">${hint}</span>`}</label>`;
