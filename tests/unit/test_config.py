@@ -12,8 +12,9 @@ from click.testing import CliRunner
 from clickclock.app.clusters import clusters
 from clickclock.cli.check_config import check_config
 from clickclock.foundation.clock import SystemClock
-from clickclock.foundation.config import Config, is_loopback, load
+from clickclock.foundation.config import Config, load
 from clickclock.foundation.errors import ConfigurationError
+from clickclock.foundation.reach import is_loopback
 
 
 def faults_of(file: Path | None = None, variables: dict[str, str] | None = None, **flags: Any) -> dict[str, str]:

@@ -10,10 +10,13 @@ the offer of another protocol changes nothing, and no body is read as a request.
 
 import asyncio
 import logging
+from typing import Self
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from clickclock.app.peer import Peers
+from clickclock.foundation.access import SAME_USER
 from clickclock.foundation.errors import Malformed
 from clickclock.foundation.framing import HTTP_2_GOODBYE, fault, is_http_2, unreadable, without_offer
 from clickclock.foundation.ids import new_id
@@ -38,8 +41,19 @@ class Connection(HttpToolsProtocol):
     _last_words = b""
     """The answer to what could not be read. Nothing after that is read."""
 
+    peers: Peers | None = None
+    """Who knows whose process is at the other end; None where nobody wants to know."""
+    _is_same_user = False
+
+    @classmethod
+    def knowing(cls, peers: Peers | None) -> type[Self]:
+        """Connections that ask this once, when they are made."""
+        return type(cls.__name__, (cls,), {"peers": peers})
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         super().connection_made(transport)
+        if self.peers is not None and self.client is not None and self.server is not None:
+            self._is_same_user = self.peers.is_same_user(self.client, (self.server[0], self.server[1] or 0))
         self._wait_for_more()
 
     def data_received(self, data: bytes) -> None:
@@ -90,6 +104,8 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self._is_in_head, self._bodiless_bytes = True, 0
         super().on_message_begin()
+        if self._is_same_user:
+            self.scope[SAME_USER] = True  # type: ignore[typeddict-unknown-key]  # our own
 
     def on_headers_complete(self) -> None:
         self._is_in_head, self._bodiless_bytes = False, 0

@@ -36,10 +36,12 @@ from clickclock.app.membership import advertised_url, be_sole, keep_age, node_na
 from clickclock.app.noticing import Noticing
 from clickclock.app.own_jobs import ensure_own_jobs, out_of_reach
 from clickclock.app.own_program import own_program, typed
+from clickclock.app.peer import Peers
 from clickclock.app.targets import open_targets
 from clickclock.attribution import api as attribution_api
 from clickclock.examples import apply_examples, read_examples
 from clickclock.foundation import log
+from clickclock.foundation.access import Access, Mode
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.environment import environment, take_secrets
@@ -200,11 +202,16 @@ def _server(config: Config, engine: Engine) -> "_Server":
     own_names = [config.host, *filter(None, [urlsplit(engine.url or "").hostname])]
     lets_every_name_in = config.insecure_no_authentication and not config.allowed_hosts
     allowed_hosts = None if lets_every_name_in else [*own_names, *config.allowed_hosts]
+    peers = Peers.of_this_system() if config.access is Mode.SAME_USER else None
+    access = Access(Mode.NONE if peers is None else config.access)
+    if peers is None and config.access is Mode.SAME_USER:
+        _log.warning("this system does not say whose a connection is: every user of this machine may run commands here")
     scheduler = scheduler_api.create_app(
         engine,
         allowed_hosts=allowed_hosts,
         body_bytes_max=config.request_body_bytes_max,
         elsewhere=Dashboard(),
+        access=access,
     )
     stopping = asyncio.Event()
     attribution = attribution_api.create_app(
@@ -214,6 +221,7 @@ def _server(config: Config, engine: Engine) -> "_Server":
         stopping=stopping,
         accounts=accounts_of(config),
         policies=policies_of(config),
+        access=access,
     )
 
     async def both(scope: Scope, receive: Receive, send: Send) -> None:
@@ -223,7 +231,7 @@ def _server(config: Config, engine: Engine) -> "_Server":
     return _Server(
         uvicorn.Config(
             both,
-            http=Connection,
+            http=Connection.knowing(peers),
             ws="none",
             loop="none",
             lifespan="off",

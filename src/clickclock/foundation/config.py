@@ -19,9 +19,11 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
+from clickclock.foundation.access import Mode
 from clickclock.foundation.account_config import AccountConfig
 from clickclock.foundation.attribution_config import AttributionSettings
 from clickclock.foundation.errors import ConfigurationError, Fault
+from clickclock.foundation.reach import is_loopback, refuse_reachable
 from clickclock.foundation.target_config import SmtpConfig, Targets
 
 PREFIX = "CLICKCLOCK_"
@@ -36,6 +38,11 @@ class Config(AttributionSettings):
     data_dir: Path = Field(Path("clickclock-data"), description="Folder for the store, logs and running jobs' records.")
     insecure_no_authentication: bool = Field(
         False, description="Listen on an address that others can reach, although everybody may then run commands."
+    )
+    authentication: Literal["same-user", "none"] | None = Field(
+        None,
+        description="Who may ask: the service's own user and root of this machine, or everybody who reaches the port; "
+        "if not given, `none` with `insecure_no_authentication`, and `same-user` without.",
     )
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
@@ -126,12 +133,8 @@ class Config(AttributionSettings):
     @field_validator("host")
     @classmethod
     def _refuse_what_is_not_safe(cls, host: str, info: ValidationInfo) -> str:
-        if not info.data.get("insecure_no_authentication") and not is_loopback(host):
-            raise ValueError(
-                f"{host} can be reached from other machines and there is no authentication, so anybody who "
-                "reaches it could run commands here; listen on 127.0.0.1, or give --insecure-no-authentication if "
-                "something in front of it lets only the right people in"
-            )
+        if not is_loopback(host):
+            refuse_reachable(host, info.data.get("authentication"), info.data.get("insecure_no_authentication", False))
         return host
 
     @field_validator("advertise_url")
@@ -205,6 +208,13 @@ class Config(AttributionSettings):
             raise ValueError("give a URL that begins with sqlite:/// or postgresql://")
         return url
 
+    @property
+    def access(self) -> Mode:
+        """How those who ask prove who they are."""
+        if self.authentication is None:
+            return Mode.NONE if self.insecure_no_authentication else Mode.SAME_USER
+        return Mode(self.authentication)
+
     def secret_variables(self, variables: Mapping[str, str]) -> dict[str, str]:
         """The variables that jobs may refer to, by their names without the prefix; none unless there is one."""
         prefix = self.secret_environment_prefix
@@ -238,20 +248,6 @@ class Config(AttributionSettings):
         # Nothing else that a path may have means anything in such a URL.
         file = str(self.data_dir.absolute() / "clickclock.db").replace("%", "%25").replace("?", "%3F")
         return self.database_url or f"sqlite:///{file}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address.
-
-    >>> is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def load(file: Path | None, variables: Mapping[str, str], overrides: Mapping[str, Any]) -> Config:

@@ -1,8 +1,8 @@
 """The gate: what every request passes, whatever it asks for.
 
 Never reads a body and never knows a path. Invariants: every answer has a request id and is not to be sniffed; every
-error that gets here becomes one answer; while there is no authentication, a web page of another site can neither
-change anything here (`Origin`) nor, by pointing its own name at this machine, read anything (`Host`).
+error that gets here becomes one answer; whoever answers a request can ask who made it (`caller`); a web page of another
+site can neither change anything here (`Origin`) nor, by pointing its own name at this machine, read anything (`Host`).
 
 >>> Gate(app, allowed_hosts=["clickclock.example.com"])   # doctest: +SKIP
 """
@@ -15,12 +15,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from clickclock.foundation.access import OPEN, Access
 from clickclock.foundation.caller import Caller, answer_to
-from clickclock.foundation.config import is_loopback
 from clickclock.foundation.errors import Malformed
 from clickclock.foundation.ids import new_id
-from clickclock.foundation.principal import NOBODY_IN_PARTICULAR
 from clickclock.foundation.problem import INTERNAL_STATUS, ForeignHost, ForeignOrigin, problem
+from clickclock.foundation.reach import is_loopback
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -30,8 +30,9 @@ _log = logging.getLogger(__name__)
 class Gate:
     """ASGI middleware. `allowed_hosts` are names beside the loopback's; None lets every name in."""
 
-    def __init__(self, app: ASGIApp, allowed_hosts: Collection[str] | None = ()) -> None:
+    def __init__(self, app: ASGIApp, allowed_hosts: Collection[str] | None = (), access: Access = OPEN) -> None:
         self._app = app
+        self._access = access
         self._hosts = None if allowed_hosts is None else frozenset(_bare(each) for each in allowed_hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,7 +57,7 @@ class Gate:
         try:
             self._check(scope["method"], headers, scope["http_version"])
             client = scope.get("client")
-            answer_to(Caller(NOBODY_IN_PARTICULAR, client[0] if client else "", request_id))
+            answer_to(Caller(self._access.of(scope), client[0] if client else "", request_id))
             path: str = scope["path"]
             if len(path) > 1 and path.endswith("/"):
                 scope = {**scope, "path": path[:-1]}

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from clickclock.foundation.errors import Forbidden
+from clickclock.foundation.errors import Forbidden, Unauthenticated
 from clickclock.foundation.permission import REACHES, ROLES, Permission, Reach, Role
 
 EVERY = "*"
@@ -31,6 +31,8 @@ class Kind(StrEnum):
     """The service's own user or root on this machine, or nobody in particular where authentication is off."""
     SERVICE = "service"
     """The service itself: no request asked for it."""
+    NOBODY = "nobody"
+    """Who did not say who it is, or could not prove it."""
 
 
 class Proof(StrEnum):
@@ -75,15 +77,17 @@ class Principal:
     name: str
     proof: Proof
     grants: tuple[Grant, ...]
+    refusal: str | None = None
+    """Why nobody knows who it is, and what to do about that."""
 
     def scope(self, permission: Permission) -> frozenset[str] | None:
         """The applications (or clients, as the permission reaches) of which it holds a permission; None: of all.
 
-        Raises `Forbidden` where it holds the permission of none.
+        Raises `Forbidden` where it holds the permission of none, and `Unauthenticated` where nobody knows who it is.
         """
         holding = [grant for grant in self.grants if grant.holds(permission)]
         if not holding:
-            raise Forbidden(self._sentence(permission))
+            raise self._refused(permission)
         match REACHES[permission]:
             case Reach.APPLICATION:
                 names = frozenset[str]().union(*(grant.applications for grant in holding))
@@ -101,17 +105,21 @@ class Principal:
         )
 
     def require(self, permission: Permission, *, application: str | None = None, client: str | None = None) -> None:
-        """Raise `Forbidden` unless it may."""
+        """Raise `Forbidden` unless it may, and `Unauthenticated` where nobody knows who it is."""
         if not self.may(permission, application=application, client=client):
-            raise Forbidden(self._sentence(permission, application, client))
+            raise self._refused(permission, application, client)
 
     def require_each(self, permission: Permission, applications: Iterable[str]) -> None:
         """Raise `Forbidden` that names every application of which it does not hold a permission."""
         missing = sorted({each for each in applications if not self.may(permission, application=each)})
         if missing:
-            raise Forbidden(self._sentence(permission, ", ".join(missing)))
+            raise self._refused(permission, ", ".join(missing))
 
-    def _sentence(self, permission: Permission, application: str | None = None, client: str | None = None) -> str:
+    def _refused(
+        self, permission: Permission, application: str | None = None, client: str | None = None
+    ) -> Forbidden | Unauthenticated:
+        if self.kind is Kind.NOBODY:
+            return Unauthenticated(self.refusal)
         of = ""
         if application is not None:
             of = f" of the application {application}"
@@ -120,7 +128,7 @@ class Principal:
         elif REACHES[permission] is Reach.INSTALLATION:
             of = " of all applications and clients"
         roles = ", ".join(role for role in Role if permission in ROLES[role])
-        return (
+        return Forbidden(
             f"{self.name} may not do this: it lacks the permission {permission}{of}. Ask an admin for a token with one "
             f"of these roles in that scope: {roles}."
         )

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from clickclock.app.doctor.check import Check, Result, fail, ok
 from clickclock.app.doctor.holders import holder_of, listener_on, told, works_on
 from clickclock.client import Client, Payload, Refused, Unreachable
-from clickclock.foundation.config import is_loopback
 from clickclock.foundation.errors import ConfigurationError
+from clickclock.foundation.reach import is_loopback
 
 TIMEOUT_S = 10.0
 """It asks its clusters, and waits 2 s for each that does not answer."""

@@ -23,6 +23,7 @@ from clickclock.attribution.api.openapi import Described
 from clickclock.attribution.api.questions import READERS, Question
 from clickclock.attribution.api.stream import Stream
 from clickclock.attribution.policy import Policies
+from clickclock.foundation.access import OPEN, Access
 from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.compression import Compression
 from clickclock.foundation.gate import Gate
@@ -40,8 +41,9 @@ def create_app(
     stopping: asyncio.Event | None = None,
     accounts: Accounts | None = None,
     policies: Policies | None = None,
+    access: Access = OPEN,
 ) -> Starlette:
-    """The ASGI application over the journals in a folder.
+    """The ASGI application over the journals in a folder. `access` says who asks.
 
     `desk` is called in a process of its own, so it must be picklable, and gives a `desk.Desk` there; without it, only
     journals are looked at. `allowed_hosts` are names by which it may be addressed beside the loopback's; None lets
@@ -58,7 +60,7 @@ def create_app(
         asker = Asker(desk, stopping)
         routes += [Route(f"{BASE}/{name}", Question(name, asker)) for name in READERS]
         routes.append(Route(f"{BASE}/openapi.json", Described()))
-    middleware = [Middleware(Gate, allowed_hosts=allowed_hosts), Middleware(Compression)]
+    middleware = [Middleware(Gate, allowed_hosts=allowed_hosts, access=access), Middleware(Compression)]
     app = Starlette(routes=routes, middleware=middleware)
     app.router.redirect_slashes = False
     app.router.default = _nothing_here

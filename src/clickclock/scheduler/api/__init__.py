@@ -15,6 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
+from clickclock.foundation.access import OPEN, Access
 from clickclock.foundation.compression import Compression
 from clickclock.foundation.gate import Gate
 from clickclock.foundation.problem import UnknownPath
@@ -86,8 +87,9 @@ def create_app(
     allowed_hosts: Collection[str] | None = (),
     body_bytes_max: int = BODY_BYTES_MAX,
     elsewhere: ASGIApp | None = None,
+    access: Access = OPEN,
 ) -> Starlette:
-    """The ASGI application over a running engine.
+    """The ASGI application over a running engine. `access` says who asks.
 
     `allowed_hosts` are names by which it may be addressed beside the loopback's; None lets every name in. `elsewhere`
     answers at every address outside this interface.
@@ -97,7 +99,7 @@ def create_app(
             *(Route(path, Resource(engine, operations, body_bytes_max)) for path, operations in TABLE.items()),
             *documentation_routes(TABLE, engine),
         ],
-        middleware=[Middleware(Gate, allowed_hosts=allowed_hosts), Middleware(Compression)],
+        middleware=[Middleware(Gate, allowed_hosts=allowed_hosts, access=access), Middleware(Compression)],
     )
     app.router.redirect_slashes = False
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
-from clickclock.foundation.config import is_loopback
+from clickclock.foundation.reach import is_loopback
 from clickclock.foundation.record import Settings
 from clickclock.foundation.redaction import redacted
 from clickclock.scheduler.job import PullPolicy
