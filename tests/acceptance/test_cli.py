@@ -209,6 +209,25 @@ def test_a_preview_says_what_daylight_saving_does(terminal: Terminal) -> None:
     assert "does not exist" in output
 
 
+def test_what_comes_what_came_and_what_failed_are_found_and_done_again(terminal: Terminal) -> None:
+    terminal.job("many", "exit 3")
+    schedule = ("schedule", "create", "t", "many", "--id", "many-s", "--expression", "0 3 * * *")
+    assert terminal.run(*schedule)[0] == 0
+    for _ in range(2):
+        assert terminal.run("trigger", "t", "many", "--follow")[0] == 3
+    code, output, errors = terminal.run("bulk", "runAgain", "t", "many", "--state", "failed")
+    assert (code, output, errors) == (0, "failed: 2\n", "It would be done to 2 items; add --yes to do it.\n")
+    done = terminal.json("bulk", "runAgain", "t", "many", "--state", "failed", "--yes")["items"]
+    assert [each["done"] for each in done] == [True, True]
+    (state,) = terminal.json("job", "states", "t", "--limit", "1000")["jobStates"][-1:]
+    assert state["application"] == "t"
+    assert "many" in terminal.run("search", "MAN")[1]
+    (heading, time) = terminal.run("schedule", "forecast", "t", "--schedule-id", "many-s")[1].splitlines()
+    assert heading.split() == ["time", "application", "job", "schedule"]
+    assert time.split()[-3:] == ["t", "many", "many-s"]
+    assert terminal.run("schedule", "times", "many-s")[1] == "No time was decided yet.\n"
+
+
 def test_a_group_and_a_mapping_live_from_making_to_deletion(terminal: Terminal) -> None:
     assert terminal.run("group", "create", "g", "--max-concurrent-triggers", "2")[0] == 0
     assert terminal.run("group", "update", "g", "--max-concurrent-triggers", "3")[0] == 0

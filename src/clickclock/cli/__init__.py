@@ -38,6 +38,7 @@ COMMANDS = {
     "backfill": "clickclock.cli.backfill:backfill",
     "stat": "clickclock.cli.stat:stat",
     "search": "clickclock.cli.search:search",
+    "bulk": "clickclock.cli.bulk:bulk",
     "events": "clickclock.cli.events:events",
     "alarms": "clickclock.cli.alarms:alarms",
     "notifications": "clickclock.cli.notifications:notifications",

@@ -1,14 +1,15 @@
 """The part of the client that looks at many things at once: what comes, what became of times, where jobs stand.
 
-Never changes anything. Invariant: a method returns the body of the answer as the reference shows it.
+Only `bulk` changes anything. Invariant: a method returns the body of the answer as the reference shows it.
 
 >>> with Client() as client:                                                          # doctest: +SKIP
 ...     failing = [each for each in client.job_states()["jobStates"] if (each["currentStreak"] or 0) < 0]
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from clickclock.client.connection import Connection, Payload
+from clickclock.client.connection import Connection, Payload, given
+from clickclock.foundation.ids import new_id
 
 
 class Overseeing:
@@ -47,3 +48,21 @@ class Overseeing:
     def zone_changes(self, time_zone: str, year: int | None = None) -> Payload:
         """When a zone's clocks are changed in a year."""
         return self._connection.call("GET", "zoneChanges", query={"timeZone": time_zone, "year": year})
+
+    def count_bulk(self, action: str, filter_: Mapping[str, object]) -> Payload:
+        """How many triggers or schedules a bulk action would be done to, by state."""
+        body = {"action": action, "filter": dict(filter_), "dryRun": True}
+        return self._connection.call("POST", "bulk", body, is_repeatable=True)
+
+    def bulk(self, action: str, filter_: Mapping[str, object], reason: str | None = None) -> Iterator[Payload]:
+        """Do the same to many triggers (`cancel`, `runAgain`) or schedules (`pause`, `resume`): what became of each.
+
+        It goes on for as long as it is read. A call whose connection breaks is sent again, and does nothing twice.
+        """
+        body = {"action": action, "filter": dict(filter_), "bulkId": new_id(), **given({"reason": reason})}
+        while True:
+            page = self._connection.call("POST", "bulk", body, is_repeatable=True)
+            yield from page["items"]
+            if page["nextCursor"] is None:
+                return
+            body["cursor"] = page["nextCursor"]

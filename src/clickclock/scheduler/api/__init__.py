@@ -22,6 +22,7 @@ from clickclock.foundation.problem import UnknownPath
 from clickclock.scheduler.api import (
     alarm,
     backfill,
+    bulk,
     calendar,
     cluster,
     declaration,
@@ -77,6 +78,7 @@ TABLE: Mapping[str, Sequence[Operation[Any]]] = {
     f"{BASE}/jobStatGrid": job_stat_grid.GRID_OPERATIONS,
     f"{BASE}/triggerCounts": job_stat_grid.COUNT_OPERATIONS,
     f"{BASE}/zoneChanges": zone_changes.OPERATIONS,
+    f"{BASE}/bulk": bulk.OPERATIONS,
 }
 """Every path with its operations; the one that is called most stands first."""
 

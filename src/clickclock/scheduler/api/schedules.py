@@ -4,6 +4,7 @@ Parse, call, render. Invariants: a schedule that would never fire is refused whe
 an update changes only the fields that it names, and loses nobody else's change.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +21,7 @@ from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, numbered, read_object, set_by_service
 from clickclock.scheduler.api.references import missing, named_too
 from clickclock.scheduler.calendar import check_steps
+from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleVersion
 from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, upcoming
 from clickclock.scheduler.store import Edited, NewSchedule
@@ -92,29 +94,36 @@ async def update(call: Call[ScheduleNamed]) -> Response:
     """PUT: the given fields over the stored ones."""
     given = read_object(call.body, _SET_BY_SERVICE)
     schedule_id = _agreed_id(given.pop("scheduleId", None), call.filters.schedule_id)
-    if_version = call.if_version
+    stored = await changed(call.engine, schedule_id, given, call.if_version)
+    return success(200, etag(stored.version), schedule=stored)
+
+
+async def changed(
+    engine: Engine, schedule_id: str, given: Mapping[str, Any], if_version: int | None = None
+) -> StoredSchedule:
+    """Put the given fields over the stored ones, and wait until the answer is true."""
     for races_left in range(RACES_MAX - 1, -1, -1):
-        old = await call.engine.store.schedules.get(schedule_id)
+        old = await engine.store.schedules.get(schedule_id)
         if if_version not in {None, old.version}:
             raise StaleVersion
-        calendars = await calendars_of(call.engine, [given.get("calendarName"), old.calendar_name])
+        calendars = await calendars_of(engine, [given.get("calendarName"), old.calendar_name])
         try:
-            new = _merged(old, given, call.engine.clock.now(), calendars)
+            new = _merged(old, given, engine.clock.now(), calendars)
         except Invalid as invalid:
             with_job = {"application": old.application, "jobName": old.job_name, "parameters": old.parameters}
             schedules = {"": with_job | {name: value for name, value in given.items() if name == "parameters"}}
-            invalid.faults += await missing(call.engine, invalid.faults, jobs={}, schedules=schedules)
+            invalid.faults += await missing(engine, invalid.faults, jobs={}, schedules=schedules)
             raise
         try:
-            stored = await call.engine.store.schedules.put(new, call.engine.clock.now(), old.version)
+            stored = await engine.store.schedules.put(new, engine.clock.now(), old.version)
         except StaleVersion:
             # Somebody else was faster. Who named no version wants the fields changed, whatever the others are now.
             if if_version is not None or not races_left:
                 raise
             continue
         break
-    await call.engine.edited(Edited(schedule_id=schedule_id))
-    return success(200, etag(stored.version), schedule=stored)
+    await engine.edited(Edited(schedule_id=schedule_id))
+    return stored
 
 
 async def delete(call: Call[ScheduleTarget]) -> Response:
@@ -135,7 +144,7 @@ def _agreed_id(in_body: Any, in_query: str | None) -> str:
     return named
 
 
-def _merged(old: StoredSchedule, given: dict[str, Any], now: datetime, calendars: Calendars) -> NewSchedule:
+def _merged(old: StoredSchedule, given: Mapping[str, Any], now: datetime, calendars: Calendars) -> NewSchedule:
     own = old.model_dump(mode="json", by_alias=True, exclude_unset=True)
     own = {name: value for name, value in own.items() if name not in _SET_BY_SERVICE}
     if given.get("paused") is False and "pauseReason" not in given:

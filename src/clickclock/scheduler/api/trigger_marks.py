@@ -86,7 +86,7 @@ OPERATIONS = (
         find,
         MarkFilters,
         {200: {"triggerMarks": TriggerMarks, "nextCursor": str | None}},
-        description="The same triggers as `GET jobTrigger`, newest first, in a twelfth of the bytes, for pictures of "
+        description="The same triggers as `GET jobTrigger`, newest first, in a tenth of the bytes, for pictures of "
         "many runs. `from` and `to` bound when a trigger was recorded. For those that began earlier and still run, ask "
         "again with `state=queued,starting,running`.",
     ),
