@@ -6,4 +6,7 @@ export const ROUTES = [
   { path: "/jobs/{application}/{job}", load: () => import("./pages/job.js") },
   { path: "/runs", load: () => import("./pages/runs.js"), group: "Scheduler", word: "Runs", key: "r" },
   { path: "/runs/{triggerId}", load: () => import("./pages/run.js") },
+  { path: "/alarms", load: () => import("./pages/alarms.js"), group: "Scheduler", word: "Alarms", key: "a" },
+  { path: "/schedules/new", load: () => import("./pages/schedule.js") },
+  { path: "/schedules/{scheduleId}", load: () => import("./pages/schedule.js") },
 ];

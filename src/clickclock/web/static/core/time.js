@@ -58,3 +58,7 @@ export function span(value) {
 
 /** `in 3 m 04 s`, `2 h 01 m ago`: beside an absolute time, never instead of one. */
 export const relative = (at) => (at > now() ? `in ${span(at - now())}` : `${span(now() - at)} ago`);
+
+export const allZones = () => ["UTC", ...Intl.supportedValuesOf("timeZone")];
+export const minuteIn = (at, timeZone) => format(MINUTE, timeZone).format(at);
+export const dayIn = (at, timeZone) => format({ weekday: "long", ...DAY, year: "numeric" }, timeZone).format(at);
