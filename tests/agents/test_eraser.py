@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from clickclock.attribution.docket import Docket
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.eraser import Eraser, Waiting
 from clickclock.attribution.erasure import Erasure, Identifier
-from clickclock.attribution.errors import JournalDamaged
+from clickclock.attribution.errors import ErasureUnfinished, JournalDamaged
 from clickclock.attribution.export_files import ExportFiles
 from clickclock.attribution.identifier import code
 from clickclock.attribution.journal import Journal, segments
@@ -246,6 +247,47 @@ async def test_who_is_overtaken_by_another_machine_looks_again_and_counts_every_
             ours.eraser = Eraser(ours.journals, ours.lake, files, *given)
         receipts.append(await ours.erase("cli_ubid", shop.browser(VICTIM), with_person=True))
     assert receipts[0].rows == receipts[1].rows
+
+
+class Planting(Docket):
+    """A docket beside which another machine brings something back, when all but the last export is done."""
+
+    def __init__(self, path: Path, plant: Callable[[], object]) -> None:
+        super().__init__(path)
+        self._plant: Callable[[], object] | None = plant
+
+    def write(self, erasure: Erasure) -> None:
+        super().write(erasure)
+        if self._plant is not None and erasure.rows.get("exports") == 2:
+            plant, self._plant = self._plant, None
+            plant()
+
+
+@pytest.mark.parametrize("place", ["lake", "journal", "exports"])
+async def test_an_identifier_that_came_back_is_found_before_the_receipt_is_written(
+    ours: Shop, tmp_path_factory: pytest.TempPathFactory, place: str
+) -> None:
+    aside = tmp_path_factory.mktemp("aside")
+    clicks, export = ours.folder / "lake" / "clicks", ours.folder / "exports" / shop.GOOGLE_FILE
+    shutil.copytree(clicks, aside / "clicks", ignore=shutil.ignore_patterns("_delta_log"))
+    shutil.copy(export, aside / "export")
+    await keep(aside / "0", shop.entries(VICTIM))
+    plants: dict[str, Callable[[], object]] = {
+        "lake": lambda: shutil.copytree(aside / "clicks", clicks, dirs_exist_ok=True),
+        "journal": lambda: shutil.copytree(aside / "0", ours.journals / "2"),
+        "exports": lambda: shutil.copy(aside / "export", export),
+    }
+    ours.docket = Planting(ours.docket.path, plants[place])
+    files = ExportFiles(ours.folder / "exports")
+    ours.eraser = Eraser(
+        *(ours.journals, ours.lake, files, ours.docket, ours.clock, ours.compactor.step, Policies(), SECRET)
+    )
+    with pytest.raises(ErasureUnfinished, match="It is still in"):
+        await ours.erase("cli_ubid", shop.browser(VICTIM), with_person=True)
+    assert ours.rows(RECEIPTS.name) == []
+    assert ours.docket.read() is not None
+    assert isinstance(await ours.eraser.step(), Receipt)
+    assert traces(ours.folder, *says(VICTIM)) == []
 
 
 async def test_a_click_that_earned_nothing_leaves_the_results_too(tmp_path: Path) -> None:
