@@ -22,7 +22,7 @@ SEEN = {
     ),
     "README.md": ("hello you", "does not exist on 2027-03-14", "204 No Content", "markov"),
 }
-"""The words that a reader sees, page by page. The README is last: the demo shop needs a minute after the first start."""
+"""The words that a reader sees, page by page. The README is last: the demo shop needs a minute after the start."""
 
 
 @pytest.fixture(scope="module")
