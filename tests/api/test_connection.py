@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from clickclock.app.budget import Budget
 from clickclock.app.connection import HEAD_BYTES_MAX, Connection
 
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
@@ -24,6 +25,18 @@ class Hasty(Connection):
     """One that does not wait."""
 
     silence_s_max = 0.05
+
+
+class Punctual(Connection):
+    """One whose requests have to be there within a moment, however often a byte comes."""
+
+    head_s_max = body_s_max = 0.3
+
+
+class Small(Connection):
+    """One of a port with little room."""
+
+    budget = Budget(connections_max=2, bodies_bytes_max=10_000)
 
 
 async def heard(scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,3 +121,76 @@ async def test_who_begins_no_request_or_falls_silent_in_one_is_not_waited_for(
     port: Port, begun: tuple[bytes, ...]
 ) -> None:
     assert await told(port, *begun) == (b"", {})
+
+
+@pytest.mark.parametrize("port", [Punctual], indirect=True)
+@pytest.mark.parametrize("begun", [HEAD, CHUNKED, HEAD + b"Content-Length: 200000\r\n\r\n"])
+async def test_who_sends_a_byte_now_and_then_has_so_long_in_all(port: Port, begun: bytes) -> None:
+    reader, writer = await asyncio.open_connection(*port)
+    writer.write(begun)
+    answer = asyncio.create_task(reader.read())
+    async with asyncio.timeout(PATIENCE_S):
+        with contextlib.suppress(ConnectionError):
+            while not answer.done():
+                writer.write(b"1" if begun is CHUNKED else b"a")
+                await asyncio.wait([answer], timeout=0.05)
+    assert (await answer).startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert b'"tooSlow"' in await answer
+    writer.close()
+
+
+@pytest.mark.parametrize("port", [Punctual], indirect=True)
+async def test_the_time_of_one_request_is_not_that_of_the_next(port: Port) -> None:
+    reader, writer = await asyncio.open_connection(*port)
+    async with asyncio.timeout(PATIENCE_S):
+        for _ in range(4):
+            for piece in (HEAD.replace(b"GET", b"POST"), b"Content-Length: 2\r\n\r\na", b"b"):
+                writer.write(piece)
+                await asyncio.wait([asyncio.create_task(asyncio.Event().wait())], timeout=0.06)
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200 ")
+            await reader.readexactly(len(b"heard"))
+    writer.close()
+
+
+async def until_held(size: int) -> None:
+    while Small.budget.bodies_bytes != size:  # noqa: ASYNC110 (a number, which nobody announces)
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("port", [Small], indirect=True)
+async def test_bodies_on_their_way_take_no_more_than_they_may_and_give_it_back(port: Port) -> None:
+    begun = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\n"
+    _, first = await asyncio.open_connection(*port)
+    first.write(begun + b"a" * 8_999)
+    async with asyncio.timeout(PATIENCE_S):
+        await until_held(8_999)
+        head, body = await told(port, begun + b"a" * 8_999)
+        assert head.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        assert b"retry-after: 1" in head
+        assert body["code"] == "tooManyBodies"
+        first.close()
+        await until_held(0)
+    # Answered ones give theirs back, too, on one connection as on many.
+    whole = begun + b"a" * 9_000
+    reader, writer = await asyncio.open_connection(*port)
+    async with asyncio.timeout(PATIENCE_S):
+        for _ in range(3):
+            writer.write(whole)
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+            await reader.readexactly(len(b"heard"))
+    assert Small.budget.bodies_bytes == 0
+    writer.close()
+
+
+@pytest.mark.parametrize("port", [Small], indirect=True)
+async def test_more_connections_than_may_be_open_are_answered_and_closed(port: Port) -> None:
+    open_ = [await asyncio.open_connection(*port) for _ in range(2)]
+    head, body = await told(port)
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert body["code"] == "tooManyConnections"
+    open_[0][1].write(HEAD + b"Connection: close\r\n\r\n")
+    async with asyncio.timeout(PATIENCE_S):
+        assert (await open_[0][0].read()).startswith(b"HTTP/1.1 200 ")
+    for _, writer in open_:
+        writer.close()

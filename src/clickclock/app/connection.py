@@ -1,26 +1,29 @@
 """One connection to the service's own port: uvicorn's, with limits for what is no body and errors of our form.
 
 Never reads a body, and never knows a path. Invariants: a request's address and header fields, and so the fields behind
-a chunked body, take no more memory than `HEAD_BYTES_MAX` and one read beyond it; who begins none, or falls silent in
-one, is not waited for for ever; what is no HTTP is answered like every other error, after all that was asked before it;
-the offer of another protocol changes nothing, and no body is read as a request.
+a chunked body, take no more memory than `HEAD_BYTES_MAX` and one read beyond it; all connections together stay within
+their `Budget`; who begins no request, or falls silent in one, is not waited for for ever, and a head and a body have so
+long in all, however often a byte of them comes; what is no HTTP is answered like every other error, after all that was
+asked before it; the offer of another protocol changes nothing, and no body is read as a request.
 
 >>> uvicorn.Config(app, http=Connection)   # doctest: +SKIP
 """
 
 import asyncio
 import logging
-from typing import Self
+from http import HTTPStatus
+from typing import Any, Self
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from clickclock.app.budget import Budget
 from clickclock.app.peer import Peers
 from clickclock.foundation.access import SAME_USER
-from clickclock.foundation.errors import Malformed
+from clickclock.foundation.errors import ClickclockError, Malformed
 from clickclock.foundation.framing import HTTP_2_GOODBYE, fault, is_http_2, unreadable, without_offer
 from clickclock.foundation.ids import new_id
-from clickclock.foundation.problem import problem
+from clickclock.foundation.problem import TooManyBodies, TooManyConnections, TooSlow, problem
 
 HEAD_BYTES_MAX = 2**17
 """httptools takes an address of 64 KiB, and fields of that length say more than enough."""
@@ -34,27 +37,49 @@ class Connection(HttpToolsProtocol):
 
     silence_s_max = 30.0
     """Seconds until the first piece of a request, and between two of them."""
+    head_s_max = 20.0
+    """Seconds from the first piece of a request to the end of its header fields."""
+    body_s_max = 120.0
+    """Seconds from there to the end of its body: the longest one takes so long at half a megabit a second."""
+    budget = Budget()
     cycle: RequestResponseCycle | None  # type: ignore[assignment] # None before the first request, whatever uvicorn says
     _is_in_head = False
     _bodiless_bytes = 0
     """Read since a request began, its header fields ended, or a piece of its body came; that read not counted."""
     _last_words = b""
     """The answer to what could not be read. Nothing after that is read."""
+    _parts = 0
+    """Heads and bodies that have begun; by its number, the one that is timed is known."""
+    _timed = 0
+    _timer: asyncio.TimerHandle | None = None
 
     peers: Peers | None = None
     """Who knows whose process is at the other end; None where nobody wants to know."""
     _is_same_user = False
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._held: dict[RequestResponseCycle, int] = {}
+
     @classmethod
-    def knowing(cls, peers: Peers | None) -> type[Self]:
-        """Connections that ask this once, when they are made."""
-        return type(cls.__name__, (cls,), {"peers": peers})
+    def knowing(cls, peers: Peers | None, budget: Budget) -> type[Self]:
+        """Connections that ask this once, when they are made, and share this budget."""
+        return type(cls.__name__, (cls,), {"peers": peers, "budget": budget})
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         super().connection_made(transport)
+        if len(self.connections) > self.budget.connections_max:
+            self._refuse(TooManyConnections())
+            return
         if self.peers is not None and self.client is not None and self.server is not None:
             self._is_same_user = self.peers.is_same_user(self.client, (self.server[0], self.server[1] or 0))
         self._wait_for_more()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._give_back(list(self._held))
+        if self._timer is not None:
+            self._timer.cancel()
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
@@ -68,10 +93,11 @@ class Connection(HttpToolsProtocol):
                 self._last_words = HTTP_2_GOODBYE
                 self._hang_up()
             else:
-                self.send_400_response(_sentence(error))
+                self._refuse(_fault(error))
             return
         if self.transport.is_closing():
             return
+        self._keep_time()
         if self._bodiless_bytes > HEAD_BYTES_MAX:
             self.send_400_response(TOO_LONG)
         elif self._is_the_clients_turn():
@@ -97,18 +123,35 @@ class Connection(HttpToolsProtocol):
             return self._is_in_head
         return self.cycle.more_body and not self.pipeline  # nor a request that waits for the answer to the one before
 
+    def _keep_time(self) -> None:
+        """Give the part of a request that has begun and not ended its time, in all."""
+        is_in_body = self.cycle is not None and self.cycle.more_body and not self.cycle.response_complete
+        part = self._parts if self._is_in_head or is_in_body else 0
+        if part == self._timed:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        within_s = self.head_s_max if self._is_in_head else self.body_s_max
+        self._timed, self._timer = part, self.loop.call_later(within_s, self._refuse, TooSlow()) if part else None
+
+    def _give_back(self, cycles: list[RequestResponseCycle]) -> None:
+        for cycle in cycles:
+            self.budget.bodies_bytes -= self._held.pop(cycle)
+
     def _wait_for_more(self) -> None:
         # uvicorn's own timer, with which it waits for the next request: it is taken back by whatever comes.
         self.timeout_keep_alive_task = self.loop.call_later(self.silence_s_max, self.timeout_keep_alive_handler)
 
     def on_message_begin(self) -> None:
         self._is_in_head, self._bodiless_bytes = True, 0
+        self._parts += 1
         super().on_message_begin()
         if self._is_same_user:
             self.scope[SAME_USER] = True  # type: ignore[typeddict-unknown-key]  # our own
 
     def on_headers_complete(self) -> None:
         self._is_in_head, self._bodiless_bytes = False, 0
+        self._parts += 1
         method, version = self.parser.get_method(), self.parser.get_http_version()
         coding = b", ".join([value for name, value in self.headers if name == b"transfer-encoding"]).lower()
         # A CONNECT has no body, and makes an offer that cannot be left out.
@@ -123,6 +166,12 @@ class Connection(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._bodiless_bytes = 0
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            if not self.budget.has_room(len(body)):
+                raise TooManyBodies
+            self.budget.bodies_bytes += len(body)
+            self._held[cycle] = self._held.get(cycle, 0) + len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -132,13 +181,18 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         was_last = not self.pipeline
         super().on_response_complete()
+        if self._held:
+            self._give_back([cycle for cycle in self._held if cycle.response_complete])
         if was_last and self._last_words:
             self._hang_up()
 
     def send_400_response(self, msg: str) -> None:
+        self._refuse(Malformed(msg))
+
+    def _refuse(self, error: ClickclockError) -> None:
         """Say what is wrong when all that was asked before has its answer, and hang up."""
-        _log.warning("a request could not be read: %s", msg)
-        self._last_words = _last_words(msg, self.server_state.default_headers)
+        _log.warning("a request could not be read: %s", error)
+        self._last_words = _last_words(error, self.server_state.default_headers)
         broken = self.cycle if self.cycle is not None and self.cycle.more_body else None
         if broken is not None and broken in (waiting := [cycle for cycle, _ in self.pipeline]):
             del self.pipeline[waiting.index(broken)]
@@ -153,15 +207,15 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
 
-def _sentence(error: HttpParserError) -> str:
+def _fault(error: HttpParserError) -> ClickclockError:
     if not isinstance(error, HttpParserCallbackError):
-        return unreadable(error)
-    return str(error.__context__) if isinstance(error.__context__, Malformed) else BAD_ADDRESS
+        return Malformed(unreadable(error))
+    return error.__context__ if isinstance(error.__context__, ClickclockError) else Malformed(BAD_ADDRESS)
 
 
-def _last_words(message: str, default_headers: list[tuple[bytes, bytes]]) -> bytes:
+def _last_words(error: ClickclockError, default_headers: list[tuple[bytes, bytes]]) -> bytes:
     request_id = new_id()
-    told = problem(Malformed(message), request_id)
+    told = problem(error, request_id)
     headers = (
         *default_headers,
         (b"content-type", b"application/json"),
@@ -169,6 +223,7 @@ def _last_words(message: str, default_headers: list[tuple[bytes, bytes]]) -> byt
         (b"x-request-id", request_id.encode()),
         (b"x-content-type-options", b"nosniff"),
         (b"connection", b"close"),
+        *((name.encode(), value.encode()) for name, value in told.headers.items()),
     )
-    lines = [b"HTTP/1.1 %d Bad Request" % told.status, *(b"%s: %s" % each for each in headers), b"", told.body]
-    return b"\r\n".join(lines)
+    first = b"HTTP/1.1 %d %s" % (told.status, HTTPStatus(told.status).phrase.encode())
+    return b"\r\n".join([first, *(b"%s: %s" % each for each in headers), b"", told.body])

@@ -26,12 +26,22 @@ import uvloop
 from starlette.types import Receive, Scope, Send
 
 from clickclock.app.accounts import accounts_of, policies_of
+from clickclock.app.budget import Budget, allow_connections
 from clickclock.app.checking import check
 from clickclock.app.clusters import LOCAL, clusters
 from clickclock.app.collectors import Collectors, listen
 from clickclock.app.connection import Connection
 from clickclock.app.desk import open_desk
-from clickclock.app.holding import BACKLOG, expect_files, listening, make_data_dir, running_as_root, sole, url_of
+from clickclock.app.holding import (
+    BACKLOG,
+    FILES_MIN,
+    expect_files,
+    listening,
+    make_data_dir,
+    running_as_root,
+    sole,
+    url_of,
+)
 from clickclock.app.membership import advertised_url, be_sole, keep_age, node_name, open_store
 from clickclock.app.noticing import Noticing
 from clickclock.app.own_jobs import ensure_own_jobs, out_of_reach
@@ -228,10 +238,11 @@ def _server(config: Config, engine: Engine) -> "_Server":
         is_for_attribution = scope["type"] == "http" and scope["path"].startswith(attribution_api.BASE + "/")
         await (attribution if is_for_attribution else scheduler)(scope, receive, send)
 
+    budget = Budget(allow_connections(config.connections_max, FILES_MIN), config.request_bodies_bytes_max)
     return _Server(
         uvicorn.Config(
             both,
-            http=Connection.knowing(peers),
+            http=Connection.knowing(peers, budget),
             ws="none",
             loop="none",
             lifespan="off",

@@ -87,6 +87,12 @@ class Config(AttributionSettings):
     request_body_bytes_max: int = Field(
         8 * 2**20, ge=1024, le=2**30, description="Longest request body, in bytes; a longer one is answered 413."
     )
+    request_bodies_bytes_max: int = Field(
+        64 * 2**20, ge=2**20, le=2**40, description="Bytes of all request bodies at once; more are answered 503."
+    )
+    connections_max: int = Field(
+        8192, ge=16, le=1_000_000, description="Open connections of the scheduler's port; more are answered 503."
+    )
     log_format: Literal["text", "json"] = Field("text", description="Form of the service's own log lines on stderr.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
     stop_jobs: bool = Field(False, description="End running jobs when the service stops; otherwise they go on.")

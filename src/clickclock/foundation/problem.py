@@ -50,6 +50,24 @@ class UnsupportedMediaType(Malformed):
     code = "unsupportedMediaType"
 
 
+class TooSlow(Malformed):
+    """The request took too long to arrive, and is not waited for any more; send it again, on a quicker connection."""
+
+    code = "tooSlow"
+
+
+class TooManyConnections(Transient):
+    """As many connections are open as may be; close what you do not need, and try again in a moment."""
+
+    code = "tooManyConnections"
+
+
+class TooManyBodies(Transient):
+    """The bodies of all requests that are on their way take as much memory as they may; try again in a moment."""
+
+    code = "tooManyBodies"
+
+
 class ForeignOrigin(Permanent):
     """A page of another site asked for this change, which is refused; use a page of this service, or no browser."""
 
@@ -86,6 +104,7 @@ class MethodNotAllowed(Permanent):
 
 _READING = ("GET", "HEAD")
 _STATUS: tuple[tuple[type[ClickclockError], int], ...] = (
+    (TooSlow, 408),
     (TooLarge, 413),
     (UnsupportedMediaType, 415),
     (ForeignOrigin, 403),

@@ -1,0 +1,48 @@
+"""What strangers may take of the scheduler's port: a real service, real sockets, and memory as the kernel counts it."""
+
+import contextlib
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+
+from tests.acceptance.service import running
+
+BODY_BYTES = 8 * 2**20
+BODIES = 100
+HEAD = f"POST /schedulerService/job HTTP/1.1\r\nHost: localhost\r\nContent-Length: {BODY_BYTES}\r\n\r\n".encode()
+
+
+def resident_bytes(pid: int) -> int:
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="ascii"))
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+@contextlib.contextmanager
+def unfinished(url: str) -> Iterator[list[socket.socket]]:
+    """Requests whose bodies lack their last byte."""
+    address = ("127.0.0.1", int(url.rpartition(":")[2]))
+    with contextlib.ExitStack() as opened:
+        sockets = []
+        for _ in range(BODIES):
+            each = opened.enter_context(socket.create_connection(address, timeout=60))
+            with contextlib.suppress(ConnectionError):  # it was refused in the middle of it
+                each.sendall(HEAD + bytes(BODY_BYTES - 1))
+            sockets.append(each)
+        yield sockets
+
+
+def test_a_hundred_unfinished_bodies_of_8_mib_take_the_memory_of_eight(tmp_path: Path) -> None:
+    with running(tmp_path / "data") as service:
+        before = resident_bytes(service.process.pid)
+        with unfinished(service.url):
+            taken = resident_bytes(service.process.pid) - before
+            # Who only asks is answered.
+            assert httpx.get(f"{service.url}/schedulerService/job").is_success
+            assert httpx.post(f"{service.url}/schedulerService/job", json={}).status_code in {422, 503}
+        assert taken < 24 * BODY_BYTES, taken
+        job = {"application": "t", "jobName": "t", "command": "true"}
+        assert httpx.post(f"{service.url}/schedulerService/job", json=job).status_code == 201
