@@ -37,6 +37,15 @@ class Small(Connection):
     """One of a port with little room."""
 
     budget = Budget(connections_max=2, bodies_bytes_max=10_000)
+    news: asyncio.Queue[None] = asyncio.Queue()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self.news.put_nowait(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.news.put_nowait(None)
 
 
 async def heard(scope: Scope, receive: Receive, send: Send) -> None:
@@ -154,8 +163,8 @@ async def test_the_time_of_one_request_is_not_that_of_the_next(port: Port) -> No
 
 
 async def until_held(size: int) -> None:
-    while Small.budget.bodies_bytes != size:  # noqa: ASYNC110 (a number, which nobody announces)
-        await asyncio.sleep(0)
+    while Small.budget.bodies_bytes != size:
+        await Small.news.get()
 
 
 @pytest.mark.parametrize("port", [Small], indirect=True)
