@@ -366,3 +366,38 @@ main()
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == ["the command", "a thread", "at the end"]
     assert (done.returncode, done.stderr.rpartition("\n")[0].rpartition("\n")[2]) == ending
+
+
+def _forged(line: str, audit_id: str) -> str:
+    return line.replace('"after": 70', '"after": 71') if audit_id in line else line
+
+
+def test_the_audit_trail_says_who_did_what_and_proves_that_nobody_changed_it(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    terminal.job("audited", "true")
+    assert terminal.run("job", "update", "t", "audited", "--priority", "70")[0] == 0
+    changed, created = terminal.json("audit", "list", "t", "audited")["records"]
+    assert (created["operation"], changed["operation"]) == ("POST job", "PUT job")
+    assert changed["changes"]["priority"]["after"] == 70
+    assert changed["address"] == "127.0.0.1"
+    code, shown, _ = terminal.run("audit", "show", changed["auditId"])
+    assert (code, "PUT job" in shown, re.search(r"priority +70", shown) is not None) == (0, True, True)
+
+    whole, forged, cut = (tmp_path / name for name in ("whole.ndjson", "forged.ndjson", "cut.ndjson"))
+    assert terminal.run("audit", "export", "--output", str(whole))[0] == 0
+    for arguments in ([], [str(whole)], ["--against", str(whole)]):
+        code, verdict, errors = terminal.run("audit", "verify", *arguments)
+        assert (code, errors) == (0, "")
+        assert re.search(r"/0: [\d,]+ records, its last at position \d+, whole\.$", verdict, re.MULTILINE)
+    text = whole.read_text()
+    forged.write_text("\n".join(_forged(line, changed["auditId"]) for line in text.splitlines()))
+    code, verdict, errors = terminal.run("audit", "verify", str(forged))
+    assert (code, "The trail is broken" in errors) == (1, True)
+    assert f"record {changed['auditId']} was changed after it was written" in verdict
+    cut.write_text(text.partition("\n")[2])
+    code, verdict, _ = terminal.run("audit", "verify", str(cut), "--against", str(whole))
+    assert (code, "the record that was there is gone, or another" in verdict) == (1, True)
+    cut.write_text("[]\n")
+    code, _, errors = terminal.run("audit", "verify", str(cut))
+    assert (code, "line 1, is no line of an export" in errors) == (1, True)

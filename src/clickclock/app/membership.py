@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from clickclock.app.holding import url_of, writing
+from clickclock.app.holding import kept_secret, url_of, writing
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ClickclockError, ConfigurationError, Fault, StoreReplaced, StoreUnreachable
@@ -60,6 +60,7 @@ async def open_store(config: Config, default_cluster: str, *, is_new: bool = Fal
     store = await Store.open(config.store_url, default_cluster, known_id)
     try:
         await _refuse_older(config, store)
+        store.audit.key = bytes.fromhex(kept_secret(config.data_dir, "audit-key"))
     except ClickclockError:
         await store.close()
         raise

@@ -135,7 +135,7 @@ async def _serve(
         version=version("clickclock"),
         targets=targets,
         vault=vault,
-        limits=Limits(config.preemptions_max, config.backfill_times_max, config.job_users),
+        limits=Limits(config.preemptions_max, config.backfill_times_max, config.job_users, config.audit_days),
         url=advertised_url(config, listener),
     )
     noticing = Noticing(config)

@@ -42,6 +42,7 @@ COMMANDS = {
     "events": "clickclock.cli.events:events",
     "alarms": "clickclock.cli.alarms:alarms",
     "notifications": "clickclock.cli.notifications:notifications",
+    "audit": "clickclock.cli.audit:audit",
     "clicks": "clickclock.cli.clicks:clicks",
     "attribution": "clickclock.cli.attribution:attribution",
     "replay": "clickclock.cli.replay:replay",

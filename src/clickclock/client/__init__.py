@@ -21,6 +21,7 @@ import httpx
 
 from clickclock.client.alarming import Alarming
 from clickclock.client.attributing import Attributing
+from clickclock.client.auditing import Auditing
 from clickclock.client.connection import (
     OPENED,
     RETRIES,
@@ -109,7 +110,7 @@ class Unfinished(Transient):
         self.trigger = trigger
 
 
-class Client(Alarming, Attributing, Declaring, Listing, Overseeing, Timing):
+class Client(Alarming, Attributing, Auditing, Declaring, Listing, Overseeing, Timing):
     """A connection to one scheduler service.
 
     `base_url` may end in `/schedulerService` or not; `click_url` is the collector's, for clicks and orders. `retries`

@@ -21,7 +21,7 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 
 from clickclock.foundation.access import Mode
 from clickclock.foundation.account_config import AccountConfig
-from clickclock.foundation.attribution_config import AttributionSettings
+from clickclock.foundation.attribution_config import DAYS_MAX, AttributionSettings
 from clickclock.foundation.errors import ConfigurationError, Fault
 from clickclock.foundation.reach import is_loopback, refuse_reachable
 from clickclock.foundation.target_config import SmtpConfig, Targets
@@ -84,6 +84,7 @@ class Config(AttributionSettings):
         description="Variables of the service's own environment that jobs get; no other reaches them.",
     )
     job_users: tuple[str, ...] = Field((), description="Users that jobs may run as; `*` is any but root.")
+    audit_days: int = Field(400, ge=1, le=DAYS_MAX, description="Days for which the audit trail is kept.")
     request_body_bytes_max: int = Field(
         8 * 2**20, ge=1024, le=2**30, description="Longest request body, in bytes; a longer one is answered 413."
     )

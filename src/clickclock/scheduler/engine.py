@@ -82,7 +82,7 @@ class Engine:
         self.executors = executors
         self.default_cluster = next(iter(executors))
         self.replica_id = new_id()
-        self.node = node
+        self.node = store.audit.node = node
         self.url = url
         self.version = version
         self._lease = Lease(LEASE_S)
@@ -141,7 +141,7 @@ class Engine:
         self.chainer = Chainer(store, clock, fired=self.wake_dispatcher)
         self.pauser = Pauser(store, clock, paused=self.change_schedules)
         self.counter = Counter(store)
-        self.pruner = Pruner(store, clock, executors)
+        self.pruner = Pruner(store, clock, executors, audit_days=self.limits.audit_days)
         self.alarmer = Alarmer(store, clock)
         self.notifier = Notifier(
             store, clock, targets, lease_id=self.replica_id, fraction=fraction, done=self.wake_notifier

@@ -1,4 +1,4 @@
-"""Retention: finished triggers and their logs go when their job says so.
+"""Retention: finished triggers and their logs go when their job says so, and records when they are old.
 
 Never touches what is unfinished. Invariant: logs go before rows, so that a crash leaves nothing that no row names.
 """
@@ -10,8 +10,9 @@ from clickclock.foundation.clock import Clock
 from clickclock.scheduler.executors import Executor
 from clickclock.scheduler.group import Group
 from clickclock.scheduler.job import Job
+from clickclock.scheduler.limits import Limits
 from clickclock.scheduler.statistics import KEPT
-from clickclock.scheduler.store import CHANGE_PRUNE_MAX, Store
+from clickclock.scheduler.store import AUDIT_PRUNE_MAX, CHANGE_PRUNE_MAX, Store
 from clickclock.scheduler.trigger import attempt_name
 
 LOOK_EVERY_S = 600.0
@@ -28,10 +29,13 @@ PAGE = 1000
 class Pruner:
     """One step removes what is too old now."""
 
-    def __init__(self, store: Store, clock: Clock, executors: Mapping[str, Executor]) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, executors: Mapping[str, Executor], *, audit_days: int = Limits().audit_days
+    ) -> None:
         self._store = store
         self._clock = clock
         self._executors = executors
+        self._audit_kept = timedelta(days=audit_days)
 
     async def step(self) -> float | None:
         """Prune at most `PRUNE_MAX` triggers; returns 0 while there may be more."""
@@ -47,6 +51,8 @@ class Pruner:
             pass
         await self._store.alarms.prune(now - timedelta(days=ALARM_DAYS))
         await self._store.outbox.prune(now - timedelta(days=ALARM_DAYS))
+        while await self._store.audit.prune(now - self._audit_kept, now) >= AUDIT_PRUNE_MAX:
+            pass
         return 0.0 if len(old) == PRUNE_MAX else LOOK_EVERY_S
 
     async def _limits(self, now: datetime) -> dict[tuple[str, str], datetime]:

@@ -21,6 +21,7 @@ from clickclock.foundation.gate import Gate
 from clickclock.foundation.problem import UnknownPath
 from clickclock.scheduler.api import (
     alarm,
+    audit,
     backfill,
     bulk,
     calendar,
@@ -64,6 +65,8 @@ TABLE: Mapping[str, Sequence[Operation[Any]]] = {
     f"{BASE}/alarm": alarm.ALARM_OPERATIONS,
     f"{BASE}/silence": alarm.SILENCE_OPERATIONS,
     f"{BASE}/notification": notification.NOTIFICATION_OPERATIONS,
+    f"{BASE}/audit": audit.OPERATIONS,
+    f"{BASE}/auditChain": audit.CHAIN_OPERATIONS,
     f"{BASE}/application": notification.APPLICATION_OPERATIONS,
     f"{BASE}/commandPrefixImageMapping": image_mapping.OPERATIONS,
     f"{BASE}/declaration": declaration.OPERATIONS,
@@ -98,7 +101,7 @@ def create_app(
     """
     app = Starlette(
         routes=[
-            *(Route(path, Resource(engine, operations, body_bytes_max)) for path, operations in TABLE.items()),
+            *(Route(path, Resource(engine, path, operations, body_bytes_max)) for path, operations in TABLE.items()),
             *documentation_routes(TABLE, engine),
         ],
         middleware=[Middleware(Gate, allowed_hosts=allowed_hosts, access=access), Middleware(Compression)],

@@ -44,7 +44,8 @@ async def act(call: Call[Query]) -> Response:
     told, cursor = await _page(call, asked, filters)
     bulk_id = asked.bulk_id or new_id()
     # All at once: what is written together shares its commit.
-    items = await asyncio.gather(*(_item(call, asked, bulk_id, each) for each in told))
+    with call.engine.store.audit.needing(_PERMISSIONS[asked.action]):
+        items = await asyncio.gather(*(_item(call, asked, bulk_id, each) for each in told))
     if asked.action.is_of_triggers:
         call.engine.stop_attempts()
         call.engine.wake_dispatcher()

@@ -27,6 +27,7 @@ from clickclock.foundation.permission import Permission
 from clickclock.foundation.principal import Principal
 from clickclock.foundation.problem import MethodNotAllowed
 from clickclock.scheduler.api.reading import CHUNK, Query, read_body, read_filters, read_target
+from clickclock.scheduler.audit import act_of
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import StaleVersion
 
@@ -135,8 +136,9 @@ class Operation(Generic[F]):
 class Resource:
     """The operations of one path, as an ASGI application."""
 
-    def __init__(self, engine: Engine, operations: Sequence[Operation[Any]], body_bytes_max: int) -> None:
+    def __init__(self, engine: Engine, path: str, operations: Sequence[Operation[Any]], body_bytes_max: int) -> None:
         self._engine = engine
+        self._path = path.removeprefix(f"{BASE}/")
         self._operations = {operation.method: operation for operation in operations}
         self._allowed = tuple(sorted({*self._operations, *(["HEAD"] if "GET" in self._operations else [])}))
         self._body_bytes_max = body_bytes_max
@@ -159,7 +161,9 @@ class Resource:
             filters = read_target(operation.filters, query, body)
         else:
             filters = read_filters(operation.filters, query, operation.checked_at(self._engine.clock.now()))
-        response = await operation.run(Call(self._engine, principal, filters, headers, body))
+        act = act_of(caller(), f"{method} {self._path}", operation.permission, self._engine.clock.now())
+        with self._engine.store.audit.by(act):
+            response = await operation.run(Call(self._engine, principal, filters, headers, body))
         if method == "HEAD" and isinstance(response, StreamingResponse):
             # A stream has no end that is worth waiting for.
             response = Response(status_code=response.status_code, headers=response.headers)

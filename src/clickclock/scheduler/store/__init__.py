@@ -14,6 +14,8 @@ from typing import Self
 
 from clickclock.foundation.clock import Clock
 from clickclock.scheduler.store.alarms import Alarms
+from clickclock.scheduler.store.audit import PRUNE_MAX as AUDIT_PRUNE_MAX
+from clickclock.scheduler.store.audit import Audit
 from clickclock.scheduler.store.backfills import Backfills
 from clickclock.scheduler.store.calendars import Calendars
 from clickclock.scheduler.store.chains import Chains, Told
@@ -41,6 +43,7 @@ from clickclock.scheduler.store.triggers import Mark, Triggers
 from clickclock.scheduler.store.walk import Found
 
 __all__ = [
+    "AUDIT_PRUNE_MAX",
     "BACK_OR_ANEW",
     "CHANGE_PRUNE_MAX",
     "COUNT_MAX",
@@ -95,6 +98,7 @@ class Store:
         self.changes = Changes(database)
         self.alarms = Alarms(database)
         self.outbox = Outbox(database)
+        self.audit = Audit(database)
         self.overview = Overview(database)
         self.hints = Hints(database)
 

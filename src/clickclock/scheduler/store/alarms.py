@@ -11,6 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from clickclock.foundation.record import rfc3339
 from clickclock.scheduler.alarm import (
     Acknowledgement,
     Alarm,
@@ -21,9 +22,11 @@ from clickclock.scheduler.alarm import (
     missed_sentence,
     span,
 )
+from clickclock.scheduler.audit import Resource, Said
 from clickclock.scheduler.errors import AlarmIsResolved, AlarmNotFound, ApplicationNotFound, SilenceNotFound
 from clickclock.scheduler.notification import ApplicationDefaults
 from clickclock.scheduler.store.alarming import Noticed, alarm_of, announce, open_all, resolve, rules_in, silence_of
+from clickclock.scheduler.store.auditing import audited
 from clickclock.scheduler.store.changes import note
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import definition_of, equal, page, planned_schedule, upsert
@@ -141,6 +144,10 @@ class Alarms:
             connection.execute(sa.update(alarm).where(mine).values(values))
             told = {name: getattr(row, name) for name in ("application", "job_name", "group_name")}
             note(connection, "alarm", "acknowledged", now, [{**told, "subject": row.alarm_id, "reason": row.kind}])
+            its = {"application": row.application, "job_name": row.job_name}
+            said = {"acknowledgedBy": by.acknowledged_by, "note": by.note}
+            was = {"acknowledgedBy": row.acknowledged_by, "note": row.note}
+            audited(Resource.ALARM, row.alarm_id, was, said, its)
             return alarm_of(connection.execute(sa.select(alarm).where(mine)).one())
 
         return await self._database.write(work)
@@ -165,6 +172,7 @@ class Alarms:
                 statement.on_conflict_do_update(index_elements=["application", "job_name", "group_name"], set_=row)
             )
             note(connection, "silence", "created", now, [_of_silence(row)])
+            _audited_silence(row, None, _said(row))
             return Silence.model_validate({name: value or None for name, value in row.items()})
 
         return await self._database.write(work)
@@ -191,6 +199,8 @@ class Alarms:
         row = application_row(new, now)
 
         def work(connection: sa.Connection) -> None:
+            was = sa.select(application.c.definition).where(application.c.application == new.application)
+            before = connection.execute(was.with_for_update()).scalar()
             written = connection.execute(
                 upsert(connection, application)
                 .values(**row, version=1, created_at=now)
@@ -201,6 +211,8 @@ class Alarms:
             ).scalar_one()
             state = "created" if written == 1 else "changed"
             note(connection, "application", state, now, [{"application": new.application}])
+            of = {"application": new.application}
+            audited(Resource.APPLICATION, new.application, before, row["definition"], of)
 
         await self._database.write(work)
         return new
@@ -218,9 +230,12 @@ class Alarms:
         """Let nothing hold for an application. Raises `ApplicationNotFound`."""
 
         def work(connection: sa.Connection) -> None:
-            if not connection.execute(sa.delete(application).where(application.c.application == name)).rowcount:
+            mine = sa.delete(application).where(application.c.application == name)
+            gone = connection.execute(mine.returning(application.c.definition)).scalar()
+            if gone is None:
                 raise ApplicationNotFound
             note(connection, "application", "deleted", now, [{"application": name}])
+            audited(Resource.APPLICATION, name, gone, None, {"application": name})
 
         await self._database.write(work)
 
@@ -260,12 +275,25 @@ def _missed(connection: sa.Connection, now: datetime) -> list[Noticed]:
 def _end_silences(connection: sa.Connection, which: sa.ColumnElement[bool], now: datetime) -> int:
     gone = connection.execute(sa.delete(silence).where(which).returning(silence)).all()
     note(connection, "silence", "ended", now, [_of_silence(row._asdict()) for row in gone])
+    for row in gone:
+        _audited_silence(row._asdict(), _said(row._asdict()), None)
     return len(gone)
 
 
 def _of_silence(row: Mapping[str, Any]) -> dict[str, Any]:
     """A silence as the log of changes has it."""
     return {name: row[name] or None for name in ("application", "job_name", "group_name")} | {"message": row["note"]}
+
+
+def _audited_silence(row: Mapping[str, Any], before: Said, after: Said) -> None:
+    named = [row[name] for name in ("group_name", "application", "job_name") if row[name]]
+    its = {"application": row["application"] or None, "job_name": row["job_name"] or None}
+    audited(Resource.SILENCE, "/".join(named), before, after, its)
+
+
+def _said(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What the audit trail has of a silence."""
+    return {"until": rfc3339(row["until"]), "silencedBy": row["silenced_by"], "note": row["note"]}
 
 
 def _expected_by(row: Any) -> datetime:

@@ -9,8 +9,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
+from pydantic_core import from_json
 
 from clickclock.foundation.ids import new_id
+from clickclock.scheduler.audit import Resource, Said
 from clickclock.scheduler.backfill import (
     OVER,
     Backfill,
@@ -20,6 +22,7 @@ from clickclock.scheduler.backfill import (
     progress,
 )
 from clickclock.scheduler.errors import BackfillIsOver, BackfillNotFound, ScheduleNotFound
+from clickclock.scheduler.store.auditing import audited
 from clickclock.scheduler.store.changes import note_backfill
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.leading import Led, lead
@@ -88,6 +91,7 @@ class Backfills:
             connection.execute(sa.insert(backfill).values(row))
             shown = _shown(connection, _b.backfill_id == row["backfill_id"])[0]
             note_backfill(connection, "created", shown, now)
+            _audited(row, None, {"scheduleId": new.schedule_id, **from_json(row["definition"])})
             return shown
 
         return await self._database.write(work)
@@ -149,6 +153,17 @@ def _states(connection: sa.Connection, ids: Sequence[str]) -> dict[str, dict[str
     return found
 
 
+def _audited(row: Mapping[str, Any], before: Said, after: Said) -> None:
+    its = {"application": row["application"], "job_name": row["job_name"]}
+    audited(Resource.BACKFILL, row["backfill_id"], before, after, its)
+
+
+def _standing(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What somebody may change of a backfill."""
+    names = {"state": "state", "maxConcurrentTriggers": "max_concurrent", "maxTriggersPerSecond": "per_second"}
+    return {shown: row[name] for shown, name in names.items()}
+
+
 def _changed(
     connection: sa.Connection, backfill_id: str, told: str, values: Mapping[str, Any], now: datetime,
     if_version: int | None,
@@ -162,4 +177,6 @@ def _changed(
         raise BackfillIsOver(f"The backfill is {old.state} already; create another with POST backfill.")
     connection.execute(sa.update(backfill).where(mine).values(**values, version=old.version + 1, updated_at=now))
     note_backfill(connection, told, old, now)
+    was = old._asdict()
+    _audited(was, _standing(was), _standing({**was, **values}))
     return _shown(connection, mine)[0]

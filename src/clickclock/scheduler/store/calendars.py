@@ -11,8 +11,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault
+from clickclock.scheduler.audit import Resource
 from clickclock.scheduler.business_days import Calendar, StoredCalendar
 from clickclock.scheduler.errors import CalendarExists, CalendarInUse, CalendarNotFound
+from clickclock.scheduler.store.auditing import audited
 from clickclock.scheduler.store.changes import note
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import definition_of, equal, page, put_row, refuse_stale, stored_calendar
@@ -47,6 +49,7 @@ class Calendars:
             if old is None or replace:
                 told = "created" if old is None else "changed"
                 note(connection, "calendar", told, now, [{"subject": new.calendar_name}])
+                audited(Resource.CALENDAR, new.calendar_name, old and old.definition, row["definition"])
             return _with_counts(connection, connection.execute(sa.select(calendar).where(mine)).all())[0], old is None
 
         return await self._database.write(work)
@@ -70,10 +73,10 @@ class Calendars:
 
         def work(connection: sa.Connection) -> None:
             mine = calendar.c.calendar_name == calendar_name
-            version = connection.execute(sa.select(calendar.c.version).where(mine).with_for_update()).scalar()
-            if version is None:
+            old = connection.execute(sa.select(calendar).where(mine).with_for_update()).one_or_none()
+            if old is None:
                 raise CalendarNotFound
-            refuse_stale(version, if_version)
+            refuse_stale(old.version, if_version)
             users = sa.select(schedule.c.schedule_id, schedule.c.application, schedule.c.job_name)
             users = users.where(schedule.c.calendar_name == calendar_name).order_by(schedule.c.schedule_id).limit(10)
             if used := connection.execute(users).all():
@@ -82,6 +85,7 @@ class Calendars:
                 raise CalendarInUse(faults=[Fault("calendarName", each) for each in sentences])
             connection.execute(sa.delete(calendar).where(mine))
             note(connection, "calendar", "deleted", now, [{"subject": calendar_name}])
+            audited(Resource.CALENDAR, calendar_name, old.definition, None)
 
         await self._database.write(work)
 

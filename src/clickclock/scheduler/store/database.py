@@ -87,11 +87,11 @@ class Database:
         self._patience = None if self.is_sqlite else Patience(ANSWER_S_MAX)
         self._reading = threading.local()
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self.recorded: Callable[[Callable[[sa.Connection], Any]], Callable[[sa.Connection], Any]] = lambda work: work
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
         writers = 1 if self.is_sqlite else POSTGRESQL_WRITERS
-        self._writers = [threading.Thread(target=self._write_forever, name="store-writer") for _ in range(writers)]
+        self._writers = [threading.Thread(target=self._write_forever, args=(n,), daemon=True) for n in range(writers)]
         for writer in self._writers:
-            writer.daemon = True
             writer.start()
 
     def _sqlite_engine(self, *, is_known: bool) -> sa.Engine:
@@ -209,13 +209,13 @@ class Database:
     async def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` in a transaction; when this returns, it is on disk. Raises `StoreUnreachable`."""
         loop = asyncio.get_running_loop()
-        waiting = _Waiting(work, loop, loop.create_future())
+        waiting = _Waiting(self.recorded(work), loop, loop.create_future())
         self._queue.put(waiting)
         result: T = await waiting.future
         return result
 
-    def _write_forever(self) -> None:
-        session = Session(self.engine, self._patience)
+    def _write_forever(self, number: int) -> None:
+        session = Session(self.engine, self._patience, writer=number)
         while (first := self._next()) is not None:
             group = [first]
             self._commit(session, group)

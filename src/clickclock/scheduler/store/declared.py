@@ -15,6 +15,7 @@ from pydantic_core import from_json
 from sqlalchemy.dialects import postgresql
 
 from clickclock.foundation.errors import Fault, Invalid
+from clickclock.scheduler.audit import WRITES, Resource
 from clickclock.scheduler.business_days import Calendar
 from clickclock.scheduler.declaration import KINDS, Declarable, Kept, Key, Kind, Step
 from clickclock.scheduler.dependency import shown
@@ -25,6 +26,7 @@ from clickclock.scheduler.job import Job
 from clickclock.scheduler.notification import ApplicationDefaults
 from clickclock.scheduler.schedule import Schedule, upcoming
 from clickclock.scheduler.store import alarms, calendars, dependencies, groups, jobs, schedules
+from clickclock.scheduler.store.auditing import audited, audited_job, audited_schedule
 from clickclock.scheduler.store.changes import note, note_schedules
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import among, page
@@ -232,6 +234,10 @@ def _write(connection: sa.Connection, kind: Kind, steps: Sequence[Step], now: da
             for row in changed
         ]
         connection.execute(sa.update(table.table).where(*mine).values(columns), values)
+    for step, row in zip((step for step in steps if step.old is None), made, strict=True):
+        _audit(step, None, row)
+    for step, row in zip((step for step in steps if step.old is not None), changed, strict=True):
+        _audit(step, old[step.key], row)
     enabled = [step.key for step in steps if isinstance(step.new, Job) and _is_enabled_again(old.get(step.key), step)]
     jobs.skip_missed(connection, [(application, name) for _, application, name in enabled], now)
     for step in steps:
@@ -268,15 +274,28 @@ def _delete(connection: sa.Connection, kind: Kind, steps: Sequence[Step], now: d
     if not steps:
         return
     table = _TABLES[kind.name]
-    _locked(connection, kind, steps)
+    rows = _locked(connection, kind, steps)
     if kind.name != "job":
         _note(connection, "deleted", [step.old.record for step in steps if step.old is not None], now)
     for step in steps:
         if kind.name == "job":
-            jobs.delete_job(connection, step.key[1], step.key[2], now)
+            jobs.delete_job(connection, step.key[1], step.key[2], now, permission=WRITES["job"])
             continue
         mine = [table.table.c[name] == value for name, value in zip(table.key, step.key[1:], strict=True)]
         connection.execute(sa.delete(table.table).where(*mine))
+        _audit(step, rows[step.key], None)
+
+
+def _audit(step: Step, before: Any, after: Mapping[str, Any] | None) -> None:
+    """Record a step; these are its columns, before and after."""
+    kind, name, needs = step.kind.name, step.key[1], WRITES[step.kind.name]
+    said = before and before.definition, after and after["definition"]
+    if kind == "job":
+        audited_job(name, step.key[2], *said, permission=needs)
+    elif kind == "schedule":
+        audited_schedule(before, after, permission=needs)
+    else:
+        audited(Resource(kind), name, *said, {"application": name} if kind == "application" else None, permission=needs)
 
 
 def _refuse_what_does_not_fit(connection: sa.Connection, steps: Sequence[Step], faults: Sequence[Fault]) -> None:

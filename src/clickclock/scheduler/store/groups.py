@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault
+from clickclock.scheduler.audit import Resource
 from clickclock.scheduler.errors import (
     GroupExists,
     GroupInUse,
@@ -20,6 +21,7 @@ from clickclock.scheduler.errors import (
 )
 from clickclock.scheduler.group import Group, StoredGroup
 from clickclock.scheduler.image_mapping import ImageMapping
+from clickclock.scheduler.store.auditing import audited
 from clickclock.scheduler.store.changes import note
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import (
@@ -70,6 +72,7 @@ class Groups:
             if old is None or replace:
                 told = "created" if old is None else "changed"
                 note(connection, "group", told, now, [{"group_name": new.group_name}])
+                audited(Resource.GROUP, new.group_name, old and old.definition, definition_of(new))
             return _with_counts(connection, connection.execute(sa.select(job_group).where(mine)).all())[0], old is None
 
         return await self._database.write(work)
@@ -91,10 +94,10 @@ class Groups:
 
         def work(connection: sa.Connection) -> None:
             mine = job_group.c.group_name == group_name
-            version = connection.execute(sa.select(job_group.c.version).where(mine).with_for_update()).scalar()
-            if version is None:
+            old = connection.execute(sa.select(job_group).where(mine).with_for_update()).one_or_none()
+            if old is None:
                 raise GroupNotFound
-            refuse_stale(version, if_version)
+            refuse_stale(old.version, if_version)
             members = sa.select(job.c.application, job.c.job_name).where(job.c.group_name == group_name)
             if used := connection.execute(members.limit(10)).all():
                 raise GroupInUse(
@@ -102,6 +105,7 @@ class Groups:
                 )
             connection.execute(sa.delete(job_group).where(mine))
             note(connection, "group", "deleted", now, [{"group_name": group_name}])
+            audited(Resource.GROUP, group_name, old.definition, None)
 
         await self._database.write(work)
 
@@ -151,6 +155,7 @@ class ImageMappings:
             if inserted is None:
                 raise MappingExists(faults=[Fault("prefix", f"{new.prefix!r} is mapped already.")])
             _note_mapping(connection, "created", new.prefix, now)
+            audited(Resource.MAPPING, new.prefix, None, row["definition"])
             return stored_mapping(inserted)
 
         return await self._database.write(work)
@@ -160,6 +165,8 @@ class ImageMappings:
         row = mapping_row(new, now)
 
         def work(connection: sa.Connection) -> tuple[ImageMapping, bool]:
+            was = sa.select(image_mapping.c.definition).where(image_mapping.c.prefix == new.prefix).with_for_update()
+            before = connection.execute(was).scalar()
             written = connection.execute(
                 upsert(connection, image_mapping)
                 .values(**row, version=1, created_at=now)
@@ -167,6 +174,7 @@ class ImageMappings:
                 .returning(image_mapping)
             ).one()
             _note_mapping(connection, "created" if written.version == 1 else "changed", new.prefix, now)
+            audited(Resource.MAPPING, new.prefix, before, row["definition"])
             return stored_mapping(written), written.version == 1
 
         return await self._database.write(work)
@@ -175,9 +183,12 @@ class ImageMappings:
         """Raises `MappingNotFound`."""
 
         def work(connection: sa.Connection) -> None:
-            if not connection.execute(sa.delete(image_mapping).where(image_mapping.c.prefix == prefix)).rowcount:
+            mine = sa.delete(image_mapping).where(image_mapping.c.prefix == prefix)
+            gone = connection.execute(mine.returning(image_mapping.c.definition)).scalar()
+            if gone is None:
                 raise MappingNotFound
             _note_mapping(connection, "deleted", prefix, now)
+            audited(Resource.MAPPING, prefix, gone, None)
 
         await self._database.write(work)
 

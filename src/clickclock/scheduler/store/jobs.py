@@ -14,6 +14,7 @@ from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.dependency import Key, shown
 from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound, no_group
 from clickclock.scheduler.job import Job, StoredJob, Upstream
+from clickclock.scheduler.store.auditing import audited_job, audited_schedule
 from clickclock.scheduler.store.changes import note, note_schedules, note_triggers
 from clickclock.scheduler.store.concluding import IS_AWAITED
 from clickclock.scheduler.store.database import Database
@@ -67,6 +68,8 @@ class Jobs:
             connection.execute(sa.insert(job), rows)
             write_edges(connection, jobs)
             note(connection, "job", "created", now, [noted(each) for each in jobs])
+            for row in rows:
+                audited_job(row["application"], row["job_name"], None, row["definition"])
             return [StoredJob.trusted(**vars(each), version=1, created_at=now, updated_at=now) for each in jobs]
 
         return await self._database.write(work)
@@ -89,7 +92,9 @@ class Jobs:
                 remove_edges(connection, new.key)
             write_edges(connection, [new])
             note(connection, "job", "created" if old is None else "changed", now, [noted(new)])
-            return stored_job(connection.execute(sa.select(job).where(mine)).one()), old is None
+            written = connection.execute(sa.select(job).where(mine)).one()
+            audited_job(*new.key, old and old.definition, written.definition)
+            return stored_job(written), old is None
 
         return await self._database.write(work)
 
@@ -177,18 +182,26 @@ def job_row(new: Job, now: datetime, old: Any) -> dict[str, Any]:
     }
 
 
-def delete_job(connection: sa.Connection, application: str, job_name: str, now: datetime) -> None:
-    """Delete a job with its schedules, cancel what is unfinished, and forget on what it depends."""
+def delete_job(
+    connection: sa.Connection, application: str, job_name: str, now: datetime, *, permission: str | None = None
+) -> None:
+    """Delete a job with its schedules, cancel what is unfinished, and forget on what it depends.
+
+    `permission` is the one that this needs, if it is another than the request's.
+    """
     key = [(application, job_name)]
     # Schedules first: this waits for a planner that holds one, and what it queued is then cancelled too.
     its_schedules = keyed(key, schedule)
-    ids = connection.execute(sa.select(schedule.c.schedule_id).where(*its_schedules)).scalars().all()
-    note_schedules(connection, "deleted", ids, now)
+    going = connection.execute(sa.select(schedule).where(*its_schedules)).all()
+    note_schedules(connection, "deleted", [row.schedule_id for row in going], now)
     connection.execute(sa.delete(schedule).where(*its_schedules))
     cancel_rows(connection, _unfinished(application, job_name), now, "The job was deleted.")
     remove_edges(connection, key[0])
-    connection.execute(sa.delete(job).where(*keyed(key)))
+    gone = connection.execute(sa.delete(job).where(*keyed(key)).returning(job.c.definition)).scalar_one()
     note(connection, "job", "deleted", now, [{"application": application, "job_name": job_name}])
+    for row in going:
+        audited_schedule(row, None, permission=permission)
+    audited_job(application, job_name, gone, None, permission=permission)
 
 
 def busy_rows(now: datetime) -> sa.ColumnElement[bool]:

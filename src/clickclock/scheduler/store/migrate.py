@@ -16,9 +16,9 @@ from clickclock.foundation.errors import ConfigurationError, StoreReplaced, Stor
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.store.database import BACK_OR_ANEW, DAMAGED, Database
 from clickclock.scheduler.store.schema import installation
-from clickclock.scheduler.store.schema_alarms import metadata
+from clickclock.scheduler.store.schema_audit import metadata
 
-REVISION = "0014"
+REVISION = "0015"
 """The newest migration; a test holds it against the folder."""
 NEEDS_REVISION = "0001"
 """The oldest migration whose program can still work with the newest. A migration that is more than an addition raises

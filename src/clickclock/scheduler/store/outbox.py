@@ -12,9 +12,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from clickclock.scheduler.audit import Resource
 from clickclock.scheduler.errors import NotificationIsSent, NotificationNotFound
 from clickclock.scheduler.notification import Delivery, Notification
 from clickclock.scheduler.store.alarming import add_notification
+from clickclock.scheduler.store.auditing import audited
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.schema import replica
 from clickclock.scheduler.store.schema_alarms import PENDING_ROWS, notification, pending_rows
@@ -139,6 +141,8 @@ class Outbox:
                 raise NotificationIsSent
             fresh = {"state": Delivery.PENDING, "tries": 0, "next_at": now, "lease_id": None, "finished_at": None}
             connection.execute(sa.update(notification).where(mine).values(fresh))
+            its = {"application": row.application, "job_name": row.job_name}
+            audited(Resource.NOTIFICATION, notification_id, {"state": row.state}, {"state": Delivery.PENDING}, its)
             return _shown(connection.execute(sa.select(notification).where(mine)).one())
 
         return await self._database.write(work)
@@ -149,6 +153,7 @@ class Outbox:
         def work(connection: sa.Connection) -> Notification:
             data = {"message": "This is a test: whoever reads it is told of alarms."}
             notification_id = add_notification(connection, TEST, target, data, now)
+            audited(Resource.NOTIFICATION, notification_id, None, {"target": target})
             return _shown(
                 connection.execute(sa.select(notification).where(_n.notification_id == notification_id)).one()
             )

@@ -16,6 +16,7 @@ from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, no_calendar, no_job
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, amend
+from clickclock.scheduler.store.auditing import audited_schedule
 from clickclock.scheduler.store.changes import note_schedules
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.dependencies import has_dependents
@@ -66,6 +67,8 @@ class Schedules:
                         connection.execute(sa.insert(schedule), rows)
                         note_schedules(connection, "created", [each.schedule_id for each in chunk], now)
                         stored += [_as_created(each, row) for each, row in zip(chunk, rows, strict=True)]
+                        for row in rows:
+                            audited_schedule(None, row)
             except IntegrityError as error:
                 raise ScheduleExists(faults=_existing(connection, [schedule_row(each) for each in new])) from error
             return stored
@@ -91,6 +94,7 @@ class Schedules:
             except IntegrityError as error:
                 raise ScheduleExists(faults=[_name_taken("scheduleName", row["schedule_name"])]) from error
             note_schedules(connection, "changed", [new.schedule_id], now)
+            audited_schedule(old, row)
             return stored_schedule(connection.execute(sa.select(schedule).where(mine)).one())
 
         return await self._database.write(work)
@@ -113,12 +117,13 @@ class Schedules:
 
         def work(connection: sa.Connection) -> None:
             mine = schedule.c.schedule_id == schedule_id
-            version = connection.execute(sa.select(schedule.c.version).where(mine).with_for_update()).scalar()
-            if version is None:
+            old = connection.execute(sa.select(schedule).where(mine).with_for_update()).one_or_none()
+            if old is None:
                 raise ScheduleNotFound
-            refuse_stale(version, if_version)
+            refuse_stale(old.version, if_version)
             note_schedules(connection, "deleted", [schedule_id], now)
             connection.execute(sa.delete(schedule).where(mine))
+            audited_schedule(old, None)
 
         await self._database.write(work)
 

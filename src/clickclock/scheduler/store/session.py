@@ -24,11 +24,15 @@ _KEEP_PLANS = "SET plan_cache_mode = force_generic_plan"
 class Session:
     """The connection that one thread keeps, and gives up when anything went wrong on it."""
 
-    def __init__(self, engine: sa.Engine, patience: Patience | None, *, autocommit: bool = False) -> None:
+    def __init__(
+        self, engine: sa.Engine, patience: Patience | None, *, autocommit: bool = False, writer: int = 0
+    ) -> None:
+        """`writer` is its number among those of this process; whoever writes finds it in the connection's `info`."""
         self._engine = engine
         self._patience = patience
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._autocommit = autocommit
+        self._writer = writer
         self._connection: sa.Connection | None = None
         self.is_fresh = True
 
@@ -42,6 +46,7 @@ class Session:
                 connection = connection.execution_options(isolation_level="AUTOCOMMIT")
             elif not self._is_sqlite:
                 command(connection, _KEEP_PLANS)
+            connection.info["writer"] = self._writer
             self._connection = connection
         if self._patience is None:
             yield self._connection

@@ -14,8 +14,10 @@ import sqlalchemy as sa
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.instant import ms_of
 from clickclock.foundation.record import rfc3339
+from clickclock.scheduler.audit import Resource
 from clickclock.scheduler.dependency import run_of
 from clickclock.scheduler.errors import JobIsDisabled, JobNotFound, TriggerIsFinished, TriggerNotFound, no_job
+from clickclock.scheduler.store.auditing import audited
 from clickclock.scheduler.store.awaited import facts_of
 from clickclock.scheduler.store.changes import note_cancelled, note_triggers
 from clickclock.scheduler.store.concluding import IS_AWAITED, NOT_STOPPING
@@ -173,6 +175,7 @@ class Triggers:
             row = connection.execute(_insert_manual(connection.dialect.name), fields).one_or_none()
             if row is not None:
                 note_triggers(connection, [new.trigger_id], now)
+                audited(Resource.TRIGGER, new.trigger_id, None, _asked_for(new), key)
                 return trigger_of(row), True
             earlier = _by_key(connection, new)  # another replica was first with this key
             if earlier is None:
@@ -236,6 +239,9 @@ class Triggers:
             if State(row.state) in FINISHED:
                 raise TriggerIsFinished(f"The trigger is over already ({row.state}); there is nothing to cancel.")
             cancel_rows(connection, mine, now, "Cancelled before it started.")
+            its = {"application": row.application, "job_name": row.job_name}
+            cancelled = {"stopReason": StopReason.CANCELLED.value}
+            audited(Resource.TRIGGER, trigger_id, {"stopReason": row.stop_reason}, cancelled, its)
             return trigger_of(connection.execute(sa.select(job_trigger).where(mine)).one())
 
         return await self._database.write(work)
@@ -258,7 +264,7 @@ class Triggers:
                     .where(
                         job_trigger.c.application == application,
                         job_trigger.c.job_name == job_name,
-                        job_trigger.c.trigger_id < _first_id_at(limit_at),
+                        job_trigger.c.trigger_id < first_id_at(limit_at),
                         job_trigger.c.finished_at < limit_at,
                         job_trigger.c.counted,
                         job_trigger.c.unfollowed.is_(None),
@@ -304,6 +310,18 @@ def _waiting(connection: sa.Connection, row: Any) -> dict[str, str]:
     return {}
 
 
+def _asked_for(new: NewTrigger) -> dict[str, Any]:
+    """What the audit trail has of a request to run."""
+    said = {
+        "parameters": dict(new.parameters),
+        "priority": new.priority,
+        "runAt": new.run_at and rfc3339(new.run_at),
+        "nominalTime": new.nominal_time and rfc3339(new.nominal_time),
+        "reason": new.reason,
+    }
+    return {name: value for name, value in said.items() if value}
+
+
 def _by_key(connection: sa.Connection, new: NewTrigger) -> Trigger | None:
     row = connection.execute(
         sa.select(job_trigger).where(
@@ -324,10 +342,10 @@ def _asked(filters: Mapping[str, Any]) -> Asked:
             conditions[name] = _t.state.concat("").in_(sorted(value))
         elif name == "since":
             conditions[name] = _t.queued_at >= value
-            bounds.append(_t.trigger_id >= _first_id_at(value, -APART_MS_MAX))
+            bounds.append(_t.trigger_id >= first_id_at(value, -APART_MS_MAX))
         elif name == "until":
             conditions[name] = _t.queued_at < value
-            bounds.append(_t.trigger_id < _first_id_at(value, APART_MS_MAX))
+            bounds.append(_t.trigger_id < first_id_at(value, APART_MS_MAX))
         else:
             conditions[name] = unled(_t[name], value)
     return Asked(sa.select(job_trigger), _t.trigger_id, conditions, _leads(filters), bounds)
@@ -356,7 +374,7 @@ def _in_order(is_: Mapping[str, sa.ColumnElement[bool]], names: Sequence[str]) -
     return in_order(sa.and_(*(is_[name] for name in names)), *names)
 
 
-def _first_id_at(instant: datetime, later_ms: int = 0) -> str:
+def first_id_at(instant: datetime, later_ms: int = 0) -> str:
     """The smallest UUID version 7 of that millisecond, or so much later: ids sort by the time of their making."""
     digits = f"{max(ms_of(instant) + later_ms, 0):012x}"
     return f"{digits[:8]}-{digits[8:]}"
