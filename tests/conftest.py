@@ -36,8 +36,10 @@ PARTS = {
     "haproxy": (("haproxy",), "a proxy: apt-get install haproxy"),
     "helm": (("helm",), "Helm: .ci/helm FOLDER brings it; put FOLDER into the PATH"),
     "java": (("java",), "Java for Spark: apt-get install openjdk-17-jre-headless"),
+    "javac": (("javac",), "a compiler of Java: apt-get install openjdk-17-jdk-headless"),
     "namespaces": (("ip",), "network and mount namespaces, as root: apt-get install iproute2, and run privileged"),
     "nginx": (("nginx",), "a proxy: apt-get install nginx-light"),
+    "npm": (("npm",), "npm and its registry: apt-get install npm, and connect to the registry that it is set to"),
     "packages": (
         (sys.executable,),
         "a package index: connect to PyPI, or set UV_DEFAULT_INDEX to one that can be reached",
@@ -54,6 +56,7 @@ TRIALS = {
         *(sys.executable, "-m", "uv", "--quiet", "pip", "install", "--python", sys.executable, "--dry-run"),
         *("--no-deps", "--reinstall-package", "tzdata", "--refresh-package", "tzdata", "tzdata"),
     ),
+    "npm": ("npm", "view", "--silent", "typescript", "version"),
     "namespaces": ("unshare", "--net", "--mount", "ip", "link", "set", "lo", "up"),
     "root": ("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "true"),
 }

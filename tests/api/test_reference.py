@@ -23,7 +23,7 @@ OPERATIONS = [
 RECORDS = {
     name: schema
     for name, schema in DOCUMENT["components"]["schemas"].items()
-    if "properties" in schema and not name.endswith(("Filters", "Target", "Named", "Change"))
+    if "properties" in schema and not name.endswith(("Filters", "Target", "Change", "Answer", "Item"))
 }
 
 
@@ -56,8 +56,8 @@ def test_an_endpoints_section_has_its_parameters_statuses_and_errors(
     assert set(re.findall(r"^- (2\d\d):", section, re.MULTILINE)) == {
         status for status in operation["responses"] if status.startswith("2")
     }
-    declared = next(each for each in TABLE[f"{BASE}/{path}"] if each.method == method)
-    for error in declared.errors:
+    declared = [error for each in TABLE.get(f"{BASE}/{path}", ()) if each.method == method for error in each.errors]
+    for error in declared:
         if error.code not in {"invalid", "storeUnreachable"}:  # every endpoint may answer with these
             assert f"{status_of(error)} `{error.code}`" in section
 

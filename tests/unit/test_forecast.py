@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickclock.scheduler.calendar import ScheduleKind
-from clickclock.scheduler.forecast import Coming, Width, foresee, summed
+from clickclock.scheduler.forecast import Coming, ForecastWidth, foresee, summed
 from clickclock.scheduler.schedule import Schedule, upcoming
 from clickclock.scheduler.trigger import SkipReason
 
@@ -64,5 +64,5 @@ def test_what_is_skipped_as_things_stand_or_cannot_be_read_has_no_times() -> Non
 
 def test_times_are_summed_up_by_hour_or_minute() -> None:
     dues = [NOW + timedelta(minutes=30 * n, seconds=5) for n in range(3)]
-    assert summed(dues, Width.HOUR) == [(NOW, 2), (NOW + timedelta(hours=1), 1)]
-    assert summed(dues, Width.MINUTE)[1] == (NOW + timedelta(minutes=30), 1)
+    assert summed(dues, ForecastWidth.HOUR) == [(NOW, 2), (NOW + timedelta(hours=1), 1)]
+    assert summed(dues, ForecastWidth.MINUTE)[1] == (NOW + timedelta(minutes=30), 1)

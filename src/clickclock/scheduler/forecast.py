@@ -49,7 +49,7 @@ class Foreseen(NamedTuple):
     occurrence: Occurrence
 
 
-class Width(StrEnum):
+class ForecastWidth(StrEnum):
     """How wide a bucket is."""
 
     MINUTE = "minute"
@@ -57,7 +57,7 @@ class Width(StrEnum):
 
     def start_of(self, instant: datetime) -> datetime:
         """When the bucket of an instant begins."""
-        return instant.replace(minute=instant.minute if self is Width.MINUTE else 0, second=0, microsecond=0)
+        return instant.replace(minute=instant.minute if self is ForecastWidth.MINUTE else 0, second=0, microsecond=0)
 
 
 def foresee(coming: Sequence[Coming], since: datetime, until: datetime) -> Iterator[Foreseen | None]:
@@ -101,6 +101,6 @@ def _times(number: int, of: Coming, since: datetime) -> Iterator[Foreseen]:
         occurrence = times.after(occurrence.at)
 
 
-def summed(dues: Iterable[datetime], width: Width) -> list[tuple[datetime, int]]:
+def summed(dues: Iterable[datetime], width: ForecastWidth) -> list[tuple[datetime, int]]:
     """How many there are in each bucket that has any, oldest first."""
     return sorted(Counter(map(width.start_of, dues)).items())

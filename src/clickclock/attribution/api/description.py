@@ -14,8 +14,10 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from clickclock.attribution import amendment, appsflyer, identification
-from clickclock.attribution.api.schemas import Schema, field, record
+from clickclock.attribution.api.schemas import array, example_of, field, record, texts
 from clickclock.attribution.order_fields import ID_CHARS_MAX, QUANTITY_MAX
+from clickclock.attribution.refusal import Code
+from clickclock.foundation.openapi import HEALTH_TAG, Schema, error_example, health_paths
 
 _TEXT_MAX: Final[Schema] = {"maxLength": ID_CHARS_MAX}
 _MS: Final[Schema] = {"format": "int64", "examples": [1790000000000]}
@@ -44,6 +46,16 @@ _ERRORS: Final[Mapping[int, str]] = {
     422: "None was taken: each has its faults, and is kept as a rejection.",
     503: "Nothing was acknowledged; send the same again.",
 }
+_CODES: Final[Mapping[int, str]] = {
+    400: amendment.Kind.INVALID,
+    401: amendment.Kind.UNAUTHORIZED,
+    403: amendment.Kind.UNKNOWN_CLIENT,
+    413: Code.TOO_LARGE,
+    414: Code.QUERY_TOO_LONG,
+    415: Code.UNSUPPORTED_MEDIA_TYPE,
+    422: amendment.Kind.INVALID,
+    503: "unavailable",
+}
 
 
 @cache
@@ -63,6 +75,8 @@ def document() -> Schema:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "This port."}],
+        "security": [],
+        "tags": [{"name": "collector", "description": "Clicks, orders and customers."}, HEALTH_TAG],
         "paths": {
             "/aclick": _both("Click", "Register a click", _parameters(("client_id", *_VISITOR), _CLICK), _CLICKED),
             "/orders": {"post": _posted("sendOrders", "Send orders, and what became of them", "Order", "Orders")},
@@ -76,23 +90,43 @@ def document() -> Schema:
                 "post": _posted("identify", "Tie visitors and devices to customers", "Identification", "Identified"),
             },
             "/appsflyer": _both("Call", "Send a sale or another event as AppsFlyer's callers do", _sale(), _CALLED),
-            "/healthz": _read("getHealth", "Whether the disk takes what comes", "text/plain", (503,)),
-            "/metrics": _read("getMetrics", "Numbers for Prometheus", "text/plain"),
-            "/clickclock.js": _read("getTag", "The tag for web pages", "text/javascript"),
-            "/openapi.json": _read("getDescription", "This document", "application/json"),
+            **health_paths({}, {"414": _refused(414), "503": _refused(503)}),
+            "/metrics": _read("getMetrics", "Numbers for Prometheus", "text/plain", "clickclock_clicks_total 42\n"),
+            "/clickclock.js": _read("getTag", "The tag for web pages", "text/javascript", "!function(){}();"),
+            "/openapi.json": _read("getDescription", "This document", "application/json", {}),
         },
         "components": {
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "description": "Of accounts whose orders need one."}
             },
-            "schemas": {
-                "Order": _order(),
-                "Identification": _identification(),
-                "Orders": _results("orders", "order_id"),
-                "Identified": _results("identifications", "customer_id"),
-                "Error": _error(),
-            },
+            "schemas": _components(),
         },
+    }
+
+
+@cache
+def _components() -> Mapping[str, Schema]:
+    return {
+        "Order": _order(),
+        "OrderPart": _order_part(),
+        "OrderItem": {**_order(), "description": "One order of several."},
+        "Identification": _identification(),
+        "IdentificationItem": {**_identification(), "description": "One identification of several."},
+        "OrderOrSeveral": _or_several("Order"),
+        "IdentificationOrSeveral": _or_several("Identification"),
+        "ClickForm": _form(_parameters(("client_id", *_VISITOR), _CLICK)),
+        "CallForm": _form(_sale()),
+        "OrderResult": _result("order_id"),
+        "IdentificationResult": _result("customer_id"),
+        "Orders": _results("orders", "OrderResult"),
+        "Identified": _results("identifications", "IdentificationResult"),
+        "Fault": record(
+            "One thing that is wrong.",
+            field=field("string", "The parameter or field; empty for the whole."),
+            message=field("string", "What to do about it."),
+            code=field("string", "For programs."),
+        ),
+        "Error": _error(),
     }
 
 
@@ -107,8 +141,9 @@ _IDENTIFIED: Final = {202: "On disk; each has its result.", "schema": "Identifie
 
 def _both(name: str, summary: str, parameters: list[Schema], done: Mapping[Any, str]) -> Schema:
     """The same by GET, and by POST with a query or a form."""
-    form = {"application/x-www-form-urlencoded": {"schema": {"type": "object", "additionalProperties": True}}}
-    body = {"description": "The same parameters as a form.", "required": False, "content": form}
+    form = {"application/x-www-form-urlencoded": {"schema": {"$ref": f"#/components/schemas/{name}Form"}}}
+    sentence = "The same parameters as a form; a form may have any others as well."
+    body = {"description": sentence, "required": False, "content": form}
     return {
         "get": _operation(f"get{name}", summary, done, parameters),
         "post": {**_operation(f"post{name}", summary, done, parameters), "requestBody": body},
@@ -116,14 +151,14 @@ def _both(name: str, summary: str, parameters: list[Schema], done: Mapping[Any, 
 
 
 def _posted(name: str, summary: str, one: str, many: str) -> Schema:
-    ref = {"$ref": f"#/components/schemas/{one}"}
-    lines = field("string", "One object a line.")
+    alone = {"$ref": f"#/components/schemas/{one}"}
+    example = example_of(alone, _components())
     content: Schema = {
-        "application/json": {"schema": {"anyOf": [ref, {"type": "array", "items": ref}]}},
-        "application/x-ndjson": {"schema": lines},
+        "application/json": {"schema": {"$ref": f"#/components/schemas/{one}OrSeveral"}, "example": example},
+        "application/x-ndjson": {"schema": field("string", "One object a line."), "example": json.dumps(example)},
     }
     if one == "Identification":
-        content["application/x-www-form-urlencoded"] = {"schema": ref}
+        content["application/x-www-form-urlencoded"] = {"schema": alone}
     body = {"description": "One, several in an array, or one a line.", "required": True, "content": content}
     done = {202: "At least one is on disk; each has its result.", "schema": many}
     return {**_operation(name, summary, done), "requestBody": body}
@@ -131,32 +166,55 @@ def _posted(name: str, summary: str, one: str, many: str) -> Schema:
 
 def _operation(name: str, summary: str, done: Mapping[Any, str], parameters: Iterable[Schema] = ()) -> Schema:
     schema = done.get("schema")
-    refused = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     by_status: dict[str, Schema] = {}
     for status, sentence in done.items():
         if status == "schema":
             continue
         by_status[str(status)] = {"description": sentence}
         if schema is not None:
-            results = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
-            by_status[str(status)]["content"] = results
-            by_status["422"] = {"description": _ERRORS[422], "content": results}
+            results = {"$ref": f"#/components/schemas/{schema}"}
+            content = {"application/json": {"schema": results, "example": example_of(results, _components())}}
+            by_status[str(status)]["content"] = content
+            by_status["422"] = {"description": _ERRORS[422], "content": content}
     needs_token = schema is not None or name.endswith("Call")
     statuses = (400, *((401,) if needs_token else ()), *((403,) if schema is None else ()), 413, 414, 415, 503)
     for status in (*statuses, *((422,) if name.endswith("Call") else ())):
-        by_status[str(status)] = {"description": _ERRORS[status], "content": refused}
-    told = {"operationId": name, "summary": f"{summary}.", "parameters": [*parameters]}
+        by_status[str(status)] = _refused(status)
+    told = {
+        "operationId": name,
+        "tags": ["collector"],
+        "summary": f"{summary}.",
+        "description": f"{summary}.",
+        "parameters": [*parameters],
+    }
     # An account without a token needs none.
     security: Schema = {"security": [{}, {"token": []}]} if needs_token else {}
     return {**told, **security, "responses": dict(sorted(by_status.items()))}
 
 
-def _read(name: str, summary: str, media_type: str, more: tuple[int, ...] = ()) -> Schema:
-    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    answers = {"200": {"description": "Here it is.", "content": {media_type: _TEXT}}}
-    for status in more:
-        answers[str(status)] = {"description": _ERRORS[status], "content": error}
-    return {"get": {"operationId": name, "summary": f"{summary}.", "responses": answers}}
+def _refused(status: int) -> Schema:
+    example = error_example(_CODES[status], _ERRORS[status])
+    schema = {"$ref": "#/components/schemas/Error"}
+    return {"description": _ERRORS[status], "content": {"application/json": {"schema": schema, "example": example}}}
+
+
+def _or_several(one: str) -> Schema:
+    # As in the scheduler's document: a list's items have a name of their own, or generated clients do not compile.
+    several = {"type": "array", "items": {"$ref": f"#/components/schemas/{one}Item"}}
+    return {"description": "One, or several together.", "oneOf": [{"$ref": f"#/components/schemas/{one}"}, several]}
+
+
+def _form(parameters: Iterable[Schema]) -> Schema:
+    fields = {each["name"]: {**each["schema"], "description": each["description"]} for each in parameters}
+    return {"type": "object", "description": "The parameters as a form.", "properties": fields}
+
+
+def _read(name: str, summary: str, media_type: str, example: Any) -> Schema:
+    answer = {"description": "Here it is.", "content": {media_type: {**_TEXT, "example": example}}}
+    if media_type == "application/json":
+        answer = {"description": "Here it is.", "content": {media_type: {"schema": {"type": "object"}}}}
+    told = {"operationId": name, "tags": ["collector"], "summary": f"{summary}.", "description": f"{summary}."}
+    return {"get": {**told, "parameters": [], "responses": {"200": answer, "414": _refused(414)}}}
 
 
 def _parameters(who: Iterable[str], others: Mapping[str, str]) -> list[Schema]:
@@ -181,8 +239,8 @@ def _sale() -> list[Schema]:
     return [_parameter(name, each, is_required=name in required) for name, each in told.items()]
 
 
-def _order() -> Schema:
-    item = record(
+def _order_part() -> Schema:
+    return record(
         "A part of an order.",
         ("seller_id", "price", "quantity"),
         sku_id=field("string", "The article.", **_TEXT_MAX),
@@ -190,6 +248,9 @@ def _order() -> Schema:
         price=field("string", "Of one piece, in the order's currency.", **_MONEY),
         quantity=field("integer", "How many; 1 if not given.", minimum=1, maximum=QUANTITY_MAX),
     )
+
+
+def _order() -> Schema:
     optional = (*amendment.IDENTIFYING, "status", "refunded_amount", "seller_id", "items")
     return record(
         "What one message says of an order; one of `cli_ubid`, `customer_id` and `device_id` has to be there.",
@@ -202,7 +263,7 @@ def _order() -> Schema:
         status=field("string", "What became of it.", enum=list(amendment.Status), default=amendment.Status.COMPLETED),
         refunded_amount=field("string", "What the customer has back, all refunds together.", **_MONEY),
         seller_id=field("string", "The seller, as in the clicks.", **_TEXT_MAX),
-        items={"type": "array", "description": "What was bought.", "items": item, "maxItems": amendment.ITEMS_MAX},
+        items={**array("#/components/schemas/OrderPart", "What was bought."), "maxItems": amendment.ITEMS_MAX},
     ) | {"additionalProperties": False}
 
 
@@ -217,45 +278,41 @@ def _identification() -> Schema:
     ) | {"additionalProperties": False}
 
 
-def _results(many: str, named: str) -> Schema:
-    fault = {"$ref": "#/components/schemas/Error/properties/errors/items"}
-    one = record(
-        "One of the body.",
+def _result(named: str) -> Schema:
+    return record(
+        "What became of one.",
         ("client_id", named, "flags", "errors"),
-        index=field("integer", "Its place in the body, from 0."),
+        index=field("integer", "Its place in the body, from 0.", minimum=0),
         id=field("string", "Under which it is kept."),
         client_id=field(["string", "null"], "As it was sent."),
         **{named: field(["string", "null"], "As it was sent.")},
         result=field("string", "What became of it.", enum=["accepted", *amendment.Kind]),
-        flags=field("array", "What is remarkable.", items={"type": "string"}),
-        errors={"type": "array", "description": "Its faults, if it is refused.", "items": fault},
+        flags=texts("What is remarkable."),
+        errors=array("#/components/schemas/Fault", "Its faults, if it is refused."),
     )
+
+
+def _results(many: str, one: str) -> Schema:
     return record(
         "What became of each.",
         ("code", "message", "errors", "requestId"),
         status=field("string", "Of all together.", enum=["success", "partial", "refused"]),
         accepted=field("integer", "So many are on disk."),
-        rejected=field("integer", "So many are refused, and kept as rejections."),
+        rejected=field("integer", "So many are refused, and kept as rejections.", minimum=0),
         code=field("string", "Of those that are refused."),
         message=field("string", "What to do."),
-        errors={"type": "array", "description": "Their faults, with their places.", "items": fault},
+        errors=array("#/components/schemas/Fault", "Their faults, with their places."),
         requestId=field("string", "The id of the first one that is refused."),
-        **{many: {"type": "array", "description": "In the order of the body.", "items": one}},
+        **{many: array(f"#/components/schemas/{one}", "In the order of the body.")},
     )
 
 
 def _error() -> Schema:
-    fault = record(
-        "One thing that is wrong.",
-        field=field("string", "The parameter or field; empty for the whole."),
-        message=field("string", "What to do about it."),
-        code=field("string", "For programs."),
-    )
     return record(
         "What every refusal looks like.",
-        status={"const": "error", "description": "Always `error`."},
+        status={"type": "string", "const": "error", "description": "Always `error`."},
         code=field("string", "What went wrong, for programs."),
         message=field("string", "What went wrong and what to do, for people."),
-        errors={"type": "array", "description": "Every fault, all together.", "items": fault},
+        errors=array("#/components/schemas/Fault", "Every fault, all together."),
         requestId=field("string", "Under which the request is kept; if it is not, by which this answer is known."),
     )

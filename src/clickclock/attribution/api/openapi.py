@@ -20,7 +20,7 @@ from clickclock.attribution.api import check
 from clickclock.attribution.api.asking import AnswererEnded, QuestionTooLong, TooManyQuestions
 from clickclock.attribution.api.openapi_schemas import NAMES, components
 from clickclock.attribution.api.questions import READERS
-from clickclock.attribution.api.schemas import SECURITY, SECURITY_SCHEMES, Schema, array, field, record
+from clickclock.attribution.api.schemas import array, example_of, field, record, ref
 from clickclock.attribution.api.stream import FILTERS, PERMISSION, TooManyViewers
 from clickclock.attribution.api.versions import LIMIT, LIMIT_MAX
 from clickclock.attribution.difference import LIMIT as ORDERS
@@ -33,6 +33,8 @@ from clickclock.attribution.report import Dimension, Figure, Form, NoVersion, To
 from clickclock.attribution.sighting import Seen
 from clickclock.foundation.caller import caller
 from clickclock.foundation.errors import ClickclockError, Forbidden, Malformed, NotFound, Unauthenticated
+from clickclock.foundation.ids import EXAMPLE_ID
+from clickclock.foundation.openapi import EVENT_STREAM, SECURITY, SECURITY_SCHEMES, Schema, error_answer, event_stream
 from clickclock.foundation.permission import Permission
 from clickclock.foundation.problem import (
     INTERNAL,
@@ -59,6 +61,19 @@ class Described:
 @cache
 def document() -> Schema:
     """The whole document, as JSON's values."""
+    paths = {
+        "/attribution/report": {"get": _report()},
+        "/attribution/order": {"get": _order()},
+        "/attribution/orders": {"get": _orders()},
+        "/attribution/paths": {"get": _paths()},
+        "/attribution/diff": {"get": _diff()},
+        "/attribution/versions": {"get": _versions()},
+        "/attribution/clicks/stream": {"get": _stream()},
+        "/attribution/check": {"get": _check("checkClick"), "post": _check("checkText", has_body=True)},
+    }
+    schemas = dict(components())
+    for operation in (each for methods in paths.values() for each in methods.values()):
+        _name_answer(operation, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -68,22 +83,20 @@ def document() -> Schema:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "This service."}],
-        "paths": {
-            "/attribution/report": {"get": _report()},
-            "/attribution/order": {"get": _order()},
-            "/attribution/orders": {"get": _orders()},
-            "/attribution/paths": {"get": _paths()},
-            "/attribution/diff": {"get": _diff()},
-            "/attribution/versions": {"get": _versions()},
-            "/attribution/clicks/stream": {"get": _stream()},
-            "/attribution/check": {"get": _check("checkClick"), "post": _check("checkText", has_body=True)},
-        },
+        "tags": [{"name": "attribution", "description": "Clicks, orders and credit."}],
+        "paths": paths,
         "security": SECURITY,
-        "components": {
-            "securitySchemes": SECURITY_SCHEMES,
-            "schemas": components(),
-        },
+        "components": {"securitySchemes": SECURITY_SCHEMES, "schemas": schemas},
     }
+
+
+def _name_answer(operation: Schema, schemas: dict[str, Schema]) -> None:
+    """Give the schema of an answer a name, and the answer an example."""
+    told = operation["responses"]["200"]["content"].get("application/json")
+    if told is not None:
+        name = f"{operation['operationId'][0].upper()}{operation['operationId'][1:]}Answer"
+        schemas[name], told["schema"] = told["schema"], {"$ref": f"#/components/schemas/{name}"}
+        told["example"] = example_of(told["schema"], schemas)
 
 
 def _report() -> Schema:
@@ -112,9 +125,14 @@ def _report() -> Schema:
             },
         ],
         {
-            "application/json": _payload(report={"$ref": "#/components/schemas/Report"}),
-            "text/csv": {"type": "string", "description": "A header, and the rows; null is an empty field."},
-            "application/vnd.apache.parquet": {"description": "The rows; amounts are decimals, days are dates."},
+            "application/json": _payload(report=ref("Report", "What a result version says.")),
+            "text/csv": {
+                "schema": {"type": "string", "description": "A header, and the rows; null is an empty field."},
+                "example": "channel,model,currency,clicks,credit\ngoogle,last,EUR,5120,7204.10\n",
+            },
+            "application/vnd.apache.parquet": {
+                "schema": {"type": "string", "format": "binary", "description": "The rows, with decimals and dates."}
+            },
         },
         [*_ASKING, NoVersion, VersionGone, TooManyRows],
     )
@@ -130,7 +148,7 @@ def _order() -> Schema:
             _parameter("orderId", "The order, as the shop calls it.", "A-1001", required=True),
             _VERSION,
         ],
-        {"application/json": _payload(proof={"$ref": "#/components/schemas/Proof"})},
+        {"application/json": _payload(proof=ref("Proof", "Why an order is credited as it is."))},
         [*_ASKING, NoVersion, VersionGone, NotFound],
     )
 
@@ -203,7 +221,7 @@ def _diff() -> Schema:
             _parameter("clientId", "One client.", "shop-1"),
             {**_parameter("limit", "Of at most so many orders it is told why.", ORDERS), "schema": limits},
         ],
-        {"application/json": _payload(diff={"$ref": "#/components/schemas/Diff"})},
+        {"application/json": _payload(diff=ref("Diff", "What is different."))},
         [*_ASKING, NoVersion, VersionGone],
     )
 
@@ -229,7 +247,7 @@ def _stream() -> Schema:
             _parameter("clientId", FILTERS["clientId"], "shop-1"),
             _parameter("kind", FILTERS["kind"], Seen.CLICK, enum=list(Seen)),
         ],
-        {"text/event-stream": {"type": "string", "description": "Server-sent events; see the reference."}},
+        {EVENT_STREAM: event_stream("Clicks, orders and rejections as they come.", _EVENT, _SIGHTING)},
         [Unauthenticated, Forbidden, Malformed, ForeignHost, TooManyViewers],
     )
 
@@ -245,7 +263,7 @@ def _check(name: str, *, has_body: bool = False) -> Schema:
             _parameter("clientId", "The client that the tag names; for landing pages.", "shop-1"),
             _parameter("sellerId", "The seller that the tag names; for landing pages.", "s-9"),
         ],
-        {"application/json": _payload(check={"$ref": "#/components/schemas/Check"})},
+        {"application/json": _payload(check=ref("Check", "What the collector would make of it."))},
         [Unauthenticated, Forbidden, Malformed, ForeignHost, *([ForeignOrigin, TooLarge] if has_body else [])],
     )
     body = {"required": True, "content": {"text/plain": {"schema": text["schema"], "example": text["example"]}}}
@@ -260,25 +278,23 @@ def _operation(
     content: Mapping[str, Schema],
     errors: Sequence[type[ClickclockError]],
 ) -> Schema:
-    by_status: dict[int, list[str]] = defaultdict(list)
+    by_status: dict[int, dict[str, str]] = defaultdict(dict)
     for error in errors:
-        by_status[status_of(error)].append(f"`{error.code}`: {error()}")
-    by_status[INTERNAL_STATUS].append(f"`{INTERNAL}`: {INTERNAL_SENTENCE}")
-    told = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+        by_status[status_of(error)][error.code] = str(error())
+    by_status[INTERNAL_STATUS][INTERNAL] = INTERNAL_SENTENCE
+    refused = {"$ref": "#/components/schemas/Error"}
     return {
         "operationId": name,
+        "tags": ["attribution"],
         "summary": f"{summary}.",
         "description": f"{summary}. Permission: `{permission}`.",
         "parameters": list(parameters),
         "responses": {
             "200": {
                 "description": "Done.",
-                "content": {media_type: {"schema": schema} for media_type, schema in content.items()},
+                "content": dict(content),
             },
-            **{
-                str(status): {"description": " ".join(sentences), "content": told}
-                for status, sentences in sorted(by_status.items())
-            },
+            **{str(status): error_answer(refused, sentences) for status, sentences in sorted(by_status.items())},
         },
     }
 
@@ -298,9 +314,12 @@ def _list(of: Any) -> str:
 
 
 def _payload(**fields: Schema) -> Schema:
-    return record("", status={"const": "success", "description": "Always `success`."}, **fields)
+    status = {"type": "string", "const": "success", "description": "Always `success`."}
+    return {"schema": record("What is answered.", status=status, **fields)}
 
 
+_SIGHTING: Final[Schema] = {"type": "object", "additionalProperties": True}
+_EVENT: Final = f'id: 0.1.42\nevent: click\ndata: {{"id": "{EXAMPLE_ID}", "clientId": "shop-1"}}\n\n'
 _VERSION: Final[Schema] = {
     **_parameter("version", "The result version; the latest if not given.", 3),
     "schema": {"type": "integer", "minimum": 1},

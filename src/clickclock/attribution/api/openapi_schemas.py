@@ -10,12 +10,14 @@ description.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from clickclock.attribution.api.schemas import Schema, array, field, record
+from clickclock.attribution.api.proof_schemas import proof_schemas
+from clickclock.attribution.api.schemas import array, field, record
 from clickclock.attribution.channel import Origin
 from clickclock.attribution.check import Read
 from clickclock.attribution.difference import Cause
 from clickclock.attribution.report import Dimension, Figure
 from clickclock.attribution.result import Kind
+from clickclock.foundation.openapi import Schema
 
 _TEXT: Final[Schema] = {"type": "string"}
 _COUNT: Final[Schema] = {"type": "integer"}
@@ -44,24 +46,45 @@ def components() -> Mapping[str, Schema]:
     """Every schema by name."""
     return {
         "Report": _report_schema(),
-        "Proof": _proof_schema(),
+        "ReportRow": _report_row(),
+        **proof_schemas(),
         "Order": _order_schema(),
         "Diff": _diff_schema(),
+        "Setting": record(
+            "A setting that differs.",
+            name=field("string", "Its path."),
+            before={"description": "What it was; null if it was not set."},
+            after={"description": "What it is."},
+        ),
         "Difference": _difference_schema(),
         "Standing": _standing_schema(),
         "Version": _version_schema(),
         "Check": _check_schema(),
+        "Fault": record(
+            "One thing that is wrong.",
+            field=field("string", "The parameter; empty for the whole."),
+            message=field("string", "What to do about it."),
+        ),
         "Error": _error_schema(),
     }
 
 
-def _report_schema() -> Schema:
+def _report_row() -> Schema:
     keys = {_CAMEL.get(each, each): f"The {each.replace('_', ' ')}, if it was asked for." for each in Dimension}
     row = {name: field(["string", "null"], sentence) for name, sentence in keys.items()}
     row["model"] = field("string", "Whose credit this is.")
     row["currency"] = field(["string", "null"], "Of every amount in the row.")
     row |= {str(each): field([kind, "null"], sentence) for each, (kind, sentence) in _FIGURES.items()}
-    rows = {"type": "object", "properties": row, "required": ["model", "currency"], "additionalProperties": False}
+    return {
+        "type": "object",
+        "description": "A row of a report.",
+        "properties": row,
+        "required": ["model", "currency"],
+        "additionalProperties": False,
+    }
+
+
+def _report_schema() -> Schema:
     return record(
         "What a result version says.",
         version=field("integer", "The result version."),
@@ -72,27 +95,7 @@ def _report_schema() -> Schema:
         to=field(["string", "null"], "The last day.", format="date"),
         filters={"type": "object", "description": "What was asked about alone.", "additionalProperties": _TEXT},
         notes={**NAMES, "description": "What to know before using these numbers; of an empty report, that it is."},
-        rows={"type": "array", "description": "By key, currency and model.", "items": rows},
-    )
-
-
-def _proof_schema() -> Schema:
-    return record(
-        "Why an order is credited as it is.",
-        clientId=field("string", "Whose order it is."),
-        orderId=field("string", "The order."),
-        differs=field("array", "Where what is stored is not what was computed anew: never, or something is wrong."),
-        result=field("object", "The result version."),
-        order=field("object", "The order as it stands: when, how much, of whom."),
-        amendments=field("array", "All that was ever said of the order."),
-        person=field(["object", "null"], "Whose order it is, by which identifiers, and what links them."),
-        sharedIdentifiers=field("array", "Identifiers that are nobody's, with their links; 0 if by their value."),
-        crowdedDevices=field("array", "Devices that link nobody, with how many visitors each had within the window."),
-        reason=field(["string", "null"], "Why it has no touchpoint; null if it has."),
-        why=field(["string", "null"], "The same as a sentence."),
-        clicks=field("array", "Every click of the person, its fate, the rule that decided it, what sets it apart."),
-        journey={**NAMES, "description": "The touchpoints' clicks, first to last."},
-        credits=field("array", "Each model's credit, with its arithmetic."),
+        rows=array("#/components/schemas/ReportRow", "By key, currency and model."),
     )
 
 
@@ -117,12 +120,6 @@ def _order_schema() -> Schema:
 
 
 def _diff_schema() -> Schema:
-    setting = record(
-        "A setting that differs.",
-        name=field("string", "Its path."),
-        before={"description": "What it was; null if it was not set."},
-        after={"description": "What it is."},
-    )
     return record(
         "What is different in a version from another.",
         **{"from": field("integer", "The first version.")},
@@ -132,7 +129,7 @@ def _diff_schema() -> Schema:
             added={**NAMES, "description": "Those of the second."},
             removed={**NAMES, "description": "Those of the first."},
         ),
-        settings={"type": "array", "description": "Policies, and settings of models that both have.", "items": setting},
+        settings=array("#/components/schemas/Setting", "Policies, and settings of models that both have."),
         differing=field("integer", "How many orders differ, told or not."),
         new=field("integer", "How many of them are in the second version only."),
         gone=field("integer", "How many of them are in the first version only."),
@@ -187,7 +184,7 @@ def _version_schema() -> Schema:
         ),
         engine=field("string", "The engine's fingerprint."),
         codeVersion=field("string", "The version of this program."),
-        settings=field("object", "The policies and models that it was made by."),
+        settings=field("object", "The policies and models that it was made by.", additionalProperties=True),
         settingsHash=field("string", "Equal where the settings are."),
         why=field("string", "Why everybody was looked at; empty if not."),
         **{
@@ -204,17 +201,12 @@ def _version_schema() -> Schema:
 
 
 def _error_schema() -> Schema:
-    fault = record(
-        "One thing that is wrong.",
-        field=field("string", "The parameter; empty for the whole."),
-        message=field("string", "What to do about it."),
-    )
     return record(
         "What every error looks like.",
-        status={"const": "error", "description": "Always `error`."},
+        status={"type": "string", "const": "error", "description": "Always `error`."},
         code=field("string", "What went wrong, for programs."),
         message=field("string", "What went wrong and what to do, for people."),
-        errors={"type": "array", "description": "Every fault, all together.", "items": fault},
+        errors=array("#/components/schemas/Fault", "Every fault, all together."),
         requestId=field("string", "To find the request in the log."),
     )
 
@@ -269,5 +261,5 @@ def _check_schema() -> Schema:
         dedup=dedup,
         isBot=field(["boolean", "null"], "Whether the user agent of the log line is a bot's; null without one."),
         receivedAt=field("string", "When it came: the log line's time, or now.", format="date-time"),
-        kept=field("object", "What the collector would keep, as the live view shows it."),
+        kept=field("object", "What the collector would keep, as the live view shows it.", additionalProperties=True),
     )

@@ -26,6 +26,7 @@ from clickclock.attribution.collector import Collector, Done, Draft
 from clickclock.attribution.counters import cell
 from clickclock.attribution.entry import EntryKind
 from clickclock.attribution.refusal import CLICK, IDENTIFICATION, Code, Refusal, detail_of, is_ours, kept_of
+from clickclock.foundation.openapi import ALIVE, HEALTHY
 
 CLICKS: Final = b"/aclick"
 _TRUSTING: Final = b"Access-Control-Allow-Headers: *\r\nAccess-Control-Max-Age: 86400\r\n"
@@ -72,6 +73,7 @@ class Routes:
             b"/identify": ((*_READING, b"POST"), limits.orders_bytes_max, orders.identify),
             b"/appsflyer": ((*_READING, b"POST"), limits.form_bytes_max, orders.appsflyer),
             b"/healthz": (_READING, 0, self._tell_health),
+            b"/livez": (_READING, 0, self._tell_life),
             b"/metrics": (_READING, 0, self._tell_metrics),
             b"/clickclock.js": (_READING, 0, self._give_script),
             b"/openapi.json": (_READING, 0, self._describe),
@@ -205,12 +207,15 @@ class Routes:
         def tell(fault: str | None) -> None:
             persistence, is_head = request.persistence, request.is_head
             if fault is None:
-                later.give(self.answers.simple(200, persistence, _PLAIN_TEXT, b"healthy\n", is_head=is_head))
+                later.give(self.answers.simple(200, persistence, _PLAIN_TEXT, HEALTHY.encode(), is_head=is_head))
             else:
                 later.give(self.answers.unavailable(fault, persistence, is_head=is_head))
 
         self._health.ask(tell)
         return later
+
+    def _tell_life(self, request: Request, changed: Callable[[], None]) -> Answer:
+        return self.answers.simple(200, request.persistence, _PLAIN_TEXT, ALIVE.encode(), is_head=request.is_head)
 
     def _tell_metrics(self, request: Request, changed: Callable[[], None]) -> Answer:
         text = self._metrics()

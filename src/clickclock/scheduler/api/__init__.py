@@ -47,6 +47,7 @@ from clickclock.scheduler.api import (
     zone_changes,
 )
 from clickclock.scheduler.api.documentation import documentation_routes
+from clickclock.scheduler.api.health import health_routes
 from clickclock.scheduler.api.operation import BASE, Operation, Resource
 from clickclock.scheduler.engine import Engine
 
@@ -103,6 +104,7 @@ def create_app(
         routes=[
             *(Route(path, Resource(engine, path, operations, body_bytes_max)) for path, operations in TABLE.items()),
             *documentation_routes(TABLE, engine),
+            *health_routes(engine),
         ],
         middleware=[Middleware(Gate, allowed_hosts=allowed_hosts, access=access), Middleware(Compression)],
     )

@@ -17,9 +17,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from clickclock.foundation.errors import Fault, Malformed
+from clickclock.foundation.openapi import EVENT_STREAM
 from clickclock.foundation.permission import Permission
 from clickclock.scheduler.announcer import READ_MAX, Listener, render
-from clickclock.scheduler.api.operation import Call, Operation, success
+from clickclock.scheduler.api.operation import Call, Operation, Text, success
 from clickclock.scheduler.api.paging import key_in, page
 from clickclock.scheduler.api.reading import Page, Word
 from clickclock.scheduler.engine import Engine
@@ -205,6 +206,10 @@ async def _hang_up(receive: Receive, listener: Listener) -> None:
     listener.let_go()
 
 
+_EXAMPLE = (
+    'id: 4711\ndata: {"specversion":"1.0","id":"4711","source":"/schedulerService","type":"clickclock.job.created",'
+    '"subject":"shop/nightly-export","time":"2026-11-20T10:00:00.000Z"}\n\n'
+)
 OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "GET",
@@ -220,7 +225,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
         "not, an event `missed` says so. With `follow=false`, or `Accept: application/json`: a list of those that "
         "were, newest first. A stream with a `limit` ends after so many events.",
         errors=(TooManyListeners,),
-        media={"text/event-stream": "The events as they come."},
+        media={EVENT_STREAM: Text("The events as they come.", _EXAMPLE, [CloudEvent])},
         headers={"Last-Event-ID": ("Continue after this event, instead of `after`.", "4711")},
     ),
 )

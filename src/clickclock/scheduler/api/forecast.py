@@ -21,7 +21,7 @@ from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.api.schedule_preview import PreviewTime
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.forecast import Coming, Foreseen, Width, foresee, summed
+from clickclock.scheduler.forecast import Coming, ForecastWidth, Foreseen, foresee, summed
 from clickclock.scheduler.trigger import SkipReason
 
 WINDOW = timedelta(days=1)
@@ -51,7 +51,7 @@ class ForecastFilters(Query):
         description="Times before this; a day after `from` if not given.",
         examples=["2026-11-21T00:00:00Z"],
     )
-    bucket: Width = Field(Width.HOUR, description="Width of the buckets, in UTC.", examples=["hour"])
+    bucket: ForecastWidth = Field(ForecastWidth.HOUR, description="Width of the buckets, in UTC.", examples=["hour"])
 
     def window(self, now: datetime) -> tuple[datetime, datetime]:
         """Beginning and end: nothing is foreseen of the past."""

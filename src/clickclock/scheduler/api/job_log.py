@@ -12,16 +12,17 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.ids import EXAMPLE_ID
+from clickclock.foundation.openapi import EVENT_STREAM
 from clickclock.foundation.permission import Permission
+from clickclock.foundation.record import Record
 from clickclock.scheduler.api import relay
-from clickclock.scheduler.api.operation import BASE, Call, Operation
+from clickclock.scheduler.api.operation import BASE, Call, Operation, Text
 from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import LogNotFound, OutputElsewhere, TriggerNotFound
@@ -54,6 +55,24 @@ class LogFilters(Query):
     follow: bool = Field(
         False, description="Stream it as server-sent events until the attempt has ended.", examples=[False]
     )
+
+
+class LogPiece(Record):
+    """The data of an event `log`."""
+
+    text: str = Field(description="What was written.", examples=["42 orders are exported.\n"])
+    offset: int = Field(description="The byte after it.", examples=[24])
+
+
+class LogEnd(Record):
+    """The data of the event `end`."""
+
+    trigger_id: str = Field(description="The trigger.", examples=[EXAMPLE_ID])
+    state: State = Field(description="What has become of the trigger.")
+    attempt: int = Field(description="Whose output it is.")
+    attempt_state: State | None = Field(description="What has become of this attempt.")
+    exit_code: int | None = Field(description="How it ended; null if not by itself.", examples=[0])
+    message: str | None = Field(description="What there is to say about the trigger.")
 
 
 async def read(call: Call[LogFilters]) -> Response:
@@ -149,7 +168,7 @@ async def _follow(call: Call[LogFilters], trigger: Trigger, attempt: int, offset
             told = offset - len(decoder.getstate()[0])
             if text:
                 quiet_s = 0.0
-                yield _event("log", {"text": text, "offset": told}, told)
+                yield _event("log", LogPiece(text=text, offset=told), told)
         if chunk is None or complete or not chunk.data:
             if is_over and (chunk is None or complete):
                 break
@@ -171,18 +190,15 @@ async def _follow(call: Call[LogFilters], trigger: Trigger, attempt: int, offset
                 quiet_s = 0.0
                 yield ": still here\n\n"
     last = next((each for each in trigger.attempts or [] if each.attempt == attempt), None)
-    yield _event(
-        "end",
-        {
-            "triggerId": trigger.trigger_id,
-            "state": trigger.state,
-            "attempt": attempt,
-            "attemptState": last and last.state,
-            "exitCode": last.exit_code if last else trigger.exit_code,
-            "message": trigger.message,
-        },
-        offset,
+    end = LogEnd(
+        trigger_id=trigger.trigger_id,
+        state=trigger.state,
+        attempt=attempt,
+        attempt_state=last.state if last else None,
+        exit_code=last.exit_code if last else trigger.exit_code,
+        message=trigger.message,
     )
+    yield _event("end", end, offset)
 
 
 def _has_ended(trigger: Trigger, attempt: int) -> bool:
@@ -195,10 +211,15 @@ def _has_ended(trigger: Trigger, attempt: int) -> bool:
     )
 
 
-def _event(name: str, data: dict[str, Any], offset: int) -> str:
-    return f"id: {offset}\nevent: {name}\ndata: {json.dumps(data)}\n\n"
+def _event(name: str, data: Record, offset: int) -> str:
+    return f"id: {offset}\nevent: {name}\ndata: {json.dumps(data.model_dump(mode='json', by_alias=True))}\n\n"
 
 
+_EXAMPLE = (
+    'id: 24\nevent: log\ndata: {"text": "42 orders are exported.\\n", "offset": 24}\n\n'
+    f'id: 24\nevent: end\ndata: {{"triggerId": "{EXAMPLE_ID}", "state": "succeeded", "attempt": 1, '
+    '"attemptState": "succeeded", "exitCode": 0, "message": null}\n\n'
+)
 OPERATIONS = (
     Operation(
         "GET",
@@ -215,7 +236,10 @@ OPERATIONS = (
         "The middle of an output longer than `attempt_log_bytes_max` is left out, and a line says how many bytes. "
         "Of many replicas any answers, by asking the one that keeps the output.",
         errors=(TriggerNotFound, LogNotFound, OutputElsewhere, ExecutorUnreachable),
-        media={"text/plain": "The output.", "text/event-stream": "The output as it comes, and its end."},
+        media={
+            "text/plain": Text("The output.", "42 orders are exported.\n"),
+            EVENT_STREAM: Text("The output as it comes, and its end.", _EXAMPLE, [LogPiece, LogEnd]),
+        },
         headers={"Last-Event-ID": ("With `follow=true`: continue after this event, instead of at `offset`.", "4096")},
         answer_headers={
             "X-Next-Offset": ("Where to go on; not with `follow=true`.", "4096"),

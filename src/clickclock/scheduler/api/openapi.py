@@ -7,12 +7,9 @@ declare. Invariant: every field has a description and an example.
 '3.1.0'
 """
 
-import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
-
-from pydantic import BaseModel, Field, TypeAdapter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from clickclock.foundation.errors import (
     ClickclockError,
@@ -23,6 +20,7 @@ from clickclock.foundation.errors import (
     Unauthenticated,
 )
 from clickclock.foundation.ids import EXAMPLE_ID
+from clickclock.foundation.openapi import HEALTH_TAG, SECURITY, SECURITY_SCHEMES, error_answer, health_paths
 from clickclock.foundation.problem import (
     INTERNAL,
     INTERNAL_SENTENCE,
@@ -31,32 +29,14 @@ from clickclock.foundation.problem import (
     ForeignHost,
     ForeignOrigin,
     TooLarge,
+    Unhealthy,
     UnsupportedMediaType,
     status_of,
 )
-from clickclock.foundation.record import Record
+from clickclock.scheduler.api.components import Components, capital
 from clickclock.scheduler.api.operation import BASE, Operation
-from clickclock.scheduler.api.reading import ITEMS_MAX, JSON_QUERY, Page
+from clickclock.scheduler.api.reading import JSON_QUERY, Page
 
-_REF = "#/components/schemas/"
-SECURITY: list[dict[str, list[str]]] = [{"token": []}, {}]
-SECURITY_SCHEMES = {
-    "token": {
-        "type": "http",
-        "scheme": "bearer",
-        "description": "Not needed by the service's own user on its own machine, or where authentication is off.",
-    }
-}
-_EXAMPLES_BY_FORMAT = {"date-time": "2026-11-20T10:00:00.000Z", "date": "2026-12-25"}
-_EXAMPLES_BY_NAME = {
-    "cluster": "local",
-    "description": "What it is for, in a sentence.",
-    "idempotencyKey": "order-4711",
-    "message": "The command ended with exit code 1.",
-    "nextCursor": "WyIwMTk5M2YyZSJd.1f0c6c1d9a11aa02",
-    "pauseReason": "Database maintenance.",
-    "workingDirectory": "/srv/shop",
-}
 _HEADERS_OUT = {
     "X-Request-Id": ("The request's id, as in the log; the one that the request gave, if it gave one.", EXAMPLE_ID),
 }
@@ -68,32 +48,15 @@ _IF_MATCH_SENTENCE = (
 _IF_MATCH = (_IF_MATCH_SENTENCE, '"3"')
 
 
-class FaultBody(Record):
-    """One thing wrong with one field."""
-
-    field: str = Field(
-        description="The field, by its path: `expression`, `[3].catchUp.policy`; empty for the whole.",
-        examples=["expression"],
-    )
-    message: str = Field(description="What to do about it.", examples=["This is required; give it."])
-
-
-class ErrorBody(Record):
-    """What every error looks like."""
-
-    status: Literal["error"] = Field(description="Always `error`.", examples=["error"])
-    code: str = Field(description="What went wrong, for programs.", examples=["invalid"])
-    message: str = Field(description="What went wrong and what to do, for people.", examples=[str(Invalid())])
-    errors: list[FaultBody] = Field(
-        description="Every fault of the request, all together; at most 101.",
-        examples=[[{"field": "expression", "message": "This is required; give it."}]],
-    )
-    request_id: str = Field(description="To find the request in the log.", examples=[EXAMPLE_ID])
-
-
 def document(table: Mapping[str, Sequence[Operation[Any]]], version: str) -> dict[str, Any]:
     """The whole document, as JSON's values."""
-    schemas = _Schemas(table)
+    components = Components(table)
+    paths = {
+        path: {each.method.lower(): _operation(path, each, components) for each in operations}
+        for path, operations in table.items()
+    }
+    failing = _errors([Malformed, ForeignHost, Unhealthy], components)
+    paths |= health_paths(_headers(_HEADERS_OUT), failing)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -103,135 +66,39 @@ def document(table: Mapping[str, Sequence[Operation[Any]]], version: str) -> dic
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "This service."}],
-        "tags": [{"name": path.removeprefix(f"{BASE}/")} for path in table],
-        "paths": {
-            path: {each.method.lower(): _operation(path, each, schemas) for each in operations}
-            for path, operations in table.items()
-        },
+        "tags": [
+            *(
+                {"name": name, "description": f"What is at `{BASE}/{name}`."}
+                for name in (path.removeprefix(f"{BASE}/") for path in table)
+            ),
+            HEALTH_TAG,
+        ],
         "security": SECURITY,
-        "components": {"securitySchemes": SECURITY_SCHEMES, "schemas": schemas.definitions},
+        "paths": paths,
+        "components": {"securitySchemes": SECURITY_SCHEMES, "schemas": components.used_in(paths)},
     }
 
 
-class _Schemas:
-    """The schemas of everything that the operations read and answer."""
-
-    def __init__(self, table: Mapping[str, Sequence[Operation[Any]]]) -> None:
-        inputs: list[tuple[str, Literal["validation", "serialization"], TypeAdapter[Any]]] = []
-        for operation in (each for operations in table.values() for each in operations):
-            inputs.append((_key(operation.filters), "validation", TypeAdapter(operation.filters)))
-            if operation.body is not None:
-                inputs.append((_key(operation.body), "validation", TypeAdapter(operation.body)))
-            for payload in operation.answers.values():
-                inputs += [(_key(each), "serialization", TypeAdapter(each)) for each in payload.values()]
-        inputs.append((_key(ErrorBody), "serialization", TypeAdapter(ErrorBody)))
-        found, rest = TypeAdapter.json_schemas(inputs, ref_template=_REF + "{model}")
-        self._found = {(key, mode): schema for (key, mode), schema in found.items()}
-        self.definitions: dict[str, Any] = rest.get("$defs", {})
-        for schema in self.definitions.values():
-            _tidy(schema)
-            for name, part in schema.get("properties", {}).items():
-                self.exemplify(name, part)
-
-    def read(self, model: type[BaseModel]) -> dict[str, Any]:
-        """The schema of what comes in."""
-        return dict(self._found[_key(model), "validation"])
-
-    def partial(self, model: type[BaseModel]) -> dict[str, Any]:
-        """The schema of what comes in where any field may be left out."""
-        name = f"{model.__name__}Change"
-        whole = self.definitions[self.read(model)["$ref"].removeprefix(_REF)]
-        described = {"description": "What is to change; fields that are left out stay as they are."}
-        self.definitions[name] = {**whole, **described, "required": []}
-        return {"$ref": _REF + name}
-
-    def told(self, kind: Any) -> dict[str, Any]:
-        """The schema of what goes out."""
-        schema = dict(self._found[_key(kind), "serialization"])
-        _tidy(schema)
-        return schema
-
-    def fields(self, model: type[BaseModel]) -> tuple[dict[str, Any], set[str]]:
-        """The fields of a model, and which of them are required."""
-        schema = self.definitions[self.read(model)["$ref"].removeprefix(_REF)]
-        return schema.get("properties", {}), set(schema.get("required", ()))
-
-    def exemplify(self, name: str, schema: dict[str, Any]) -> None:
-        """Give a field the example that it lacks."""
-        if "examples" not in schema:
-            schema["examples"] = [self._example(name, schema)]
-        schema.setdefault("description", f"The {re.sub(r'([A-Z])', lambda m: ' ' + m[1].lower(), name)}.")
-
-    def _example(self, name: str, schema: Mapping[str, Any]) -> Any:
-        if "examples" in schema:
-            return schema["examples"][0]
-        if schema.get("default") is not None:
-            return schema["default"]
-        if "const" in schema:
-            return schema["const"]
-        if "enum" in schema:
-            return schema["enum"][0]
-        if "$ref" in schema:
-            return self._example(name, self.definitions[schema["$ref"].removeprefix(_REF)])
-        if "anyOf" in schema:
-            return self._example(name, next(each for each in schema["anyOf"] if each.get("type") != "null"))
-        match schema.get("type"):
-            case "object":
-                return {
-                    each: self._example(each, part)
-                    for each, part in schema.get("properties", {}).items()
-                    if each in schema.get("required", ()) or part.get("default") is not None
-                }
-            case "array":
-                return [self._example(name, schema["items"])]
-            case "string":
-                by_format = _EXAMPLES_BY_FORMAT.get(schema.get("format", ""))
-                return (
-                    by_format or _EXAMPLES_BY_NAME.get(name) or (EXAMPLE_ID if name.endswith(("Id", "By")) else "text")
-                )
-            case "boolean":
-                return False
-            case _:
-                return max(1, schema.get("minimum", 1))
-
-
-def _key(kind: Any) -> str:
-    return kind.__qualname__ if isinstance(kind, type) and issubclass(kind, BaseModel) else str(kind)
-
-
-def _tidy(schema: Any) -> None:
-    """Leave out titles that only repeat the name."""
-    if isinstance(schema, dict):
-        if isinstance(schema.get("title"), str):
-            del schema["title"]
-        for each in schema.values():
-            _tidy(each)
-    elif isinstance(schema, list):
-        for each in schema:
-            _tidy(each)
-
-
-def _operation(path: str, operation: Operation[Any], schemas: _Schemas) -> dict[str, Any]:
+def _operation(path: str, operation: Operation[Any], components: Components) -> dict[str, Any]:
     resource = path.removeprefix(f"{BASE}/")
+    operation_id = operation.method.lower() + capital(resource)
     told: dict[str, Any] = {
-        "operationId": f"{operation.method.lower()}{resource[0].upper()}{resource[1:]}",
+        "operationId": operation_id,
         "tags": [resource],
         "summary": f"{operation.summary}.",
         "description": f"{operation.description or f'{operation.summary}.'} Permission: `{operation.permission}`.",
-        "parameters": _parameters(operation, schemas),
+        "parameters": _parameters(operation, components),
         "responses": {
-            **{str(status): _answer(operation, status, schemas) for status in operation.answers},
-            **_errors(operation),
+            **{str(status): _answer(operation_id, operation, status, components) for status in operation.answers},
+            **_errors(errors_of(operation), components),
         },
     }
     if operation.body is not None:
-        one = schemas.partial(operation.body) if operation.partial else schemas.read(operation.body)
-        schema = {"oneOf": [one, {"type": "array", "items": one, "minItems": 1, "maxItems": ITEMS_MAX}]}
         told["requestBody"] = {
             "required": True,
             "content": {
                 "application/json": {
-                    "schema": schema if operation.several else one,
+                    "schema": components.body(operation),
                     "examples": {name: {"value": value} for name, value in operation.examples.items()},
                 }
             },
@@ -239,16 +106,16 @@ def _operation(path: str, operation: Operation[Any], schemas: _Schemas) -> dict[
     return told
 
 
-def _parameters(operation: Operation[Any], schemas: _Schemas) -> list[dict[str, Any]]:
-    fields, required = schemas.fields(operation.filters)
+def _parameters(operation: Operation[Any], components: Components) -> list[dict[str, Any]]:
+    fields, required = components.filters(operation.filters)
     parameters: list[dict[str, Any]] = [
         {
             "name": name,
             "in": "query",
             "required": name in required,
             "description": schema["description"],
-            "schema": _plain(schema),
-            "example": ",".join(example) if isinstance(example := schema["examples"][0], list) else example,
+            "schema": {key: value for key, value in schema.items() if key not in {"description", "examples"}},
+            "example": schema["examples"][0],
         }
         for name, schema in fields.items()
     ]
@@ -261,11 +128,7 @@ def _parameters(operation: Operation[Any], schemas: _Schemas) -> list[dict[str, 
                 "description": "All filters at once, as a URL-encoded JSON object.",
                 "content": {
                     "application/json": {
-                        "schema": {
-                            "type": "object",
-                            "properties": {name: _plain(schema) for name, schema in fields.items()},
-                            "additionalProperties": False,
-                        },
+                        "schema": components.whole_filters(operation.filters),
                         "example": {name: schema["examples"][0] for name, schema in list(fields.items())[:2]},
                     }
                 },
@@ -288,47 +151,15 @@ def _parameters(operation: Operation[Any], schemas: _Schemas) -> list[dict[str, 
     return parameters
 
 
-def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A field's schema where it stands as a plain query parameter: text, which cannot be null."""
-    kept = {name: value for name, value in schema.items() if name not in {"description", "examples"}}
-    if "anyOf" in kept:
-        (kept_one,) = (each for each in kept.pop("anyOf") if each.get("type") != "null")
-        kept = {**kept_one, **kept}
-    if kept.get("default", "") is None:
-        del kept["default"]
-    if kept.get("type") == "array":
-        return {"type": "string"}
-    return kept
-
-
-def _answer(operation: Operation[Any], status: int, schemas: _Schemas) -> dict[str, Any]:
+def _answer(operation_id: str, operation: Operation[Any], status: int, components: Components) -> dict[str, Any]:
     headers = dict(_HEADERS_OUT)
     if operation.versioned and operation.method != "DELETE":
         headers["ETag"] = _ETAG
     headers.update(operation.answer_headers)
-    content: dict[str, Any] = {
-        media: {"schema": {"type": "string", "description": description}}
-        for media, description in operation.media.items()
-    }
+    content: dict[str, Any] = {media: components.media(text) for media, text in operation.media.items()}
     if not content or operation.answers[status]:
-        fields: dict[str, Any] = {
-            "status": {"const": "success", "description": "Always `success`.", "examples": ["success"]}
-        }
-        for name, kind in operation.answers[status].items():
-            fields[name] = schemas.told(kind)
-            fields[name].setdefault("description", _PAYLOADS.get(name, f"The {name}."))
-            schemas.exemplify(name, fields[name])
-        either = operation.several and status in operation.answers
-        content |= {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "properties": fields,
-                    "required": ["status"] if either else list(fields),
-                    "additionalProperties": False,
-                }
-            }
-        }
+        schema = components.answer(operation_id, operation, status)
+        content["application/json"] = {"schema": schema, "example": components.example(schema)}
     return {
         "description": _MEANINGS[status],
         "headers": _headers(headers),
@@ -337,10 +168,6 @@ def _answer(operation: Operation[Any], status: int, schemas: _Schemas) -> dict[s
 
 
 _MEANINGS = {200: "Done.", 201: "Created.", 202: "Accepted; it is being done."}
-_PAYLOADS = {
-    "nextCursor": "Where to go on; null at the end of the list.",
-    "choice": "Which image the command would get; null where none was asked about.",
-}
 
 
 def _headers(headers: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
@@ -360,16 +187,12 @@ def errors_of(operation: Operation[Any]) -> list[type[ClickclockError]]:
     return list(dict.fromkeys([*errors, *operation.errors, StoreUnreachable]))
 
 
-def _errors(operation: Operation[Any]) -> dict[str, Any]:
-    by_status: dict[int, list[str]] = defaultdict(list)
-    for error in errors_of(operation):
-        by_status[status_of(error)].append(f"`{error.code}`: {error()}")
-    by_status[INTERNAL_STATUS].append(f"`{INTERNAL}`: {INTERNAL_SENTENCE}")
+def _errors(errors: Iterable[type[ClickclockError]], components: Components) -> dict[str, Any]:
+    by_status: dict[int, dict[str, str]] = defaultdict(dict)
+    for error in errors:
+        by_status[status_of(error)][error.code] = str(error())
+    by_status[INTERNAL_STATUS][INTERNAL] = INTERNAL_SENTENCE
     return {
-        str(status): {
-            "description": " ".join(sentences),
-            "headers": _headers(_HEADERS_OUT),
-            "content": {"application/json": {"schema": {"$ref": f"{_REF}{ErrorBody.__name__}"}}},
-        }
+        str(status): {**error_answer(components.error(), sentences), "headers": _headers(_HEADERS_OUT)}
         for status, sentences in sorted(by_status.items())
     }

@@ -94,6 +94,15 @@ Payload = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Text:
+    """An answer that is not JSON; of server-sent events, what their data are."""
+
+    description: str
+    example: str
+    events: Sequence[Any] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Operation(Generic[F]):
     """One method of one path. `answers` are by status; `errors` beside those that every call may end with."""
 
@@ -124,8 +133,8 @@ class Operation(Generic[F]):
     headers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Headers that it reads beside If-Match: name to description and example."""
     answer_headers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    media: Mapping[str, str] = field(default_factory=dict)
-    """Answers with 200 that are not JSON: media type to description."""
+    media: Mapping[str, Text] = field(default_factory=dict)
+    """Answers with 200 that are not JSON, by media type."""
 
     def checked_at(self, now: datetime) -> Callable[[F], Sequence[Fault]] | None:
         """`check`, at a time."""

@@ -1,0 +1,33 @@
+"""`/healthz` and `/livez`: whether the service works, and whether it runs at all, for whoever restarts or routes.
+
+Never decides what healthy is (`examiner.py` does). Invariants: the answer of `/livez` depends on nothing but this
+process; `/healthz` says the same as the health check `/schedulerService/jobTrigger`.
+
+>>> routes = health_routes(engine)   # doctest: +SKIP
+"""
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from clickclock.foundation.openapi import ALIVE, HEALTHY
+from clickclock.foundation.problem import Unhealthy, refuse_changes
+from clickclock.scheduler.engine import Engine
+
+_METHODS = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"]
+
+
+def health_routes(engine: Engine) -> list[Route]:
+    """Both, for GET and HEAD."""
+
+    async def healthy(request: Request) -> Response:
+        refuse_changes(request.method)
+        if faults := await engine.faults():
+            raise Unhealthy(" ".join(faults))
+        return PlainTextResponse(HEALTHY)
+
+    async def alive(request: Request) -> Response:
+        refuse_changes(request.method)
+        return PlainTextResponse(ALIVE)
+
+    return [Route("/healthz", healthy, methods=_METHODS), Route("/livez", alive, methods=_METHODS)]
