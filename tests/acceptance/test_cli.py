@@ -24,6 +24,7 @@ class Terminal:
     """Runs commands against one service."""
 
     def __init__(self, url: str) -> None:
+        self.url = url
         self._environment = {**os.environ, "PYTHONPATH": "src", "CLICKCLOCK_URL": url, "TZ": "Europe/Berlin"}
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
@@ -274,6 +275,12 @@ def test_no_service_is_told_with_what_to_do() -> None:
     code, output, errors = Terminal("http://127.0.0.1:9").run("job", "list")
     assert (code, output) == (3, "")
     assert "clickclock serve" in errors
+
+
+def test_open_prints_the_address_of_a_page(terminal: Terminal) -> None:
+    code, output, _ = terminal.run("open", "--print", "/runs?state=failed,lost")
+    assert (code, output) == (0, f"{terminal.url}/runs?state=failed,lost\n")
+    assert terminal.run("open", "--print", "//elsewhere.example/")[0] == 2
 
 
 def test_tab_knows_the_jobs(terminal: Terminal) -> None:

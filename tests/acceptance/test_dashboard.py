@@ -113,3 +113,49 @@ def test_a_browser_whose_clock_is_wrong_is_told_and_shown_the_services_time(brow
         page.add_init_script("const now = Date.now; Date.now = () => now() + 600_000;")
         page.goto("/")
         expect(page.get_by_text(re.compile(r"This browser's clock is (9 m 59|10 m 0\d) s ahead of"))).to_be_visible()
+
+
+def test_events_are_found_and_new_ones_wait(browser: Browser, service: Service) -> None:
+    with watched(browser, service.url) as page:
+        page.goto("/events?type=trigger&jobName=broken")
+        rows = page.get_by_role("row").filter(has_text="shop/broken")
+        expect(rows.first).to_contain_text("failed")
+        httpx.post(f"{service.url}/schedulerService/jobTrigger", json={"application": "shop", "jobName": "broken"})
+        page.get_by_role("button", name=re.compile(r"\d new")).click()
+        expect(page.get_by_role("button", name=re.compile(r"\d new"))).to_have_count(0)
+        assert look_in_both_themes(page) == []
+
+
+def test_a_chain_is_a_picture_and_says_the_same_in_words(browser: Browser, service: Service) -> None:
+    jobs: list[dict[str, object]] = [
+        {"application": "chain", "jobName": "import", "command": "true"},
+        {"application": "chain", "jobName": "report", "command": "true", "dependsOn": ["import"]},
+        {
+            "application": "chain",
+            "jobName": "tell",
+            "command": "true",
+            "dependsOn": [{"jobName": "report", "when": "failed"}],
+        },
+    ]
+    for job in jobs:
+        httpx.put(f"{service.url}/schedulerService/job", json={"preemption": False, **job}).raise_for_status()
+    with watched(browser, service.url) as page:
+        page.goto("/jobs/chain/report")
+        page.get_by_role("link", name="The chain that it is part of").click()
+        expect(page.get_by_role("region", name="The chain: 3 jobs, 2 dependencies")).to_be_visible()
+        page.get_by_text("The same in words").click()
+        expect(page.get_by_text("chain/tell runs after chain/report, if it fails")).to_be_visible()
+        assert look_in_both_themes(page) == []
+
+
+def test_a_page_goes_on_when_the_service_comes_back(browser: Browser, service: Service) -> None:
+    """The last one: afterwards the file's service is gone."""
+    with watched(browser, service.url, is_quiet=False) as page:
+        page.goto("/")
+        expect(page.get_by_role("banner").get_by_text("Live")).to_be_visible()
+        service.kill()
+        expect(page.get_by_role("banner").get_by_text("Reconnecting")).to_be_visible()
+        with running(service.data_dir, port=int(service.url.rpartition(":")[2])):
+            expect(page.get_by_role("banner").get_by_text("Live")).to_be_visible(timeout=30_000)
+            httpx.post(f"{service.url}/schedulerService/jobTrigger", json={"application": "shop", "jobName": STRANGE})
+            expect(page.get_by_role("region", name="Just ended")).to_contain_text(STRANGE)

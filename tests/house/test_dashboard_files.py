@@ -7,11 +7,12 @@ import hashlib
 import re
 from pathlib import Path
 
-from tests.house.tree import ROOT, name
+from tests.house.tree import ROOT, markdown_files, name
 
 STATIC = ROOT / "src/clickclock/web/static"
 VENDOR = STATIC / "vendor"
 LINES_MAX = 250
+IMAGE_BYTES_MAX = 200_000
 PUBLISHED = {
     "LICENSE": "2b66f9390afde29e",
     "directive-helpers.js": "f7fb1154b8f72ed2",
@@ -85,3 +86,16 @@ def test_what_others_wrote_is_what_they_published() -> None:
         if path.is_file()
     }
     assert found == PUBLISHED
+
+
+def test_every_picture_of_the_documentation_is_small_and_shown() -> None:
+    shown = "".join(page.read_text(encoding="utf-8") for page in markdown_files())
+    pictures = sorted((ROOT / "docs/images").iterdir())
+    assert [each.name for each in pictures if each.stat().st_size > IMAGE_BYTES_MAX] == []
+    assert [each.name for each in pictures if f"images/{each.name}" not in shown] == []
+
+
+def test_every_page_is_in_the_reference() -> None:
+    page = (ROOT / "docs/reference/dashboard.md").read_text(encoding="utf-8")
+    routes = re.findall(r'\{ path: "([^"]+)"', (STATIC / "routes.js").read_text(encoding="utf-8"))
+    assert [path for path in routes if f"`{path}`" not in page] == []

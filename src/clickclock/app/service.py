@@ -75,6 +75,7 @@ The examples are running. In another terminal, in this folder, try:
   {cli} trigger examples countdown --follow    run a job now and watch its output
   {cli} schedule preview "30 2 * * *" --time-zone Europe/Berlin
   curl -s '{url}/schedulerService/jobDetail?application=examples&jobName=hello'
+  {cli} open                                   the dashboard, at {url}/
   a browser on {url}/docs                      the scheduler's endpoints, to try
   {cli} clicks tail                            clicks, orders and rejections, as they arrive
   {cli} attribution report                     what the ads of a small shop earned (two minutes from now)

@@ -20,6 +20,7 @@ COMMANDS = {
     "collect": "clickclock.cli.collect:collect",
     "check-config": "clickclock.cli.check_config:check_config",
     "cluster": "clickclock.cli.cluster:cluster",
+    "open": "clickclock.cli.open_page:open_page",
     "doctor": "clickclock.cli.doctor:doctor",
     "demo": "clickclock.cli.demo:demo",
     "job": "clickclock.cli.job:job",

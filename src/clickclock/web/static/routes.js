@@ -9,4 +9,6 @@ export const ROUTES = [
   { path: "/alarms", load: () => import("./pages/alarms.js"), group: "Scheduler", word: "Alarms", key: "a" },
   { path: "/schedules/new", load: () => import("./pages/schedule.js") },
   { path: "/schedules/{scheduleId}", load: () => import("./pages/schedule.js") },
+  { path: "/events", load: () => import("./pages/events.js"), group: "Scheduler", word: "Events", more: true, key: "e" },
+  { path: "/chains/{application}/{job}", load: () => import("./pages/chain.js") },
 ];

@@ -31,7 +31,9 @@ channel.postMessage({ hello: true });
 async function listen() {
   const answer = await fetch(`/schedulerService/events?follow=true${last ? `&after=${last}` : ""}`, { headers: { accept: "text/event-stream" } });
   if (!answer.ok) throw new Error(`${answer.status}`);
+  const isBack = state === "reconnecting";
   both({ state: "live" });
+  if (isBack) both({ missed: true });   // a page may have asked in vain meanwhile
   let rest = "";
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {

@@ -82,6 +82,7 @@ const head = () => html`<div class="page-head"><h1>${jobName(of)}</h1>${detail.j
     <div class="actions"><button class="button primary" ?disabled=${!detail.job.enabled} @click=${() => runJob(detail.job)}>Run …</button><button class="button" @click=${edit}>Edit …</button>
       <button class="button" @click=${() => silence(of)}>Silence …</button><button class="button danger" @click=${drop}>Delete …</button></div></div>
   ${detail.job.description ? html`<p class="description">${detail.job.description}</p>` : nothing}
+  ${detail.upstream.length || detail.dependents.length ? html`<p class="under"><a class="inline" href=${to("/chains", of.application, of.jobName)}>The chain that it is part of</a></p>` : nothing}
   <p class="under">${[detail.job.owner && `Owner: ${detail.job.owner}`, detail.job.groupName && `Group: ${detail.job.groupName}`, detail.job.managedBy && `From the files ${detail.job.managedBy}: an edit here is undone by the next apply`].filter(Boolean).join(" · ")}</p>`;
 
 export function view() {

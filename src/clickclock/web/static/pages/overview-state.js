@@ -42,6 +42,10 @@ export class Overview {
     this.strips = new Map(schedules.map(({ scheduleId, times }) => [scheduleId, { schedule: known.get(scheduleId), triggers: times.map((each) => ({ ...each, scheduleId })).reverse() }]));
   }
 
+  /** Whether the examples are here, which the first steps are about; and whether somebody has run a job by hand. */
+  get isExample() { return this.schedules.some((each) => each.application === "examples"); }
+  get hasRun() { return [...this.triggers.values()].some((each) => each.kind === "manual" && each.application !== "attribution"); }
+
   /** The next time of all, with its schedule. */
   next = (now) => [...this.planned.values()].flatMap(({ schedule, times }) => times.filter((at) => at > now).slice(0, 1).map((at) => ({ at, of: schedule }))).sort((a, b) => a.at - b.at)[0];
 

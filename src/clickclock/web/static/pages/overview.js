@@ -2,6 +2,7 @@
 import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
 import { guard } from "../vendor/lit-html/directives/guard.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
+import { areWanted, firstSteps } from "../components/first-steps.js";
 import { lanes, rowsOf } from "../components/lanes.js";
 import { card, fault, figure, jobName, jobOf, number, percent, time, waiting } from "../components/parts.js";
 import { isRunning, running } from "../components/running.js";
@@ -12,7 +13,7 @@ import { glyph, isOver, wordOf } from "../core/states.js";
 import { clock, currentZone, ms, now, span } from "../core/time.js";
 import { Overview } from "./overview-state.js";
 
-const HOUR = 3_600_000;
+const HOUR = 3_600_000, LANES_MAX = 24;
 const ALARMS = { missed: "did not run", longRun: "runs long", failure: "failed", skip: "was skipped" };
 let known = new Overview(), told = null, room = 24, redraw = () => {};
 
@@ -24,8 +25,8 @@ export function enter(draw) {
   known = new Overview();
   const load = () => known.load(now()).then(draw);
   load();
-  const off = onChange(({ change, missed, state }) => {
-    if (missed || (state === "live" && known.isReady)) load();
+  const off = onChange(({ change, missed }) => {
+    if (missed) load();
     else if (change && known.take(change)) draw();
   });
   const beat = setInterval(() => document.hidden || draw(), 1000);
@@ -79,7 +80,10 @@ function ended() {
 
 const legend = () => html`<span class="key"><i class="k-done"></i>ran <i class="k-run"></i>runs <i class="k-plan"></i>planned ${glyph("failed")}failed ${glyph("skipped")}skipped</span>`;
 
-const hour = (at) => card("hour", "The hour ahead", lanes(rowsOf(known.triggers.values(), known.planned.values(), at), at), { note: currentZone(), more: legend() });
+function hour(at) {
+  const rows = rowsOf(known.triggers.values(), known.planned.values(), at), more = rows.length - LANES_MAX;
+  return card("hour", "The hour ahead", html`${lanes(rows.slice(0, LANES_MAX), at)}${more > 0 ? html`<p class="note"><a class="inline" href="/jobs">${number(more)} more jobs</a></p>` : nothing}`, { note: currentZone(), more: legend() });
+}
 
 const nominal = () => card("nominal", "Every time, and what became of it", html`<ol class="strips">${repeat(known.strips, ([id]) => id, ([id, { schedule, triggers }]) => html`<li class="strip-row">
     <a class="strip-name" href=${to("/schedules", id)}>${jobName(schedule)}<span class="expression">${schedule.expression} <span class="faint">${schedule.kind === "cron" ? schedule.timeZone : ""}</span></span></a>
@@ -93,7 +97,7 @@ export function view() {
   if (!known.isReady) return waiting("Overview");
   return html`<div class="page overview"><h1 class="visually-hidden">Overview</h1>
     ${known.fault ? html`<div class="banner" role="alert">${known.fault.message} What you see is from before.</div>` : nothing}
-    ${figures(at)}
+    ${known.isExample && areWanted() ? firstSteps({ ran: known.hasRun }, redraw) : nothing}${figures(at)}
     <div class="columns"><div class="column">${guard([known.changes, Math.floor(at / 5000), currentZone()], () => hour(at))}${guard([known.changes, told, room, currentZone()], nominal)}</div>
       <div class="column side">${attention()}${card("running", "Running now", running([...known.triggers.values()], (each) => known.usual.get(jobOf(each)), at))}${ended()}</div></div></div>`;
 }
