@@ -10,6 +10,7 @@ from clickclock.foundation.hash_chain import fault_of
 from clickclock.scheduler.api import TABLE
 from clickclock.scheduler.api.operation import BASE
 from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.job import Job
 from tests.api.conftest import JOB, SCHEDULE
 
 NAMED = {"application": "shop", "jobName": "export"}
@@ -140,3 +141,23 @@ async def test_a_faulty_filter_is_named(http: httpx.AsyncClient, filters: dict[s
     answer = await http.get("audit", params=filters)
     assert (answer.status_code, [each["field"] for each in answer.json()["errors"]]) == (400, [field])
     assert await trail(http) == []
+
+
+async def test_a_job_and_its_schedules_say_who_changed_them(http: httpx.AsyncClient, engine: Engine) -> None:
+    await engine.store.jobs.create([Job.model_validate(JOB)], engine.clock.now())
+    (made,) = (await http.get("job")).json()["jobs"]
+    assert made["updatedBy"] is None  # the service, of its own accord
+    put = (await http.put("job", json={**made, "priority": 70})).json()["job"]
+    timed = (await http.post("schedules", json=SCHEDULE | {"scheduleId": "s"})).json()["schedule"]
+    await http.put("silence", json={**NAMED, "seconds": 60, "silencedBy": "ada"})
+    await http.post("jobTrigger", json=NAMED)
+    assert (put["updatedBy"], timed["updatedBy"]) == ("local", "local")
+    detail = (await http.get("jobDetail", params=NAMED)).json()["jobDetail"]
+    assert (detail["job"]["updatedBy"], detail["schedules"][0]["schedule"]["updatedBy"]) == ("local", "local")
+    told = [(each["operation"], each["resourceId"], each["principal"]) for each in detail["changes"]]
+    assert told == [
+        ("PUT silence", "shop/export", "local"),
+        ("POST schedules", "s", "local"),
+        ("PUT job", "shop/export", "local"),
+    ]
+    assert detail["changes"][-1]["changes"] == {"priority": {"after": 70}}

@@ -49,10 +49,6 @@ async def _of_store(url: str, name: str, count: int, changes: int, report: Repor
     now = datetime.now(UTC)
     store = await Store.open(url)
     with store._database.engine.connect() as connection:
-        if store.kind == "sqlite":
-            connection.exec_driver_sql("PRAGMA synchronous=OFF")
-            connection.exec_driver_sql("PRAGMA cache_size=-262144")
-            connection.commit()
         for start in range(0, count, CHUNK):
             with connection.begin():
                 connection.execute(sa.insert(audit), list(_records(now, start, count)))

@@ -16,16 +16,12 @@ import click
 from clickclock.cli.calling import calls, service
 from clickclock.cli.clicks_export import sink
 from clickclock.cli.fields import Instant, names, of_jobs, page
-from clickclock.cli.rendering import counted, plain, record, sections, table, when
+from clickclock.cli.rendering import counted, field_names, plain, record, sections, table, when
 from clickclock.cli.settings import FILE
 from clickclock.foundation.hash_chain import Verdict, verify
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
-
-
-def _changed(changes: dict[str, Any] | None) -> str:
-    return ", ".join(changes or ())
 
 
 RECORDS = table(
@@ -38,7 +34,7 @@ RECORDS = table(
     ("which", "resourceId"),
     ("outcome", "outcome"),
     ("times", "count"),
-    ("changed", "changes", _changed),
+    ("changed", "changes", field_names),
     ("id", "auditId"),
 )
 

@@ -12,7 +12,7 @@ import click
 
 from clickclock.cli.calling import calls
 from clickclock.cli.fields import Entry, Pair, body, field, flag, job_arguments, names, needs_fields, of_jobs, page
-from clickclock.cli.rendering import TRIGGERS, duration, record, says, sections, table, when
+from clickclock.cli.rendering import TRIGGERS, duration, field_names, record, says, sections, table, when
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
@@ -91,6 +91,16 @@ DETAIL = sections(
         title="Open alarms",
     ),
     table("jobDetail.recent", *TRIGGERS, title="Last triggers"),
+    table(
+        "jobDetail.changes",
+        ("at", "at", when),
+        ("who", "principal"),
+        ("what", "resource"),
+        ("which", "resourceId"),
+        ("operation", "operation"),
+        ("changed", "changes", field_names),
+        title="Last changes",
+    ),
 )
 
 

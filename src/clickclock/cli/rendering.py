@@ -60,6 +60,11 @@ def plain(value: Any) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
+def field_names(changes: dict[str, Any] | None) -> str:
+    """The names of fields that changed."""
+    return ", ".join(changes or ())
+
+
 def when(value: str | None) -> str:
     """An instant in local time."""
     return "" if value is None else f"{datetime.fromisoformat(value).astimezone():%Y-%m-%d %H:%M:%S %Z}"

@@ -117,6 +117,25 @@ class AuditRecord(Record):
     hash: str = Field(description="SHA-256 over the hash before it and all its other fields.", examples=["9f86d081…"])
 
 
+class JobChange(Record):
+    """What somebody changed of a job, or of what belongs to it."""
+
+    at: Instant = Field(description="When.")
+    principal: str = Field(description="Who: a person's or token's name; `local` on this machine.")
+    operation: str = Field(description="Method and path of the request.", examples=["PUT job"])
+    resource: str = Field(description="What: `job`, `schedule`, `alarm`, `silence` or `backfill`.", examples=["job"])
+    resource_id: str = Field(description="Which of them, by id or name.", examples=["shop/nightly-export"])
+    changes: dict[str, Any] | None = Field(
+        description="The fields that changed, each with its value `before` and `after`.",
+        examples=[{"command": {"before": "python export.py", "after": "python export.py --all"}}],
+    )
+    audit_id: str = Field(description="Its record in the audit trail.", examples=[EXAMPLE_ID])
+
+
+OF_JOBS = frozenset({Resource.JOB, Resource.SCHEDULE, Resource.ALARM, Resource.SILENCE, Resource.BACKFILL})
+"""What is told of a job's changes; its runs by hand are in its triggers."""
+
+
 class AuditChain(Record):
     """A chain of records, and up to where retention has removed it."""
 

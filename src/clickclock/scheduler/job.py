@@ -365,8 +365,11 @@ class StoredJob(Job):
     version: int = Field(description="Grows with every change; the ETag.", examples=[1])
     created_at: Instant = Field(description="When it was created.")
     updated_at: Instant = Field(description="When it last changed.")
+    updated_by: str | None = Field(None, description="Who changed it last; null: the service.", examples=["ada"])
 
     @property
     def definition(self) -> dict[str, Any]:
         """The user's own part, as it goes back into a request."""
-        return self.model_dump(mode="json", by_alias=True, exclude={"version", "created_at", "updated_at"})
+        return self.model_dump(
+            mode="json", by_alias=True, exclude={"version", "created_at", "updated_at", "updated_by"}
+        )

@@ -147,6 +147,7 @@ class StoredSchedule(Schedule):
     version: int = Field(description="Grows with every change; the ETag.", examples=[1])
     created_at: Instant = Field(description="When it was created.")
     updated_at: Instant = Field(description="When it last changed.")
+    updated_by: str | None = Field(None, description="Who changed it last; null: the service.", examples=["ada"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from clickclock.scheduler.api.calendar import calendars_of
 from clickclock.scheduler.api.operation import Call, Operation, etag, success
 from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.api.schedule_preview import PreviewTime, times_after
+from clickclock.scheduler.audit import OF_JOBS, JobChange
 from clickclock.scheduler.dependency import IfSkipped
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import JobNotFound, TriggerNotFound
@@ -86,6 +87,10 @@ class JobDetail(Record):
     last_success: Trigger | None = Field(None, description="The last trigger that succeeded, while it is kept.")
     alarms: list[Alarm] = Field(description="Its open alarms.")
     last_failure: Trigger | None = Field(None, description="The last trigger that failed for good, while it is kept.")
+    changes: list[JobChange] = Field(
+        description="The last 20 changes that somebody made of it, its schedules, alarms, silences and backfills, "
+        "newest first, while the audit trail keeps them."
+    )
 
 
 async def read(call: Call[DetailTarget]) -> Response:
@@ -115,6 +120,10 @@ async def read(call: Call[DetailTarget]) -> Response:
         recent=await store.triggers.find(key, None, RECENT),
         last_success=await _trigger(call.engine, pulse.get("last_success_id")),
         last_failure=await _trigger(call.engine, pulse.get("last_failure_id")),
+        changes=[
+            JobChange.trusted(**{name: getattr(each, name) for name in JobChange.model_fields})
+            for each in await store.audit.find({**key, "resources": OF_JOBS}, None, RECENT)
+        ],
     )
     return success(200, etag(job.version), jobDetail=detail)
 

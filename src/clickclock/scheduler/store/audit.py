@@ -51,8 +51,9 @@ class Audit:
         await self._database.write(lambda _: audited(resource, resource_id, None, None, outcome=outcome, count=count))
 
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> Found[AuditRecord]:
-        """Records whose columns equal `filters`, newest first; `since` and `until` of their time, too.
+        """Records whose columns equal `filters`, newest first.
 
+        `resources` are several; `since` and `until` are of their time.
         With `chain` they come in its order, from its end: the key is the position.
         """
         asked = _in_chain(filters) if "chain" in filters else _asked(filters)
@@ -107,7 +108,9 @@ def _asked(filters: Mapping[str, Any]) -> Asked:
     conditions: dict[str, sa.ColumnElement[bool]] = {}
     bounds: list[sa.ColumnElement[bool]] = []
     for name, value in filters.items():
-        if name == "since":
+        if name == "resources":
+            conditions[name] = _a.resource.in_(sorted(value))
+        elif name == "since":
             conditions[name] = _a.at >= value
             bounds.append(_a.audit_id >= first_id_at(value, -APART_MS_MAX))
         elif name == "until":

@@ -14,7 +14,7 @@ from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.dependency import Key, shown
 from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound, no_group
 from clickclock.scheduler.job import Job, StoredJob, Upstream
-from clickclock.scheduler.store.auditing import audited_job, audited_schedule
+from clickclock.scheduler.store.auditing import audited_job, audited_schedule, principal
 from clickclock.scheduler.store.changes import note, note_schedules, note_triggers
 from clickclock.scheduler.store.concluding import IS_AWAITED
 from clickclock.scheduler.store.database import Database
@@ -70,7 +70,8 @@ class Jobs:
             note(connection, "job", "created", now, [noted(each) for each in jobs])
             for row in rows:
                 audited_job(row["application"], row["job_name"], None, row["definition"])
-            return [StoredJob.trusted(**vars(each), version=1, created_at=now, updated_at=now) for each in jobs]
+            made = {"version": 1, "created_at": now, "updated_at": now, "updated_by": principal()}
+            return [StoredJob.trusted(**vars(each), **made) for each in jobs]
 
         return await self._database.write(work)
 
@@ -179,6 +180,7 @@ def job_row(new: Job, now: datetime, old: Any) -> dict[str, Any]:
         "expected_within_ms": None if (within := new.expected_within_seconds) is None else round(within * 1000),
         "node": new.node,
         "updated_at": now,
+        "updated_by": principal(),
     }
 
 

@@ -51,7 +51,12 @@ class Pausing:
                 return None
             reason = f"{PAUSED_AFTER}{row.pause_after} failures in a row, the last of them trigger {newest}."
             paused = planned_schedule(row.definition).model_copy(update={"paused": True, "pause_reason": reason})
-            values = {"definition": definition_of(paused), "version": row.version + 1, "updated_at": now}
+            values = {
+                "definition": definition_of(paused),
+                "version": row.version + 1,
+                "updated_at": now,
+                "updated_by": None,
+            }
             values |= amended(connection, row, paused, now)
             connection.execute(sa.update(schedule).where(mine).values(values))
             note_schedules(connection, "changed", [schedule_id], now)

@@ -39,7 +39,7 @@ ENDING_COLUMNS = (
     _t.finished_at, _t.attempt, _t.preemption_count, _t.lag_ms, _t.cpu_seconds, _t.max_memory_bytes, _t.is_flip,
 )  # fmt: skip
 """What `ending_of` reads."""
-_COLUMNS = {"schedule_id", "schedule_name", "version", "created_at", "updated_at"}
+_COLUMNS = {"schedule_id", "schedule_name", "version", "created_at", "updated_at", "updated_by"}
 """Fields that have columns of their own. Without them the definitions of many schedules are one, parsed once."""
 
 
@@ -160,7 +160,8 @@ def _versions(row: Any) -> dict[str, Any]:
 
 def stored_job(row: Any) -> StoredJob:
     """A job as the service keeps it."""
-    return StoredJob.model_validate({**json.loads(row.definition), **_versions(row)}, extra="ignore")
+    said = {**json.loads(row.definition), **_versions(row), "updatedBy": row.updated_by}
+    return StoredJob.model_validate(said, extra="ignore")
 
 
 def stored_group(row: Any, jobs: int, queued: int, running: int) -> StoredGroup:
@@ -178,6 +179,7 @@ def stored_schedule(row: Any) -> StoredSchedule:
             "scheduleName": row.schedule_name,
             "nextFireAt": row.next_due,
             "lastFireAt": row.last_fire,
+            "updatedBy": row.updated_by,
             **_versions(row),
         },
         extra="ignore",

@@ -16,7 +16,7 @@ from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, no_calendar, no_job
 from clickclock.scheduler.job import Job
 from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, amend
-from clickclock.scheduler.store.auditing import audited_schedule
+from clickclock.scheduler.store.auditing import audited_schedule, principal
 from clickclock.scheduler.store.changes import note_schedules
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.dependencies import has_dependents
@@ -139,6 +139,7 @@ def schedule_row(new: NewSchedule) -> dict[str, Any]:
         "next_due": new.upcoming and new.upcoming.due,
         "calendar_name": new.schedule.calendar_name,
         "pause_after": new.schedule.pause_after_failures,
+        "updated_by": principal(),
     }
 
 
@@ -155,7 +156,10 @@ def amended(connection: sa.Connection, old: Any, new: Schedule, now: datetime) -
 
 
 def _as_created(new: NewSchedule, row: Mapping[str, Any]) -> StoredSchedule:
-    own = {name: row[name] for name in ("schedule_id", "schedule_name", "version", "created_at", "updated_at")}
+    own = {
+        name: row[name]
+        for name in ("schedule_id", "schedule_name", "version", "created_at", "updated_at", "updated_by")
+    }
     return StoredSchedule.trusted(**vars(new.schedule) | own, next_fire_at=row["next_due"], last_fire_at=None)
 
 

@@ -58,8 +58,8 @@ def _instant(name: str, nullable: bool = False) -> sa.Column[datetime]:
     return sa.Column(name, InstantMs, nullable=nullable)
 
 
-def _versioned() -> list[sa.Column[Any]]:
-    return [sa.Column("version", sa.Integer, nullable=False), _instant("created_at"), _instant("updated_at")]
+def _versioned(*more: sa.Column[Any]) -> list[sa.Column[Any]]:
+    return [sa.Column("version", sa.Integer, nullable=False), _instant("created_at"), _instant("updated_at"), *more]
 
 
 job_group = sa.Table(
@@ -85,7 +85,7 @@ job = sa.Table(
     sa.Column("max_concurrent", sa.Integer),
     sa.Column("expected_within_ms", sa.BigInteger),
     sa.Column("node", sa.Text),
-    *_versioned(),
+    *_versioned(sa.Column("updated_by", sa.Text)),
     sa.Index(None, "group_name", sqlite_where=sa.text("group_name IS NOT NULL")),
 )
 sa.Index(
@@ -115,7 +115,7 @@ schedule = sa.Table(
     _instant("high_water"),
     _instant("next_due", nullable=True),
     _instant("last_fire", nullable=True),
-    *_versioned(),
+    *_versioned(sa.Column("updated_by", sa.Text)),
     sa.Column("calendar_name", sa.Text, sa.ForeignKey("calendar.calendar_name")),
     sa.Column("pause_after", sa.Integer, index=True),
     sa.UniqueConstraint("application", "job_name", "schedule_name"),
