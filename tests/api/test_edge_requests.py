@@ -220,10 +220,32 @@ def test_a_query_may_hold_raw_utf8_however_few_bytes_of_the_request_come_first(p
 def test_paths_and_methods(port: Port, method: str, path: str, status: int, allow: str | None) -> None:
     heard = port.ask(get(path, method=method))
     assert (heard.status, heard.fields.get("allow")) == (status, allow)
-    assert heard.fields["access-control-allow-origin"] == "*"
-    if method == "OPTIONS":
+    is_for_pages = path in {"/aclick", "/aclick/"}
+    assert heard.fields.get("access-control-allow-origin") == ("*" if is_for_pages else None)
+    if method == "OPTIONS" and is_for_pages:
         assert heard.fields["access-control-allow-methods"] == allow
         assert heard.fields["access-control-allow-headers"] == "*"
+
+
+def test_pages_read_what_they_ask_for_and_nothing_else(port: Port) -> None:
+    for path in ("/clickclock.js", "/identify", "/aclick"):
+        assert port.ask(get(path)).fields["access-control-allow-origin"] == "*"
+    for path in ("/healthz", "/metrics", "/openapi.json", "/orders", "/appsflyer", "/nothing"):
+        heard = port.ask(get(path))
+        assert not [name for name in heard.fields if name.startswith("access-control")]
+        assert heard.fields["x-content-type-options"] == "nosniff"
+        assert "frame-ancestors 'none'" in heard.fields["content-security-policy"]
+
+
+def test_strangers_see_no_metrics(port: Port) -> None:
+    assert port.ask(get("/metrics")).status == 200
+    # The loopback is a trusted proxy here, and passes on whom it got this from.
+    for forwarded in ("203.0.113.7", "127.0.0.1, 203.0.113.7", "not an address"):
+        heard = port.ask(get("/metrics", f"X-Forwarded-For: {forwarded}\r\n"))
+        assert heard.status == 403
+        assert b"click_metrics_from" in heard.body
+        assert b"clickclock_" not in heard.body
+    assert port.ask(get("/metrics", "X-Forwarded-For: 127.0.0.2\r\n")).status == 200
 
 
 def test_a_head_has_the_fields_of_the_answer_and_no_body(port: Port) -> None:

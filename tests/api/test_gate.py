@@ -24,6 +24,29 @@ async def test_every_answer_has_a_request_id_and_is_not_to_be_sniffed(http: http
     assert response.headers["x-request-id"] != "not { safe"
 
 
+async def test_no_answer_is_framed_or_tells_other_sites_of_us_and_pages_keep_their_own_policy(
+    http: httpx.AsyncClient,
+) -> None:
+    for path in ("job", "nothing", "http://127.0.0.1/docs", "http://127.0.0.1/metrics"):
+        headers = (await http.get(path)).headers
+        assert (headers["x-frame-options"], headers["referrer-policy"]) == ("DENY", "same-origin")
+        policies = headers.get_list("content-security-policy")
+        assert len(policies) == 1
+        assert "frame-ancestors 'none'" in policies[0]
+        assert ("script-src 'self'" in policies[0]) == path.endswith("docs")
+        assert "strict-transport-security" not in headers
+    assert "max-age" in (await http.get("https://127.0.0.1/docs")).headers["strict-transport-security"]
+
+
+@pytest.mark.parametrize(("site", "status"), [("cross-site", 403), ("same-origin", 201), ("none", 201)])
+async def test_a_change_that_another_sites_page_asks_for_without_saying_so_is_refused(
+    http: httpx.AsyncClient, site: str, status: int
+) -> None:
+    response = await http.post("job", json=JOB, headers={"sec-fetch-site": site})
+    assert response.status_code == status
+    assert (await http.get("job", headers={"sec-fetch-site": site})).status_code == 200
+
+
 @pytest.mark.parametrize("host", ["evil.example.com", "127.0.0.1.evil.example.com", "10.0.0.1", ""])
 async def test_a_name_that_somebody_points_at_us_is_refused(http: httpx.AsyncClient, host: str) -> None:
     response = await http.get("job", headers={"host": host})

@@ -59,7 +59,7 @@ def test_lists_in_the_environment_are_separated_by_commas() -> None:
 def test_an_empty_variable_is_as_if_it_were_not_given(tmp_path: Path) -> None:
     file = toml(tmp_path, '[[accounts]]\nclient_id = "shop-1"\n')
     nothing = {f"CLICKCLOCK_{name.upper()}": "" for name in Config.model_fields}
-    lists = ("job_environment", "allowed_hosts", "trusted_proxies")
+    lists = ("job_environment", "allowed_hosts", "trusted_proxies", "click_metrics_from")
     assert load(file, nothing, {}) == load(file, {}, dict.fromkeys(lists, ()))
     result = CliRunner().invoke(check_config, [], env={"CLICKCLOCK_DATA_DIR": "", "CLICKCLOCK_TRUSTED_PROXIES": ""})
     assert re.search(r"data_dir +the default +clickclock-data", result.output)

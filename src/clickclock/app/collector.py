@@ -80,7 +80,7 @@ async def _collect(config: Config, salt: bytes, folder: Path, listening: socket.
         taken_wait_s=TAKEN_WAIT_S,
     )
     limits = replace(Limits(), waiting_max=config.click_waiting_max, connections_max=config.click_connections_max)
-    setup = Setup(accounts_of(config), salt, config.trusted_proxies, limits)
+    setup = Setup(accounts_of(config), salt, config.trusted_proxies, limits, metrics_from=config.click_metrics_from)
     collecting = asyncio.create_task(run_collector(journal, [listening], setup, stopping=stopping, ready=_say_ready))
     try:
         await asyncio.wait([collecting, asyncio.create_task(stopping.wait())], return_when=asyncio.FIRST_COMPLETED)

@@ -22,6 +22,7 @@ from clickclock.app.peer import Peers
 from clickclock.foundation.access import SAME_USER
 from clickclock.foundation.errors import ClickclockError, Malformed
 from clickclock.foundation.framing import HTTP_2_GOODBYE, fault, is_http_2, unreadable, without_offer
+from clickclock.foundation.gate import CLOSED
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.problem import TooManyBodies, TooManyConnections, TooSlow, problem
 
@@ -221,7 +222,7 @@ def _last_words(error: ClickclockError, default_headers: list[tuple[bytes, bytes
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(told.body)),
         (b"x-request-id", request_id.encode()),
-        (b"x-content-type-options", b"nosniff"),
+        *CLOSED,
         (b"connection", b"close"),
         *((name.encode(), value.encode()) for name, value in told.headers.items()),
     )

@@ -250,6 +250,7 @@ def _server(config: Config, engine: Engine) -> "_Server":
             access_log=False,
             log_config=None,
             server_header=False,
+            forwarded_allow_ips=list(config.trusted_proxies),
             backlog=BACKLOG,
             timeout_graceful_shutdown=GRACEFUL_S,
         ),

@@ -120,6 +120,10 @@ class Config(AttributionSettings):
     trusted_proxies: tuple[str, ...] = Field(
         ("127.0.0.0/8", "::1"), description="Addresses whose `X-Forwarded-For` is believed."
     )
+    click_metrics_from: tuple[str, ...] = Field(
+        ("127.0.0.0/8", "::1", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"),
+        description="Networks from which the collector's `/metrics` are shown.",
+    )
     segment_bytes: int = Field(
         64 * 2**20, ge=2**20, le=2**31, description="Size at which a segment of the journal is sealed, in bytes."
     )
@@ -198,7 +202,7 @@ class Config(AttributionSettings):
             raise ValueError(f"variables that begin with {prefix} are settings of the service; give another prefix")
         return prefix
 
-    @field_validator("trusted_proxies")
+    @field_validator("trusted_proxies", "click_metrics_from")
     @classmethod
     def _refuse_what_is_no_network(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
         for network in networks:

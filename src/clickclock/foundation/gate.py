@@ -1,6 +1,6 @@
 """The gate: what every request passes, whatever it asks for.
 
-Never reads a body and never knows a path. Invariants: every answer has a request id and is not to be sniffed; every
+Never reads a body and never knows a path. Invariants: every answer has a request id and the headers of `CLOSED`; every
 error that gets here becomes one answer; whoever answers a request can ask who made it (`caller`); a web page of another
 site can neither change anything here (`Origin`) nor, by pointing its own name at this machine, read anything (`Host`).
 
@@ -10,6 +10,7 @@ site can neither change anything here (`Origin`) nor, by pointing its own name a
 import logging
 import re
 from collections.abc import Collection
+from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
@@ -22,6 +23,14 @@ from clickclock.foundation.ids import new_id
 from clickclock.foundation.problem import INTERNAL_STATUS, ForeignHost, ForeignOrigin, problem
 from clickclock.foundation.reach import is_loopback
 
+CLOSED: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"same-origin"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+"""No answer is sniffed or framed, and no other site hears its address. A page that says more of itself keeps that."""
+_TLS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _log = logging.getLogger(__name__)
@@ -44,14 +53,16 @@ class Gate:
         given = headers.get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else new_id()
         started = False
+        usual = (*CLOSED, _TLS_ONLY) if scope.get("scheme") == "https" else CLOSED
 
         async def send_with_headers(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                added = MutableHeaders(raw=message.setdefault("headers", []))
-                added["x-request-id"] = request_id
-                added["x-content-type-options"] = "nosniff"
+                raw = message["headers"] = list(message.get("headers", ()))
+                said = {name for name, _ in raw}
+                raw += [each for each in usual if each[0] not in said]
+                MutableHeaders(raw=raw)["x-request-id"] = request_id
             await send(message)
 
         try:
@@ -79,6 +90,8 @@ class Gate:
             if name not in self._hosts and not is_loopback(name) and not name.endswith(".localhost"):
                 raise ForeignHost
         origin = headers.get("origin")
+        if origin is None and method not in _SAFE and headers.get("sec-fetch-site") == "cross-site":
+            raise ForeignOrigin
         if origin is not None and method not in _SAFE and origin.partition("://")[2].lower() != (host or "").lower():
             raise ForeignOrigin
 

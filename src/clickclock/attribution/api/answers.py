@@ -1,7 +1,7 @@
 r"""Answers of the collector's port, as bytes: most are made once a second, with the second's date, and used many times.
 
-Never decides what is answered. Invariants: whoever asked with HEAD gets no body; a 204 has none and no length; every
-answer may be read by scripts of any page, and none is cached unless it says so.
+Never decides what is answered. Invariants: whoever asked with HEAD gets no body; a 204 has none and no length; scripts
+of any page may read what pages ask for, and nothing else; none is cached unless it says so, and no body is framed.
 
 >>> Answers(0).simple(204, b"").data.split(b"\r\n")[0]
 b'HTTP/1.1 204 No Content'
@@ -33,7 +33,12 @@ REQUEST_ID: Final = b"X-Request-Id: %b\r\n"
 
 _LINES: Final = {int(each): f"HTTP/1.1 {int(each)} {HTTPStatus(int(each)).phrase}\r\n".encode() for each in STATUSES}
 _CELLS: Final = {int(each): cell("clickclock_responses_total", each) for each in STATUSES}
-_USUAL: Final = b"Access-Control-Allow-Origin: *\r\n"
+FOR_PAGES: Final = b"Access-Control-Allow-Origin: *\r\n"
+"""Scripts of any page may read the answer."""
+_BODY: Final = (
+    b"X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n"
+    b"Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n"
+)
 _UNCACHED: Final = b"Cache-Control: no-store\r\n"
 
 
@@ -64,8 +69,10 @@ GOODBYE: Final = Answer(HTTP_2_GOODBYE, cell("clickclock_responses_total", "400"
 class Answers:
     """Makes answers of the present second."""
 
-    def __init__(self, now_s: float) -> None:
+    def __init__(self, now_s: float, usual: bytes = FOR_PAGES) -> None:
+        """`usual` are the header lines of all of them."""
         self.date = b""
+        self._usual = usual
         self.accepted = {
             profile: {each: self.click(profile, (), each) for each in (OPEN, KEPT, CLOSED)} for profile in Profile
         }
@@ -99,8 +106,8 @@ class Answers:
         caching: bytes = _UNCACHED,
     ) -> Answer:
         """Any answer; `fields` and `caching` are header lines with their ends. `body` None: it can have none."""
-        length = b"" if body is None else b"Content-Length: %d\r\n" % len(body)
-        head = b"".join((_LINES[status], self.date, _USUAL, caching, fields, length, persistence, b"\r\n"))
+        length = b"" if body is None else _BODY + b"Content-Length: %d\r\n" % len(body)
+        head = b"".join((_LINES[status], self.date, self._usual, caching, fields, length, persistence, b"\r\n"))
         data = head if body is None or is_head else head + body
         return Answer(data, _CELLS[status], persistence, kept, is_head=is_head)
 

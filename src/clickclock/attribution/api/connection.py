@@ -212,7 +212,7 @@ class Connection(Refusing):
             body = bytes(self._body or b"")
             self._drop_body()
             self._headers.clear()  # fields behind a chunked body say nothing here
-            request = Request(method, path, query, head, body, persistence, self._on_disk)
+            request = Request(method, path, query, head, body, persistence, self._on_disk, self._peer)
             answer = shared.routes.answer(request, self._flush)
             self._turn_is_over = True
         if isinstance(answer, Later) or answer.kept:
@@ -252,7 +252,7 @@ class Connection(Refusing):
         except HttpParserCallbackError as error:
             if not isinstance(error.__context__, Stop):
                 _log.exception("a request could not be answered", exc_info=error.__context__)
-                self._hear_no_more(self._shared.answers.broken())
+                self._hear_no_more(self._shared.routes.private.broken())
         except HttpParserError as error:
             if not self.ending and is_http_2(error) and self._said is None:
                 self._hear_no_more(GOODBYE)

@@ -15,7 +15,9 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.resources import files
+from ipaddress import ip_network
 from typing import Final
 
 from clickclock.attribution.account import Accounts
@@ -56,6 +58,8 @@ class Setup:
     clock: Clock = field(default_factory=SystemClock)
     tick_s: float = TICK_S
     """How often time-outs are looked at."""
+    metrics_from: Sequence[str] = LOOPBACK
+    """Networks that may see the metrics."""
 
 
 async def run_collector(
@@ -111,8 +115,10 @@ def _shared(journal: Journal, counters: Counters, setup: Setup, loop: asyncio.Ab
 
     script = files("clickclock.attribution.api").joinpath("clickclock.js").read_bytes()
     health = Health(journal.probe, loop.time)
-    routes = Routes(collector, counters.cells, limits, setup.accounts, health, page, script)
-    shared = Shared(routes, Origins(setup.trusted_proxies, setup.salt))
+    origins = Origins(setup.trusted_proxies, setup.salt)
+    near = partial(origins.is_from, [ip_network(each, strict=False) for each in setup.metrics_from])
+    routes = Routes(collector, counters.cells, limits, setup.accounts, health, page, script, near)
+    shared = Shared(routes, origins)
     shared.tick(loop.time(), setup.clock.now().timestamp())
     return shared
 

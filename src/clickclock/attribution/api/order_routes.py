@@ -62,13 +62,13 @@ class OrderRoutes:
     def __init__(
         self,
         collector: Collector,
-        answers: Answers,
+        answers: Callable[[bytes], Answers],
         limits: Limits,
         find: Callable[[str], Account | None],
         cells: memoryview,
         refused: Callable[[Request, Refusal], Answer],
     ) -> None:
-        """`refused` keeps and answers a request that cannot be judged."""
+        """`answers` are by path; `refused` keeps and answers a request that cannot be judged."""
         self._refused = refused
         self._collector = collector
         self._answers = answers
@@ -123,7 +123,7 @@ class OrderRoutes:
             answer = await self._answer(request, asked)
         except Exception:  # noqa: BLE001 - whatever it was, the client is told and the log knows
             _log.exception("%s could not be taken", asked.many)
-            answer = self._answers.broken()
+            answer = self._answers(request.path).broken()
         finally:
             self._bytes -= len(request.body)
         later.give(answer)
@@ -179,7 +179,7 @@ class OrderRoutes:
         """The answer, once all is on disk."""
         failures = [failure for told in taken.told if (failure := await told) is not None]
         if failures:
-            return self._answers.unavailable(str(failures[0]), request.persistence)
+            return self._answers(request.path).unavailable(str(failures[0]), request.persistence)
         for number, count in taken.cells.items():
             self._cells[number] += count
         return self._answered(reply, request)
@@ -188,13 +188,13 @@ class OrderRoutes:
         return orders.doorkeeper(self._find, request.head.authorization.decode("latin-1"))
 
     def _answered(self, reply: Reply, request: Request, kept: Sequence[int] = ()) -> Answer:
-        return self._answers.simple(
+        return self._answers(request.path).simple(
             reply.status, request.persistence, reply.fields, reply.body, kept=kept, is_head=request.is_head
         )
 
     def _busy(self, request: Request) -> Answer:
         self._cells[_WAITING] += 1
-        return self._answers.unavailable(BUSY, request.persistence, is_head=request.is_head)
+        return self._answers(request.path).unavailable(BUSY, request.persistence, is_head=request.is_head)
 
     def _unreadable(self, request: Request, wanted: str) -> Answer:
         sentence = f"The body is of a type that is not read here; send it as {wanted}, without Content-Encoding."

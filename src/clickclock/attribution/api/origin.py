@@ -41,6 +41,14 @@ class Origins:
             said = self._known[peer, forwarded] = pseudonym(self._visitor(peer, forwarded), self._salt)
         return entry.connection(said, agent, referer)
 
+    def is_from(self, networks: Iterable[IPv4Network | IPv6Network], peer: str, forwarded: bytes) -> bool:
+        """Whether a request comes from these networks; not, if somebody forwards it whom nobody trusts."""
+        parsed = _parsed(peer)
+        if forwarded and not _is_in(parsed, self._trusted):
+            return False
+        hops = [_parsed(_bare(hop)) for hop in forwarded.decode("latin-1").split(",")] if forwarded else []
+        return all(_is_in(each, networks) for each in (parsed, *hops))
+
     def _visitor(self, peer: str, forwarded: bytes) -> str:
         """The visitor's address; empty if it is not known, and no address if a trusted proxy passed on such a thing."""
         client, parsed = peer, _parsed(peer)

@@ -18,10 +18,18 @@ from clickclock.attribution.collector import Done
 class Request:
     """One request, whole."""
 
-    __slots__ = ("body", "done", "head", "method", "path", "persistence", "query")
+    __slots__ = ("body", "done", "head", "method", "path", "peer", "persistence", "query")
 
     def __init__(
-        self, method: bytes, path: bytes, query: bytes, head: Head, body: bytes, persistence: bytes, done: Done
+        self,
+        method: bytes,
+        path: bytes,
+        query: bytes,
+        head: Head,
+        body: bytes,
+        persistence: bytes,
+        done: Done,
+        peer: str,
     ) -> None:
         self.method = method
         self.path = path
@@ -32,6 +40,8 @@ class Request:
         """What the answer says of the connection."""
         self.done = done
         """Is told when what the answer acknowledges is on disk."""
+        self.peer = peer
+        """The address at the other end of the connection."""
 
     @property
     def is_head(self) -> bool:

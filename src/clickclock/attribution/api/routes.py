@@ -15,7 +15,7 @@ from typing import Final
 
 from clickclock.attribution.account import Accounts
 from clickclock.attribution.api import description
-from clickclock.attribution.api.answers import JSON, Answer, Answers
+from clickclock.attribution.api.answers import FOR_PAGES, JSON, Answer, Answers
 from clickclock.attribution.api.head import query_too_long
 from clickclock.attribution.api.health import Health
 from clickclock.attribution.api.limits import Limits
@@ -29,6 +29,7 @@ from clickclock.attribution.refusal import CLICK, IDENTIFICATION, Code, Refusal,
 from clickclock.foundation.openapi import ALIVE, HEALTHY
 
 CLICKS: Final = b"/aclick"
+_FOR_PAGES: Final = frozenset({CLICKS, b"/identify", b"/clickclock.js"})
 _TRUSTING: Final = b"Access-Control-Allow-Headers: *\r\nAccess-Control-Max-Age: 86400\r\n"
 _PLAIN_TEXT: Final = b"Content-Type: text/plain; charset=utf-8\r\n"
 _METRICS_TEXT: Final = b"Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
@@ -56,17 +57,25 @@ class Routes:
         health: Health,
         metrics: Callable[[], bytes],
         script: bytes,
+        near: Callable[[str, bytes], bool],
     ) -> None:
-        """`metrics` gives the page for Prometheus, `script` is what pages of shops load."""
+        """`metrics` gives the page for Prometheus, `script` is what pages of shops load.
+
+        `near` says of a peer, and of what it says of whom it forwards, whether it may see the metrics.
+        """
         self.collector = collector
         self.cells = cells
         self.limits = limits
         self.answers = Answers(0)
+        """For scripts of pages."""
+        self.private = Answers(0, b"")
+        """For everybody else."""
+        self._near = near
         self._health = health
         self._metrics = metrics
         self._script = script
         self._etag = b'"%b"' % blake2b(script, digest_size=8).hexdigest().encode()
-        orders = OrderRoutes(collector, self.answers, limits, accounts.find, cells, self._refused)
+        orders = OrderRoutes(collector, self._answers, limits, accounts.find, cells, self._refused)
         self._paths: dict[bytes, tuple[tuple[bytes, ...], int, Respond]] = {
             CLICKS: ((*_READING, b"POST"), limits.form_bytes_max, self._register),
             b"/orders": ((b"POST", b"OPTIONS"), limits.orders_bytes_max, orders.post),
@@ -78,6 +87,9 @@ class Routes:
             b"/clickclock.js": (_READING, 0, self._give_script),
             b"/openapi.json": (_READING, 0, self._describe),
         }
+
+    def _answers(self, path: bytes) -> Answers:
+        return self.answers if _plain(path) in _FOR_PAGES else self.private
 
     def body_bytes_max(self, path: bytes) -> int:
         """The longest body that is read for a path, whatever is answered then."""
@@ -119,8 +131,10 @@ class Routes:
         methods, _, respond = found or (_READING, 0, self._tell_health)
         allowed = b", ".join(methods)
         if request.method == b"OPTIONS":
-            fields = b"Allow: %b\r\nAccess-Control-Allow-Methods: %b\r\n" % (allowed, allowed) + _TRUSTING
-            return self.answers.simple(204, request.persistence, fields)
+            fields, answers = b"Allow: %b\r\n" % allowed, self._answers(request.path)
+            if answers is self.answers:
+                fields += b"Access-Control-Allow-Methods: %b\r\n" % allowed + _TRUSTING
+            return answers.simple(204, request.persistence, fields)
         if request.method not in methods:
             sentence = "This path does not take that method; the Allow header lists those that it takes."
             return self._refused(request, Refusal(405, Code.METHOD_NOT_ALLOWED, sentence), b"Allow: %b\r\n" % allowed)
@@ -145,10 +159,11 @@ class Routes:
     ) -> Answer:
         """Refuse a request that nobody has judged, and keep what there is of a click or an order in it."""
         path = _plain(path)
+        answers = self._answers(path)
         found = kept_of(path, query, body)
         if found is not None and self.collector.is_full:
             self.cells[_WAITING] += 1
-            return self.answers.unavailable(BUSY, persistence, is_head=is_head)
+            return answers.unavailable(BUSY, persistence, is_head=is_head)
         sentence, entry_id = refusal.sentence, ""
         kept: tuple[int, ...] = ()
         if found is not None:
@@ -159,7 +174,7 @@ class Routes:
             kept = (_REJECTED_AS.get(what, _ORDER_REJECTED),)
         elif is_ours(path):
             sentence += " Nothing was kept."
-        return self.answers.problem(
+        return answers.problem(
             refusal.status,
             refusal.code,
             sentence,
@@ -173,7 +188,8 @@ class Routes:
     def not_kept(self, error: Exception, instead_of: Answer) -> Answer:
         """What is said when the disk refused what was to be acknowledged."""
         self.cells[_DISK] += 1
-        return self.answers.unavailable(str(error), instead_of.persistence, is_head=instead_of.is_head)
+        answers = self.answers if FOR_PAGES in instead_of.data else self.private
+        return answers.unavailable(str(error), instead_of.persistence, is_head=instead_of.is_head)
 
     def _register(self, request: Request, changed: Callable[[], None]) -> Answer:
         query, head, is_head = request.query, request.head, request.is_head
@@ -207,22 +223,25 @@ class Routes:
         def tell(fault: str | None) -> None:
             persistence, is_head = request.persistence, request.is_head
             if fault is None:
-                later.give(self.answers.simple(200, persistence, _PLAIN_TEXT, HEALTHY.encode(), is_head=is_head))
+                later.give(self.private.simple(200, persistence, _PLAIN_TEXT, HEALTHY.encode(), is_head=is_head))
             else:
-                later.give(self.answers.unavailable(fault, persistence, is_head=is_head))
+                later.give(self.private.unavailable(fault, persistence, is_head=is_head))
 
         self._health.ask(tell)
         return later
 
     def _tell_life(self, request: Request, changed: Callable[[], None]) -> Answer:
-        return self.answers.simple(200, request.persistence, _PLAIN_TEXT, ALIVE.encode(), is_head=request.is_head)
+        return self.private.simple(200, request.persistence, _PLAIN_TEXT, ALIVE.encode(), is_head=request.is_head)
 
     def _tell_metrics(self, request: Request, changed: Callable[[], None]) -> Answer:
+        if not self._near(request.peer, request.head.forwarded):
+            sentence = "These numbers are for your own network; see click_metrics_from."
+            return self.private.problem(403, "forbidden", sentence, request.persistence, is_head=request.is_head)
         text = self._metrics()
-        return self.answers.simple(200, request.persistence, _METRICS_TEXT, text, is_head=request.is_head)
+        return self.private.simple(200, request.persistence, _METRICS_TEXT, text, is_head=request.is_head)
 
     def _describe(self, request: Request, changed: Callable[[], None]) -> Answer:
-        return self.answers.simple(200, request.persistence, JSON, description.text(), is_head=request.is_head)
+        return self.private.simple(200, request.persistence, JSON, description.text(), is_head=request.is_head)
 
     def _give_script(self, request: Request, changed: Callable[[], None]) -> Answer:
         known = {each.strip().removeprefix(b"W/") for each in request.head.etags.split(b",")}

@@ -95,6 +95,7 @@ class Shared:
         """Time goes on: the loop's, and the wall clock in seconds since 1970."""
         self.now_s = now_s
         self.answers.refresh(epoch_s)
+        self.routes.private.refresh(epoch_s)
 
     def came(self, client: Client) -> None:
         """A connection was accepted."""
