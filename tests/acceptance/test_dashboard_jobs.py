@@ -170,3 +170,16 @@ def test_an_edit_shows_what_changes_and_overwrites_nobody(browser: Browser, serv
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_text("Owner: me")).to_be_visible()
         assert ask.get("job", params=_names("import")).json()["jobs"][0]["description"] == "Theirs."
+
+
+def test_all_that_match_are_counted_first_and_then_each_is_answered(browser: Browser, service: Service) -> None:
+    with watched(browser, service.url) as page, _ask(service) as ask:
+        page.goto("/runs?jobName=broken&state=failed")
+        page.get_by_role("button", name="All that match …").click()
+        dialog = page.get_by_role("dialog")
+        many = int(re.findall(r"Run them again \((\d+)\)", dialog.inner_text())[0])
+        dialog.get_by_label("Why").fill("the stock is there")
+        dialog.get_by_role("button", name="Do it").click()
+        expect(page.get_by_text(f"{many} done.")).to_be_visible()
+        again = ask.get("jobTrigger", params={**_names("broken"), "kind": "manual"}).json()["triggers"]
+        assert len([each for each in again if each["reason"] == "the stock is there"]) == many

@@ -15,29 +15,31 @@ export class Overview {
   schedules = []; alarms = []; findings = []; totals = {}; stat = null;
   fault = null; isReady = false; changes = 0;
 
-  async load(now) {
+  /** Ask all that does not wait for another answer at once, and `draw`; then what became of the times. */
+  async load(now, draw) {
     try {
-      const [{ cluster }, { schedules }, recent, live, { jobStat }, { alarms }] = await Promise.all([
+      const [{ cluster }, { schedules }, recent, live, { jobStat }, { alarms }, { forecast }] = await Promise.all([
         ask("cluster"), ask("schedules", { limit: LISTED_MAX }), ask("jobTrigger", { from: iso(now - PAST - 5 * 60_000), limit: 1000 }),
         ask("jobTrigger", { state: "queued,starting,running", limit: 200 }),
-        ask("jobStat", { bucket: "hour", from: iso(now - DAY), rank: "slowest", limit: 50 }), ask("alarm", { isOpen: true }),
+        ask("jobStat", { bucket: "hour", from: iso(now - DAY), rank: "slowest", limit: 50 }), ask("alarm", { isOpen: true }), ask("forecast", { from: iso(now), to: iso(now + AHEAD) }),
       ]);
       Object.assign(this, { schedules, alarms, stat: jobStat, totals: cluster.totals, findings: cluster.findings });
       for (const each of [...recent.triggers, ...live.triggers]) this.triggers.set(each.triggerId, each);
       for (const each of jobStat.jobs ?? []) this.usual.set(jobOf(each), each.durationMs.p50);
       for (const [id, each] of this.triggers) if (isOver(each.state) && ms(each.finishedAt ?? each.queuedAt) < now - PAST - 60_000) this.triggers.delete(id);
-      await this.#look(now);
-      Object.assign(this, { isReady: true, fault: null });
+      this.planned = new Map(forecast.lanes.map((lane) => [lane.scheduleId, { schedule: { ...lane, paused: !!lane.skipReason }, times: lane.timesMs }]));
+      Object.assign(this, { isReady: true, fault: null, changes: this.changes + 1 });
+      draw();
+      await this.#look();
     } catch (error) { this.fault = error; }
     this.changes += 1;
+    draw();
   }
 
-  /** Two questions for all schedules: what comes within the hour, and what became of the last times. */
-  async #look(now) {
+  /** One question for all schedules: what became of their last times. Those that come first stand first. */
+  async #look() {
     const known = new Map(this.schedules.map((each) => [each.scheduleId, each]));
-    const { forecast } = await ask("forecast", { from: iso(now), to: iso(now + AHEAD) });
-    this.planned = new Map(forecast.lanes.map((lane) => [lane.scheduleId, { schedule: { ...lane, paused: !!lane.skipReason }, times: lane.timesMs }]));
-    const shown = [...new Set([...forecast.lanes.map((lane) => lane.scheduleId), ...known.keys()])].filter((id) => known.has(id)).slice(0, SCHEDULES_MAX);
+    const shown = [...new Set([...this.planned.keys(), ...known.keys()])].filter((id) => known.has(id)).slice(0, SCHEDULES_MAX);
     const { schedules } = shown.length ? await ask("scheduleTimes", { scheduleId: shown.join(","), limit: CELLS }) : { schedules: [] };
     this.strips = new Map(schedules.map(({ scheduleId, times }) => [scheduleId, { schedule: known.get(scheduleId), triggers: times.map((each) => ({ ...each, scheduleId })).reverse() }]));
   }

@@ -23,7 +23,7 @@ export function enter(draw) {
   redraw = draw;
   told = null;
   known = new Overview();
-  const load = () => known.load(now()).then(draw);
+  const load = () => known.load(now(), draw);
   load();
   const off = onChange(({ change, missed }) => {
     if (missed) load();

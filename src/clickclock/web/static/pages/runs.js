@@ -1,5 +1,6 @@
 // All runs, by any filter, newest first. New ones wait behind a button, so that the list never jumps under the pointer.
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { actOnAll, filterOf } from "../components/bulk.js";
 import { filterBar, SPANS, timeOf } from "../components/filter-bar.js";
 import { empty, fault, ignoredFilters, number, waiting } from "../components/parts.js";
 import { kindWord, runsTable } from "../components/runs-table.js";
@@ -60,13 +61,17 @@ function take({ type, data }) {
 const fits = (each) => ["application", "jobName", "groupName", "scheduleId"].every((name) => !chosen[name] || chosen[name] === each[name])
   && (!chosen.state || chosen.state.split(",").includes(each.state)) && !chosen.kind && !chosen.backfillId && !chosen.to;
 
-const nothingHere = () => (NAMES.some((name) => chosen[name])
+const isFiltered = () => NAMES.some((name) => chosen[name]);
+const act = () => actOnAll(filterOf({ ...query() }), () => load()).catch((error) => { wrong = error; redraw(); });
+
+const nothingHere = () => (isFiltered()
   ? empty("No run fits", "Take a filter away, or choose a longer time.")
   : empty("Nothing has run yet", "A run appears here as soon as a schedule is due, or somebody runs a job:", "clickclock trigger APPLICATION JOB --follow"));
 
 export function view() {
   if (!rows && !wrong) return waiting("Runs");
-  return html`<div class="page"><div class="page-head"><h1>Runs</h1>${fresh.size ? html`<button class="button primary" @click=${() => load()}>${number(fresh.size)} new</button>` : nothing}</div>
+  return html`<div class="page"><div class="page-head"><h1>Runs</h1>${fresh.size ? html`<button class="button primary" @click=${() => load()}>${number(fresh.size)} new</button>` : nothing}
+      ${rows?.length && isFiltered() ? html`<div class="actions"><button class="button" @click=${act}>All that match …</button></div>` : nothing}</div>
     ${ignoredFilters(chosen.ignored ?? [])}${filterBar(FIELDS, chosen, () => load())}${wrong ? fault(wrong) : nothing}
     ${rows?.length ? html`<section class="card" aria-busy=${isBusy}>${runsTable(rows)}
       ${cursor ? html`<p class="note"><button class="button" ?disabled=${isBusy} @click=${() => load(cursor)}>Older</button></p>` : html`<p class="note">That is all.</p>`}</section>`
