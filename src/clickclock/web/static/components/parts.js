@@ -28,6 +28,8 @@ export const empty = (title, words, command = "") => html`<div class="empty"><h2
 export const ignoredFilters = (names) => (names.length ? html`<p class="banner">This page does not know ${names.map((name, at) => html`${at ? ", " : ""}<code>${name}</code>`)}, and ignores ${names.length > 1 ? "them" : "it"}.</p>` : nothing);
 
 export const number = (value) => (value == null ? "–" : value.toLocaleString("en"));
+/** `counted(2, "job")`: 2 jobs. */
+export const counted = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
 export const percent = (share) => (share == null ? "–" : `${(share * 100).toFixed(share > 0.9995 || share < 0.0005 ? 0 : 1)} %`);
 /** How a page stands while its first answer is on its way: as large as it will be, so that nothing jumps. */
 export const waiting = (title) => html`<div class="page skeleton" aria-busy="true"><h1>${title}</h1><div class="card tall"></div></div>`;

@@ -1,0 +1,56 @@
+// Where attempts run and who serves: slots and what takes them, replicas and their loops, the store, and what is wrong.
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { card, empty, fault, figure, ignoredFilters, number, time, waiting } from "../components/parts.js";
+import { filters } from "../core/address.js";
+import { ask } from "../core/api.js";
+import { glyph } from "../core/states.js";
+import { ms, now, span } from "../core/time.js";
+
+const EVERY_MS = 5000;
+let info = null, wrong = null, redraw = () => {};
+
+export const title = () => "Clusters";
+
+export function enter(draw) {
+  redraw = draw;
+  info = null;
+  load();
+  const beat = setInterval(() => document.hidden || load(), EVERY_MS);
+  return () => clearInterval(beat);
+}
+
+async function load() {
+  try { [info, wrong] = [(await ask("cluster")).cluster, null]; } catch (error) { wrong = error; }
+  redraw();
+}
+
+function cluster(each) {
+  const share = each.capacity ? Math.min(1, each.running / each.capacity) : 0;
+  return html`<tr data-row><td class="cell-name"><bdi>${each.cluster}</bdi> <span class="faint">${each.executor ?? ""}</span></td>
+    <td>${each.reachable ? html`${glyph("succeeded")} answers` : html`<span class="badge failed">${glyph("failed")}does not answer</span>`}</td>
+    <td class="cell-why"><span class="gauge ${share === 1 ? "full" : ""}" aria-hidden="true"><i .style=${`inline-size:${share * 100}%`}></i></span>${number(each.running)} of ${number(each.capacity)} slots</td>
+    <td class="num">${number(each.queued)} wait</td><td class="faint cell-why">${each.message ?? each.nodes.join(", ")}</td></tr>`;
+}
+
+function replica(each) {
+  const stalled = each.loops.filter((loop) => loop.stalled);
+  return html`<tr data-row><td class="cell-name"><bdi>${each.node}</bdi></td><td><bdi>${each.host}</bdi></td><td>${each.version}</td><td>since ${time(ms(each.startedAt))}</td>
+    <td class="cell-why">heard ${span(Math.max(0, now() - ms(each.heartbeatAt)))} ago</td><td class="cell-why">${stalled.length ? html`<span class="badge failed">${glyph("failed")}${stalled.map((loop) => loop.name).join(", ")}</span>` : html`${glyph("succeeded")} all ${each.loops.length} loops run`}</td></tr>`;
+}
+
+const table = (label, heads, rows) => html`<div class="table-box" tabindex="0" role="region" aria-label=${label}><table class="stacked" data-rows><thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div>`;
+
+function findings() {
+  if (!info.findings.length) return card("findings", "Wrong now", html`<p class="note">${glyph("succeeded")} Nothing.</p>`);
+  return card("findings", "Wrong now", html`<ul class="attention">${info.findings.map((each) => html`<li>${glyph(each.severity === "fail" ? "failed" : "timedOut", each.severity)}<div><p>${each.message}</p><p class="under">${each.remedy ?? ""}</p></div></li>`)}</ul>`, { count: info.findings.length });
+}
+
+export function view() {
+  if (!info && !wrong) return waiting("Clusters");
+  if (!info) return html`<div class="page"><h1>Clusters</h1>${fault(wrong)}</div>`;
+  const { totals, store } = info;
+  return html`<div class="page"><div class="page-head"><h1>Clusters</h1></div>${ignoredFilters(filters([]).ignored)}${wrong ? fault(wrong) : nothing}
+    <div class="figures">${figure("Running", number(totals.running), `${number(totals.queued)} wait`)}${figure("Jobs", number(totals.jobs), `${number(totals.schedules)} schedules`)}${figure("Store", span(store.latencyMs), `${store.kind}, an empty transaction`)}</div>
+    ${findings()}${card("places", "Where attempts run", info.clusters.length ? table("Clusters", ["Cluster", "State", "Slots", "Waiting", "Nodes"], info.clusters.map(cluster)) : empty("No cluster", "No replica that is alive runs attempts."))}
+    ${card("replicas", "Who serves", table("Replicas", ["Node", "Host", "Version", "Started", "Heartbeat", "Loops"], info.replicas.map(replica)), { count: info.replicas.length })}</div>`;
+}
