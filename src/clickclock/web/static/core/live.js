@@ -1,7 +1,7 @@
 // One stream of changes for all tabs of this browser. HTTP/1.1 lets a browser open six connections to a service: with a
 // stream in each tab, the seventh tab would hang without a word. One tab holds a lock and listens; it passes changes on.
 // Each change has an id. Whoever listens next goes on after the last one, so no tab misses any.
-const WAIT_MIN = 500, WAIT_MAX = 15_000;
+const WAIT_MIN = 500, WAIT_MAX = 15_000, TOGETHER_MS = 200;
 const channel = new BroadcastChannel("clickclock-live");
 const listeners = new Set();
 let state = "connecting", last = "";
@@ -20,12 +20,19 @@ function pass(message) {
   for (const hear of listeners) hear(message);
 }
 
-function both(message) {
-  pass(message);
-  channel.postMessage(message);
+/** Tell this tab and all others. Changes go together, five times a second at most: each costs a page a drawing. */
+function both(...messages) {
+  for (const message of messages) pass(message);
+  channel.postMessage(messages);
 }
 
-channel.onmessage = ({ data }) => (data.hello ? channel.postMessage({ state, id: last }) : pass(data));
+let waiting = [], timer = 0;
+function gather(message) {
+  waiting.push(message);
+  timer ||= setTimeout(() => { timer = 0; both(...waiting.splice(0)); }, TOGETHER_MS);
+}
+
+channel.onmessage = ({ data }) => (data.hello ? channel.postMessage([{ state, id: last }]) : data.forEach(pass));
 channel.postMessage({ hello: true });
 
 async function listen() {
@@ -44,7 +51,7 @@ async function listen() {
     for (const event of events) {
       const field = Object.fromEntries(event.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trimStart()]));
       if (field.event === "missed") both({ missed: true });
-      else if (field.data) both({ change: JSON.parse(field.data), id: field.id });
+      else if (field.data) gather({ change: JSON.parse(field.data), id: field.id });
     }
   }
 }

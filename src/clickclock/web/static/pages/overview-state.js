@@ -13,7 +13,7 @@ export class Overview {
   strips = new Map();     // schedule id → { schedule, triggers }: its last nominal times
   usual = new Map();      // job → what it usually takes, in ms
   schedules = []; alarms = []; findings = []; totals = {}; stat = null;
-  fault = null; isReady = false; changes = 0;
+  fault = null; isReady = false; loads = 0;
 
   /** Ask all that does not wait for another answer at once, and `draw`; then what became of the times. */
   async load(now, draw) {
@@ -28,11 +28,11 @@ export class Overview {
       for (const each of jobStat.jobs ?? []) this.usual.set(jobOf(each), each.durationMs.p50);
       for (const [id, each] of this.triggers) if (isOver(each.state) && ms(each.finishedAt ?? each.queuedAt) < now - PAST - 60_000) this.triggers.delete(id);
       this.planned = new Map(forecast.lanes.map((lane) => [lane.scheduleId, { schedule: { ...lane, paused: !!lane.skipReason }, times: lane.timesMs }]));
-      Object.assign(this, { isReady: true, fault: null, changes: this.changes + 1 });
+      Object.assign(this, { isReady: true, fault: null, loads: this.loads + 1 });
       draw();
       await this.#look();
     } catch (error) { this.fault = error; }
-    this.changes += 1;
+    this.loads += 1;
     draw();
   }
 
@@ -60,9 +60,8 @@ export class Overview {
     const strip = this.strips.get(data.scheduleId);
     if (strip && (data.state === "starting" || isOver(data.state))) {
       const at = strip.triggers.findIndex((other) => other.triggerId === data.triggerId);
-      if (at >= 0) strip.triggers[at] = each; else strip.triggers = [...strip.triggers, each].slice(-CELLS);
+      strip.triggers = at >= 0 ? strip.triggers.with(at, each) : [...strip.triggers, each].slice(-CELLS);
     }
-    this.changes += 1;
     return true;
   }
 }

@@ -13,7 +13,7 @@ import { glyph, isOver, wordOf } from "../core/states.js";
 import { clock, currentZone, ms, now, span } from "../core/time.js";
 import { Overview } from "./overview-state.js";
 
-const HOUR = 3_600_000, LANES_MAX = 24;
+const HOUR = 3_600_000, LANES_MAX = 24, LANES_EVERY_MS = 2000;
 const ALARMS = { missed: "did not run", longRun: "runs long", failure: "failed", skip: "was skipped" };
 let known = new Overview(), told = null, room = 24, redraw = () => {};
 
@@ -85,9 +85,14 @@ function hour(at) {
   return card("hour", "The hour ahead", html`${lanes(rows.slice(0, LANES_MAX), at)}${more > 0 ? html`<p class="note"><a class="inline" href="/jobs">${number(more)} more jobs</a></p>` : nothing}`, { note: currentZone(), more: legend() });
 }
 
-const nominal = () => card("nominal", "Every time, and what became of it", html`<ol class="strips">${repeat(known.strips, ([id]) => id, ([id, { schedule, triggers }]) => html`<li class="strip-row">
-    <a class="strip-name" href=${to("/schedules", id)}>${jobName(schedule)}<span class="expression">${schedule.expression} <span class="faint">${schedule.kind === "cron" ? schedule.timeZone : ""}</span></span></a>
-    ${strip(triggers.slice(-room), { label: jobOf(schedule), told: told?.scheduleId === id ? told : null, tell: (each) => { told = each; redraw(); } })}</li>`)}</ol>`,
+/** A schedule's row; it is made anew only when one of its times has changed, or the one that the reader looks at. */
+function times([id, { schedule, triggers }]) {
+  const looked = told?.scheduleId === id ? told : null;
+  return guard([triggers, looked, room, currentZone()], () => html`<li class="strip-row"><a class="strip-name" href=${to("/schedules", id)}>${jobName(schedule)}<span class="expression">${schedule.expression} <span class="faint">${schedule.kind === "cron" ? schedule.timeZone : ""}</span></span></a>
+    ${strip(triggers.slice(-room), { label: jobOf(schedule), told: looked, tell: (each) => { told = each; redraw(); } })}</li>`);
+}
+
+const nominal = () => card("nominal", "Every time, and what became of it", html`<ol class="strips">${repeat(known.strips, ([id]) => id, times)}</ol>`,
   { note: "the last nominal times of each schedule; a failure or a skip with its reason" });
 
 export function view() {
@@ -98,6 +103,6 @@ export function view() {
   return html`<div class="page overview"><h1 class="visually-hidden">Overview</h1>
     ${known.fault ? html`<div class="banner" role="alert">${known.fault.message} What you see is from before.</div>` : nothing}
     ${known.isExample && areWanted() ? firstSteps({ ran: known.hasRun }, redraw) : nothing}${figures(at)}
-    <div class="columns"><div class="column">${guard([known.changes, Math.floor(at / 5000), currentZone()], () => hour(at))}${guard([known.changes, told, room, currentZone()], nominal)}</div>
+    <div class="columns"><div class="column">${guard([known.loads, Math.floor(at / LANES_EVERY_MS), currentZone()], () => hour(at))}${nominal()}</div>
       <div class="column side">${attention()}${card("running", "Running now", running([...known.triggers.values()], (each) => known.usual.get(jobOf(each)), at))}${ended()}</div></div></div>`;
 }
