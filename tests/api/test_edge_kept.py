@@ -182,3 +182,35 @@ def test_nothing_is_said_to_be_kept_that_the_disk_did_not_take(tmp_path: Path, m
             assert (heard.status, kept) == (503, [])
             assert told["message"].endswith("Nothing was kept.")
             assert told["requestId"]
+
+
+BAD = f"/aclick?{Q}&event_time=never"
+
+
+def said(heard: Heard) -> tuple[int, bool]:
+    """The status, and whether it says that the request was kept."""
+    message = json.loads(heard.body)["message"]
+    assert ("kept under its requestId" in message) is not ("Nothing was kept" in message)
+    return heard.status, "Nothing was kept" not in message
+
+
+def test_a_flood_of_refused_requests_is_counted_and_not_kept_and_costs_nobody_elses_clicks(tmp_path: Path) -> None:
+    with Port(tmp_path, limits=Limits(drain_s=1.0, refused_bytes_per_day=8_000)) as port, port.connect() as client:
+        flood = get(BAD, "X-Forwarded-For: 203.0.113.7\r\n")
+        heard = [said(client.send(flood).answer()) for _ in range(20)]
+        kept = [is_kept for _, is_kept in heard].count(True)
+        assert {status for status, _ in heard} == {400}
+        assert 0 < kept < 10
+        assert [is_kept for _, is_kept in heard] == [True] * kept + [False] * (20 - kept)
+        # The same from the same network in other words; another network has a share of its own.
+        assert said(port.ask(get(f"/nothing?{Q}", "X-Forwarded-For: 203.0.113.99\r\n"))) == (404, False)
+        assert port.ask(post("/orders", b"{", "X-Forwarded-For: 203.0.113.8\r\n")).status == 400
+        assert said(port.ask(get(BAD, "X-Forwarded-For: 198.51.100.1\r\n"))) == (400, True)
+        # All that are pipelined have their answers, in their order: a good click is on disk as ever.
+        good = get(query(), "X-Forwarded-For: 203.0.113.7\r\n")
+        client.send(good + flood + good)
+        assert [client.answer().status for _ in range(3)] == [204, 400, 204]
+        port.until('clickclock_clicks_total{profile="strict"}', 2)
+        assert port.number('clickclock_not_kept_total{what="click"}') == 20 - kept + 2
+        assert port.number('clickclock_not_kept_total{what="order"}') == 1
+        assert len(port.entries()) == kept + 1 + 2

@@ -79,7 +79,12 @@ async def _collect(config: Config, salt: bytes, folder: Path, listening: socket.
         segment_age_s=config.segment_age_s,
         taken_wait_s=TAKEN_WAIT_S,
     )
-    limits = replace(Limits(), waiting_max=config.click_waiting_max, connections_max=config.click_connections_max)
+    limits = replace(
+        Limits(),
+        waiting_max=config.click_waiting_max,
+        connections_max=config.click_connections_max,
+        refused_bytes_per_day=config.refused_bytes_per_day // config.click_processes,
+    )
     setup = Setup(accounts_of(config), salt, config.trusted_proxies, limits, metrics_from=config.click_metrics_from)
     collecting = asyncio.create_task(run_collector(journal, [listening], setup, stopping=stopping, ready=_say_ready))
     try:

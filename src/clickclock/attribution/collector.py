@@ -18,6 +18,7 @@ from clickclock.attribution.click import Click, Rejection, judge
 from clickclock.attribution.counters import cell
 from clickclock.attribution.entry import EntryKind, encode, encode_plain, encode_plains
 from clickclock.attribution.journal import SYNC_BUCKETS_S, Journal
+from clickclock.attribution.refusal_budget import RefusalBudget
 from clickclock.attribution.registration import line_of
 from clickclock.attribution.template import Templates
 
@@ -52,11 +53,13 @@ class Collector:
         accounts: Accounts,
         epoch_ms: Callable[[], int],
         waiting_max: int,
+        refused_bytes_per_day: int,
     ) -> None:
         """`epoch_ms` is the wall clock in milliseconds since 1970; at most `waiting_max` requests wait for the disk.
 
-        `cells` are the counters'.
+        `cells` are the counters'. Of refused requests, about `refused_bytes_per_day` are kept.
         """
+        self._refusals = RefusalBudget(refused_bytes_per_day)
         self._epoch_ms = epoch_ms
         self._together = 0
         """Of the entries that wait, those that came with another one in the same request."""
@@ -89,6 +92,10 @@ class Collector:
     def judge(self, query: bytes) -> Click | Rejection:
         """What a click says, received now."""
         return judge(query, self._epoch_ms(), self._accounts)
+
+    def keeps_refused(self, origin: bytes, size: int) -> bool:
+        """Whether a refused request of this size is kept, or only counted; ask once for each that you would keep."""
+        return self._refusals.takes(origin.partition(b"\t")[0], size, self._epoch_ms())
 
     def take(self, judged: Click | Rejection, query: bytes, origin: bytes, done: Done) -> str:
         """Keep what was judged just now; ask `is_full` before. Returns the id of its entry.

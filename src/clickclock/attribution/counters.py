@@ -60,6 +60,7 @@ FAMILIES: Final = (
     Family("clickclock_clicks_total", "counter", "Clicks on disk, by the profile.", "profile", tuple(Profile)),
     Family("clickclock_click_flags_total", "counter", "Deviations let pass in them.", "flag", tuple(Flag)),
     Family("clickclock_rejections_total", "counter", "Requests refused and kept.", "what", REJECTED),
+    Family("clickclock_not_kept_total", "counter", "Requests refused and only counted.", "what", REJECTED),
     Family("clickclock_faults_total", "counter", "Faults of refused clicks.", "reason", tuple(Reason)),
     Family("clickclock_orders_total", "counter", "Orders and amendments on disk."),
     Family("clickclock_identifications_total", "counter", "Identifications on disk, and withdrawals of them."),

@@ -120,6 +120,9 @@ class Config(AttributionSettings):
     trusted_proxies: tuple[str, ...] = Field(
         ("127.0.0.0/8", "::1"), description="Addresses whose `X-Forwarded-For` is believed."
     )
+    refused_bytes_per_day: int = Field(
+        2**30, ge=2**20, le=2**50, description="Bytes of refused clicks and orders that are kept in a day; see clicks."
+    )
     click_metrics_from: tuple[str, ...] = Field(
         ("127.0.0.0/8", "::1", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"),
         description="Networks from which the collector's `/metrics` are shown.",

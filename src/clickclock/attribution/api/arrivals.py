@@ -132,7 +132,10 @@ class Arrivals:
                     each.columns = columns_of_plain(head.origin, judged.profile)
                     each.accepted = self._routes.answers.accepted[judged.profile][head.persistence]
                     return True
-                if not query.translate(None, _PRINTABLE):  # so it has no byte that the parser would refuse
+                # A refused one may not be kept, and then waits for no disk.
+                if isinstance(judged, Click) and not query.translate(
+                    None, _PRINTABLE
+                ):  # so it has no byte that the parser would refuse
                     each.click = self._routes.judged(judged, query, head.origin, head.persistence, each.committed)
                     return False
             each.read_again()

@@ -102,7 +102,8 @@ async def run_collector(
 
 def _shared(journal: Journal, counters: Counters, setup: Setup, loop: asyncio.AbstractEventLoop) -> Shared:
     limits = replace(setup.limits, connections_max=_connections_max(setup.limits.connections_max))
-    collector = Collector(journal, counters.cells, setup.accounts, setup.clock.epoch_ms, limits.waiting_max)
+    most = limits.waiting_max, limits.refused_bytes_per_day
+    collector = Collector(journal, counters.cells, setup.accounts, setup.clock.epoch_ms, *most)
 
     pages: list[bytes] = []
 

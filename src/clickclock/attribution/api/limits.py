@@ -30,6 +30,9 @@ class Limits:
     """Orders of all requests that are being judged or wait for the disk: each costs up to 6 KB, however short it is."""
     waiting_max: int = 4096
     """Requests that wait for the disk; at 50 ms a sync, that is 80,000 a second and a few megabytes."""
+    refused_bytes_per_day: int = 2**30
+    """What is kept of refused requests, for a replay: a million clicks of a shop whose settings are wrong, and a flood
+    takes weeks to fill a disk."""
     connections_max: int = 12_000
     """An open connection costs about 6 KB here, and as much again in the kernel."""
     pipelined_max: int = 32

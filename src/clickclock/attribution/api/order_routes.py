@@ -132,6 +132,9 @@ class OrderRoutes:
         try:
             pieces = asked.find(request.query, request.body)
         except Malformed as error:
+            if not self._collector.keeps_refused(request.head.origin, len(request.body)):
+                self._cells[cell("clickclock_not_kept_total", asked.one)] += 1
+                return self._answered(orders.reply_refused(error), request)
             taken = _Taken()
             (entry_id,) = self._keep([orders.refuse(request.body, error, asked)], request, taken, asked)
             return await self._told(taken, request, orders.reply_refused(error, entry_id))

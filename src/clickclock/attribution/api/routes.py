@@ -23,7 +23,7 @@ from clickclock.attribution.api.order_routes import BUSY, FORM_TYPES, OrderRoute
 from clickclock.attribution.api.request import Later, Request
 from clickclock.attribution.click import Click, Kind, Rejection, prefetched
 from clickclock.attribution.collector import Collector, Done, Draft
-from clickclock.attribution.counters import cell
+from clickclock.attribution.counters import REJECTED, cell
 from clickclock.attribution.entry import EntryKind
 from clickclock.attribution.refusal import CLICK, IDENTIFICATION, Code, Refusal, detail_of, is_ours, kept_of
 from clickclock.foundation.openapi import ALIVE, HEALTHY
@@ -40,6 +40,8 @@ _WAITING: Final = cell("clickclock_refused_total", "waiting")
 _DISK: Final = cell("clickclock_refused_total", "disk")
 _REJECTED: Final = cell("clickclock_rejections_total", "click")
 _ORDER_REJECTED: Final = cell("clickclock_rejections_total", "order")
+_FLOODED: Final = "Nothing was kept: too much was refused today, from your network or in all."
+_NOT_KEPT_AS: Final = {each: cell("clickclock_not_kept_total", each) for each in REJECTED}
 _REJECTED_AS: Final = {CLICK: _REJECTED, IDENTIFICATION: cell("clickclock_rejections_total", IDENTIFICATION)}
 
 Respond = Callable[[Request, Callable[[], None]], Answer | Later]
@@ -115,6 +117,8 @@ class Routes:
         is_head: bool = False,
     ) -> Answer:
         """The same for a click that is judged already."""
+        if isinstance(judged, Rejection) and not self.collector.keeps_refused(origin, len(query)):
+            return self._rejected(judged, "", persistence, is_head=is_head)
         entry_id = self.collector.take(judged, query, origin, done)
         if isinstance(judged, Click):
             if judged.flags or is_head:
@@ -166,7 +170,10 @@ class Routes:
             return answers.unavailable(BUSY, persistence, is_head=is_head)
         sentence, entry_id = refusal.sentence, ""
         kept: tuple[int, ...] = ()
-        if found is not None:
+        if found is not None and not self.collector.keeps_refused(origin, len(found[1])):
+            self.cells[_NOT_KEPT_AS.get(found[0], _NOT_KEPT_AS["order"])] += 1
+            sentence += f" {_FLOODED}"
+        elif found is not None:
             what, raw = found
             draft = Draft(EntryKind.REJECTION, detail_of(what, refusal, is_cut=is_cut, is_prefetch=is_prefetch), raw)
             (entry_id,) = self.collector.keep([draft], origin, done)
@@ -205,11 +212,15 @@ class Routes:
 
     def _rejected(self, rejection: Rejection, entry_id: str, persistence: bytes, *, is_head: bool) -> Answer:
         kept = [_REJECTED, *(cell("clickclock_faults_total", fault.code) for fault in rejection.faults)]
+        sentence = "The click is refused, and kept under its requestId; fix the named parameters."
+        if not entry_id:  # it waits for no disk
+            self.cells[_NOT_KEPT_AS[CLICK]] += 1
+            kept, sentence = [], f"The click is refused; fix the named parameters. {_FLOODED}"
         is_unknown = rejection.kind is Kind.UNKNOWN_CLIENT
         return self.answers.problem(
             403 if is_unknown else 400,
             rejection.kind,
-            "The click is refused, and kept under its requestId; fix the named parameters.",
+            sentence,
             persistence,
             faults=rejection.faults,
             request_id=entry_id,
