@@ -5,7 +5,7 @@ day are kept, and of one network no more than a quarter of that; who is not know
 is mostly a server of the shop.
 
 >>> budget = RefusalBudget(4000)
->>> budget.takes(b"a1", 900, now_ms=0), budget.takes(b"a1", 900, now_ms=0), budget.takes(b"b2", 900, now_ms=0)
+>>> budget.takes(b"a1", 700, now_ms=0), budget.takes(b"a1", 700, now_ms=0), budget.takes(b"b2", 700, now_ms=0)
 (True, False, True)
 """
 
