@@ -60,6 +60,9 @@ async def change_everything(http: httpx.AsyncClient, engine: Engine, clock: Manu
     told = (await ask("POST", "notification", {"target": "ops"}))["notification"]["notificationId"]
     await ask("PUT", "notification", {"notificationId": told})
     await ask("DELETE", "application", application="shop")
+    await ask("POST", "token", {"name": "deploy", "grants": [{"role": "editor"}]})
+    await ask("PUT", "token", {"name": "deploy"})
+    await ask("DELETE", "token", name="deploy")
     timed = {**NAMED, "jobName": "from-file", "command": "true", "schedules": [{"expression": "0 0 * * *"}]}
     files = {"groups": [group], "calendars": [calendar], "commandPrefixImageMappings": [mapping], "jobs": [timed]}
     await ask("PUT", "declaration", files, set="files")

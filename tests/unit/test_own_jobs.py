@@ -60,5 +60,5 @@ def test_a_scheduler_that_does_not_answer_is_logged_stops_nothing_and_is_asked_a
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.ERROR):
-        assert not ensure_own_jobs("http://127.0.0.1:1", Config(), None)
+        assert not ensure_own_jobs("http://127.0.0.1:1", "", Config(), None)
     assert "could not be set up" in caplog.text

@@ -154,13 +154,13 @@ def _payloads(job: OwnJob, settings: list[str], node: str | None, *, is_shared: 
     return made, {**whose, "scheduleId": schedule_id, **job.schedule}
 
 
-def ensure_own_jobs(url: str, config: Config, file: Path | None, node: str | None = None) -> bool:
+def ensure_own_jobs(url: str, token: str, config: Config, file: Path | None, node: str | None = None) -> bool:
     """Create what is not there, on the scheduler at `url`; a job of a replica that is gone becomes ours.
 
-    Whether that worked; the log says what did not.
+    `token` is the service's own. Whether that worked; the log says what did not.
     """
     try:
-        with Client(url) as client:
+        with Client(url, token=token) as client:
             living = {each["node"] for each in client.cluster()["cluster"]["replicas"]}
             for job, schedule in own_jobs(config, file, node):
                 _ensure(client, job, schedule, living)

@@ -42,6 +42,7 @@ from clickclock.app.holding import (
     sole,
     url_of,
 )
+from clickclock.app.keyring import keep_admin_token
 from clickclock.app.membership import advertised_url, be_sole, keep_age, node_name, open_store
 from clickclock.app.noticing import Noticing
 from clickclock.app.own_jobs import ensure_own_jobs, out_of_reach
@@ -59,6 +60,7 @@ from clickclock.foundation.errors import ClickclockError
 from clickclock.scheduler import api as scheduler_api
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.limits import Limits
+from clickclock.scheduler.store import Store
 from clickclock.scheduler.targets import Target
 from clickclock.scheduler.vault import Vault
 from clickclock.web import Dashboard
@@ -142,8 +144,7 @@ async def _serve(
     noticing = Noticing(config)
     engine.scanner.noticed = lambda: noticing.findings
     await engine.open()
-    server = _server(config, engine)
-    stopped = asyncio.Event()
+    server, stopped = _server(config, engine, await _peers(config, store)), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, server.stop)
     working = asyncio.create_task(engine.run(until=stopped))
@@ -157,7 +158,8 @@ async def _serve(
     url = url_of(listener)
     async with contextlib.AsyncExitStack() as running:
         if for_clicks:
-            await running.enter_async_context(_clicks(config, file, url, node, for_clicks, noticing))
+            own = partial(ensure_own_jobs, url, engine.authenticator.own_token, config, file, node)
+            await running.enter_async_context(_clicks(config, for_clicks, noticing, own))
         # What is here now stays: the collector need not walk through it again in the middle of a busy moment.
         gc.collect()
         gc.freeze()
@@ -177,16 +179,27 @@ async def _serve(
     return 1 if working.exception() else 0
 
 
+async def _peers(config: Config, store: Store) -> Peers | None:
+    """Who knows our own user, where that is who is answered; where nobody does, its token is in the data folder."""
+    if config.access is not Mode.SAME_USER:
+        return None
+    peers = Peers.of_this_system()
+    if peers is None:
+        await keep_admin_token(store, config.data_dir)
+        _log.warning("this system does not say whose a connection is; its user's token is in %s", config.data_dir)
+    return peers
+
+
 @contextlib.asynccontextmanager
 async def _clicks(
-    config: Config, file: Path | None, url: str, node: str, sockets: list[socket.socket], noticing: Noticing
+    config: Config, sockets: list[socket.socket], noticing: Noticing, ensure_own: Callable[[], bool]
 ) -> AsyncIterator[None]:
-    """The collectors, attribution's own jobs on the scheduler at `url`, and what is noticed of clicks."""
+    """The collectors, attribution's own jobs, and what is noticed of clicks."""
     async with Collectors.started(config, sockets) as collectors:
         announcing = asyncio.create_task(collectors.announce())
         # It waits for the port to answer, which is as soon as the rest is ready.
         stopping = asyncio.Event()
-        asking = asyncio.create_task(_keep_own_jobs(stopping, url, config, file, node))
+        asking = asyncio.create_task(_keep_own_jobs(stopping, config, ensure_own))
         looking = asyncio.create_task(noticing.keep())
         try:
             yield
@@ -197,26 +210,23 @@ async def _clicks(
             await asyncio.gather(asking, looking, return_exceptions=True)
 
 
-async def _keep_own_jobs(stopping: asyncio.Event, url: str, config: Config, file: Path | None, node: str) -> None:
+async def _keep_own_jobs(stopping: asyncio.Event, config: Config, ensure_own: Callable[[], bool]) -> None:
     """Until they are there; among replicas for ever, since one that is gone leaves those that it has for all."""
     for fault in out_of_reach(config, environment()):
         _log.warning("%s", fault.message)
     while not stopping.is_set():
-        are_there = await asyncio.to_thread(ensure_own_jobs, url, config, file, node)
+        are_there = await asyncio.to_thread(ensure_own)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(None if are_there and not config.shares_database else OWN_JOBS_EVERY_S):
                 await stopping.wait()
 
 
-def _server(config: Config, engine: Engine) -> "_Server":
+def _server(config: Config, engine: Engine, peers: Peers | None) -> "_Server":
     """The service's own port: the scheduler, and what people ask of attribution."""
     own_names = [config.host, *filter(None, [urlsplit(engine.url or "").hostname])]
     lets_every_name_in = config.insecure_no_authentication and not config.allowed_hosts
     allowed_hosts = None if lets_every_name_in else [*own_names, *config.allowed_hosts]
-    peers = Peers.of_this_system() if config.access is Mode.SAME_USER else None
-    access = Access(Mode.NONE if peers is None else config.access)
-    if peers is None and config.access is Mode.SAME_USER:
-        _log.warning("this system does not say whose a connection is: every user of this machine may run commands here")
+    access = Access(config.access, engine.authenticator)
     scheduler = scheduler_api.create_app(
         engine,
         allowed_hosts=allowed_hosts,

@@ -10,6 +10,7 @@ job's own); with `--json`, standard output is the answer of the service and noth
 """
 
 import os
+from pathlib import Path
 
 import click
 
@@ -40,6 +41,8 @@ COMMANDS = {
     "stat": "clickclock.cli.stat:stat",
     "search": "clickclock.cli.search:search",
     "bulk": "clickclock.cli.bulk:bulk",
+    "token": "clickclock.cli.token:token",
+    "whoami": "clickclock.cli.whoami:whoami",
     "events": "clickclock.cli.events:events",
     "alarms": "clickclock.cli.alarms:alarms",
     "notifications": "clickclock.cli.notifications:notifications",
@@ -86,11 +89,19 @@ TITLES = {
     help="Send a header with each request, as a proxy may want it; @FILE reads headers, one a line. May be given more "
     "than once. CLICKCLOCK_TOKEN is sent as a bearer's token.",
 )
+@click.option(
+    "--token-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="CLICKCLOCK_TOKEN_FILE",
+    show_envvar=True,
+    help="Send the token that is in this file, rather than CLICKCLOCK_TOKEN.",
+)
 @click.version_option(package_name="clickclock")
 @click.pass_context
-def main(ctx: click.Context, url: str, headers: tuple[tuple[str, str], ...]) -> None:
+def main(ctx: click.Context, url: str, headers: tuple[tuple[str, str], ...], token_file: Path | None) -> None:
     """Jobs that run on time, and orders credited to the clicks that earned them."""
-    ctx.obj = url  # `calling` reads the headers where it calls
+    ctx.obj = url  # `calling` reads the headers and the file where it calls
+    del headers, token_file
     # Whatever a command does with numpy takes one thread, on every machine. Those that OpenBLAS makes when it is loaded
     # have nothing to do, and wait for that so busily that the start of a command takes a seventh more.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # noqa: TID251 (OpenBLAS reads it, and we never do)

@@ -13,6 +13,7 @@ import functools
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,8 +60,23 @@ def service(url: str) -> Iterator["Client"]:
 
 
 def headers() -> dict[str, str]:
-    """The headers that the command line adds to each request."""
-    return dict(click.get_current_context().find_root().params.get("headers", ()))
+    """The headers that the command line adds to each request; the token of a file among them."""
+    root = click.get_current_context().find_root().params
+    file: Path | None = root.get("token_file")
+    sent = {} if file is None else {"authorization": _bearer_in(file)}
+    return sent | {name.lower(): value for name, value in root.get("headers", ())}
+
+
+def _bearer_in(file: Path) -> str:
+    from clickclock.foundation.http_header import bearer  # noqa: PLC0415 (only a file needs it)
+
+    try:
+        return bearer(file.read_text(encoding="ascii"))
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", None) or "it is no text in ASCII"
+        raise click.ClickException(f"The token of {file} cannot be read: {said}.") from None
+    except ConfigurationError:
+        raise click.ClickException(f"{file} holds no token: give one line of printable ASCII without spaces.") from None
 
 
 def refusal(error: ClickclockError, *further: str) -> click.ClickException:
@@ -115,7 +131,7 @@ def _complete(ctx: click.Context, field: str, incomplete: str, **filters: object
 
     try:
         root = ctx.find_root().params
-        with Client(root["url"], headers=dict(root["headers"]), timeout_s=COMPLETION_TIMEOUT_S, retries=0) as client:
+        with Client(root["url"], headers=headers(), timeout_s=COMPLETION_TIMEOUT_S, retries=0) as client:
             jobs = client.list_jobs(limit=1000, **filters)["jobs"]
     except ClickclockError:
         return []

@@ -59,6 +59,7 @@ OF_SERVE = (
     DATA_DIR,
     click.option("--host", help="Address to listen on."),
     click.option("--port", type=int, help="Port to listen on; 0 picks a free one."),
+    click.option("--authentication", metavar="HOW", help="Who is answered: same-user, tokens or none."),
     click.option("--database-url", help="sqlite:///FILE or postgresql://USER@HOST/NAME."),
     click.option("--examples", type=FOLDER, help="Folder of TOML files with jobs to create at start."),
     click.option("--process-slots", type=int, help="How many attempts may run at once on this machine."),

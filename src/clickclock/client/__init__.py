@@ -39,6 +39,7 @@ from clickclock.client.connection import (
 )
 from clickclock.client.declaring import Declaring
 from clickclock.client.event_stream import Event
+from clickclock.client.granting import Granting
 from clickclock.client.listing import Listing
 from clickclock.client.overseeing import Overseeing
 from clickclock.client.patience import PAUSE_MAX_S, Patience
@@ -110,7 +111,7 @@ class Unfinished(Transient):
         self.trigger = trigger
 
 
-class Client(Alarming, Attributing, Auditing, Declaring, Listing, Overseeing, Timing):
+class Client(Alarming, Attributing, Auditing, Declaring, Granting, Listing, Overseeing, Timing):
     """A connection to one scheduler service.
 
     `base_url` may end in `/schedulerService` or not; `click_url` is the collector's, for clicks and orders. `retries`

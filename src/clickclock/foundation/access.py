@@ -1,30 +1,31 @@
 """Who asks: what the gate asks of each request before anything else.
 
 Never decides what somebody may do (`Principal` does), and never knows a path: who cannot be known is a principal
-without a grant, and is refused where the first permission is asked for. Invariant: what decides is the connection, not
-what the request says of itself.
+without a grant, and is refused where the first permission is asked for. Invariants: nothing that a request says of
+itself counts, but a token; a token that is not valid is never passed over.
 
->>> Access(Mode.NONE).of({}).name
-'local'
+>>> Access(Mode.NONE).mode
+<Mode.NONE: 'none'>
 """
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from clickclock.foundation.principal import ANYTHING, NOBODY_IN_PARTICULAR, Kind, Principal, Proof
+from clickclock.foundation.bearer import PREFIX, Unreadable, token_of
+from clickclock.foundation.principal import ANYTHING, NOBODY_IN_PARTICULAR, Kind, Principal, Proof, nobody
 
 SAME_USER: Final = "clickclock.sameUser"
 """In the scope of a request: whether the other end of its connection is the service's own user, or root."""
 SAME_USER_PRINCIPAL: Final = Principal(Kind.LOCAL, "local", "local", Proof.SAME_USER, ANYTHING)
-_STRANGER: Final = Principal(
-    Kind.NOBODY,
-    "",
-    "nobody",
-    Proof.NONE,
-    (),
-    "This service answers its own user and root of this machine, and you are another user; ask as that user, or let "
-    'everybody on this machine in with the setting authentication = "none".',
+_OURS: Final = PREFIX.encode()
+_STRANGER: Final = nobody(
+    "This service answers its own user and root of this machine, and you are another user. Ask as that user, or send "
+    "a token as `Authorization: Bearer cck_…`; the service's user makes one with `clickclock token create`."
+)
+_KEYLESS: Final = nobody(
+    "This service wants a token: send it as `Authorization: Bearer cck_…`, set CLICKCLOCK_TOKEN, or give --token-file. "
+    "On the service's host, `clickclock token create NAME --role admin` makes the first one."
 )
 
 
@@ -32,20 +33,40 @@ class Mode(StrEnum):
     """How those who ask prove who they are."""
 
     SAME_USER = "same-user"
+    TOKENS = "tokens"
     NONE = "none"
+
+
+class Keys(Protocol):
+    """Who knows tokens."""
+
+    async def principal_of(self, token: str) -> Principal:
+        """Whose token it is; `nobody`, with a sentence, if it is nobody's or not valid any more."""
+        ...
 
 
 class Access:
     """Tells who asks, as the setting `authentication` says."""
 
-    def __init__(self, mode: Mode) -> None:
-        self._mode = mode
+    def __init__(self, mode: Mode, keys: Keys | None = None) -> None:
+        self.mode = mode
+        self._keys = keys
 
-    def of(self, scope: Mapping[str, Any]) -> Principal:
+    async def of(self, scope: Mapping[str, Any]) -> Principal:
         """Who makes a request."""
-        if self._mode is Mode.NONE:
+        if self.mode is Mode.NONE or self._keys is None:
             return NOBODY_IN_PARTICULAR
-        return SAME_USER_PRINCIPAL if scope.get(SAME_USER) else _STRANGER
+        is_same_user = self.mode is Mode.SAME_USER and scope.get(SAME_USER, False)
+        headers = scope["headers"]
+        if is_same_user and not any(name == b"authorization" and _OURS in value for name, value in headers):
+            return SAME_USER_PRINCIPAL  # what else it sends is for a proxy in front of us
+        try:
+            token = token_of(headers, scope["query_string"])
+        except Unreadable as error:
+            return nobody(str(error))
+        if token is None:
+            return _STRANGER if self.mode is Mode.SAME_USER else _KEYLESS
+        return await self._keys.principal_of(token)
 
 
 OPEN: Final = Access(Mode.NONE)

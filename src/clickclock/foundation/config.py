@@ -27,7 +27,7 @@ from clickclock.foundation.reach import is_loopback, refuse_reachable
 from clickclock.foundation.target_config import SmtpConfig, Targets
 
 PREFIX = "CLICKCLOCK_"
-NOT_SETTINGS = frozenset({"CLICKCLOCK_URL", "CLICKCLOCK_CLICK_URL", "CLICKCLOCK_CONFIG", "CLICKCLOCK_TOKEN"})
+NOT_SETTINGS = frozenset(f"{PREFIX}{name}" for name in ("URL", "CLICK_URL", "CONFIG", "TOKEN", "TOKEN_FILE"))
 """What the command line reads itself."""
 DATABASE_SCHEMES = ("sqlite", "postgresql")
 
@@ -39,10 +39,10 @@ class Config(AttributionSettings):
     insecure_no_authentication: bool = Field(
         False, description="Listen on an address that others can reach, although everybody may then run commands."
     )
-    authentication: Literal["same-user", "none"] | None = Field(
+    authentication: Literal["same-user", "tokens", "none"] | None = Field(
         None,
-        description="Who may ask: the service's own user and root of this machine, or everybody who reaches the port; "
-        "if not given, `none` with `insecure_no_authentication`, and `same-user` without.",
+        description="Who is answered: the service's own user and root of this machine, who has a token, or everybody "
+        "who reaches the port; if not given, `none` with `insecure_no_authentication`, and `same-user` without.",
     )
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")

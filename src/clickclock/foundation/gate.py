@@ -68,7 +68,7 @@ class Gate:
         try:
             self._check(scope["method"], headers, scope["http_version"])
             client = scope.get("client")
-            answer_to(Caller(self._access.of(scope), client[0] if client else "", request_id))
+            answer_to(Caller(await self._access.of(scope), client[0] if client else "", request_id))
             path: str = scope["path"]
             if len(path) > 1 and path.endswith("/"):
                 scope = {**scope, "path": path[:-1]}

@@ -121,7 +121,9 @@ class Principal:
         if self.kind is Kind.NOBODY:
             return Unauthenticated(self.refusal)
         of = ""
-        if application is not None:
+        if EVERY in (application, client):
+            of = f" of every {REACHES[permission].value}"
+        elif application is not None:
             of = f" of the application {application}"
         elif client is not None:
             of = f" of the client {client}"
@@ -136,6 +138,11 @@ class Principal:
 
 def _covers(names: frozenset[str], name: str | None) -> bool:
     return name is None or name in names or EVERY in names
+
+
+def nobody(sentence: str) -> Principal:
+    """Who may do nothing; the sentence says why nobody knows who it is, and what to do."""
+    return Principal(Kind.NOBODY, "", "nobody", Proof.NONE, (), sentence)
 
 
 ANYTHING = (Grant(Role.ADMIN), Grant(Role.INGEST))

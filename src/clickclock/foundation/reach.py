@@ -23,14 +23,16 @@ def is_loopback(host: str) -> bool:
 
 def refuse_reachable(host: str, authentication: str | None, is_insecure: bool) -> None:
     """Raise `ValueError` where others reach an address, and nobody would know who they are."""
+    if authentication == Mode.TOKENS:
+        return
     if authentication == Mode.SAME_USER:
         raise ValueError(
             f"{host} can be reached from other machines, and same-user knows the users of this machine alone; listen "
-            "on 127.0.0.1, or give another authentication"
+            'on 127.0.0.1, or give authentication = "tokens"'
         )
     if not is_insecure:
         raise ValueError(
             f"{host} can be reached from other machines and there is no authentication, so anybody who reaches it "
-            "could run commands here; listen on 127.0.0.1, or give --insecure-no-authentication if something in front "
-            "of it lets only the right people in"
+            "could run commands here; give --authentication tokens, listen on 127.0.0.1, or give "
+            "--insecure-no-authentication if something in front of it lets only the right people in"
         )

@@ -45,6 +45,7 @@ class Resource(StrEnum):
     ALARM = "alarm"
     SILENCE = "silence"
     NOTIFICATION = "notification"
+    TOKEN = "token"  # noqa: S105 (the name of a kind)
     AUDIT = "audit"
 
 

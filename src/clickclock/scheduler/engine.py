@@ -4,7 +4,6 @@ Never decides, and never speaks HTTP. Invariants: nothing runs before what this 
 leaves jobs running, unless they are to be stopped too.
 
 >>> engine = Engine(store, clock, {"local": executor}, node="host-1", version="0.1.0")   # doctest: +SKIP
->>> await engine.run(until=stopped)                                                     # doctest: +SKIP
 """
 
 import asyncio
@@ -22,6 +21,7 @@ from clickclock.foundation.ids import new_id
 from clickclock.foundation.lifecycle import Loop, LoopHealth, run_all
 from clickclock.scheduler.alarmer import Alarmer
 from clickclock.scheduler.announcer import Announcer
+from clickclock.scheduler.authenticator import Authenticator
 from clickclock.scheduler.backfiller import Backfiller
 from clickclock.scheduler.chainer import Chainer
 from clickclock.scheduler.counter import Counter
@@ -48,13 +48,11 @@ LEASE_S = 7.0
 HEARTBEAT_EVERY_S = 2.0
 """Three heartbeats may fail to come before a replica counts as gone."""
 HEARTBEAT_RETRY_S_MAX = 1.0
-POLL_S = 1.0
-"""How often a replica looks for what others wrote, where others may write."""
+POLL_S = 1.0  # how often a replica looks for what others wrote, where others may write
 SKEW_TOLD_S = 1.0
 """A machine whose clock is off by more than this is told of in the log, when it is noticed."""
 PLAN_AHEAD_S = 0.005
-"""How long before its time a trigger is planned and claimed that could not be planned within the horizon, so that only
-its start is left to do then: about what planning one takes on a slow disk."""
+"""How long before its time a trigger is planned that could not be planned within the horizon: about what it takes."""
 
 _log = logging.getLogger(__name__)
 
@@ -93,6 +91,7 @@ class Engine:
         self._patience: asyncio.TimerHandle | None = None
         self._offset = timedelta(0)
         self._idle_s = 30.0 if store.kind == "sqlite" else POLL_S
+        self.authenticator = Authenticator(store, clock)
         self._make_agents(targets or {}, fraction)
         self._make_loops()
 
@@ -251,6 +250,8 @@ class Engine:
             self._dispatcher_loop.wake()
         if Hint.STOPS in hints:
             self._look_for_stops()
+        if Hint.TOKENS in hints:
+            self.authenticator.forget()
 
     def _concluded(self, queued_again: bool) -> None:
         if queued_again or self.dispatcher.waits_for_slots:

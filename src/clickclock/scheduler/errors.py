@@ -33,6 +33,24 @@ class CalendarNotFound(NotFound):
     code = "calendarNotFound"
 
 
+class TokenNotFound(NotFound):
+    """There is no such token; check its name, or list them with GET token."""
+
+    code = "tokenNotFound"
+
+
+class TokenExists(Conflict):
+    """A valid token has that name; revoke it, or give another name."""
+
+    code = "tokenExists"
+
+
+class TokenIsRevoked(Conflict):
+    """That token is revoked already, which cannot be undone; create another."""
+
+    code = "tokenIsRevoked"
+
+
 class BackfillNotFound(NotFound):
     """There is no such backfill; list them with GET backfill."""
 

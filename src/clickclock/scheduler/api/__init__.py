@@ -43,6 +43,7 @@ from clickclock.scheduler.api import (
     schedule_times,
     schedules,
     search,
+    token,
     trigger_marks,
     zone_changes,
 )
@@ -79,6 +80,8 @@ TABLE: Mapping[str, Sequence[Operation[Any]]] = {
     f"{BASE}/triggerMarks": trigger_marks.OPERATIONS,
     f"{BASE}/forecast": forecast.OPERATIONS,
     f"{BASE}/search": search.OPERATIONS,
+    f"{BASE}/token": token.OPERATIONS,
+    f"{BASE}/whoami": token.WHOAMI_OPERATIONS,
     f"{BASE}/jobStatGrid": job_stat_grid.GRID_OPERATIONS,
     f"{BASE}/triggerCounts": job_stat_grid.COUNT_OPERATIONS,
     f"{BASE}/zoneChanges": zone_changes.OPERATIONS,

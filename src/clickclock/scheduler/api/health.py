@@ -1,7 +1,7 @@
 """`/healthz` and `/livez`: whether the service works, and whether it runs at all, for whoever restarts or routes.
 
 Never decides what healthy is (`examiner.py` does). Invariants: the answer of `/livez` depends on nothing but this
-process; `/healthz` says the same as the health check `/schedulerService/jobTrigger`.
+process; `/healthz` says the same as the health check `/schedulerService/jobTrigger`, but to strangers no reason.
 
 >>> routes = health_routes(engine)   # doctest: +SKIP
 """
@@ -10,7 +10,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from clickclock.foundation.caller import caller
 from clickclock.foundation.openapi import ALIVE, HEALTHY
+from clickclock.foundation.principal import Kind
 from clickclock.foundation.problem import Unhealthy, refuse_changes
 from clickclock.scheduler.engine import Engine
 
@@ -23,7 +25,7 @@ def health_routes(engine: Engine) -> list[Route]:
     async def healthy(request: Request) -> Response:
         refuse_changes(request.method)
         if faults := await engine.faults():
-            raise Unhealthy(" ".join(faults))
+            raise Unhealthy(None if caller().principal.kind is Kind.NOBODY else " ".join(faults))
         return PlainTextResponse(HEALTHY)
 
     async def alive(request: Request) -> Response:

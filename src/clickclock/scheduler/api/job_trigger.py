@@ -112,6 +112,13 @@ async def find(call: Call[TriggerFilters]) -> Response:
     return success(triggers=triggers, nextCursor=cursor)
 
 
+async def tell_health(call: Call[TriggerFilters]) -> Response:
+    """GET without a key: health alone."""
+    if await call.engine.faults():
+        raise Unhealthy
+    return success()
+
+
 async def _whole(engine: Engine, trigger_id: str) -> Trigger:
     """A trigger with its attempts, and with what it waits for."""
     trigger = await engine.store.triggers.get(trigger_id)
@@ -192,7 +199,8 @@ OPERATIONS = (
         description="The health check: 200 with `status` `success` whenever the service is healthy, and 503 saying "
         "what is wrong when the store does not answer or a loop has stalled. An unknown job is no error: it has no "
         "triggers. The newest come first. With `triggerId` the trigger comes with its attempts and, while it is "
-        "queued, with everything that it waits for.",
+        "queued, with everything that it waits for. Who sends no key and no filter gets the `status` alone.",
+        keyless=tell_health,
         errors=(StoreUnreachable, Unhealthy),
     ),
     Operation(

@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 from clickclock.foundation.caller import caller
 from clickclock.foundation.errors import ClickclockError, Fault, Malformed
 from clickclock.foundation.permission import Permission
-from clickclock.foundation.principal import Principal
+from clickclock.foundation.principal import EVERY, Kind, Principal
 from clickclock.foundation.problem import MethodNotAllowed
 from clickclock.scheduler.api.reading import CHUNK, Query, read_body, read_filters, read_target
 from clickclock.scheduler.audit import act_of
@@ -128,6 +128,10 @@ class Operation(Generic[F]):
     versioned: bool = False
     """It answers with an ETag, and takes If-Match where it changes something."""
     errors: Sequence[type[ClickclockError]] = ()
+    keyless: Run[F] | None = None
+    """What is answered to who sends no key and asks for nothing."""
+    scoped: bool = False
+    """It looks itself at what the caller's grants cover; else a grant has to cover everything."""
     examples: Mapping[str, Any] = field(default_factory=dict)
     """Bodies that are well-formed, by name."""
     headers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -159,7 +163,12 @@ class Resource:
         if operation is None:
             raise MethodNotAllowed(self._allowed)
         principal = caller().principal
-        principal.require(operation.permission)
+        if operation.keyless is not None and principal.kind is Kind.NOBODY and not _asks_for_something(scope):
+            response = await operation.keyless(Call(self._engine, principal, operation.filters(), {}, b""))
+            await response(scope, receive, send)
+            return
+        if principal.scope(operation.permission) is not None and not operation.scoped:
+            principal.require(operation.permission, application=EVERY, client=EVERY)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         query: bytes = scope["query_string"]
         body = b""
@@ -178,6 +187,10 @@ class Resource:
             response = Response(status_code=response.status_code, headers=response.headers)
             del response.headers["content-length"]
         await response(scope, receive, send)
+
+
+def _asks_for_something(scope: Scope) -> bool:
+    return bool(scope["query_string"]) or any(name == b"authorization" for name, _ in scope["headers"])
 
 
 def _refuse_if_none_match(headers: Mapping[str, str]) -> None:

@@ -39,6 +39,7 @@ from clickclock.scheduler.store.rollups import COUNT_MAX, Statistics
 from clickclock.scheduler.store.schedules import NewSchedule, Schedules
 from clickclock.scheduler.store.survey import Queued, Survey, Surveys
 from clickclock.scheduler.store.taking import Taker
+from clickclock.scheduler.store.tokens import Tokens
 from clickclock.scheduler.store.triggers import Mark, Triggers
 from clickclock.scheduler.store.walk import Found
 
@@ -100,6 +101,7 @@ class Store:
         self.outbox = Outbox(database)
         self.audit = Audit(database)
         self.overview = Overview(database)
+        self.tokens = Tokens(database)
         self.hints = Hints(database)
 
     @classmethod

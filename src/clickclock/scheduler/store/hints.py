@@ -36,6 +36,7 @@ class Hint(StrEnum):
     TRIGGERS = "triggers"
     STOPS = "stops"
     SCHEDULES = "schedules"
+    TOKENS = "tokens"
 
 
 class Hints:
