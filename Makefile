@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help install run test chaos lint bench format lock clean
+.PHONY: help install run test chaos lint bench docs format lock clean
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,9 @@ lint: $(call SET,dev) ## Check style, formatting, types and the import law
 
 bench: $(call SET,bench) ## Run the benchmarks, with other schedulers beside ours; ARGS="due --quick" runs one, ARGS=--help lists them
 	$(BIN)/python -m tests.bench $(ARGS)
+
+docs: $(call SET,dev) ## Build the documentation as a site, and show it on http://127.0.0.1:8000
+	$(BIN)/zensical serve $(ARGS)
 
 format: $(call SET,dev) ## Rewrite the code in the house's format, and what is made from it: the tag, the page of commands
 	$(BIN)/ruff check --fix .
