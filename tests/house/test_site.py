@@ -35,7 +35,7 @@ def test_every_page_has_its_place_in_the_navigation() -> None:
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     shutil.copy(ROOT / "zensical.toml", tmp_path)
-    command = [Path(sys.executable).with_name("zensical"), "build", "--strict"]
+    command = [str(Path(sys.executable).with_name("zensical")), "build", "--strict"]
     environment = {**os.environ, "NO_COLOR": "1"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
