@@ -144,3 +144,19 @@ async def test_a_change_that_is_only_to_happen_where_nothing_is_is_refused_and_d
     assert (await http.get("job")).json()["jobs"][0]["command"] == JOB["command"]
     known = await http.get("job", params=DRAW, headers={"If-None-Match": '"1"'})
     assert (known.status_code, known.headers["etag"]) == (200, '"1"')
+
+
+async def test_the_first_and_the_last_time_that_can_be_written_are_answered_by_everything_that_takes_times(
+    http: httpx.AsyncClient,
+) -> None:
+    paths = (await http.get("http://127.0.0.1/openapi.json")).json()["paths"]
+    first, last = "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"
+    asked = 0
+    for path, methods in paths.items():
+        names = {each["name"] for each in methods.get("get", {}).get("parameters", [])}
+        for query in ({"to": first}, {"from": last}, {"from": first, "to": last}):
+            if names >= query.keys() and "text/event-stream" not in str(methods["get"]["responses"]):
+                response = await http.get(f"http://127.0.0.1{path}", params=query)
+                assert response.status_code in {200, 400}, (path, query, response.text)
+                asked += 1
+    assert asked >= 12

@@ -12,6 +12,7 @@ from typing import Final
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND: Final = timedelta(milliseconds=1)
 DAY_MS: Final = 86_400_000
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 def instant_of(ms: int) -> datetime:
@@ -22,6 +23,18 @@ def instant_of(ms: int) -> datetime:
 def ms_of(instant: datetime) -> int:
     """The whole milliseconds since 1970 at an instant."""
     return (instant - EPOCH) // MILLISECOND
+
+
+def shifted(instant: datetime, by: timedelta) -> datetime:
+    """`instant + by`, or the first or the last instant that a datetime can name.
+
+    >>> shifted(EPOCH, timedelta(days=9_999_999)).year
+    9999
+    """
+    try:
+        return instant + by
+    except OverflowError:
+        return _FIRST if by < timedelta(0) else _LAST
 
 
 def is_local(text: str) -> bool:

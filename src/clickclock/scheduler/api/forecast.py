@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Malformed
 from clickclock.foundation.ids import EXAMPLE_ID
-from clickclock.foundation.instant import ms_of
+from clickclock.foundation.instant import ms_of, shifted
 from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant, Record, rfc3339
 from clickclock.scheduler.api.operation import Call, Operation, success
@@ -56,7 +56,7 @@ class ForecastFilters(Query):
     def window(self, now: datetime) -> tuple[datetime, datetime]:
         """Beginning and end: nothing is foreseen of the past."""
         since = max(self.since or now, now)
-        return since, self.until or since + WINDOW
+        return since, self.until or shifted(since, WINDOW)
 
 
 class ForecastLane(Record):

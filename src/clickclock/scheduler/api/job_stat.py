@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid, Malformed
 from clickclock.foundation.ids import EXAMPLE_ID
+from clickclock.foundation.instant import shifted
 from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant, Record, rfc3339
 from clickclock.scheduler.api.operation import Call, Operation, success
@@ -78,7 +79,7 @@ class StatFilters(Query):
     def window(self, now: datetime) -> tuple[datetime, datetime]:
         """Beginning and end, as asked for."""
         until = self.until or now
-        return self.since or hour_of(until - WINDOW), until
+        return self.since or hour_of(shifted(until, -WINDOW)), until
 
 
 class PeakTrigger(Record):

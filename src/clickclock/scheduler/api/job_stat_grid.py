@@ -10,6 +10,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid, Malformed
+from clickclock.foundation.instant import shifted
 from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant, Record, rfc3339
 from clickclock.scheduler.api.job_stat import Width
@@ -55,7 +56,7 @@ class GridFilters(Query):
     def window(self, now: datetime) -> tuple[datetime, datetime]:
         """Beginning and end, as asked for."""
         until = self.until or now
-        return self.since or until - WINDOW, until
+        return self.since or shifted(until, -WINDOW), until
 
 
 class GridRow(Record):
@@ -94,7 +95,7 @@ class CountFilters(Query):
     def window(self, now: datetime) -> tuple[datetime, datetime]:
         """Beginning and end, as asked for."""
         until = self.until or now
-        return (self.since or until - COUNTS_WINDOW).replace(second=0, microsecond=0), until
+        return (self.since or shifted(until, -COUNTS_WINDOW)).replace(second=0, microsecond=0), until
 
 
 class MinuteCount(Record):
