@@ -13,7 +13,7 @@ const THEMES = { auto: ["◐", "light"], light: ["○", "dark"], dark: ["●", "
 const MISSING = { title: () => "No such page", enter: () => {}, view: () => html`<div class="empty"><h1>No such page</h1>
   <p>The dashboard has nothing at <code>${location.pathname}</code>.</p><p><a href="/">To the overview</a></p></div>` };
 
-let page = null, leave = () => {}, loadFault = null, visit = 0, asked = 0, prefix = false;
+let page = null, leave = () => {}, loadFault = null, visit = 0, shown = 0, asked = 0, prefix = false;
 let theme = kept("theme", Object.keys(THEMES), "auto");
 
 const isHere = ({ path }) => path === pathNow() || (path !== "/" && pathNow().startsWith(`${path}/`));
@@ -67,6 +67,10 @@ function draw() {   // many changes in one frame are drawn once, and nothing is 
     const title = page ? `${page.title()} · clickclock` : "clickclock";
     if (document.title !== title) document.title = title;
     render(shell(), document.getElementById("app"));
+    if (shown !== visit) {   // on a phone the navigation is wider than the screen
+      shown = visit;
+      document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    }
   });
 }
 

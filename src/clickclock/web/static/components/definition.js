@@ -5,7 +5,7 @@ import { diff } from "./diff.js";
 import { field, openDialog } from "./dialog.js";
 import { say } from "./toast.js";
 
-const MADE_BY_SERVICE = ["version", "createdAt", "updatedAt", "nextFireAt", "lastFireAt", "etag"];
+const MADE_BY_SERVICE = ["version", "createdAt", "updatedAt", "nextFireAt", "lastFireAt", "updatedBy", "etag"];
 const isPlain = (value) => value == null || (typeof value === "object" && !Object.keys(value).length);
 /** What people wrote of a definition: without what the service sets, and without what says nothing. */
 export const written = (of) => Object.fromEntries(Object.entries(of).filter(([name, value]) => !MADE_BY_SERVICE.includes(name) && !isPlain(value)));
@@ -20,7 +20,7 @@ export async function editDefinition({ title, name, query, pick, done }) {
     title, button: "Save",
     body: (form) => {
       const text = form?.elements.text?.value ?? base;
-      return html`${theirs ? html`<div class="banner" role="alert"><p>Somebody changed it meanwhile. Nothing of theirs was overwritten. This is what they changed:</p>${diff(theirs.before, theirs.after)}<p>Put it into your text where you want to keep it. Saving again replaces their version.</p></div>` : nothing}
+      return html`${theirs ? html`<div class="banner" role="alert"><p>Somebody changed it meanwhile. Nothing of theirs was overwritten. ${theirs.by ? html`It was <b>${theirs.by}</b>. ` : nothing}This is what they changed:</p>${diff(theirs.before, theirs.after)}<p>Put it into your text where you want to keep it. Saving again replaces their version.</p></div>` : nothing}
         ${field("Definition, as JSON", html`<textarea name="text" required spellcheck="false" .defaultValue=${base}></textarea>`, "A field that is left out has its default.")}
         ${text !== base ? html`<p class="under">What will change:</p>${diff(base, text)}` : html`<p class="under">Nothing is changed yet.</p>`}`;
     },
@@ -30,7 +30,7 @@ export async function editDefinition({ title, name, query, pick, done }) {
       try { await change("PUT", name, body, { etag }); } catch (error) {
         if (error.code === "staleVersion") {
           answer = await ask(name, query);
-          theirs = { before: base, after: asText(pick(answer)) };
+          theirs = { before: base, after: asText(pick(answer)), by: pick(answer).updatedBy };
           [base, etag] = [theirs.after, answer.etag];
         }
         throw error;

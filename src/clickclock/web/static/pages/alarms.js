@@ -55,8 +55,8 @@ function row(alarm) {
   const [word, tone] = KINDS[alarm.kind] ?? [alarm.kind, "failed"];
   return html`<tr data-row><td><span class="badge ${tone}">${glyph(tone)}${word}</span></td><td class="cell-name">${jobLink(alarm)}</td>
     <td class="cell-why">${alarm.message} ${alarm.triggerId ? html`<a class="inline" href=${to("/runs", alarm.triggerId)}>the run</a>` : nothing}</td>
-    <td class="num wide-only">${number(alarm.count)}</td><td>${time(ms(alarm.openedAt))}</td><td>${standing(alarm)}</td>
-    <td class="row-actions">${alarm.resolvedAt ? nothing : html`<button class="button small" ?disabled=${!!alarm.acknowledgedAt} @click=${() => acknowledge(alarm, load)}>Acknowledge …</button>
+    <td class="num wide-only">${number(alarm.count)}</td><td>${time(ms(alarm.openedAt))}</td><td class="cell-broad">${standing(alarm)}</td>
+    <td class="row-actions cell-broad">${alarm.resolvedAt ? nothing : html`<button class="button small" ?disabled=${!!alarm.acknowledgedAt} @click=${() => acknowledge(alarm, load)}>Acknowledge …</button>
       <button class="button small" @click=${() => silence(alarm, load)}>Silence …</button>`}</td></tr>`;
 }
 

@@ -95,5 +95,5 @@ export function view() {
       ${card("week", "The last 7 days, hour by hour", html`<div class="charts">${outcomes(hours(), "Runs")}${spread(hours(), "durationMs", "How long they took")}${spread(hours(), "lagMs", "How late they started")}</div>`)}
       ${card("recent", "Runs", detail.recent.length ? runsTable(detail.recent, { withJob: false, label: "Its last runs" }) : html`<p class="note">It has not run yet.</p>`, { more: html`<a class="more" href="/runs?application=${encodeURIComponent(of.application)}&jobName=${encodeURIComponent(of.jobName)}">All its runs</a>` })}</div>
     <div class="column side">${alarms()}${card("running", "Running now", running(detail.running, () => stat.durationMs.p50, now()))}${neighbours("upstream", "Runs after", detail.upstream)}${neighbours("dependents", "Then run", detail.dependents)}
-      ${card("definition", "Definition", definition(detail.job), { note: html`version ${detail.job.version}, ${time(ms(detail.job.updatedAt))}` })}</div></div></div>`;
+      ${card("definition", "Definition", definition(detail.job), { note: html`version ${detail.job.version}, ${time(ms(detail.job.updatedAt))}${detail.job.updatedBy ? `, by ${detail.job.updatedBy}` : ""}` })}</div></div></div>`;
 }

@@ -94,7 +94,7 @@ async function save(event) {
     refused = error;
     if (error.code === "staleVersion") {
       const found = await ask("schedules", { scheduleId: id });
-      theirs = { before: asText(base), after: asText(found.schedules[0]) };
+      theirs = { before: asText(base), after: asText(found.schedules[0]), by: found.schedules[0].updatedBy };
       [base, etag] = [found.schedules[0], found.etag];
     }
   }
@@ -116,7 +116,7 @@ const clockDays = () => (days.length ? card("changes", "When the clock is change
 function form() {
   const body = changesOf(draft, base), isChanged = Object.keys(body).length > 0, faults = new Map((refused?.faults ?? []).map((each) => [each.field, each.message]));
   return card("form", base ? "Definition" : "What and when", html`<form class="card-body" @submit=${save}>
-    ${theirs ? html`<div class="banner" role="alert"><p>Somebody changed it meanwhile, and nothing of theirs was overwritten. This is what they changed:</p>${diff(theirs.before, theirs.after)}<p>Your form still has what you wrote. Saving again puts only your fields over theirs.</p></div>` : nothing}
+    ${theirs ? html`<div class="banner" role="alert"><p>Somebody changed it meanwhile, and nothing of theirs was overwritten. ${theirs.by ? html`It was <b>${theirs.by}</b>. ` : nothing}This is what they changed:</p>${diff(theirs.before, theirs.after)}<p>Your form still has what you wrote. Saving again puts only your fields over theirs.</p></div>` : nothing}
     ${scheduleForm(draft, set, faults)}
     ${refused && refused.code !== "staleVersion" ? fault(refused) : nothing}
     ${base && isChanged ? html`<p class="under">What will change:</p>${diff(asText(base), asText({ ...base, ...body }))}` : nothing}
