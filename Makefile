@@ -1,8 +1,8 @@
 # Everything a developer does here, from a machine that has only Python 3.11+ and make.
 #
 # A set of requirements is installed once and remembered by a stamp in .venv, named after the contents of every file
-# that decides what .venv holds. While those are unchanged, no target installs anything or touches the network;
-# when one changes, the stamp has another name and the set is installed again.
+# that decides what .venv holds. While those are unchanged, no target installs anything; when one changes, the stamp has
+# another name and the set is installed again. Only tests that install packages themselves touch the network then.
 
 PYTHON ?= python3
 ARGS ?=
@@ -60,9 +60,9 @@ LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashe
 
 lock: ## Solve the requirements anew (needs uv); ARGS=--upgrade takes newer versions
 	@command -v uv >/dev/null || { echo "make lock needs uv: install it, then run make lock again." >&2; exit 1; }
-	$(LOCK) --group bench -o requirements/bench.txt $(ARGS)
-	$(LOCK) --group dev -c requirements/bench.txt -o requirements/dev.txt $(ARGS)
-	$(LOCK) --group build -c requirements/bench.txt -o requirements/run.txt $(ARGS)
+	$(LOCK) --extra all --group bench -o requirements/bench.txt $(ARGS)
+	$(LOCK) --extra all --group dev -c requirements/bench.txt -o requirements/dev.txt $(ARGS)
+	$(LOCK) --extra attribution --group build -c requirements/bench.txt -o requirements/run.txt $(ARGS)
 
 clean: ## Remove .venv and every cache; the service's data stays
 	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

@@ -25,6 +25,10 @@ from tests.house.tree import ROOT
 pytestmark = pytest.mark.needs("packages")
 
 WITHIN_S = 120
+WITH_ATTRIBUTION = ("--extra", "attribution")
+NEEDS_ATTRIBUTION = ("collect", "compact --all", "attribution run", "clicks export", "serve --clicks")
+"""Commands that need the extra, and end with a sentence."""
+MEGABYTES_MAX = 120
 UV = (sys.executable, "-m", "uv", "--quiet", "--no-progress")
 
 
@@ -59,9 +63,36 @@ class Installed:
         assert (done.returncode, "Traceback" in done.stderr) == (exits, False), (words, done.stdout, done.stderr)
         return done.stdout
 
+    def refused(self, *words: str) -> str:
+        """What a command says that ends with an error, and without a traceback."""
+        done = subprocess.run(
+            self.command(*words),
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=WITHIN_S,
+            check=False,
+        )
+        assert done.returncode not in {0, -signal.SIGKILL}, (words, done.stdout)
+        assert "Traceback" not in done.stderr, (words, done.stderr)
+        return done.stderr
+
     @contextlib.contextmanager
     def serving(self, *options: str) -> Iterator[tuple[str, str]]:
         """`serve` with these options until the block ends: its address, and the collector's."""
+        with self._serving(*options) as found:
+            yield next(found), next(found)
+
+    @contextlib.contextmanager
+    def serving_alone(self) -> Iterator[str]:
+        """`serve` without a collector until the block ends: its address."""
+        with self._serving() as found:
+            yield next(found)
+
+    @contextlib.contextmanager
+    def _serving(self, *options: str) -> Iterator[Iterator[str]]:
+        """`serve` until the block ends: the addresses that it prints."""
         with subprocess.Popen(
             self.command("serve", "--port", "0", "--click-port", "0", *options),
             cwd=self.folder,
@@ -75,8 +106,7 @@ class Installed:
                 assert process.stdout is not None
                 said = iter(process.stdout.readline, "")
                 places = (re.search(r"(?:ready|taken) at (http://[^/\s]+)", line) for line in said)
-                found = (place.group(1) for place in places if place is not None)
-                yield next(found), next(found)
+                yield (place.group(1) for place in places if place is not None)
                 process.send_signal(signal.SIGTERM)
                 process.communicate(timeout=WITHIN_S)
                 assert process.returncode == 0
@@ -97,13 +127,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module", params=["highest", "lowest-direct"])
 def installed(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """The wheel and its requirements. The requirements come by name: only then uv takes them for direct ones."""
-    place = tmp_path_factory.mktemp(request.param)
+    return _install(tmp_path_factory.mktemp(request.param), wheel, "--resolution", request.param, *WITH_ATTRIBUTION)
+
+
+def _install(place: Path, wheel: Path, *options: str) -> Installed:
     python = str(place / "venv/bin/python")
     subprocess.run([*UV, "venv", "--python", sys.executable, str(place / "venv")], check=True)
     install = [*UV, "pip", "install", "--python", python]
-    subprocess.run(
-        [*install, "--resolution", request.param, "--requirements", str(ROOT / "pyproject.toml")], check=True
-    )
+    subprocess.run([*install, *options, "--requirements", str(ROOT / "pyproject.toml")], check=True)
     subprocess.run([*install, "--no-deps", str(wheel)], check=True)
     (place / "empty").mkdir()
     return Installed(place / "venv/bin/clickclock", place / "empty")
@@ -143,3 +174,25 @@ def test_the_main_roads_can_be_walked(installed: Installed) -> None:
     assert [(row["campaign"], row["credit"]) for row in report["rows"]] == [("autumn", "24.90")]
     assert "autumn" in installed.run("attribution", "order", "o-1", "--client-id", "shop-1")
     assert "u-7" in installed.run("clicks", "export")
+
+
+def test_the_scheduler_alone_is_small_and_says_how_the_rest_is_installed(
+    wheel: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = tmp_path_factory.mktemp("alone")
+    alone = _install(place, wheel)
+    size = sum(path.stat().st_size for path in (place / "venv").rglob("*") if path.is_file() and not path.is_symlink())
+    assert size < MEGABYTES_MAX * 2**20
+    with alone.serving_alone() as url:
+        job = {"application": "tour", "jobName": "greet", "command": "clickclock --version", "shell": True}
+        assert httpx.post(f"{url}/schedulerService/job", json=job).status_code == 201
+        assert "clickclock, version" in alone.run("trigger", "tour", "greet", "--follow", url=url)
+        assert "greet" in alone.run("job", "list", url=url)
+        assert httpx.get(f"{url}/openapi.json").json()["openapi"] == "3.1.0"
+        refused = httpx.get(f"{url}/attribution/report")
+        assert (refused.status_code, refused.json()["code"]) == (404, "unknownPath")
+        assert "clickclock[attribution]" in refused.json()["message"]
+        looked = json.loads(alone.run("doctor", "--json", url=url))
+        assert "not installed" in str(looked), looked
+    for command in NEEDS_ATTRIBUTION:
+        assert "pip install 'clickclock[attribution]'" in alone.refused(*command.split())

@@ -9,6 +9,7 @@ import sys
 import tomllib
 from importlib.metadata import packages_distributions
 
+from clickclock.foundation.extras import MODULES
 from tests.house.tree import ROOT, python_files, tree
 
 NOT_IMPORTED = {
@@ -32,10 +33,8 @@ def _imported() -> set[str]:
 
 def test_every_import_is_declared_and_nothing_is_declared_for_nothing() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    required = [
-        *project["dependencies"],
-        *(each for extra in project["optional-dependencies"].values() for each in extra),
-    ]
+    extras = {name: each for name, each in project["optional-dependencies"].items() if name != "all"}
+    required = [*project["dependencies"], *(each for extra in extras.values() for each in extra)]
     declared = {_plain(re.split(r"[\[<>=;, ]", each, maxsplit=1)[0]) for each in required}
     homes = packages_distributions()
     imported = {
@@ -43,3 +42,12 @@ def test_every_import_is_declared_and_nothing_is_declared_for_nothing() -> None:
     }
     assert imported == declared - NOT_IMPORTED.keys()
     assert declared >= NOT_IMPORTED.keys()
+
+
+def test_a_missing_part_is_known_by_what_its_extra_brings() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert extras.pop("all") == [f"clickclock[{','.join(extras)}]"]
+    homes = packages_distributions()
+    for extra, requirements in extras.items():
+        brought = {_plain(re.split(r"[\[<>=;, ]", each, maxsplit=1)[0]) for each in requirements}
+        assert {_plain(homes[module][0]) for module in MODULES[extra]} == brought

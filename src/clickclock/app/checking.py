@@ -14,6 +14,7 @@ from clickclock.app.clusters import clusters
 from clickclock.app.holding import expect_lake, expect_place_of_tables
 from clickclock.app.targets import open_targets
 from clickclock.examples import read_examples
+from clickclock.foundation import extras
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.environment import environment
@@ -27,6 +28,7 @@ def check(config: Config) -> None:
         lambda: clusters(config, "", SystemClock(), {}),
         lambda: open_targets(config),
         lambda: read_examples(config.examples),
+        lambda: _look_at_parts(config),
         lambda: _look_at_models(config),
         lambda: _look_at_database(config),
         lambda: _look_at_lake(config),
@@ -87,8 +89,15 @@ _NO_URL = (
 _LOOKS = {"container": (_look_at_tls, _look_at_registries), "kubernetes": (_look_at_kubeconfig,)}
 
 
+def _look_at_parts(config: Config) -> None:
+    """What is asked for has to be installed; what is usual, and not there, is left out by `serve`."""
+    if config.clicks and "clicks" in config.model_fields_set and not extras.is_installed(extras.ATTRIBUTION):
+        how = extras.how_to_install(extras.ATTRIBUTION)
+        raise ConfigurationError(faults=[Fault("clicks", f"Attribution is not installed; {how}, or set it to false.")])
+
+
 def _look_at_models(config: Config) -> None:
-    if config.names_models:
+    if config.names_models and extras.is_installed(extras.ATTRIBUTION):
         from clickclock.app.models import chosen_models  # noqa: PLC0415 (see `names_models`)
 
         chosen_models(config)

@@ -23,9 +23,10 @@ from typing import Self
 import uvloop
 
 from clickclock.app.holding import ADDRESS_SALT, expect_files, kept_secret, listening, make_data_dir, sole, url_of
-from clickclock.foundation import log
+from clickclock.foundation import extras, log
 from clickclock.foundation.config import Config
 from clickclock.foundation.environment import environment_to_start, take_secrets
+from clickclock.foundation.errors import ConfigurationError, Fault
 
 DRAIN = b"drain\n"
 """What a collector is told at the end."""
@@ -39,6 +40,9 @@ _log = logging.getLogger(__name__)
 
 def collect(config: Config) -> int:
     """Take clicks and orders until SIGTERM or SIGINT; returns the exit code. Raises `ConfigurationError`."""
+    if not extras.is_installed(extras.ATTRIBUTION):
+        how = extras.how_to_install(extras.ATTRIBUTION)
+        raise ConfigurationError("Attribution is not installed.", [Fault("clicks", f"Nothing takes them; {how}.")])
     log.set_up(config.log_format, config.log_level)
     expect_files(config)
     os.umask(0o077)

@@ -15,7 +15,7 @@ import os
 import shlex
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -23,9 +23,8 @@ from urllib.parse import urlsplit
 
 import uvicorn
 import uvloop
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from clickclock.app.accounts import accounts_of, policies_of
 from clickclock.app.budget import Budget, allow_connections
 from clickclock.app.checking import check
 from clickclock.app.clusters import LOCAL, clusters
@@ -49,14 +48,15 @@ from clickclock.app.own_jobs import ensure_own_jobs, out_of_reach
 from clickclock.app.own_program import own_program, typed
 from clickclock.app.peer import Peers
 from clickclock.app.targets import open_targets
-from clickclock.attribution import api as attribution_api
 from clickclock.examples import apply_examples, read_examples
-from clickclock.foundation import log
+from clickclock.foundation import extras, log
 from clickclock.foundation.access import Access, Mode
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.environment import environment, take_secrets
 from clickclock.foundation.errors import ClickclockError
+from clickclock.foundation.gate import Gate
+from clickclock.foundation.problem import UnknownPath
 from clickclock.scheduler import api as scheduler_api
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.limits import Limits
@@ -66,6 +66,7 @@ from clickclock.scheduler.vault import Vault
 from clickclock.web import Dashboard
 
 TICK_S = 1.0
+ATTRIBUTION = "/attribution/"
 OWN_JOBS_EVERY_S = 30.0
 GRACEFUL_S = 5
 """Seconds that open answers get when the service stops; live logs are cut then, and can be resumed."""
@@ -93,6 +94,7 @@ def serve(config: Config, file: Path | None = None, *, new_store: bool = False) 
     database that the data folder does not know is taken for its own.
     """
     log.set_up(config.log_format, config.log_level)
+    config = _as_installed(config)
     check(config)
     expect_files(config)
     if (warning := running_as_root(os.geteuid())) is not None:
@@ -105,6 +107,15 @@ def serve(config: Config, file: Path | None = None, *, new_store: bool = False) 
         (listener,) = opened.enter_context(listening(config.host, config.port, "port"))
         for_clicks = opened.enter_context(listen(config)) if config.clicks else []
         return uvloop.run(_serve(config, file, listener, for_clicks, targets, umask=umask, new_store=new_store))
+
+
+def _as_installed(config: Config) -> Config:
+    """The configuration without clicks, if nobody asked for them and what takes them is not installed."""
+    if not config.clicks or "clicks" in config.model_fields_set or extras.is_installed(extras.ATTRIBUTION):
+        return config
+    how = extras.how_to_install(extras.ATTRIBUTION)
+    _log.info("clicks and orders are not taken: attribution is not installed; for it, %s", how)
+    return config.model_copy(update={"clicks": False})
 
 
 async def _serve(
@@ -235,18 +246,10 @@ def _server(config: Config, engine: Engine, peers: Peers | None) -> "_Server":
         access=access,
     )
     stopping = asyncio.Event()
-    attribution = attribution_api.create_app(
-        config.journal_dir,
-        desk=partial(open_desk, config),
-        allowed_hosts=allowed_hosts,
-        stopping=stopping,
-        accounts=accounts_of(config),
-        policies=policies_of(config),
-        access=access,
-    )
+    attribution = _attribution(config, allowed_hosts, access, stopping)
 
     async def both(scope: Scope, receive: Receive, send: Send) -> None:
-        is_for_attribution = scope["type"] == "http" and scope["path"].startswith(attribution_api.BASE + "/")
+        is_for_attribution = scope["type"] == "http" and scope["path"].startswith(ATTRIBUTION)
         await (attribution if is_for_attribution else scheduler)(scope, receive, send)
 
     budget = Budget(allow_connections(config.connections_max, FILES_MIN), config.request_bodies_bytes_max)
@@ -266,6 +269,30 @@ def _server(config: Config, engine: Engine, peers: Peers | None) -> "_Server":
         ),
         stopping,
         engine.announcer.close,
+    )
+
+
+def _attribution(
+    config: Config, allowed_hosts: Collection[str] | None, access: Access, stopping: asyncio.Event
+) -> ASGIApp:
+    """What people ask of attribution, or, where that is not installed, how it is."""
+    if not extras.is_installed(extras.ATTRIBUTION):
+
+        async def not_installed(scope: Scope, receive: Receive, send: Send) -> None:
+            raise UnknownPath(f"Attribution is not installed; {extras.how_to_install(extras.ATTRIBUTION)}.")
+
+        return Gate(not_installed, allowed_hosts=allowed_hosts, access=access)
+    from clickclock.app.accounts import accounts_of, policies_of  # noqa: PLC0415 (it is an optional part)
+    from clickclock.attribution import api  # noqa: PLC0415 (as above)
+
+    return api.create_app(
+        config.journal_dir,
+        desk=partial(open_desk, config),
+        allowed_hosts=allowed_hosts,
+        stopping=stopping,
+        accounts=accounts_of(config),
+        policies=policies_of(config),
+        access=access,
     )
 
 

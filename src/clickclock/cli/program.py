@@ -39,6 +39,12 @@ class Program(LazyGroup):
             sys.stdout.flush()
         except KeyboardInterrupt:
             raise _interrupted() from None
+        except ModuleNotFoundError as error:
+            from clickclock.foundation.extras import missing  # noqa: PLC0415 (only a part that is missing needs it)
+
+            if (sentence := missing(error)) is None:
+                raise
+            raise click.ClickException(f"{sentence}.") from error
         except UnicodeEncodeError as error:
             if error.encoding != "utf-8":
                 sentence = f"The output cannot be written as {sys.stdout.encoding}; use a locale of UTF-8, or set"

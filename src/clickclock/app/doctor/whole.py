@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 
 from clickclock.app.checking import check
 from clickclock.app.doctor.check import Check, Result, fail, ok, unusable
-from clickclock.app.doctor.clicks import clicks
 from clickclock.app.doctor.clusters import clusters
 from clickclock.app.doctor.machine import machine, zones
 from clickclock.app.doctor.service import service, supervisor
 from clickclock.app.doctor.stores import stores
+from clickclock.foundation import extras
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ConfigurationError
@@ -38,6 +38,11 @@ async def look(
         found += [each async for each in stores(config, service_answers=asked.answers)]
     if not asked.answers:
         found += [each async for each in clusters(config, environment)]
+    if not extras.is_installed(extras.ATTRIBUTION):
+        how = extras.how_to_install(extras.ATTRIBUTION)
+        return [*found, ok("journals", f"Attribution is not installed, so there are none; for it, {how}.")]
+    from clickclock.app.doctor.clicks import clicks  # noqa: PLC0415 (it is an optional part)
+
     with _told_if_forbidden(found, "journals"):
         found += clicks(config, clock.epoch_ms())
     return found
