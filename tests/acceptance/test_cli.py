@@ -85,6 +85,25 @@ def test_a_followed_trigger_prints_the_output_and_nothing_else(terminal: Termina
     assert re.search(r"Trigger \S+ is queued\.\nTrigger \S+ succeeded after \d+ ms\.", errors)
 
 
+def test_a_log_is_found_by_its_job_or_by_the_beginning_of_its_trigger(terminal: Terminal) -> None:
+    terminal.job("wordy", "seq 1 100")
+    refused = terminal.run("log", "t", "wordy")
+    assert (refused[0], "has not run" in refused[2]) == (1, True)
+    assert terminal.run("trigger", "t", "wordy", "--follow")[0] == 0
+    assert terminal.run("log", "t", "wordy", "--tail", "2")[1] == "99\n100\n"
+    (trigger,) = terminal.json("triggers", "list", "t", "wordy")["triggers"]
+    whole, beginning = trigger["triggerId"], trigger["triggerId"][:30]
+    assert terminal.run("log", beginning)[1] == terminal.run("log", whole)[1]
+    assert terminal.json("triggers", "show", beginning)["triggers"][0]["triggerId"] == whole
+    assert terminal.run("trigger", "t", "wordy", "--follow")[0] == 0
+    several = terminal.run("log", whole[:2])
+    assert (several[0], "give more of it" in several[2]) == (1, True)
+    none = terminal.run("triggers", "cancel", "zz")
+    assert (none[0], "triggers list shows them" in none[2]) == (1, True)
+    unknown = terminal.run("log", "t", "wordi")
+    assert (unknown[0], "jobNotFound" in unknown[2]) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("name", "command", "options", "code"),
     [

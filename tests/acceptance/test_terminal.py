@@ -15,12 +15,14 @@ OBEYED = r"\033]52;c;Y2xpcA==\007\033]0;title\007\033[2J"
 SAID = OBEYED.encode().decode("unicode_escape").encode()
 
 
-def on_terminal(service: Service, *words: str) -> bytes:
-    """What `clickclock` writes when its output is a terminal."""
+def on_terminal(service: Service, *words: str, typed: bytes = b"", exits: int = 0) -> bytes:
+    """What `clickclock` writes when its output is a terminal; its input is one where something is `typed`."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "clickclock.cli", "--url", service.url, *words]
     environment = {**os.environ, "PYTHONPATH": "src", "TERM": "xterm"}
-    with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment) as process:
+    stdin = theirs if typed else None
+    with subprocess.Popen(command, stdin=stdin, stdout=theirs, stderr=theirs, env=environment) as process:
+        os.write(ours, typed)
         os.close(theirs)
         written = b""
         try:
@@ -29,7 +31,7 @@ def on_terminal(service: Service, *words: str) -> bytes:
         except OSError:  # so a terminal ends
             pass
         os.close(ours)
-    assert process.returncode == 0, written
+    assert process.returncode == exits, written
     return written
 
 
@@ -54,3 +56,7 @@ def test_a_terminal_shows_what_a_job_wrote_and_obeys_only_its_colours(tmp_path: 
             environment = {**os.environ, "PYTHONPATH": "src"}
             told = subprocess.run(piped, env=environment, capture_output=True, check=True).stdout
             assert told == b"\x1b[31mred\x1b[0m" + SAID + b"end\n"
+        asked = on_terminal(service, "job", "delete", "a", "j", typed=b"n\n", exits=1)
+        assert b"Delete a/j and no schedule? [y/N]" in asked
+        assert httpx.get(f"{url}/job?application=a&jobName=j").json()["jobs"]
+        assert b"a/j is deleted" in on_terminal(service, "job", "delete", "a", "j", typed=b"y\n")

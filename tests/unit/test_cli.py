@@ -15,7 +15,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from clickclock.cli import COMMANDS, main, stat
+from clickclock.cli import COMMANDS, OTHERS, main, stat
 from clickclock.cli.calling import refusal
 from clickclock.cli.fields import Document, Instant, Json, Pair, body, camel_case
 from clickclock.cli.following import INTERRUPTED, exit_code
@@ -421,3 +421,34 @@ def test_output_that_the_terminal_has_no_letters_for_ends_a_command_with_a_sente
         1,
         [f"Error: The output cannot be written as {encoding}; use a locale of UTF-8, or set PYTHONIOENCODING=utf-8."],
     )
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("run", "trigger APP JOB"),
+        ("ps", "triggers list --state running"),
+        ("status", "job states"),
+        ("jbo", "job"),
+        ("scedule", "schedule"),
+    ],
+)
+def test_a_word_that_is_no_command_is_answered_with_what_is_meant(word: str, meant: str) -> None:
+    done = CliRunner().invoke(main, [word], prog_name="clickclock")
+    assert (done.exit_code, f"did you mean clickclock {meant}?" in done.stderr) == (2, True)
+    assert CliRunner().invoke(main, [*meant.split()[:1], "--help"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("word", "command"), [("jobs", "job"), ("schedules", "schedule"), ("logs", "log"), ("alarm", "alarms")]
+)
+def test_a_command_is_understood_in_the_singular_and_in_the_plural(word: str, command: str) -> None:
+    told, said = (CliRunner().invoke(main, [each, "--help"], prog_name="clickclock") for each in (word, command))
+    assert (told.exit_code, told.output.splitlines()[1:]) == (0, said.output.splitlines()[1:])
+
+
+def test_what_other_systems_call_it_is_a_command_here() -> None:
+    for named in OTHERS.values():
+        words = [word for word in named.split() if word.islower() and not word.startswith("-")]
+        done = CliRunner().invoke(main, [*words, "--help"], prog_name="clickclock")
+        assert (done.exit_code, "Usage" in done.output) == (0, True), named

@@ -63,12 +63,33 @@ TITLES = {
     "completion": "Your shell",
 }
 """The parts of the list, by the command that begins each."""
+OTHERS = {
+    "cancel": "triggers cancel TRIGGER",
+    "create": "job create APP JOB --command …",
+    "delete": "job delete APP JOB",
+    "get": "job list",
+    "import": "import-crontab FILE",
+    "kill": "triggers cancel TRIGGER",
+    "ls": "job list",
+    "pause": "schedule pause SCHEDULE",
+    "ps": "triggers list --state running",
+    "retry": "bulk runAgain",
+    "run": "trigger APP JOB",
+    "start": "trigger APP JOB",
+    "status": "job states",
+    "stop": "triggers cancel TRIGGER",
+    "tail": "log APP JOB --follow",
+    "top": "triggers list --state running",
+    "version": "--version",
+}
+"""What other systems call what is done here."""
 
 
 @click.group(
     cls=Program,
     commands_at=COMMANDS,
     titles=TITLES,
+    others=OTHERS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(

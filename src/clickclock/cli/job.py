@@ -6,6 +6,7 @@ Never interprets a field. Invariant: a change leaves what it does not name, and 
 True
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -184,9 +185,14 @@ def update(client: "Client", application: str, job_name: str, fields: dict[str, 
 @job.command()
 @job_arguments()
 @click.option("--force", is_flag=True, default=None, help="Even if it is running or others depend on it.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask; where there is no terminal, nothing is asked.")
 @calls(says("Job {application}/{job_name} is deleted, and its schedules with it."))
-def delete(client: "Client", application: str, job_name: str, force: bool | None) -> "Payload":
+def delete(client: "Client", application: str, job_name: str, force: bool | None, yes: bool) -> "Payload":
     """Delete a job and its schedules."""
+    if not yes and sys.stdin.isatty() and sys.stdout.isatty():
+        schedules = len(client.job_detail(application, job_name)["jobDetail"]["schedules"])
+        count = {0: "no schedule", 1: "1 schedule"}.get(schedules, f"{schedules} schedules")
+        click.confirm(f"Delete {application}/{job_name} and {count}?", abort=True)
     return client.delete_job(application, job_name, force=force)
 
 

@@ -13,6 +13,7 @@ import click
 from clickclock.cli.calling import calls
 from clickclock.cli.fields import Instant, names, of_jobs, page
 from clickclock.cli.rendering import TRIGGERS, at, record, says, sections, table, when
+from clickclock.cli.trigger_id import whole_id
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
@@ -84,7 +85,7 @@ def list_triggers(client: "Client", **filters: Any) -> "Payload":
 )
 def show(client: "Client", trigger_id: str) -> "Payload":
     """Show one trigger and its attempts."""
-    return client.get_trigger(trigger_id)
+    return client.get_trigger(whole_id(client, trigger_id))
 
 
 @triggers.command()
@@ -92,4 +93,4 @@ def show(client: "Client", trigger_id: str) -> "Payload":
 @calls(says("Trigger {trigger_id} is asked to end."))
 def cancel(client: "Client", trigger_id: str) -> "Payload":
     """Cancel a trigger; if it is running, by SIGTERM and in the end SIGKILL."""
-    return client.cancel_trigger(trigger_id)
+    return client.cancel_trigger(whole_id(client, trigger_id))
