@@ -2,17 +2,22 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import httpx
 import pytest
 
+from clickclock.attribution import api as attribution_api
 from clickclock.foundation.access import SAME_USER, Access, Mode
 from clickclock.foundation.permission import REACHES, ROLES, Permission, Reach, Role
+from clickclock.foundation.principal import Grant, Kind, Principal, Proof
 from clickclock.scheduler.api import TABLE, create_app
 from clickclock.scheduler.api.operation import Operation
+from clickclock.scheduler.authenticator import mint
 from clickclock.scheduler.engine import Engine
-from tests.api.conftest import BASE, JOB
+from tests.api.conftest import BASE, JOB, SCHEDULE
 
+_LISTS = {"job": "jobs", "schedules": "schedules"}
 ROUTES = [(path, operation) for path, operations in TABLE.items() for operation in operations]
 
 
@@ -150,3 +155,78 @@ async def test_on_its_own_machine_the_same_user_needs_no_key_and_a_token_counts_
     async with asking(engine, None, Mode.SAME_USER) as other, asking(engine, secret, Mode.SAME_USER) as guest:
         assert "you are another user" in (await other.get("job")).json()["message"]
         assert (await guest.get("job")).status_code == 200
+
+
+async def test_a_token_of_one_application_sees_and_changes_what_is_its_own(
+    engine: Engine, admin: httpx.AsyncClient
+) -> None:
+    ids = {}
+    for application in ("shop", "crm"):
+        named = {"application": application, "jobName": "export"}
+        await admin.post("job", json=JOB | named)
+        await admin.post("schedules", json=SCHEDULE | named | {"scheduleId": application})
+        ids[application] = (await admin.post("jobTrigger", json=named)).json()["trigger"]["triggerId"]
+    secret = await made(admin, "shop", Role.EDITOR, applications=["shop"], clients=[])
+    async with asking(engine, secret) as shop:
+        for path in ("job", "schedules"):
+            assert {each["application"] for each in (await shop.get(path)).json()[_LISTS[path]]} == {"shop"}
+            assert (await shop.get(path, params={"application": "crm"})).json()[_LISTS[path]] == []
+        assert (await shop.get("jobTrigger")).status_code == 403
+        assert len((await shop.get("jobTrigger", params={"application": "shop"})).json()["triggers"]) == 1
+        assert (await shop.get("jobTrigger", params={"application": "crm"})).status_code == 403
+        assert (await shop.get("jobTrigger", params={"triggerId": ids["crm"]})).json()["triggers"] == []
+        assert (await shop.get("jobLog", params={"triggerId": ids["crm"]})).json()["code"] == "triggerNotFound"
+        for application, status in (("shop", None), ("crm", 403)):
+            named = {"application": application, "jobName": "other"}
+            changes = [
+                await shop.post("job", json=JOB | named),
+                await shop.post("job", json=[JOB | {"application": "shop", "jobName": application}, JOB | named]),
+                await shop.put("job", json=JOB | named),
+                await shop.post("schedules", json=SCHEDULE | {"application": application}),
+                await shop.put("schedules", json={"scheduleId": application, "paused": True}),
+                await shop.post("jobTrigger", json={"application": application, "jobName": "export"}),
+                await shop.delete("jobTrigger", params={"triggerId": ids[application]}),
+                await shop.delete("schedules", params={"scheduleId": application}),
+                await shop.delete("job", params=named),
+            ]
+            assert [each.status_code for each in changes if status is None and each.status_code == 403] == []
+            if status is not None:
+                assert [each.status_code for each in changes] == [status] * len(changes)
+                assert "of the application crm" in changes[0].json()["message"]
+    left = (await admin.get("job", params={"application": "crm"})).json()["jobs"]
+    assert [each["jobName"] for each in left] == ["export"]
+
+
+async def test_an_operator_pauses_and_an_editor_writes_no_group(engine: Engine, admin: httpx.AsyncClient) -> None:
+    await admin.post("job", json=JOB)
+    await admin.post("schedules", json=SCHEDULE | {"scheduleId": "s"})
+    async with asking(engine, await made(admin, "night", Role.OPERATOR)) as operator:
+        assert (await operator.put("schedules", json={"scheduleId": "s", "paused": True})).status_code == 200
+        refused = await operator.put("schedules", json={"scheduleId": "s", "expression": "0 3 * * *"})
+        assert (refused.status_code, "schedule.write" in refused.json()["message"]) == (403, True)
+    async with asking(engine, await made(admin, "deploy", Role.EDITOR)) as editor:
+        files = {"jobs": [JOB | {"jobName": "from-files"}]}
+        assert (await editor.put("declaration", json=files)).status_code == 200
+        refused = await editor.put("declaration", json=files | {"groups": [{"groupName": "exports"}]})
+        assert (refused.status_code, "group.write" in refused.json()["message"]) == (403, True)
+
+
+_ANALYST = Principal(Kind.TOKEN, "t", "ada", Proof.TOKEN, (Grant(Role.ANALYST, frozenset(), frozenset({"shop-1"})),))
+
+
+class OneKey:
+    """Every token is ada's."""
+
+    async def principal_of(self, token: str) -> Principal:
+        return _ANALYST
+
+
+@pytest.mark.parametrize("path", ["report", "order", "diff", "clicks/stream"])
+async def test_who_analyses_one_client_asks_about_that_one_alone(tmp_path: Path, path: str) -> None:
+    app = attribution_api.create_app(tmp_path, desk=dict, access=Access(Mode.TOKENS, OneKey()))
+    headers = {"authorization": f"Bearer {mint()}"}
+    url = f"http://127.0.0.1/attribution/{path}?nonsense=1"
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), headers=headers) as client:
+        for about, status in (("", 403), ("&clientId=shop-2", 403), ("&clientId=shop-1&clientId=shop-2", 403)):
+            assert (await client.get(url + about)).status_code == status, about
+        assert (await client.get(f"{url}&clientId=shop-1")).status_code == 400

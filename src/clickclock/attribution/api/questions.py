@@ -22,6 +22,7 @@ from clickclock.attribution.api.asking import Answer, Asker
 from clickclock.foundation.caller import caller
 from clickclock.foundation.errors import Fault, Malformed
 from clickclock.foundation.permission import Permission
+from clickclock.foundation.principal import EVERY
 from clickclock.foundation.problem import refuse_changes
 
 PARAMETERS_MAX: Final = 100
@@ -46,6 +47,14 @@ READERS: Final[Mapping[str, Reading]] = {
 """By the last part of the path; `answering.ANSWERS` has the other half."""
 
 
+def require_client(permission: Permission, given: Mapping[str, Sequence[str]]) -> None:
+    """Raise `Forbidden` unless the caller holds a permission of the client that is asked about, or of all clients."""
+    principal = caller().principal
+    if principal.scope(permission) is not None:
+        named = given.get("clientId", ())
+        principal.require(permission, client=named[0] if len(named) == 1 else EVERY)
+
+
 class Question:
     """The endpoint of one path."""
 
@@ -58,8 +67,9 @@ class Question:
         request = Request(scope)
         refuse_changes(request.method)
         reading = READERS[self._name]
-        caller().principal.require(reading.permission)
-        question = reading.read(parameters_of(scope["query_string"]))
+        given = parameters_of(scope["query_string"])
+        require_client(reading.permission, given)
+        question = reading.read(given)
         if request.method == "HEAD":
             await StreamingResponse((), headers={"cache-control": "no-store"})(scope, receive, send)
             return

@@ -16,16 +16,16 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs, parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from clickclock.attribution.api.questions import require_client
 from clickclock.attribution.entry import decode
 from clickclock.attribution.sighting import Seen, sight
 from clickclock.attribution.watcher import Round, Watcher, parse
-from clickclock.foundation.caller import caller
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import Fault, Malformed, Transient
 from clickclock.foundation.permission import Permission
@@ -69,7 +69,7 @@ class Stream:
         """Answer, or raise what `problem.py` turns into an answer."""
         request = Request(scope)
         refuse_changes(request.method)
-        caller().principal.require(PERMISSION)
+        require_client(PERMISSION, parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         filters = parse_filters(scope["query_string"])
         position = request.headers.get("last-event-id")
         if position is not None:

@@ -195,12 +195,11 @@ class _Given:
 
 async def put(call: Call[DeclarationTarget]) -> Response:
     """PUT: make it so."""
-    asked = call.filters
+    asked, engine = call.filters, call.engine
     if asked.prune and asked.set is None:
         raise Malformed(faults=[Fault("set", "Say which set's things may go, with set, where you say prune.")])
     terms = Terms(asked.set, asked.prune, asked.adopt, asked.force, asked.allow_empty)
     given = await asyncio.to_thread(_given, call)  # a large one would hold up the loop
-    engine = call.engine
     for races_left in range(RACES_MAX - 1, -1, -1):
         plan = await _plan(given, terms, engine)
         if plan.held_elsewhere:
@@ -208,6 +207,7 @@ async def put(call: Call[DeclarationTarget]) -> Response:
         if plan.emptied:
             raise WouldEmpty(faults=plan.emptied)
         steps, faults = await _timed(plan.steps, engine)
+        call.require_writes(step.alteration.kind for step in steps)
         try:
             if steps:
                 now = engine.clock.now()

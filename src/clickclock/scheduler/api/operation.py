@@ -11,7 +11,7 @@ False
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -27,7 +27,7 @@ from clickclock.foundation.permission import Permission
 from clickclock.foundation.principal import EVERY, Kind, Principal
 from clickclock.foundation.problem import MethodNotAllowed
 from clickclock.scheduler.api.reading import CHUNK, Query, read_body, read_filters, read_target
-from clickclock.scheduler.audit import act_of
+from clickclock.scheduler.audit import WRITES, act_of
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import StaleVersion
 
@@ -50,6 +50,11 @@ class Call(Generic[F]):
     filters: F
     headers: Mapping[str, str]
     body: bytes
+
+    def require_writes(self, kinds: Iterable[str]) -> None:
+        """Raise `Forbidden` unless the caller may write things of all these kinds."""
+        for kind in sorted(set(kinds)):
+            self.principal.require(WRITES[kind])
 
     @property
     def if_match(self) -> int | str | None:

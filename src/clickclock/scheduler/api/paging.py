@@ -48,12 +48,24 @@ def columns(filters: Page) -> dict[str, Any]:
 
 
 async def listed(
-    resource: str, asked: Page, find: Find[T], key: Callable[[T], Sequence[str]]
+    resource: str,
+    asked: Page,
+    find: Find[T],
+    key: Callable[[T], Sequence[str]],
+    within: frozenset[str] | None = None,
 ) -> tuple[Sequence[T], str | None]:
-    """The page that is asked for, and where to go on. `find` takes filters, the key to go on after, and a limit."""
+    """The page that is asked for, and where to go on. `find` takes filters, the key to go on after, and a limit.
+
+    `within` are the applications of which the caller may see anything; None is all.
+    """
     filters = columns(asked)
-    found = await find(filters, key_in(asked.cursor, resource, filters), asked.limit + 1)
+    seen = filters if within is None else filters | {"application": _seen(filters.get("application"), within)}
+    found = await find(seen, key_in(asked.cursor, resource, filters), asked.limit + 1)
     return page(resource, filters, found, asked.limit, key)
+
+
+def _seen(application: str | None, within: frozenset[str]) -> list[str]:
+    return sorted(within if application is None else within & {application})
 
 
 def page(

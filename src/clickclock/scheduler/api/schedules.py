@@ -73,6 +73,7 @@ async def create(call: Call[Query]) -> Response:
 
     async with named_too(engine, call.body, "schedules"):
         _, as_array = await BODY.read_several(call.body, plan)
+    call.principal.require_each(Permission.SCHEDULE_WRITE, (each.schedule.application for each in new))
     with numbered(new, as_array):
         stored = await engine.store.schedules.create(new, now)
     engine.change_schedules()
@@ -84,7 +85,11 @@ async def create(call: Call[Query]) -> Response:
 async def find(call: Call[ScheduleFilters]) -> Response:
     """GET: by id, which is the order in which they were made."""
     schedules, cursor = await listed(
-        "schedules", call.filters, call.engine.store.schedules.find, lambda each: [each.schedule_id]
+        "schedules",
+        call.filters,
+        call.engine.store.schedules.find,
+        lambda each: [each.schedule_id],
+        call.principal.scope(Permission.SCHEDULE_READ),
     )
     named = call.filters.schedule_id is not None and len(schedules) == 1
     return success(200, etag(schedules[0].version) if named else None, schedules=schedules, nextCursor=cursor)
@@ -94,6 +99,8 @@ async def update(call: Call[ScheduleNamed]) -> Response:
     """PUT: the given fields over the stored ones."""
     given = read_object(call.body, _SET_BY_SERVICE)
     schedule_id = _agreed_id(given.pop("scheduleId", None), call.filters.schedule_id)
+    pauses = given.keys() <= {"paused", "pauseReason"}
+    await _require(call, Permission.SCHEDULE_PAUSE if pauses else Permission.SCHEDULE_WRITE, schedule_id)
     stored = await changed(call.engine, schedule_id, given, call.if_version)
     return success(200, etag(stored.version), schedule=stored)
 
@@ -128,9 +135,17 @@ async def changed(
 
 async def delete(call: Call[ScheduleTarget]) -> Response:
     """DELETE: what it triggered already goes on."""
+    await _require(call, Permission.SCHEDULE_WRITE, call.filters.schedule_id)
     await call.engine.store.schedules.delete(call.filters.schedule_id, call.engine.clock.now(), call.if_version)
     await call.engine.edited(Edited(schedule_id=call.filters.schedule_id))
     return success()
+
+
+async def _require(call: Call[Any], permission: Permission, schedule_id: str) -> None:
+    """Raise `Forbidden` unless the caller may do this to that schedule."""
+    if call.principal.scope(permission) is not None:
+        of = await call.engine.store.schedules.get(schedule_id)
+        call.principal.require(permission, application=of.application)
 
 
 def _agreed_id(in_body: Any, in_query: str | None) -> str:
@@ -203,6 +218,7 @@ OPERATIONS = (
         find,
         ScheduleFilters,
         {200: {"schedules": list[StoredSchedule], "nextCursor": str | None}},
+        scoped=True,
         description="In the order of their ids. With `scheduleId` the answer has the schedule's ETag.",
         versioned=True,
     ),
@@ -213,6 +229,7 @@ OPERATIONS = (
         create,
         Query,
         {201: {"schedule": StoredSchedule, "schedules": list[StoredSchedule]}},
+        scoped=True,
         description="One object, or an array of up to 10,000: all of them or none. An object is answered with "
         "`schedule`, an array with `schedules`. Nothing that is past fires.",
         body=Schedule,
@@ -249,10 +266,12 @@ OPERATIONS = (
         update,
         ScheduleNamed,
         {200: {"schedule": StoredSchedule}},
+        scoped=True,
         description="The fields that are given change, the others stay; `null` takes a field back to its default, and "
         "an object such as `catchUp` is replaced as a whole. `paused` pauses and resumes: what was due meanwhile is "
         "skipped, and nothing that is past fires. The answer comes when nothing starts any more by what was there "
-        "before: up to half a second later, if a run is on its way. Fields that the service sets are ignored.",
+        "before: up to half a second later, if a run is on its way. Fields that the service sets are ignored. Any "
+        "field but `paused` and `pauseReason` needs `schedule.write`.",
         body=Schedule,
         partial=True,
         examples={
@@ -270,6 +289,7 @@ OPERATIONS = (
         delete,
         ScheduleTarget,
         {200: {}},
+        scoped=True,
         description="Its existing triggers are not affected; one that is on its way has started when the answer comes.",
         target_in_body=True,
         versioned=True,

@@ -92,8 +92,11 @@ def page(
 
 
 def equal(table: sa.Table, values: Mapping[str, Any]) -> list[sa.ColumnElement[bool]]:
-    """That columns have these values."""
-    return [table.c[name] == value for name, value in values.items()]
+    """That columns have these values; one of them, where there is a list."""
+    return [
+        table.c[name].in_(value) if isinstance(value, list) else table.c[name] == value
+        for name, value in values.items()
+    ]
 
 
 def refuse_stale(version: int | None, wanted: int | None) -> None:
