@@ -5,12 +5,14 @@ from typing import Any
 import httpx
 import pytest
 
+from clickclock.foundation.access import Access, Mode
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.hash_chain import fault_of
-from clickclock.scheduler.api import TABLE
+from clickclock.scheduler.api import TABLE, create_app
 from clickclock.scheduler.api.operation import BASE
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.job import Job
+from tests.api.conftest import BASE as BASE_URL
 from tests.api.conftest import JOB, SCHEDULE
 
 NAMED = {"application": "shop", "jobName": "export"}
@@ -164,3 +166,16 @@ async def test_a_job_and_its_schedules_say_who_changed_them(http: httpx.AsyncCli
         ("PUT job", "shop/export", "local"),
     ]
     assert detail["changes"][-1]["changes"] == {"priority": {"after": 70}}
+
+
+async def test_a_refused_attempt_is_a_record(engine: Engine) -> None:
+    stranger = httpx.ASGITransport(create_app(engine, access=Access(Mode.SAME_USER)), client=("203.0.113.66", 5))
+    async with httpx.AsyncClient(transport=stranger, base_url=BASE_URL) as http:
+        for _ in range(3):
+            assert (await http.post("job", json=JOB)).status_code == 401
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(create_app(engine)), base_url=BASE_URL) as http:
+        assert (await http.post("job", json={"jobName": ""})).status_code == 422  # a fault, and no attempt
+        await engine.auditor.step()
+        (refused,) = await trail(http, outcome="refused")
+    assert (refused["operation"], refused["permission"], refused["count"]) == ("POST job", "job.write", 3)
+    assert (refused["address"], refused["resource"], refused["changes"]) == ("203.0.113.66", "request", None)

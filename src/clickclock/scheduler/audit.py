@@ -47,6 +47,8 @@ class Resource(StrEnum):
     NOTIFICATION = "notification"
     TOKEN = "token"  # noqa: S105 (the name of a kind)
     AUDIT = "audit"
+    REQUEST = "request"
+    """A refused attempt: of what, its operation says."""
 
 
 class Outcome(StrEnum):

@@ -21,6 +21,7 @@ from clickclock.foundation.ids import new_id
 from clickclock.foundation.lifecycle import Loop, LoopHealth, run_all
 from clickclock.scheduler.alarmer import Alarmer
 from clickclock.scheduler.announcer import Announcer
+from clickclock.scheduler.auditor import Auditor
 from clickclock.scheduler.authenticator import Authenticator
 from clickclock.scheduler.backfiller import Backfiller
 from clickclock.scheduler.chainer import Chainer
@@ -141,7 +142,7 @@ class Engine:
         self.pauser = Pauser(store, clock, paused=self.change_schedules)
         self.counter = Counter(store)
         self.pruner = Pruner(store, clock, executors, audit_days=self.limits.audit_days)
-        self.alarmer = Alarmer(store, clock)
+        self.alarmer, self.auditor = Alarmer(store, clock), Auditor(store)
         self.notifier = Notifier(
             store, clock, targets, lease_id=self.replica_id, fraction=fraction, done=self.wake_notifier
         )
@@ -180,7 +181,7 @@ class Engine:
             *(pauser_loop, Loop("counter", self.counter.step, busy_s=busy_s)),
             Loop("pruner", self.pruner.step, idle_max_s=3600.0, busy_s=busy_s),
             self._announcer_loop,
-            Loop("alarmer", self.alarmer.step, busy_s=busy_s),
+            *(Loop("alarmer", self.alarmer.step, busy_s=busy_s), Loop("auditor", self.auditor.step, busy_s=busy_s)),
             self._notifier_loop,
             Loop("scanner", self.scanner.step),
         ]
@@ -333,7 +334,7 @@ class Engine:
                 await self._watcher_loop.woken(0.05)  # an executor has news, or a moment has passed
         if self._patience is not None:
             self._patience.cancel()
-        await self.notifier.close()
+        await asyncio.gather(self.notifier.close(), self.auditor.step())
         await self.store.replicas.leave(self.replica_id, self.clock.now())
         for executor in self.executors.values():
             await executor.close()

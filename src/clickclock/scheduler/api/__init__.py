@@ -50,6 +50,7 @@ from clickclock.scheduler.api import (
 from clickclock.scheduler.api.documentation import documentation_routes
 from clickclock.scheduler.api.health import health_routes
 from clickclock.scheduler.api.operation import BASE, Operation, Resource
+from clickclock.scheduler.api.refusals import Refusals
 from clickclock.scheduler.engine import Engine
 
 BODY_BYTES_MAX = 8 * 2**20
@@ -109,7 +110,11 @@ def create_app(
             *documentation_routes(TABLE, engine),
             *health_routes(engine),
         ],
-        middleware=[Middleware(Gate, allowed_hosts=allowed_hosts, access=access), Middleware(Compression)],
+        middleware=[
+            Middleware(Gate, allowed_hosts=allowed_hosts, access=access),
+            Middleware(Compression),
+            Middleware(Refusals, engine=engine, table=TABLE),
+        ],
     )
     app.router.redirect_slashes = False
 
