@@ -169,7 +169,8 @@ async def test_a_job_and_its_schedules_say_who_changed_them(http: httpx.AsyncCli
 
 
 async def test_a_refused_attempt_is_a_record(engine: Engine) -> None:
-    stranger = httpx.ASGITransport(create_app(engine, access=Access(Mode.SAME_USER)), client=("203.0.113.66", 5))
+    access = Access(Mode.SAME_USER, engine.authenticator)
+    stranger = httpx.ASGITransport(create_app(engine, access=access), client=("203.0.113.66", 5))
     async with httpx.AsyncClient(transport=stranger, base_url=BASE_URL) as http:
         for _ in range(3):
             assert (await http.post("job", json=JOB)).status_code == 401

@@ -44,6 +44,16 @@ OTHER_LISTS: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
         "notification",
         {name: {name: "a"} for name in ("notification_id", "state", "target", "alarm_id", "application", "job_name")},
     ),
+    "audit": (
+        "audit",
+        {
+            **{name: {name: "a"} for name in ("principal", "permission", "resource", "resource_id", "outcome")},
+            "application": {"application": "shop"},
+            "jobName": {"job_name": "export"},
+            "a job's": {"resources": frozenset({"job", "schedule"})},
+            "from and to": {"since": NOW, "until": NOW + timedelta(hours=1)},
+        },
+    ),
     "backfills": (
         "backfill",
         {name: {name: "a"} for name in ("backfill_id", "application", "job_name", "schedule_id", "state")},
@@ -124,6 +134,8 @@ async def test_whatever_other_lists_are_asked_by_an_index_is_walked_as_far_as_it
         assert plans
         for statement, plan in plans:
             assert by_index(table, plan), (names, statement, plan)
+            # Each index of the audit trail has its order, or a page would cost all that somebody ever did.
+            assert which != "audit" or "TEMP B-TREE" not in plan, (names, statement, plan)
 
 
 async def test_whatever_events_are_asked_by_the_newest_are_walked(store: Store) -> None:

@@ -140,8 +140,7 @@ class Engine:
         self.backfiller = Backfiller(store, clock, queued=self.wake_dispatcher)
         self.chainer = Chainer(store, clock, fired=self.wake_dispatcher)
         self.pauser = Pauser(store, clock, paused=self.change_schedules)
-        self.counter = Counter(store)
-        self.pruner = Pruner(store, clock, executors, audit_days=self.limits.audit_days)
+        self.counter, self.pruner = Counter(store), Pruner(store, clock, executors, audit_days=self.limits.audit_days)
         self.alarmer, self.auditor = Alarmer(store, clock), Auditor(store)
         self.notifier = Notifier(
             store, clock, targets, lease_id=self.replica_id, fraction=fraction, done=self.wake_notifier

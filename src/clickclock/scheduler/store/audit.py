@@ -23,7 +23,15 @@ from clickclock.scheduler.store.walk import Asked, Found, in_order, unled, walk
 PRUNE_MAX = 5000
 """Records removed in one transaction."""
 _a, _c = audit.c, audit_chain.c
-_LEADS = (("audit_id",), ("resource_id",), ("application", "job_name"), ("principal",), ("permission",), ("outcome",))
+_LEADS = (
+    ("audit_id",),
+    ("resource_id",),
+    ("application", "job_name"),
+    ("principal",),
+    ("permission",),
+    ("outcome",),
+    ("resource",),
+)
 """What a list may be asked by, for which there is an index."""
 
 
@@ -109,7 +117,7 @@ def _asked(filters: Mapping[str, Any]) -> Asked:
     bounds: list[sa.ColumnElement[bool]] = []
     for name, value in filters.items():
         if name == "resources":
-            conditions[name] = _a.resource.in_(sorted(value))
+            conditions[name] = _a.resource.concat("").in_(sorted(value))
         elif name == "since":
             conditions[name] = _a.at >= value
             bounds.append(_a.audit_id >= first_id_at(value, -APART_MS_MAX))

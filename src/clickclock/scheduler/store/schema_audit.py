@@ -39,6 +39,8 @@ sa.Index("ix_audit_principal", audit.c.principal, audit.c.audit_id)
 sa.Index("ix_audit_permission", audit.c.permission, audit.c.audit_id)
 sa.Index("ix_audit_resource", audit.c.resource_id, audit.c.audit_id)
 sa.Index("ix_audit_job", audit.c.application, audit.c.job_name, audit.c.audit_id)
+sa.Index("ix_audit_application", audit.c.application, audit.c.audit_id)
+sa.Index("ix_audit_kind", audit.c.resource, audit.c.audit_id)
 sa.Index("ix_audit_outcome", audit.c.outcome, audit.c.audit_id)
 
 audit_chain = sa.Table(
