@@ -46,3 +46,23 @@ def test_a_hundred_unfinished_bodies_of_8_mib_take_the_memory_of_eight(tmp_path:
         assert taken < 24 * BODY_BYTES, taken
         job = {"application": "t", "jobName": "t", "command": "true"}
         assert httpx.post(f"{service.url}/schedulerService/job", json=job).status_code == 201
+
+
+def test_what_a_proxy_passes_on_is_its_clients_and_not_its_own(tmp_path: Path) -> None:
+    with running(tmp_path / "data") as service:
+        job = f"{service.url}/schedulerService/job"
+        # Whoever runs the proxy, here our own user: those behind it are others.
+        for passed_on in ("203.0.113.7", "203.0.113.7, 127.0.0.1", "127.0.0.1, 10.0.0.9", "unknown"):
+            assert httpx.get(job, headers={"x-forwarded-for": passed_on}).status_code == 401
+        assert httpx.get(job, headers={"x-forwarded-for": "127.0.0.1"}).status_code == 200
+        assert "strict-transport-security" not in httpx.get(job).headers
+        assert "strict-transport-security" in httpx.get(job, headers={"x-forwarded-proto": "https"}).headers
+    with running(tmp_path / "data", "--config", str(_trusting_nobody(tmp_path))) as service:
+        answer = httpx.get(f"{service.url}/schedulerService/job", headers={"x-forwarded-proto": "https"})
+        assert "strict-transport-security" not in answer.headers
+
+
+def _trusting_nobody(folder: Path) -> Path:
+    file = folder / "clickclock.toml"
+    file.write_text('trusted_proxies = ["192.0.2.1"]\n')
+    return file

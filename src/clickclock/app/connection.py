@@ -25,6 +25,7 @@ from clickclock.foundation.framing import HTTP_2_GOODBYE, fault, is_http_2, unre
 from clickclock.foundation.gate import CLOSED
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.problem import TooManyBodies, TooManyConnections, TooSlow, problem
+from clickclock.foundation.reach import is_loopback
 
 HEAD_BYTES_MAX = 2**17
 """httptools takes an address of 64 KiB, and fields of that length say more than enough."""
@@ -147,8 +148,6 @@ class Connection(HttpToolsProtocol):
         self._is_in_head, self._bodiless_bytes = True, 0
         self._parts += 1
         super().on_message_begin()
-        if self._is_same_user:
-            self.scope[SAME_USER] = True  # type: ignore[typeddict-unknown-key]  # our own
 
     def on_headers_complete(self) -> None:
         self._is_in_head, self._bodiless_bytes = False, 0
@@ -163,6 +162,8 @@ class Connection(HttpToolsProtocol):
             return
         if version == "1.0":
             self.expect_100_continue = False
+        if self._is_same_user and not _is_passed_on(self.headers):
+            self.scope[SAME_USER] = True  # type: ignore[typeddict-unknown-key]  # our own
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -206,6 +207,12 @@ class Connection(HttpToolsProtocol):
         if not self.transport.is_closing():
             self.transport.write(self._last_words)
             self.transport.close()
+
+
+def _is_passed_on(headers: list[tuple[bytes, bytes]]) -> bool:
+    """Whether a proxy asks for somebody on another machine: it may be ours, and who is behind it is not."""
+    said = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
+    return any(not is_loopback(hop.strip()) for value in said for hop in value.split(","))
 
 
 def _fault(error: HttpParserError) -> ClickclockError:
