@@ -11,16 +11,18 @@ import httpx
 import pytest
 
 from clickclock.foundation.clock import SystemClock
-from clickclock.scheduler.api import create_app
+from clickclock.scheduler.api import create_app, job_log_search
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.executors import Launch
 from clickclock.scheduler.executors.process import ProcessExecutor
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.store.triggers import Triggers
 from clickclock.scheduler.trigger import FINISHED, Trigger
+from clickclock.scheduler.vault import Vault
 from tests.api.conftest import BASE
 
 DEADLINE_S = 60
+SECRET = "hunter2-hunter2"
 
 
 @pytest.fixture
@@ -37,7 +39,8 @@ async def running(tmp_path: Path, store_url: Callable[[str], str]) -> AsyncItera
         base_environment={"PATH": "/usr/bin:/bin"},
         clock=clock,
     )
-    engine = Engine(store, clock, {"local": executor}, node="node-1", version="0.1.0")
+    vault = Vault(None, {"PASSWORD": SECRET})
+    engine = Engine(store, clock, {"local": executor}, node="node-1", version="0.1.0", vault=vault)
     await engine.open()
     stopped = asyncio.Event()
     working = asyncio.create_task(engine.run(until=stopped))
@@ -208,3 +211,58 @@ async def test_head_of_a_log_that_is_followed_does_not_wait_for_its_end(running:
     asked = running.head("jobLog", params={"triggerId": trigger_id, "follow": "true"})
     response = await asyncio.wait_for(asked, DEADLINE_S)
     assert (response.status_code, response.headers["content-type"][:17]) == (200, "text/event-stream")
+
+
+async def _matches(http: httpx.AsyncClient, trigger_id: str, text: str, **query: Any) -> dict[str, Any]:
+    response = await http.get("jobLogSearch", params={"triggerId": trigger_id, "text": text, **query})
+    assert response.status_code == 200, response.text
+    found = response.json()["logMatches"]
+    assert isinstance(found, dict)
+    return found
+
+
+async def test_a_text_is_found_where_it_is_however_the_pieces_are_cut(
+    running: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trigger_id = await _run(
+        running, "i=0; while [ $i -lt 50 ]; do echo row $i; i=$((i+1)); done; echo the End; echo Über"
+    )
+    await _events(running, trigger_id)
+    output = (await running.get("jobLog", params={"triggerId": trigger_id})).content
+    end = output.index(b"the End")
+    for size in (1, 7, 100, 262_144):
+        monkeypatch.setattr(job_log_search, "PIECE_BYTES", size)
+        found = await _matches(running, trigger_id, "THE end")
+        assert found["matches"] == [{"offset": end, "line": "the End" if size > 20 else found["matches"][0]["line"]}]
+        assert found["atEnd"] is True
+    rows = await _matches(running, trigger_id, "row 4", limit=3)
+    assert ([each["line"] for each in rows["matches"]], rows["atEnd"]) == (["row 4", "row 40", "row 41"], False)
+    rest = await _matches(running, trigger_id, "row 4", offset=rows["nextOffset"])
+    assert [each["line"] for each in rest["matches"]] == [f"row {n}" for n in range(42, 50)]
+    assert output[rest["matches"][0]["offset"] :].startswith(b"row 42")
+    assert [each["line"] for each in (await _matches(running, trigger_id, "Über"))["matches"]] == ["Über"]
+    monkeypatch.setattr(job_log_search, "SCANNED_BYTES_MAX", 100)
+    monkeypatch.setattr(job_log_search, "PIECE_BYTES", 50)
+    part = await _matches(running, trigger_id, "the end")
+    assert (part["matches"], part["atEnd"], part["nextOffset"] < end) == ([], False, True)
+    monkeypatch.undo()
+    gone = await running.get("jobLogSearch", params={"triggerId": trigger_id, "text": "x", "attempt": 9})
+    assert (gone.status_code, gone.json()["code"]) == (404, "logNotFound")
+    refused = await running.get("jobLogSearch", params={"text": "", "limit": 0})
+    assert [each["field"] for each in refused.json()["errors"]] == ["triggerId", "text", "limit"]
+
+
+async def test_a_search_finds_no_secret_and_what_stands_beside_one(running: httpx.AsyncClient) -> None:
+    script = "seq 3000; echo 'the password is hunter2''-hunter2, said twice'; seq 3000; echo far away"
+    assert SECRET not in script
+    trigger_id = await _run(running, script)
+    await _events(running, trigger_id)
+    for guess in (SECRET, SECRET[:9], SECRET[-9:]):
+        assert (await _matches(running, trigger_id, guess))["matches"] == []
+    (beside,) = (await _matches(running, trigger_id, "said twice"))["matches"]
+    assert beside["line"] == "the password is ***, said twice"
+    part = await running.get("jobLog", params={"triggerId": trigger_id, "offset": beside["offset"], "limit": 8192})
+    assert b"said twice" in part.content
+    (away,) = (await _matches(running, trigger_id, "far away"))["matches"]
+    part = await running.get("jobLog", params={"triggerId": trigger_id, "offset": away["offset"]})
+    assert part.content == b"far away\n", "exact again behind it"

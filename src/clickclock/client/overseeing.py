@@ -49,6 +49,10 @@ class Overseeing:
         """When a zone's clocks are changed in a year."""
         return self._connection.call("GET", "zoneChanges", query={"timeZone": time_zone, "year": year})
 
+    def search_log(self, trigger_id: str, text: str, **query: object) -> Payload:
+        """Where a text is in an attempt's output, from byte `offset`; `nextOffset` goes on unless `atEnd`."""
+        return self._connection.call("GET", "jobLogSearch", query={"triggerId": trigger_id, "text": text, **query})
+
     def count_bulk(self, action: str, filter_: Mapping[str, object]) -> Payload:
         """How many triggers or schedules a bulk action would be done to, by state."""
         body = {"action": action, "filter": dict(filter_), "dryRun": True}

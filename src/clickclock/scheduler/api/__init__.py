@@ -34,6 +34,7 @@ from clickclock.scheduler.api import (
     job,
     job_detail,
     job_log,
+    job_log_search,
     job_stat,
     job_stat_grid,
     job_state,
@@ -87,6 +88,7 @@ TABLE: Mapping[str, Sequence[Operation[Any]]] = {
     f"{BASE}/triggerCounts": job_stat_grid.COUNT_OPERATIONS,
     f"{BASE}/zoneChanges": zone_changes.OPERATIONS,
     f"{BASE}/bulk": bulk.OPERATIONS,
+    f"{BASE}/jobLogSearch": job_log_search.OPERATIONS,
 }
 """Every path with its operations; the one that is called most stands first."""
 

@@ -93,7 +93,7 @@ async def read(call: Call[LogFilters]) -> Response:
         return StreamingResponse(
             _follow(call, trigger, max(number, 1), offset), headers=headers, media_type="text/event-stream"
         )
-    chunk = await _read(call.engine, trigger, number, wanted.offset, wanted.limit)
+    chunk = await read_output(call.engine, trigger, number, wanted.offset, wanted.limit)
     if chunk is None:
         raise LogNotFound
     return Response(
@@ -110,7 +110,8 @@ async def _ask(call: Call[LogFilters], node: str, number: int) -> Response:
     return await relay.ask(call.engine, node, f"{BASE}/jobLog", query, call.headers)
 
 
-async def _read(engine: Engine, trigger: Trigger, attempt: int, offset: int, limit: int) -> LogChunk | None:
+async def read_output(engine: Engine, trigger: Trigger, attempt: int, offset: int, limit: int) -> LogChunk | None:
+    """Up to `limit` bytes of an attempt's output as people may see it; None where this replica has none."""
     executor = engine.executors.get(trigger.cluster or engine.default_cluster)
     if executor is None or attempt < 1:
         return None
@@ -161,7 +162,7 @@ async def _follow(call: Call[LogFilters], trigger: Trigger, attempt: int, offset
     quiet_s = 0.0
     complete = is_over = False
     while True:
-        chunk = await _read(engine, trigger, attempt, offset, CHUNK_BYTES)
+        chunk = await read_output(engine, trigger, attempt, offset, CHUNK_BYTES)
         if chunk is not None:
             offset, complete = chunk.next_offset, chunk.complete
         if chunk is not None and (chunk.data or complete):
