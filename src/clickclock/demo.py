@@ -11,6 +11,7 @@ Invariants: the same days give the same shop; an order that is sent again change
 import random
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -99,9 +100,9 @@ def _ad(chance: random.Random, mark: str) -> Parameters:
     return chance.choices((google, meta, letter), (5, 4, 2))[0]
 
 
-def send(shop: Shop, click_url: str) -> None:
-    """Send its clicks and orders to the collector at `click_url`. Raises `httpx.HTTPError`."""
-    with httpx.Client(base_url=click_url, timeout=30, trust_env=False) as collector:
+def send(shop: Shop, click_url: str, headers: Mapping[str, str] | None = None) -> None:
+    """Send its clicks and orders to the collector at `click_url`, with these headers. Raises `httpx.HTTPError`."""
+    with httpx.Client(base_url=click_url, headers=headers, timeout=30, trust_env=False) as collector:
         for click in shop.clicks:
             collector.get("/aclick", params=click).raise_for_status()
         collector.post("/orders", json=shop.orders).raise_for_status()

@@ -314,6 +314,12 @@ def test_a_port_of_clicks_that_somebody_else_has_is_told(tmp_path: Path) -> None
     seen(look(tmp_path, clicks=True, click_port=port), "clickPort", Result.OK)
 
 
+def test_the_port_of_clicks_is_learnt_from_who_takes_them(tmp_path: Path) -> None:
+    with running(tmp_path, "--clicks", "--click-port", "0") as service:
+        taken = service.click_url.rpartition(":")[2]
+        seen(look(tmp_path, clicks=True), "clickPort", Result.OK, f"Clicks are taken on port {taken}.")
+
+
 def test_collectors_that_take_nothing_are_told_though_their_starter_has_lock_and_port(tmp_path: Path) -> None:
     with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server, sole(tmp_path, "collectors-lock", "collects"):
         answering = threading.Thread(target=server.serve_forever)

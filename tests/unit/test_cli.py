@@ -377,6 +377,12 @@ def test_headers_and_the_token_reach_the_service(tmp_path: Path, monkeypatch: py
     assert seen[2]["authorization"] == "Basic bWU6aHUvc2g="
 
 
+def test_the_demonstration_sends_the_headers_to_the_collector_too() -> None:
+    with nobody_in() as (url, seen):
+        done = CliRunner().invoke(main, ["--header", "X-One: a", "demo", "--click-url", url])
+    assert (done.exit_code, [each.get("x-one") for each in seen]) == (1, ["a"])
+
+
 @contextmanager
 def nobody_in() -> Iterator[tuple[str, list[dict[str, str]]]]:
     """A proxy that lets nobody in, and the headers that it saw, by lower-case names."""

@@ -8,7 +8,7 @@ Never touches anything but a client id of its own, `demo-shop`. Invariant: it do
 
 import click
 
-from clickclock.cli.calling import NoService, service
+from clickclock.cli.calling import NoService, headers, service
 from clickclock.cli.program import address
 from clickclock.cli.rendering import table
 
@@ -50,7 +50,7 @@ def demo(ctx: click.Context, /, click_url: str) -> None:
     clock = SystemClock()
     shop = small_shop(clock.now())
     try:
-        send(shop, click_url)
+        send(shop, click_url, headers())
     except httpx.HTTPStatusError as error:
         sentence = (
             f"{click_url} does not take a shop's own clicks (it answers {error.response.status_code}); start it with "

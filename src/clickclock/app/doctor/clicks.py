@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 
 from clickclock.app.doctor.check import Check, Result, fail, ok, warn
-from clickclock.app.doctor.holders import holder_of, listener_on
+from clickclock.app.doctor.holders import holder_of, listener_on, ports_of
 from clickclock.app.doctor.visitors import visitors
 from clickclock.app.lake import lake_of
 from clickclock.attribution import journal
@@ -41,9 +41,11 @@ def clicks(config: Config, now_ms: int) -> Iterator[Check]:
 
 
 def _port(config: Config) -> Iterator[Check]:
+    collectors = holder_of(config.data_dir / "collectors-lock")
+    config = _as_listening(config, collectors)
     if config.click_port == 0:
         return
-    collectors, listener = holder_of(config.data_dir / "collectors-lock"), listener_on(config.click_port)
+    listener = listener_on(config.click_port)
     if collectors is not None and listener is not None:
         # Whoever starts collectors has the lock and the port, and keeps them when the collectors die.
         if (wrong := _unhealthy(config)) is None:
@@ -63,10 +65,27 @@ def _port(config: Config) -> Iterator[Check]:
         yield ok("clickPort", f"Port {config.click_port} is free, and no collector runs.")
 
 
+def _as_listening(config: Config, collectors: int | None) -> Config:
+    """The configuration with the port that the collectors of the folder listen on, if they were given another."""
+    ports = ports_of(collectors) if collectors else set()
+    if config.click_port in ports:
+        return config
+    for port in sorted(ports):
+        with contextlib.suppress(httpx.HTTPError, ValueError, KeyError, TypeError):
+            told = httpx.get(f"{_address(config, port)}/openapi.json", timeout=HEALTH_S, trust_env=False).json()
+            if "/aclick" in told["paths"]:
+                return config.model_copy(update={"click_port": port})
+    return config
+
+
+def _address(config: Config, port: int) -> str:
+    host = f"[{config.click_host}]" if ":" in config.click_host else config.click_host
+    return f"http://{host}:{port}"
+
+
 def _unhealthy(config: Config) -> str | None:
     """What is wrong with the collector that answers on the port; None if it is well."""
-    host = f"[{config.click_host}]" if ":" in config.click_host else config.click_host
-    url = f"http://{host}:{config.click_port}/healthz"
+    url = f"{_address(config, config.click_port)}/healthz"
     try:
         answer = httpx.get(url, timeout=HEALTH_S, trust_env=False)
     except httpx.HTTPError as error:

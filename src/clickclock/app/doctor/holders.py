@@ -31,6 +31,17 @@ def listener_on(port: int) -> str | None:
     return next((told(pid) for pid in _pids() if wanted & set(_open_files(pid))), UNSEEN)
 
 
+def ports_of(pid: int) -> set[int]:
+    """The ports that a process listens on, as far as this user may see."""
+    own = set(_open_files(pid))
+    return {
+        int(columns[1].rpartition(":")[2], 16)
+        for table in ("tcp", "tcp6")
+        for columns in _rows(_PROC / "net" / table)
+        if columns[3] == _LISTENS and f"socket:[{columns[9]}]" in own
+    }
+
+
 def holder_of(lock: Path) -> int | None:
     """The process that holds a file's lock exclusively; None if nobody does. 0: one of another container."""
     try:
