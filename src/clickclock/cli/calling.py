@@ -32,6 +32,9 @@ OPTIONS = {"Last-Event-ID": "--after"}
 NOT_JSON = "clickclock.not_json"
 """Under this a context keeps, by field, why a value was not read as JSON."""
 
+FORMS = ("json", "yaml", "csv", "name")
+"""What `-o` takes; `output.py` writes them."""
+
 Render = Callable[["Payload"], None]
 
 
@@ -96,13 +99,16 @@ def calls(render: Render) -> Callable[[Callable[..., "Payload"]], Callable[..., 
     """Give a command its client and `--json`, and print what it returns: as JSON, or by `render`."""
 
     def decorate(command: Callable[..., "Payload"]) -> Callable[..., None]:
-        @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+        @click.option("--json", "form", flag_value="json", help="Print the answer as JSON.")
+        @click.option("-o", "--output", "form", type=click.Choice(FORMS), help="Print the answer in another form.")
         @functools.wraps(command)
-        def run(*, as_json: bool, **arguments: Any) -> None:
+        def run(*, form: str | None, **arguments: Any) -> None:
             with service(click.get_current_context().obj) as client:
                 payload = command(client, **arguments)
-            if as_json:
-                print_json(payload)
+            if form is not None:
+                from clickclock.cli.output import written  # noqa: PLC0415 (only these forms need it)
+
+                click.echo(written(payload, form), nl=False)
             else:
                 render(payload)
 
