@@ -62,9 +62,12 @@ def service(url: str) -> Iterator["Client"]:
         raise refusal(error) from error
 
 
-def headers() -> dict[str, str]:
-    """The headers that the command line adds to each request; the token of a file among them."""
-    root = click.get_current_context().find_root().params
+def headers(ctx: click.Context | None = None) -> dict[str, str]:
+    """The headers that the command line adds to each request; the token of a file among them.
+
+    `ctx` is needed where no command runs, as while a shell completes a word.
+    """
+    root = (ctx or click.get_current_context()).find_root().params
     file: Path | None = root.get("token_file")
     sent = {} if file is None else {"authorization": _bearer_in(file)}
     return sent | {name.lower(): value for name, value in root.get("headers", ())}
@@ -137,7 +140,7 @@ def _complete(ctx: click.Context, field: str, incomplete: str, **filters: object
 
     try:
         root = ctx.find_root().params
-        with Client(root["url"], headers=headers(), timeout_s=COMPLETION_TIMEOUT_S, retries=0) as client:
+        with Client(root["url"], headers=headers(ctx), timeout_s=COMPLETION_TIMEOUT_S, retries=0) as client:
             jobs = client.list_jobs(limit=1000, **filters)["jobs"]
     except ClickclockError:
         return []
