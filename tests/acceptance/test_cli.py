@@ -313,6 +313,28 @@ def test_tab_knows_the_jobs(terminal: Terminal) -> None:
             del terminal._environment[word]
 
 
+def test_tab_knows_schedules_triggers_states_and_zones(terminal: Terminal) -> None:
+    terminal.job("tabbed", "true")
+    assert terminal.run("schedule", "create", "t", "tabbed", "--id", "nightly-tab", "--expression", "0 2 * * *")[0] == 0
+    assert terminal.run("trigger", "t", "tabbed", "--follow")[0] == 0
+    (trigger,) = terminal.json("triggers", "list", "t", "tabbed")["triggers"]
+    asked = {
+        "schedule show nightly-t": "plain,nightly-tab",
+        f"triggers cancel {trigger['triggerId'][:30]}": f"plain,{trigger['triggerId']}",
+        "triggers list --state failed,lo": "plain,failed,lost",
+        "schedule update x --time-zone europe/ber": "plain,Europe/Berlin",
+    }
+    terminal._environment["_CLICKCLOCK_COMPLETE"] = "bash_complete"
+    try:
+        for line, told in asked.items():
+            words = f"clickclock {line}"
+            terminal._environment |= {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+            assert terminal.run()[1].split() == [told], line
+    finally:
+        for word in ("_CLICKCLOCK_COMPLETE", "COMP_WORDS", "COMP_CWORD"):
+            del terminal._environment[word]
+
+
 def test_a_wrong_configuration_is_refused_with_every_fault_by_both_commands(tmp_path: Path) -> None:
     (tmp_path / "clickclock.toml").write_text('prot = 1\nlog_level = "loud"\n')
     options = ["--config", str(tmp_path / "clickclock.toml"), "--process-slots", "0", "--data-dir", str(tmp_path)]

@@ -16,13 +16,14 @@ import pytest
 from click.testing import CliRunner
 
 from clickclock.cli import COMMANDS, OTHERS, main, stat
-from clickclock.cli.calling import refusal
+from clickclock.cli.calling import STATES, refusal
 from clickclock.cli.fields import Document, Instant, Json, Pair, body, camel_case
 from clickclock.cli.following import INTERRUPTED, exit_code
 from clickclock.cli.program import Program
 from clickclock.cli.rendering import TRIGGERS, at, duration, plain, size, table, when
 from clickclock.client import DEFAULT_URL
 from clickclock.foundation.errors import Fault, Invalid
+from clickclock.scheduler.trigger import State
 
 UNUSED = "http://127.0.0.1:9"
 READING = [
@@ -458,3 +459,7 @@ def test_what_other_systems_call_it_is_a_command_here() -> None:
         words = [word for word in named.split() if word.islower() and not word.startswith("-")]
         done = CliRunner().invoke(main, [*words, "--help"], prog_name="clickclock")
         assert (done.exit_code, "Usage" in done.output) == (0, True), named
+
+
+def test_the_states_that_are_completed_are_those_of_triggers() -> None:
+    assert tuple(State) == STATES

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import calls
+from clickclock.cli.calling import calls, complete_schedule
 from clickclock.cli.fields import Instant, body, field, names, needs_fields, of_jobs, page
 from clickclock.cli.rendering import Payload as Answer
 from clickclock.cli.rendering import record, says, table, when
@@ -74,7 +74,7 @@ def show(client: "Client", backfill_id: str) -> "Payload":
 
 
 @backfill.command()
-@click.argument("schedule_id")
+@click.argument("schedule_id", shell_complete=complete_schedule)
 @click.option("--from", "from_", type=Instant(), required=True, help="The first nominal time to run.")
 @click.option("--to", type=Instant(), required=True, help="The last nominal time to run; not in the future.")
 @click.option("--dry-run", is_flag=True, help="Show what would run, and run nothing.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import calls
+from clickclock.cli.calling import calls, complete_state
 from clickclock.cli.fields import Instant, names, of_jobs
 from clickclock.cli.rendering import counted, plain, table
 
@@ -45,7 +45,13 @@ def _shown(payload: "Payload") -> None:
 @of_jobs(group=True)
 @click.option("--schedule-id", help="Only this schedule, or the triggers that it decided.")
 @click.option("--backfill-id", help="Only the triggers of this backfill.")
-@click.option("--state", "states", multiple=True, help="Only triggers in this state; may be repeated.")
+@click.option(
+    "--state",
+    "states",
+    shell_complete=complete_state,
+    multiple=True,
+    help="Only triggers in this state; may be repeated.",
+)
 @click.option("--from", "from_", type=Instant(), help="Only triggers recorded at this time or later.")
 @click.option("--to", type=Instant(), help="Only triggers recorded before this time.")
 @click.option("--reason", help="Why.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import calls
+from clickclock.cli.calling import calls, complete_zone
 from clickclock.cli.fields import body, field, names, needs_fields, page
 from clickclock.cli.rendering import record, says, table
 
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 NAME = click.argument("calendar_name", metavar="CALENDAR")
 OPTIONS = (
     field("--description", help="What the calendar is for."),
-    field("--time-zone", help="IANA time zone of its days; that of each schedule if not given."),
+    field(
+        "--time-zone",
+        shell_complete=complete_zone,
+        help="IANA time zone of its days; that of each schedule if not given.",
+    ),
     field("--business-day", "business_days", multiple=True, help="A weekday such as monday; may be repeated."),
     field(
         "--exclude-date",

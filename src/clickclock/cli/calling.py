@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 COMPLETION_TIMEOUT_S = 1.0
 """Who presses Tab does not wait for long."""
+TRIGGERS_COMPLETED = 100
+STATES = ("queued", "starting", "running", "succeeded", "failed", "timedOut", "cancelled", "lost", "skipped")
+"""Those of triggers; a test compares."""
 OPTIONS = {"Last-Event-ID": "--after"}
 """Headers that are options here."""
 
@@ -135,13 +138,50 @@ def complete_job(ctx: click.Context, _: click.Parameter, incomplete: str) -> lis
     return _complete(ctx, "jobName", incomplete, application=ctx.params.get("application"))
 
 
+def complete_schedule(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The schedules whose ids begin so."""
+    return _ids(ctx, incomplete, lambda client: client.list_schedules(limit=1000)["schedules"], "scheduleId")
+
+
+def complete_trigger(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The newest triggers whose ids begin so, each with its job and its state."""
+    return _ids(ctx, incomplete, lambda client: client.list_triggers(limit=TRIGGERS_COMPLETED)["triggers"], "triggerId")
+
+
+def complete_zone(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The time zones that begin so, in any case."""
+    from zoneinfo import available_timezones  # noqa: PLC0415 (only who presses Tab needs it)
+
+    wanted = incomplete.lower()
+    return [CompletionItem(zone) for zone in sorted(available_timezones()) if zone.lower().startswith(wanted)]
+
+
+def complete_state(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The states of triggers that begin so; of several with commas between, the last one."""
+    before, comma, last = incomplete.rpartition(",")
+    return [CompletionItem(f"{before}{comma}{state}") for state in STATES if state.startswith(last)]
+
+
+def _ids(
+    ctx: click.Context, incomplete: str, found: "Callable[[Client], list[dict[str, Any]]]", field: str
+) -> list[CompletionItem]:
+    rows = _asked(ctx, found)
+    told = ((row[field], " ".join(filter(None, (row.get("jobName"), row.get("state"))))) for row in rows)
+    return [CompletionItem(name, help=help_) for name, help_ in told if name.startswith(incomplete)]
+
+
 def _complete(ctx: click.Context, field: str, incomplete: str, **filters: object) -> list[CompletionItem]:
+    jobs = _asked(ctx, lambda client: client.list_jobs(limit=1000, **filters)["jobs"])
+    return [CompletionItem(name) for name in sorted({job[field] for job in jobs}) if name.startswith(incomplete)]
+
+
+def _asked(ctx: click.Context, question: "Callable[[Client], list[dict[str, Any]]]") -> list[dict[str, Any]]:
+    """What the service answers while a word is completed; nothing if it does not."""
     from clickclock.client import Client  # noqa: PLC0415 (as above: loaded when it is used)
 
     try:
         root = ctx.find_root().params
         with Client(root["url"], headers=headers(ctx), timeout_s=COMPLETION_TIMEOUT_S, retries=0) as client:
-            jobs = client.list_jobs(limit=1000, **filters)["jobs"]
+            return question(client)
     except ClickclockError:
         return []
-    return [CompletionItem(name) for name in sorted({job[field] for job in jobs}) if name.startswith(incomplete)]

@@ -14,7 +14,7 @@ from zoneinfo import available_timezones
 
 import click
 
-from clickclock.cli.calling import refusal
+from clickclock.cli.calling import complete_zone, refusal
 from clickclock.cli.declaring import bring_about, terms
 from clickclock.cli.machine_zone import machine_zone
 from clickclock.cli.settings import FILE
@@ -27,7 +27,11 @@ UTC_NAMES = frozenset({"UTC", "Etc/UTC", "Etc/UCT", "UCT", "Universal", "Zulu", 
 @click.argument("path", metavar="FILE", type=FILE)
 @click.option("--application", default="cron", show_default=True, help="The application of the jobs.")
 @click.option("--system", is_flag=True, help="Each command is preceded by a user, as in /etc/crontab and /etc/cron.d.")
-@click.option("--time-zone", help="Time zone of the crontab, such as Europe/Berlin; this machine's if not given.")
+@click.option(
+    "--time-zone",
+    shell_complete=complete_zone,
+    help="Time zone of the crontab, such as Europe/Berlin; this machine's if not given.",
+)
 @click.option("--output", is_flag=True, help="Print it as YAML for apply, and change nothing.")
 @terms
 def import_crontab(

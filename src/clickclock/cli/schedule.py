@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import calls
+from clickclock.cli.calling import calls, complete_schedule, complete_zone
 from clickclock.cli.fields import Instant, Pair, body, field, flag, job_arguments, names, needs_fields, of_jobs, page
 from clickclock.cli.rendering import duration, plain, record, says, table, when
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from clickclock.client import Client, Payload
 
 KIND = field("--kind", help="How the expression is read: cron, interval, once or rrule.")
-TIME_ZONE = field("--time-zone", help="IANA time zone, such as Europe/Berlin; UTC if not given.")
+TIME_ZONE = field(
+    "--time-zone", shell_complete=complete_zone, help="IANA time zone, such as Europe/Berlin; UTC if not given."
+)
 DST_POLICIES = (
     field("--dst-gap-policy", help="For a fixed time that the clock jumps over: fireAfterGap or skip."),
     field("--dst-fold-policy", help="For a fixed time that the clock shows twice: first, second or both."),
@@ -132,7 +134,7 @@ def list_schedules(client: "Client", **filters: Any) -> "Payload":
 
 
 @schedule.command()
-@click.argument("schedule_id")
+@click.argument("schedule_id", shell_complete=complete_schedule)
 @calls(record("schedules.0"))
 def show(client: "Client", schedule_id: str) -> "Payload":
     """Show one schedule."""
@@ -149,7 +151,7 @@ def create(client: "Client", application: str, job_name: str, fields: dict[str, 
 
 
 @schedule.command()
-@click.argument("schedule_id")
+@click.argument("schedule_id", shell_complete=complete_schedule)
 @body(*OPTIONS)
 @calls(says("Schedule {schedule_id} is changed (version {schedule[version]})."))
 @needs_fields
@@ -159,7 +161,7 @@ def update(client: "Client", schedule_id: str, fields: dict[str, Any]) -> "Paylo
 
 
 @schedule.command()
-@click.argument("schedule_id")
+@click.argument("schedule_id", shell_complete=complete_schedule)
 @calls(says("Schedule {schedule_id} is deleted."))
 def delete(client: "Client", schedule_id: str) -> "Payload":
     """Delete a schedule."""
@@ -167,7 +169,7 @@ def delete(client: "Client", schedule_id: str) -> "Payload":
 
 
 @schedule.command()
-@click.argument("schedule_id")
+@click.argument("schedule_id", shell_complete=complete_schedule)
 @click.option("--reason", help="Why.")
 @calls(says("Schedule {schedule_id} is paused."))
 def pause(client: "Client", schedule_id: str, reason: str | None) -> "Payload":
@@ -176,7 +178,7 @@ def pause(client: "Client", schedule_id: str, reason: str | None) -> "Payload":
 
 
 @schedule.command()
-@click.argument("schedule_id")
+@click.argument("schedule_id", shell_complete=complete_schedule)
 @calls(says("Schedule {schedule_id} is resumed."))
 def resume(client: "Client", schedule_id: str) -> "Payload":
     """Resume a schedule; what it missed is not made up."""
@@ -212,7 +214,7 @@ def forecast(client: "Client", **query: Any) -> "Payload":
 
 
 @schedule.command()
-@click.argument("schedule_id")
+@click.argument("schedule_id", shell_complete=complete_schedule)
 @click.option("--from", "from_", type=Instant(), help="Only nominal times at this or later.")
 @click.option("--to", type=Instant(), help="Only nominal times before this.")
 @click.option("--limit", type=click.IntRange(1, 1000), help="At most this many; 48 if not given.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import calls
+from clickclock.cli.calling import calls, complete_zone
 from clickclock.cli.fields import Instant, job_arguments, names
 from clickclock.cli.rendering import duration, record, sections, share, size, table, when
 
@@ -75,7 +75,7 @@ def show(payload: "Payload") -> None:
 @click.option(
     "--bucket", type=click.Choice(["hour", "day"]), help="Group by hour (UTC) or by day; by day if not given."
 )
-@click.option("--time-zone", help="IANA time zone of the days; UTC if not given.")
+@click.option("--time-zone", shell_complete=complete_zone, help="IANA time zone of the days; UTC if not given.")
 @click.option(
     "--rank",
     type=click.Choice(["slowest", "latest", "flaky", "failing"]),

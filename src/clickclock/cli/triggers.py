@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import calls
+from clickclock.cli.calling import calls, complete_state, complete_trigger
 from clickclock.cli.fields import Instant, names, of_jobs, page
 from clickclock.cli.rendering import TRIGGERS, at, record, says, sections, table, when
 from clickclock.cli.trigger_id import whole_id
@@ -61,7 +61,11 @@ def triggers() -> None:
 
 @triggers.command("list")
 @of_jobs(group=True)
-@click.option("--state", help="Only those in this state, such as running, or in several: failed,lost.")
+@click.option(
+    "--state",
+    shell_complete=complete_state,
+    help="Only those in this state, such as running, or in several: failed,lost.",
+)
 @click.option("--kind", help="Only those of this kind: manual, schedule, backfill or dependency.")
 @click.option("--schedule-id", help="Only those of this schedule.")
 @click.option("--backfill-id", help="Only those of this backfill.")
@@ -75,7 +79,7 @@ def list_triggers(client: "Client", **filters: Any) -> "Payload":
 
 
 @triggers.command()
-@click.argument("trigger_id")
+@click.argument("trigger_id", shell_complete=complete_trigger)
 @calls(
     sections(
         _itself,
@@ -89,7 +93,7 @@ def show(client: "Client", trigger_id: str) -> "Payload":
 
 
 @triggers.command()
-@click.argument("trigger_id")
+@click.argument("trigger_id", shell_complete=complete_trigger)
 @calls(says("Trigger {trigger_id} is asked to end."))
 def cancel(client: "Client", trigger_id: str) -> "Payload":
     """Cancel a trigger; if it is running, by SIGTERM and in the end SIGKILL."""
