@@ -2,12 +2,17 @@
 
 Start `make run`, wait until the demo shop is credited and lanes have filled, then:
 
-    python -m tests.acceptance.pictures http://127.0.0.1:8080
+    python -m tests.acceptance.pictures http://127.0.0.1:8080 overview overview-dark schedule
+
+Those of attribution show the shop of `shop.py`: `fill` the lake of a service started with `--click-profile open`, then
+take `credit`, `proof` and `check`. Without names, all are taken.
 """
 
 import shutil
 import sys
+from collections.abc import Collection
 from pathlib import Path
+from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, sync_playwright
 
@@ -16,18 +21,23 @@ from tests.house.tree import ROOT
 
 FOLDER = ROOT / "docs/images"
 SIZE = {"width": 1280, "height": 800}
+CHECKED = {"click": "https://shop.example/?utm_source=facebook&utm_campaign=spring&gclid=null", "clientId": "shop-1"}
 PAGES = {
     "overview": ("/", ".strip-row .cell"),
     "overview-dark": ("/", ".strip-row .cell"),
     "schedule": ("/schedules/examples.nightly-report", ".clock-day"),
+    "credit": ("/attribution", ".day-bar"),
+    "proof": ("/attribution/orders/shop-1/A-2041", ".split"),
+    "check": (f"/clicks?{urlencode(CHECKED)}", ".verdict"),
 }
 """By name: the address, and what is there when the page has what it shows."""
 
 
-def take(browser: Browser, url: str, folder: Path) -> None:
-    """Every picture, as a reader would see the page."""
+def take(browser: Browser, url: str, folder: Path, names: Collection[str] = tuple(PAGES)) -> None:
+    """These pictures, as a reader would see the pages."""
     folder.mkdir(exist_ok=True)
-    for name, (address, ready) in PAGES.items():
+    for name in names:
+        address, ready = PAGES[name]
         theme = "dark" if name.endswith("-dark") else "light"
         with watched(browser, url, viewport=SIZE, color_scheme=theme) as page:
             page.add_init_script("localStorage.setItem('firstSteps', 'seen')")
@@ -38,11 +48,11 @@ def take(browser: Browser, url: str, folder: Path) -> None:
 
 def main() -> None:
     """Take them from the service at the address that is given."""
-    (url,) = sys.argv[1:]
+    url, *names = sys.argv[1:]
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        take(browser, url, FOLDER)
+        take(browser, url, FOLDER, names or tuple(PAGES))
         browser.close()
 
 

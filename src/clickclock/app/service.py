@@ -238,15 +238,16 @@ def _server(config: Config, engine: Engine, peers: Peers | None) -> "_Server":
     lets_every_name_in = config.insecure_no_authentication and not config.allowed_hosts
     allowed_hosts = None if lets_every_name_in else [*own_names, *config.allowed_hosts]
     access = Access(config.access, engine.authenticator)
+    dashboard = Dashboard()
     scheduler = scheduler_api.create_app(
         engine,
         allowed_hosts=allowed_hosts,
         body_bytes_max=config.request_body_bytes_max,
-        elsewhere=Dashboard(),
+        elsewhere=dashboard,
         access=access,
     )
     stopping = asyncio.Event()
-    attribution = _attribution(config, allowed_hosts, access, stopping)
+    attribution = _attribution(config, allowed_hosts, access, stopping, dashboard)
 
     async def both(scope: Scope, receive: Receive, send: Send) -> None:
         is_for_attribution = scope["type"] == "http" and scope["path"].startswith(ATTRIBUTION)
@@ -273,9 +274,9 @@ def _server(config: Config, engine: Engine, peers: Peers | None) -> "_Server":
 
 
 def _attribution(
-    config: Config, allowed_hosts: Collection[str] | None, access: Access, stopping: asyncio.Event
+    config: Config, allowed_hosts: Collection[str] | None, access: Access, stopping: asyncio.Event, elsewhere: ASGIApp
 ) -> ASGIApp:
-    """What people ask of attribution, or, where that is not installed, how it is."""
+    """What people ask of attribution, or, where that is not installed, how it is. `elsewhere` has the pages."""
     if not extras.is_installed(extras.ATTRIBUTION):
 
         async def not_installed(scope: Scope, receive: Receive, send: Send) -> None:
@@ -293,6 +294,7 @@ def _attribution(
         accounts=accounts_of(config),
         policies=policies_of(config),
         access=access,
+        elsewhere=elsewhere,
     )
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from clickclock.attribution.account import Accounts
 from clickclock.attribution.api.asking import Asker
@@ -30,9 +31,11 @@ from clickclock.foundation.gate import Gate
 from clickclock.foundation.problem import UnknownPath
 
 BASE = "/attribution"
+PAGES = ("orders", "versions", "paths")
+"""Questions whose addresses are also those of pages: a browser shows what curl gets."""
 
 
-def create_app(
+def create_app(  # noqa: PLR0913 (each is a part of it)
     journal_dir: Path,
     *,
     desk: Callable[[], Any] | None = None,
@@ -42,13 +45,14 @@ def create_app(
     accounts: Accounts | None = None,
     policies: Policies | None = None,
     access: Access = OPEN,
+    elsewhere: ASGIApp | None = None,
 ) -> Starlette:
     """The ASGI application over the journals in a folder. `access` says who asks.
 
     `desk` is called in a process of its own, so it must be picklable, and gives a `desk.Desk` there; without it, only
     journals are looked at. `allowed_hosts` are names by which it may be addressed beside the loopback's; None lets
     every name in. Streams end when `stopping` is set, and so does that process. `accounts` and `policies` are those by
-    which clicks are checked.
+    which clicks are checked. At the addresses of `PAGES`, and at unknown ones, `elsewhere` answers whoever takes HTML.
     """
     stopping, clock = stopping or asyncio.Event(), clock or SystemClock()
     checker = Checker(accounts or Accounts(), policies or Policies(), clock)
@@ -58,13 +62,28 @@ def create_app(
     ]
     if desk is not None:
         asker = Asker(desk, stopping)
-        routes += [Route(f"{BASE}/{name}", Question(name, asker)) for name in READERS]
+        questions: dict[str, ASGIApp] = {name: Question(name, asker) for name in READERS}
+        if elsewhere is not None:
+            questions |= {name: _Either(elsewhere, questions[name]) for name in PAGES}
+        routes += [Route(f"{BASE}/{name}", question) for name, question in questions.items()]
         routes.append(Route(f"{BASE}/openapi.json", Described()))
     middleware = [Middleware(Gate, allowed_hosts=allowed_hosts, access=access), Middleware(Compression)]
     app = Starlette(routes=routes, middleware=middleware)
     app.router.redirect_slashes = False
-    app.router.default = _nothing_here
+    app.router.default = _nothing_here if elsewhere is None else _Either(elsewhere, _nothing_here)
     return app
+
+
+class _Either:
+    """A page for whoever takes HTML, as browsers do, and the interface for everybody else."""
+
+    def __init__(self, page: ASGIApp, interface: ASGIApp) -> None:
+        self._page = page
+        self._interface = interface
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_page = "text/html" in Headers(scope=scope).get("accept", "")
+        await (self._page if is_page else self._interface)(scope, receive, send)
 
 
 async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:

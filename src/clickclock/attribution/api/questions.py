@@ -88,10 +88,10 @@ class Question:
 def _answered(answer: Answer, known: str) -> Response:
     """The answer; 304 where the asker has it, by its tag."""
     size = sum(map(len, answer.pieces))
-    headers = {"cache-control": "no-store", "content-length": str(size), **answer.outcome.headers}
+    headers = {"cache-control": "no-store", "content-length": str(size), "vary": "Accept", **answer.outcome.headers}
     if headers.get("etag", "").removeprefix("W/") in {each.strip().removeprefix("W/") for each in known.split(",")}:
         kept = {name: headers[name] for name in ("etag", "cache-control")}
-        return Response(status_code=304, headers={**kept, "vary": "Accept-Encoding"})
+        return Response(status_code=304, headers={**kept, "vary": "Accept, Accept-Encoding"})
     return StreamingResponse(_each(answer.pieces), headers=headers, media_type=answer.outcome.media_type)
 
 

@@ -16,7 +16,8 @@ const MISSING = { title: () => "No such page", enter: () => {}, view: () => html
 let page = null, leave = () => {}, loadFault = null, visit = 0, shown = 0, asked = 0, prefix = false;
 let theme = kept("theme", Object.keys(THEMES), "auto");
 
-const isHere = ({ path }) => path === pathNow() || (path !== "/" && pathNow().startsWith(`${path}/`));
+const leadsTo = ({ path, word }) => word && (path === pathNow() || (path !== "/" && pathNow().startsWith(`${path}/`)));
+const isHere = (route) => route === ROUTES.filter(leadsTo).sort((a, b) => b.path.length - a.path.length)[0];
 const link = (route) => html`<a href=${route.path} aria-current=${isHere(route) ? "page" : nothing}>${route.word}</a>`;
 const inGroup = (group, more) => ROUTES.filter((route) => route.word && route.group === group && !!route.more === more);
 

@@ -18,4 +18,10 @@ export const ROUTES = [
   { path: "/schedules/{scheduleId}", load: () => import("./pages/schedule.js") },
   { path: "/events", load: () => import("./pages/events.js"), group: "Scheduler", word: "Events", more: true, key: "e" },
   { path: "/chains/{application}/{job}", load: () => import("./pages/chain.js") },
+  { path: "/attribution", load: () => import("./pages/credit.js"), group: "Attribution", word: "Credit", key: "c" },
+  { path: "/attribution/orders", load: () => import("./pages/orders.js"), group: "Attribution", word: "Orders", key: "s" },
+  { path: "/attribution/orders/{clientId}/{orderId}", load: () => import("./pages/proof.js") },
+  { path: "/clicks", load: () => import("./pages/clicks.js"), group: "Attribution", word: "Clicks", key: "k" },
+  { path: "/attribution/paths", load: () => import("./pages/paths.js"), group: "Attribution", word: "Paths", more: true },
+  { path: "/attribution/versions", load: () => import("./pages/versions.js"), group: "Attribution", word: "Results", more: true },
 ];
