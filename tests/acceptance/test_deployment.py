@@ -12,6 +12,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from clickclock.foundation.access import Mode
 from clickclock.foundation.config import NOT_SETTINGS, PREFIX, Config, load
 
 ROOT = Path(__file__).parents[2]
@@ -111,6 +112,16 @@ def test_the_configuration_of_the_chart_is_one_that_the_service_takes(tmp_path: 
 
 
 @helm
+def test_the_scheduler_of_the_chart_wants_tokens_unless_it_is_told_that_this_is_safe(tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.toml"
+    for settings, mode, is_insecure in (((), Mode.TOKENS, False), ((TRUSTED,), Mode.NONE, True)):
+        objects = rendered(*settings)
+        file.write_text(named(objects, "ConfigMap", "shop-clickclock-scheduler")["data"]["clickclock.toml"])
+        config = load(file, {}, {})
+        assert (config.access, config.insecure_no_authentication, config.host) == (mode, is_insecure, "0.0.0.0")  # noqa: S104 (as the chart has it)
+
+
+@helm
 def test_a_whole_number_in_a_file_of_values_is_one_in_the_configuration(tmp_path: Path) -> None:
     """Helm reads those of a file as 3.0, and those of `--set` as 3."""
     values = tmp_path / "values.yaml"
@@ -193,7 +204,6 @@ def test_a_change_of_the_configuration_replaces_the_pods() -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ((), "There is no authentication"),
         ((TRUSTED, "collectors.enabled=true"), "set config.lake_url to an object store"),
         ((TRUSTED, "scheduler.replicas=0"), "/scheduler/replicas"),
         ((TRUSTED, "schedular.replicas=3"), "schedular"),
@@ -251,10 +261,10 @@ def test_the_compose_file_names_settings_and_files_that_there_are() -> None:
         given = {key: value for key, value in service.get("environment", {}).items() if key.startswith(PREFIX)}
         config = load(None, given, {})
         # Without allowed_hosts, any web page in a browser of this machine could get in by a name of its own.
-        assert (config.insecure_no_authentication and config.allowed_hosts) or not given, name
+        assert (config.access is Mode.TOKENS and config.allowed_hosts) or not given, name
         for volume in service["volumes"]:
             assert volume.partition(":")[0] in compose["volumes"]
-        # What is published is this machine's own, as long as there is no authentication.
+        # What is published is this machine's own: anybody may send clicks.
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
         if build := service.get("build"):
             context = (DEPLOY / "compose" / build["context"]).resolve()

@@ -235,7 +235,9 @@ async def _keep_own_jobs(stopping: asyncio.Event, config: Config, ensure_own: Ca
 def _server(config: Config, engine: Engine, peers: Peers | None) -> "_Server":
     """The service's own port: the scheduler, and what people ask of attribution."""
     own_names = [config.host, *filter(None, [urlsplit(engine.url or "").hostname])]
-    lets_every_name_in = config.insecure_no_authentication and not config.allowed_hosts
+    # A page that points its own name at us has no token: with tokens, a name gives nobody anything.
+    is_keyed = config.access is Mode.TOKENS
+    lets_every_name_in = (config.insecure_no_authentication or is_keyed) and not config.allowed_hosts
     allowed_hosts = None if lets_every_name_in else [*own_names, *config.allowed_hosts]
     access = Access(config.access, engine.authenticator)
     dashboard = Dashboard()

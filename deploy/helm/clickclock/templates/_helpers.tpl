@@ -22,9 +22,10 @@ app.kubernetes.io/component: {{ .component }}
   "data_dir" "/var/lib/clickclock"
   "host" "0.0.0.0"
   "port" 8080
-  "click_host" "0.0.0.0"
+  "authentication" (ternary "none" "tokens" .root.Values.insecureNoAuthentication)
+  "click_host" (ternary "0.0.0.0" "127.0.0.1" (eq .component "collector"))
   "click_port" 8081
-  "insecure_no_authentication" true
+  "insecure_no_authentication" (or .root.Values.insecureNoAuthentication (eq .component "collector"))
   "log_format" "json"
   "clicks" (eq .component "collector") -}}
 {{- $config := mergeOverwrite (deepCopy .root.Values.config) $own -}}
