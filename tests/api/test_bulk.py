@@ -1,12 +1,17 @@
 """The same done to many: a count before, an answer for each, and nothing half done."""
 
+import json
 from typing import Any
 
 import httpx
 import pytest
 
 from clickclock.foundation.clock import ManualClock
+from clickclock.foundation.permission import Role
+from clickclock.foundation.principal import Grant, Kind, Principal, Proof
 from clickclock.scheduler.api import bulk
+from clickclock.scheduler.api.operation import Call
+from clickclock.scheduler.api.reading import Query
 from clickclock.scheduler.engine import Engine
 from tests.api.conftest import JOB, SCHEDULE
 from tests.stores import LEASE, claim, ended, finish, queue
@@ -117,3 +122,18 @@ async def test_a_bulk_action_that_is_wrong_is_refused_with_every_fault(
     response = await http.post("bulk", json=body)
     assert response.status_code == 422, response.text
     assert sorted(each["field"] for each in response.json()["errors"]) == fields
+
+
+async def test_what_the_caller_may_not_do_to_an_item_is_not_done_and_said(
+    http: httpx.AsyncClient, engine: Engine, job: None
+) -> None:
+    await http.post("job", json={**JOB, "application": "crm"})
+    ours, theirs = await queue(engine.store), await queue(engine.store, application="crm")
+    of_shop = Grant(Role.OPERATOR, applications=frozenset({"shop"}))
+    deploy = Principal(Kind.TOKEN, "t-1", "deploy", Proof.TOKEN, (of_shop,))
+    body = b'{"action": "cancel", "filter": {"jobName": "export"}}'
+    answer = json.loads(bytes((await bulk.act(Call(engine, deploy, Query(), {}, body))).body))
+    done = {each["triggerId"]: (each["done"], each["code"]) for each in answer["items"]}
+    assert done == {ours: (True, None), theirs: (False, "forbidden")}
+    states = {each["triggerId"]: each["state"] for each in (await http.get("jobTrigger")).json()["triggers"]}
+    assert states == {ours: "cancelled", theirs: "queued"}
