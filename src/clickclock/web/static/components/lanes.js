@@ -62,7 +62,7 @@ function lane(row, now) {
 
 function axis(now) {
   const marks = [];
-  for (let at = Math.ceil((now - PAST) / TEN_MINUTES) * TEN_MINUTES; at < now + AHEAD; at += TEN_MINUTES) if (Math.abs(at - now) > 440_000) marks.push(at);
+  for (let at = Math.ceil((now - PAST) / TEN_MINUTES) * TEN_MINUTES; at < now + AHEAD; at += TEN_MINUTES) if (Math.abs(at - now) > 560_000) marks.push(at);
   return html`<svg class="axis" aria-hidden="true">${marks.map((at) => svg`<text x="${x(at, now)}%" y="14" class=${(at / TEN_MINUTES) % 3 ? "minor" : ""} text-anchor="middle">${minute(at)}</text>`)}
     <text class="now-word" x="${x(now, now)}%" y="14" text-anchor="middle">${clock(now)}</text></svg>`;
 }

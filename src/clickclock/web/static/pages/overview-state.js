@@ -5,7 +5,13 @@ import { jobOf } from "../components/parts.js";
 import { isOver } from "../core/states.js";
 import { iso, ms } from "../core/time.js";
 
-const DAY = 86_400_000, CELLS = 60, SCHEDULES_MAX = 16, LISTED_MAX = 200;
+const DAY = 86_400_000, CELLS = 60, SCHEDULES_MAX = 16, LISTED_MAX = 200, MARKS_MAX = 5000;
+
+/** Columns of triggers → one object each. */
+const fromMarks = (marks) => marks.triggerIds.map((triggerId, at) => ({
+  triggerId, ...marks.jobs[marks.jobIndexes[at]], state: marks.states[marks.stateIndexes[at]], lagMs: marks.lagsMs[at],
+  dueTime: iso(marks.dueTimesMs[at]), startedAt: marks.startsMs[at] && iso(marks.startsMs[at]), finishedAt: marks.endsMs[at] && iso(marks.endsMs[at]),
+}));
 
 export class Overview {
   triggers = new Map();   // id → trigger: of the last half hour, and whatever runs
@@ -18,15 +24,15 @@ export class Overview {
   /** Ask all that does not wait for another answer at once, and `draw`; then what became of the times. */
   async load(now, draw) {
     try {
-      const [{ cluster }, { schedules }, recent, live, { jobStat }, { alarms }, { forecast }] = await Promise.all([
-        ask("cluster"), ask("schedules", { limit: LISTED_MAX }), ask("jobTrigger", { from: iso(now - PAST - 5 * 60_000), limit: 1000 }),
+      const [{ cluster }, { schedules }, { triggerMarks }, live, { jobStat }, { alarms }, { forecast }] = await Promise.all([
+        ask("cluster"), ask("schedules", { limit: LISTED_MAX }), ask("triggerMarks", { from: iso(now - PAST - 5 * 60_000), limit: MARKS_MAX }),
         ask("jobTrigger", { state: "queued,starting,running", limit: 200 }),
         ask("jobStat", { bucket: "hour", from: iso(now - DAY), rank: "slowest", limit: 50 }), ask("alarm", { isOpen: true }), ask("forecast", { from: iso(now), to: iso(now + AHEAD) }),
       ]);
       Object.assign(this, { schedules, alarms, stat: jobStat, totals: cluster.totals, findings: cluster.findings });
-      for (const each of [...recent.triggers, ...live.triggers]) this.triggers.set(each.triggerId, each);
+      for (const each of [...fromMarks(triggerMarks), ...live.triggers]) this.triggers.set(each.triggerId, each);
       for (const each of jobStat.jobs ?? []) this.usual.set(jobOf(each), each.durationMs.p50);
-      for (const [id, each] of this.triggers) if (isOver(each.state) && ms(each.finishedAt ?? each.queuedAt) < now - PAST - 60_000) this.triggers.delete(id);
+      for (const [id, each] of this.triggers) if (isOver(each.state) && ms(each.finishedAt ?? each.dueTime) < now - PAST - 60_000) this.triggers.delete(id);
       this.planned = new Map(forecast.lanes.map((lane) => [lane.scheduleId, { schedule: { ...lane, paused: !!lane.skipReason }, times: lane.timesMs }]));
       Object.assign(this, { isReady: true, fault: null, loads: this.loads + 1 });
       draw();
@@ -44,9 +50,9 @@ export class Overview {
     this.strips = new Map(schedules.map(({ scheduleId, times }) => [scheduleId, { schedule: known.get(scheduleId), triggers: times.map((each) => ({ ...each, scheduleId })).reverse() }]));
   }
 
-  /** Whether the examples are here, which the first steps are about; and whether somebody has run a job by hand. */
+  /** Whether the examples are here, which the first steps are about; and whether somebody has run the one that they name. */
   get isExample() { return this.schedules.some((each) => each.application === "examples"); }
-  get hasRun() { return [...this.triggers.values()].some((each) => each.kind === "manual" && each.application !== "attribution"); }
+  get hasRun() { return [...this.triggers.values()].some((each) => each.application === "examples" && each.jobName === "countdown"); }
 
   /** The next time of all, with its schedule. */
   next = (now) => [...this.planned.values()].flatMap(({ schedule, times }) => times.filter((at) => at > now).slice(0, 1).map((at) => ({ at, of: schedule }))).sort((a, b) => a.at - b.at)[0];
@@ -55,7 +61,7 @@ export class Overview {
   take({ type, data, time }) {
     if (!type.startsWith("clickclock.trigger.")) return false;
     const before = this.triggers.get(data.triggerId);
-    const each = { ...before, ...data, dueTime: data.dueTime ?? before?.dueTime ?? data.nominalTime ?? time, queuedAt: before?.queuedAt ?? time };
+    const each = { ...before, ...data, dueTime: data.dueTime ?? before?.dueTime ?? data.nominalTime ?? time };
     this.triggers.set(data.triggerId, each);
     const strip = this.strips.get(data.scheduleId);
     if (strip && (data.state === "starting" || isOver(data.state))) {

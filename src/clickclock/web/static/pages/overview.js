@@ -72,9 +72,9 @@ function attention() {
 }
 
 function ended() {
-  const last = [...known.triggers.values()].filter((each) => isOver(each.state)).sort((a, b) => ms(b.finishedAt ?? b.queuedAt) - ms(a.finishedAt ?? a.queuedAt)).slice(0, 9);
+  const last = [...known.triggers.values()].filter((each) => isOver(each.state)).sort((a, b) => ms(b.finishedAt ?? b.dueTime) - ms(a.finishedAt ?? a.dueTime)).slice(0, 9);
   return card("ended", "Just ended", last.length ? html`<ol class="ended">${repeat(last, (each) => each.triggerId, (each) => html`<li><a href=${to("/runs", each.triggerId)}>${glyph(each.state, wordOf(each.state))}${jobName(each)}
-      <span class="took">${each.state === "skipped" ? "skipped" : span(each.startedAt ? ms(each.finishedAt) - ms(each.startedAt) : null)}</span><time>${clock(ms(each.finishedAt ?? each.queuedAt))}</time></a></li>`)}</ol>`
+      <span class="took">${each.state === "skipped" ? "skipped" : span(each.startedAt ? ms(each.finishedAt) - ms(each.startedAt) : null)}</span><time>${clock(ms(each.finishedAt ?? each.dueTime))}</time></a></li>`)}</ol>`
     : html`<p class="note">Nothing ended in the last half hour.</p>`);
 }
 
