@@ -4,6 +4,7 @@ import http.client
 import json
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import time
@@ -92,3 +93,32 @@ def test_the_first_token_is_made_on_the_host_and_opens_a_service_that_others_rea
     assert [each["name"] for each in json.loads(listed)["tokens"]] == ["first", "watch"]
     assert made.stdout.strip() not in listed
     assert all(made.stdout.strip().encode() not in file.read_bytes() for file in data.iterdir() if file.is_file())
+
+
+def test_the_guide_opens_a_service_to_a_team_command_by_command(tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[2] / "docs/how-to/open-it-to-a-team.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^\$ (.+)$", guide, re.MULTILINE)
+    (serve,) = [each for each in commands if each.startswith("clickclock serve")]
+    before, after = commands[: commands.index(serve)], commands[commands.index(serve) + 1 :]
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+    def shell(lines: list[str], url: str) -> str:
+        script = "\n".join(["set -e", *lines]).replace("http://127.0.0.1:8080", url)
+        done = subprocess.run(
+            ["sh", "-c", script],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            cwd=tmp_path,
+            env={**os.environ, "PATH": path},
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    shell(before, "")
+    options = serve.partition("--data-dir clickclock-data ")[2].split()
+    with running(tmp_path / "clickclock-data", *options) as service:
+        told = shell(after, f"http://127.0.0.1:{service.url.rpartition(':')[2]}")
+    assert "hello" in told
+    assert re.search(r"^first .*\d", told, re.MULTILINE), "it is listed with when it was revoked"
