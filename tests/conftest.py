@@ -80,6 +80,7 @@ LONG = (
     *("acceptance/test_import_orders", "acceptance/test_serve_clicks", "contract/test_kubernetes"),
     *("house/test_lake_page", "crash/test_stopping", "crash/test_held", "contract/test_store_replicas"),
     *("crash/test_job_ends", "crash/test_replace", "acceptance/test_dashboard", "acceptance/test_dashboard_jobs"),
+    *("acceptance/test_dashboard_credit",),
     *("crash/test_kill_storm", "api/test_questions", "agents/test_reporter", "contract/test_lake"),
     *("acceptance/test_framing", "acceptance/test_proxies"),
     *("acceptance/test_containers", "chaos/test_chaos", "contract/test_store_chains"),
