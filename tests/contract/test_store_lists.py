@@ -113,6 +113,20 @@ async def test_a_span_of_time_is_looked_for_among_the_ids(store: Store) -> None:
     assert await found(**ever) == [second, first]
 
 
+async def test_a_step_of_a_walk_has_one_beginning_and_one_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With two, an index may be walked by the farther one, through all of the span."""
+    monkeypatch.setattr(walk, "SIZES", (1, 2, 3))
+    await add_job(store)
+    for number in range(8):
+        await queue(store, idempotency_key=f"k{number}")
+    span = {"since": datetime.min.replace(tzinfo=UTC), "until": datetime.max.replace(tzinfo=UTC)}
+    nothing = {**span, "kind": Kind.MANUAL, "states": [State.SUCCEEDED]}
+    plans = await plans_of(store, "job_trigger", partial(store.triggers.find, nothing, None, 10))
+    assert len(plans) > 3
+    for statement, _ in plans:
+        assert max(*(statement.count(f"trigger_id {sign} ") for sign in (">=", "<"))) <= 1, statement
+
+
 async def test_whatever_triggers_are_asked_by_an_index_is_walked_as_far_as_it_reaches(store: Store) -> None:
     await add_job(store)
     await queue(store)

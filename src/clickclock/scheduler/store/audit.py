@@ -114,16 +114,17 @@ class Audit:
 def _asked(filters: Mapping[str, Any]) -> Asked:
     """Ids are in the order of time, so a span of time is one of ids, in whatever index is walked."""
     conditions: dict[str, sa.ColumnElement[bool]] = {}
-    bounds: list[sa.ColumnElement[bool]] = []
+    low: list[sa.ColumnElement[bool]] = []
+    high: list[sa.ColumnElement[bool]] = []
     for name, value in filters.items():
         if name == "resources":
             conditions[name] = _a.resource.concat("").in_(sorted(value))
         elif name == "since":
             conditions[name] = _a.at >= value
-            bounds.append(_a.audit_id >= first_id_at(value, -APART_MS_MAX))
+            low.append(_a.audit_id >= first_id_at(value, -APART_MS_MAX))
         elif name == "until":
             conditions[name] = _a.at < value
-            bounds.append(_a.audit_id < first_id_at(value, APART_MS_MAX))
+            high.append(_a.audit_id < first_id_at(value, APART_MS_MAX))
         else:
             conditions[name] = unled(_a[name], value)
     leads = [
@@ -131,7 +132,7 @@ def _asked(filters: Mapping[str, Any]) -> Asked:
         for names in (*_LEADS, ("application",))
         if filters.keys() >= set(names)
     ]
-    return Asked(sa.select(audit), _a.audit_id, conditions, leads, bounds)
+    return Asked(sa.select(audit), _a.audit_id, conditions, leads, low=low, high=high)
 
 
 def _in_chain(filters: Mapping[str, Any]) -> Asked:

@@ -336,19 +336,20 @@ def _by_key(connection: sa.Connection, new: NewTrigger) -> Trigger | None:
 def _asked(filters: Mapping[str, Any]) -> Asked:
     """Ids are in the order of time, so a span of time is one of ids, in whatever index is walked."""
     conditions: dict[str, sa.ColumnElement[bool]] = {}
-    bounds: list[sa.ColumnElement[bool]] = []
+    low: list[sa.ColumnElement[bool]] = []
+    high: list[sa.ColumnElement[bool]] = []
     for name, value in filters.items():
         if name == "states":
             conditions[name] = _t.state.concat("").in_(sorted(value))
         elif name == "since":
             conditions[name] = _t.queued_at >= value
-            bounds.append(_t.trigger_id >= first_id_at(value, -APART_MS_MAX))
+            low.append(_t.trigger_id >= first_id_at(value, -APART_MS_MAX))
         elif name == "until":
             conditions[name] = _t.queued_at < value
-            bounds.append(_t.trigger_id < first_id_at(value, APART_MS_MAX))
+            high.append(_t.trigger_id < first_id_at(value, APART_MS_MAX))
         else:
             conditions[name] = unled(_t[name], value)
-    return Asked(sa.select(job_trigger), _t.trigger_id, conditions, _leads(filters), bounds)
+    return Asked(sa.select(job_trigger), _t.trigger_id, conditions, _leads(filters), low=low, high=high)
 
 
 def _leads(filters: Mapping[str, Any]) -> list[Lead]:

@@ -48,7 +48,8 @@ class Lead(NamedTuple):
 class Asked(NamedTuple):
     """A question: rows, their key, and conditions by the names of filters that no index answers.
 
-    `bounds` are conditions of the key itself.
+    `bounds` are conditions of the key itself. So are `low` and `high`, which say where it begins and ends. They are
+    left out where a page or a step has a nearer end: SQLite would walk the index by whichever it meets first.
     """
 
     rows: sa.Select[Any]
@@ -56,6 +57,8 @@ class Asked(NamedTuple):
     filters: Mapping[str, Condition]
     leads: Sequence[Lead]
     bounds: Sequence[Condition] = ()
+    low: Sequence[Condition] = ()
+    high: Sequence[Condition] = ()
 
 
 def in_order(condition: Condition, *answers: str) -> Lead:
@@ -98,7 +101,7 @@ def _farthest(connection: sa.Connection, asked: Asked, after: Any | None, size: 
     for each in (*(each for each in asked.leads if each.ways), None):
         reached = None
         for way in each.ways if each is not None else (sa.true(),):
-            query = sa.select(asked.key).where(way, *_below(asked, after)).order_by(asked.key.desc())
+            query = sa.select(asked.key).where(way, *_below(asked, after), *asked.low).order_by(asked.key.desc())
             last = connection.execute(query.limit(1).offset(size - 1)).scalar()
             reached = last if reached is None or (last is not None and last > reached) else reached
         if reached is None:
@@ -115,12 +118,11 @@ def _query(asked: Asked, by: Lead | None, after: Any | None, reached: Any | None
     query = query.where(*(each for name, each in asked.filters.items() if name not in answered))
     if by is not None:
         query = query.where(by.condition)
-    if reached is not None:
-        query = query.where(asked.key >= reached)
+    query = query.where(*(asked.low if reached is None else [asked.key >= reached]))
     # What an index does not have in order is sorted: else SQLite would walk through all of history, which is.
     is_ordered = by is None or len(by.ways) == 1
     return query.order_by((asked.key if is_ordered else asked.key.concat("")).desc())
 
 
 def _below(asked: Asked, after: Any | None) -> list[Condition]:
-    return [*asked.bounds, *([] if after is None else [asked.key < after])]
+    return [*asked.bounds, *(asked.high if after is None else [asked.key < after])]
