@@ -13,7 +13,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+from playwright.sync_api import Browser
 
+from tests.acceptance.dashboard import look_in_both_themes, watched
 from tests.acceptance.service import running
 
 NOBODY = 65534
@@ -65,7 +67,32 @@ def clickclock(*words: str, **variables: str) -> subprocess.CompletedProcess[str
     return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=False)
 
 
-def test_the_first_token_is_made_on_the_host_and_opens_a_service_that_others_reach(tmp_path: Path) -> None:
+def _sign_in_and_out(browser: Browser, url: str, token: str) -> None:
+    with watched(browser, url, is_quiet=False) as page:
+        page.goto("/jobs")
+        page.get_by_role("heading", name="Sign in").wait_for()
+        assert look_in_both_themes(page) == []
+        page.get_by_label("Token").fill(f"{token[:-1]}!")
+        page.get_by_label("Token").press("Enter")
+        page.get_by_text("This is no token of clickclock").wait_for()
+        page.get_by_label("Token").fill(token)
+        page.get_by_label("Token").press("Enter")
+        page.get_by_role("link", name="attribution/compaction").first.wait_for()
+        (kept,) = page.context.cookies()
+        assert (kept["value"], kept["httpOnly"], kept["sameSite"]) == (token, True, "Strict")
+        assert token not in page.evaluate("document.cookie + JSON.stringify({...localStorage, ...sessionStorage})")
+        page.reload()
+        page.get_by_role("status").get_by_text("Live").wait_for()
+        page.get_by_text("More").click()
+        page.get_by_role("button", name="Sign out").click()
+        page.get_by_role("heading", name="Sign in").wait_for()
+        assert page.context.cookies() == []
+
+
+@pytest.mark.needs("chromium")
+def test_the_first_token_is_made_on_the_host_and_opens_a_service_that_others_reach(
+    tmp_path: Path, browser: Browser
+) -> None:
     data, first = tmp_path / "data", tmp_path / "first.token"
     made = clickclock("token", "create", "first", "--role", "admin", "--data-dir", str(data))
     assert made.returncode == 0, made.stderr
@@ -83,6 +110,7 @@ def test_the_first_token_is_made_on_the_host_and_opens_a_service_that_others_rea
         key = {"authorization": f"Bearer {more.stdout.strip()}"}
         while "compaction" not in (jobs := httpx.get(f"{url}/schedulerService/job", headers=key)).text:
             assert time.monotonic() < deadline, jobs.text
+        _sign_in_and_out(browser, url, more.stdout.strip())
         told = clickclock("job", "create", "shop", "export", "--command", "true", **viewer)
         assert (told.returncode, "lacks the permission job.write" in told.stderr) == (1, True)
         # On the host, beside the running service: it hears of it within two seconds.

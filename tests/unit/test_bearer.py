@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.foundation.bearer import Unreadable, digest, is_whole, token_of, written
+from clickclock.foundation.bearer import Unreadable, cookie, digest, is_whole, token_of, written
 
 TOKEN = written(bytes(range(32)))
 
@@ -52,3 +52,19 @@ def test_what_is_no_token_is_refused_with_what_to_send(headers: list[str], query
     with pytest.raises(Unreadable, match=said) as refused:
         token_of([(b"authorization", each.encode()) for each in headers], query.encode())
     assert TOKEN not in str(refused.value)
+
+
+@pytest.mark.parametrize("is_secure", [False, True])
+def test_a_browser_brings_back_the_cookie_that_it_was_given(is_secure: bool) -> None:
+    given_back = cookie(TOKEN, seconds=60, is_secure=is_secure).partition(";")[0]
+    assert token_of([(b"cookie", f"theme=dark; {given_back}; other=1".encode())], b"") == TOKEN
+    assert ("__Host-" in given_back) is is_secure
+
+
+def test_a_header_counts_more_than_a_cookie_and_a_cookie_without_a_token_is_none() -> None:
+    other = written(bytes(32))
+    kept = (b"cookie", f"clickclock={other}".encode())
+    assert token_of([kept, (b"authorization", f"Bearer {TOKEN}".encode())], b"") == TOKEN
+    assert token_of([(b"cookie", b"clickclock=; theme=dark")], b"") is None
+    with pytest.raises(Unreadable, match="Sign in again"):
+        token_of([(b"cookie", f"clickclock={other[:-1]}".encode())], b"")

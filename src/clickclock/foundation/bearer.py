@@ -10,8 +10,9 @@ mistyped is known as one without asking anybody.
 
 import re
 from binascii import crc32
-from collections.abc import Iterable
+from collections.abc import Sequence
 from hashlib import sha256
+from http.cookies import CookieError, SimpleCookie
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final
 
@@ -22,6 +23,8 @@ _SECRET_CHARS: Final = 43
 _CHECK_CHARS: Final = 6
 _WHOLE: Final = re.compile(rf"{PREFIX}[0-9A-Za-z]{{{_SECRET_CHARS + _CHECK_CHARS}}}")
 _IN_AN_ADDRESS: Final = re.compile(rb"cck_[0-9A-Za-z]{8}|(?:^|&)access_token=")
+COOKIES: Final = ("__Host-clickclock", "clickclock")
+"""What a browser keeps a token in: under TLS the first, which no other host can set."""
 _HOW: Final = "Send a token as `Authorization: Bearer cck_…`"
 
 
@@ -45,13 +48,13 @@ def digest(token: str) -> str:
     return sha256(token.encode()).hexdigest()
 
 
-def token_of(headers: Iterable[tuple[bytes, bytes]], query: bytes) -> str | None:
-    """The token of a request; None if it has none. Raises `Unreadable`."""
+def token_of(headers: Sequence[tuple[bytes, bytes]], query: bytes) -> str | None:
+    """The token of a request, of its cookie if it has no other; None if it has none. Raises `Unreadable`."""
     if b"c" in query and _IN_AN_ADDRESS.search(query):
         raise Unreadable(f"A token in an address is not taken, because addresses are logged; revoke it. {_HOW}.")
     given = [value for name, value in headers if name == b"authorization"]
     if not given:
-        return None
+        return _kept_by_a_browser(headers)
     if len(given) > 1:
         raise Unreadable(f"The request has {len(given)} Authorization headers; send one.")
     scheme, _, token = given[0].decode("latin-1").strip().partition(" ")
@@ -62,6 +65,27 @@ def token_of(headers: Iterable[tuple[bytes, bytes]], query: bytes) -> str | None
         raise Unreadable(
             f"This is no token of clickclock, or not the whole of one. {_HOW}: it has 53 characters, without spaces."
         )
+    return token
+
+
+def cookie(token: str, *, seconds: int, is_secure: bool) -> str:
+    """The `Set-Cookie` that has a browser keep a token, out of reach of its scripts; none for 0 seconds."""
+    name = COOKIES[0] if is_secure else COOKIES[1]
+    secure = "; Secure" if is_secure else ""
+    return f"{name}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+
+
+def _kept_by_a_browser(headers: Sequence[tuple[bytes, bytes]]) -> str | None:
+    kept: SimpleCookie = SimpleCookie()
+    try:
+        for name, value in headers:
+            if name == b"cookie" and PREFIX.encode() in value:
+                kept.load(value.decode("latin-1"))
+    except CookieError:
+        return None
+    token = next((kept[name].value for name in COOKIES if name in kept), None)
+    if token is not None and not is_whole(token):
+        raise Unreadable("The cookie of this browser holds no token of clickclock. Sign in again.")
     return token
 
 

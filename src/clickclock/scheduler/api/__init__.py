@@ -84,6 +84,7 @@ TABLE: Mapping[str, Sequence[Operation[Any]]] = {
     f"{BASE}/search": search.OPERATIONS,
     f"{BASE}/token": token.OPERATIONS,
     f"{BASE}/whoami": token.WHOAMI_OPERATIONS,
+    f"{BASE}/session": token.SESSION_OPERATIONS,
     f"{BASE}/jobStatGrid": job_stat_grid.GRID_OPERATIONS,
     f"{BASE}/triggerCounts": job_stat_grid.COUNT_OPERATIONS,
     f"{BASE}/zoneChanges": zone_changes.OPERATIONS,

@@ -1,4 +1,4 @@
-"""`/schedulerService/token`: create, list, rotate, revoke; and `/schedulerService/whoami`.
+"""`/schedulerService/token`: create, list, rotate, revoke; `/schedulerService/whoami`; `/schedulerService/session`.
 
 Parse, call, render. Never tells a token but once, in the answer that makes it.
 """
@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import Response
 
-from clickclock.foundation.bearer import digest
+from clickclock.foundation.bearer import cookie, digest
 from clickclock.foundation.errors import Invalid
 from clickclock.foundation.permission import Permission, Role
-from clickclock.foundation.principal import Kind, Proof
+from clickclock.foundation.principal import Kind, Principal, Proof
 from clickclock.foundation.record import Record
 from clickclock.scheduler.access_token import NewToken, Token, TokenGrant
 from clickclock.scheduler.api.operation import Call, Operation, success
@@ -20,6 +20,8 @@ from clickclock.scheduler.api.reading import Body, Page, Query, Word
 from clickclock.scheduler.authenticator import mint
 from clickclock.scheduler.errors import TokenExists, TokenIsRevoked, TokenNotFound
 
+SESSION_S = 12 * 3600
+"""How long a browser stays signed in."""
 _UNCACHED = {"cache-control": "no-store"}
 _EXAMPLE_SECRET = "cck_…"  # noqa: S105 (no secret)
 
@@ -89,12 +91,32 @@ async def revoke(call: Call[TokenTarget]) -> Response:
 
 async def whoami(call: Call[Query]) -> Response:
     """GET: who asks."""
-    who = call.principal
+    return success(200, whoami=_whoami(call.principal))
+
+
+async def sign_in(call: Call[Query]) -> Response:
+    """POST: the browser keeps the token that it sent, out of reach of its scripts."""
+    token = call.headers.get("authorization", "").partition(" ")[2].strip()
+    headers = _UNCACHED if call.principal.kind is not Kind.TOKEN or not token else _keeping(call, token, SESSION_S)
+    return success(200, headers, whoami=_whoami(call.principal))
+
+
+async def sign_out(call: Call[Query]) -> Response:
+    """DELETE: the browser forgets it."""
+    return success(200, _keeping(call, "", 0))
+
+
+def _keeping(call: Call[Query], token: str, seconds: int) -> dict[str, str]:
+    is_secure = call.headers.get("origin", "").startswith("https:")
+    return _UNCACHED | {"set-cookie": cookie(token, seconds=seconds, is_secure=is_secure)}
+
+
+def _whoami(who: Principal) -> Whoami:
     grants = [
         TokenGrant(role=each.role, applications=sorted(each.applications), clients=sorted(each.clients))
         for each in who.grants
     ]
-    return success(200, whoami=Whoami(kind=who.kind, name=who.name, proof=who.proof, grants=grants))
+    return Whoami(kind=who.kind, name=who.name, proof=who.proof, grants=grants)
 
 
 OPERATIONS: tuple[Operation[Any], ...] = (
@@ -154,5 +176,27 @@ WHOAMI_OPERATIONS: tuple[Operation[Any], ...] = (
         Query,
         {200: {"whoami": Whoami}},
         description="What the service knows of the caller, and what it may do.",
+    ),
+)
+SESSION_OPERATIONS: tuple[Operation[Any], ...] = (
+    Operation(
+        "POST",
+        "Sign a browser in",
+        Permission.WHOAMI,
+        sign_in,
+        Query,
+        {200: {"whoami": Whoami}},
+        description="The browser sends its token as `Authorization: Bearer cck_…` and gets it back as a cookie. No "
+        "script can read it, and no other site can have sent it. It ends after 12 hours. It is worth as much as the "
+        "token: it is refused once that is revoked or expired.",
+    ),
+    Operation(
+        "DELETE",
+        "Sign a browser out",
+        Permission.WHOAMI,
+        sign_out,
+        Query,
+        {200: {}},
+        description="The browser forgets the cookie. The token goes on working elsewhere; revoke it to end it.",
     ),
 )

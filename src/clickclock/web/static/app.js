@@ -1,6 +1,7 @@
 // The shell: header, navigation, which page is shown, and the keys that work everywhere.
 import { html, nothing, render } from "./vendor/lit-html/lit-html.js";
 import { fault } from "./components/parts.js";
+import { signOut } from "./core/api.js";
 import { keep, kept } from "./core/keep.js";
 import { liveState, onChange } from "./core/live.js";
 import { go, pathNow, routeOf } from "./core/router.js";
@@ -26,7 +27,14 @@ function navigation() {
   return html`<nav aria-label="Pages">${GROUPS.map((group) => html`<span class="nav-group" role="group" aria-label=${group}>${inGroup(group, false).map(link)}</span>`)}</nav>
     <details class="menu" @click=${(event) => event.target.closest("a") && (event.currentTarget.open = false)}><summary>More</summary>
       <div class="menu-body">${GROUPS.map((group) => (more.some((route) => route.group === group) ? html`<div><h3>${group}</h3>${inGroup(group, true).map(link)}</div>` : nothing))}
-        <div><h3>Interface</h3><a href="/docs" target="_blank" rel="noopener">Every endpoint</a><a href="/openapi.json" target="_blank" rel="noopener">OpenAPI</a></div></div></details>`;
+        <div><h3>Interface</h3><a href="/docs" target="_blank" rel="noopener">Every endpoint</a><a href="/openapi.json" target="_blank" rel="noopener">OpenAPI</a>
+          ${kept("signed-in", ["yes"], "no") === "yes" ? html`<button class="button" @click=${leaveService}>Sign out</button>` : nothing}</div></div></details>`;
+}
+
+async function leaveService() {
+  await signOut().catch(() => {});   // whoever is not known any more is signed out already
+  keep("signed-in", "no");
+  location.assign("/");
 }
 
 const notice = () => (clockSkew() ? html`<p class="banner clock-note" role="status">This browser's clock is ${span(Math.abs(clockSkew()))} ${clockSkew() > 0 ? "behind" : "ahead of"} the service's. Times here are by the service's clock.</p>` : nothing);
@@ -74,6 +82,15 @@ function draw() {   // many changes in one frame are drawn once, and nothing is 
     }
   });
 }
+
+addEventListener("clickclock-unauthenticated", async () => {   // whatever asked: nothing is shown without a token
+  if (!page || page.title() === "Sign in") return;
+  leave();
+  leave = () => {};
+  page = await import("./pages/sign-in.js");
+  page.enter(draw);
+  draw();
+});
 
 async function show() {
   const mine = ++visit, found = routeOf(ROUTES, pathNow());

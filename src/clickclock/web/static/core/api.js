@@ -33,6 +33,7 @@ async function call(method, path, { query = {}, body, headers = {}, signal } = {
   }
   hear(answer.headers.get("date"), sent, Date.now());
   const found = await answer.json().catch(() => ({}));
+  if (answer.status === 401) dispatchEvent(new CustomEvent("clickclock-unauthenticated", { detail: new Refused(401, found) }));
   if (!answer.ok) throw new Refused(answer.status, found);
   return Object.assign(found, { etag: answer.headers.get("etag") });
 }
@@ -43,5 +44,9 @@ export const ask = (name, query, signal) => call("GET", path(name), { query, sig
 /** `change("PUT", "schedules", { scheduleId, paused: true }, { etag })`: a change; with `etag`, of that version only. */
 export const change = (method, name, body, { query, etag } = {}) =>
   call(method, path(name), { query, body, headers: etag ? { "if-match": etag } : {} });
+
+/** Have the browser keep a token, or none any more: as a cookie, out of reach of every script. */
+export const signIn = (token) => call("POST", path("session"), { headers: { authorization: `Bearer ${token}` } });
+export const signOut = () => call("DELETE", path("session"));
 
 const path = (name) => (name.startsWith("/") ? name : `/schedulerService/${name}`);
