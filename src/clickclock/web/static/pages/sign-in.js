@@ -25,9 +25,10 @@ async function submit(event) {
 
 export const view = () => html`<div class="page"><section class="card sign-in" aria-labelledby="sign-in">
   <div class="card-head"><h1 id="sign-in">Sign in</h1></div>
-  <p>This service wants a token. Paste yours: this browser keeps it for 12 hours, out of reach of scripts.</p>
-  <form @submit=${submit}><label class="field"><span>Token</span><input name="token" type="password" autocomplete="current-password" required autofocus placeholder="cck_…"></label>
-    <button class="button primary">Sign in</button></form>
-  ${refused ? fault(refused) : nothing}
-  <p class="faint">You have none? Ask whoever runs clickclock. On the service's host, this makes one:</p>
-  <pre class="command" tabindex="0"><code>clickclock token create NAME --role viewer</code></pre></section></div>`;
+  <div class="card-body">
+    <p>This service wants a token. Paste yours: this browser keeps it for 12 hours, out of reach of scripts.</p>
+    <form @submit=${submit}><label class="field"><span>Token</span><input name="token" type="password" autocomplete="current-password" required autofocus placeholder="cck_…"></label>
+      <button class="button primary">Sign in</button></form>
+    ${refused ? fault(refused) : nothing}
+    <p class="faint">You have none? Ask whoever runs clickclock. On the service's host, this makes one:</p>
+    <pre class="command" tabindex="0"><code>clickclock token create NAME --role viewer</code></pre></div></section></div>`;
