@@ -65,6 +65,8 @@ async def change_everything(http: httpx.AsyncClient, engine: Engine, clock: Manu
     await ask("POST", "token", {"name": "deploy", "grants": [{"role": "editor"}]})
     await ask("PUT", "token", {"name": "deploy"})
     await ask("DELETE", "token", name="deploy")
+    await ask("POST", "session")
+    await ask("DELETE", "session")
     timed = {**NAMED, "jobName": "from-file", "command": "true", "schedules": [{"expression": "0 0 * * *"}]}
     files = {"groups": [group], "calendars": [calendar], "commandPrefixImageMappings": [mapping], "jobs": [timed]}
     await ask("PUT", "declaration", files, set="files")

@@ -13,15 +13,13 @@ SOURCE = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
 
 static volatile const long *ahead_s;
 
 __attribute__((constructor)) static void open_file(void) {
-    const char *path = getenv("CLOCK_AHEAD_FILE");
-    int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    int file = open(AHEAD_FILE, O_RDONLY | O_CLOEXEC);
     void *page = file < 0 ? MAP_FAILED : mmap(0, sizeof(long), PROT_READ, MAP_SHARED, file, 0);
     if (page != MAP_FAILED) ahead_s = page;
 }
@@ -40,18 +38,20 @@ class WrongClock:
     """The wall clock of one machine."""
 
     def __init__(self, folder: Path, name: str, ahead_s: int) -> None:
-        """`folder` keeps the library, and a file for each clock; the clock is ahead by `ahead_s` seconds."""
-        self._file, self._library = folder / f"clock-{name}", folder / "clock.so"
+        """`folder` keeps a library and a file for each clock; the clock is ahead by `ahead_s` seconds."""
+        self._file, self._library = folder / f"clock-{name}", folder / f"clock-{name}.so"
         self.step(ahead_s)
         if not self._library.exists():
             source = folder / "clock.c"
             source.write_text(SOURCE, encoding="ascii")
-            subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", self._library, source, "-ldl"], check=True)
+            # The library knows its file by itself: a process of ours is started without the service's variables.
+            where = f'-DAHEAD_FILE="{self._file}"'
+            subprocess.run(["cc", where, "-shared", "-fPIC", "-O1", "-o", self._library, source, "-ldl"], check=True)
 
     @property
     def environment(self) -> dict[str, str]:
         """What a program that goes by it has in its environment."""
-        return {"LD_PRELOAD": os.fspath(self._library), "CLOCK_AHEAD_FILE": os.fspath(self._file)}
+        return {"LD_PRELOAD": os.fspath(self._library)}
 
     def step(self, ahead_s: int) -> None:
         """Set how far it is ahead, from now on, also for programs that run."""

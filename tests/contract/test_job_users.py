@@ -3,6 +3,7 @@
 The user is `nobody`, whom every machine has.
 """
 
+import asyncio
 import os
 import pwd
 from collections.abc import AsyncIterator
@@ -14,7 +15,7 @@ import pytest
 
 from clickclock.scheduler.executors.process import ProcessExecutor
 from clickclock.scheduler.trigger import Exit, ExitKind
-from tests.contract.test_executors import Place, ProcessMember
+from tests.contract.test_executors import DEADLINE_S, Place, ProcessMember
 
 pytestmark = pytest.mark.needs("root")
 NOBODY = pwd.getpwnam("nobody")
@@ -30,13 +31,14 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
 
 
 def processes_of(uid: int) -> set[int]:
-    """The living processes of a user."""
+    """The living processes of a user that `FAR` begins: other tests run as that user, too."""
     found = set()
     for each in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, IndexError):
             status = (each / "status").read_text().split("\n")
             is_there = next(line for line in status if line.startswith("State:")).split()[1] not in "ZX"
-            if is_there and int(next(line for line in status if line.startswith("Uid:")).split()[1]) == uid:
+            is_far = b"401" in (each / "cmdline").read_bytes()
+            if is_there and is_far and int(next(line for line in status if line.startswith("Uid:")).split()[1]) == uid:
                 found.add(int(each.name))
     return found
 
@@ -127,7 +129,9 @@ async def test_whatever_it_started_ends_with_it(place: Place, how: str) -> None:
     name = await place.shell(f"{FAR} {rest}", user="nobody", **fields)
     if how in {"stop", "adopted"}:
         await place.printed(name, b"up")
-        assert len(processes_of(NOBODY.pw_uid) - before) >= 4
+        async with asyncio.timeout(DEADLINE_S):
+            while len(await asyncio.to_thread(processes_of, NOBODY.pw_uid) - before) < 4:
+                pass
         if how == "adopted":
             await place.reopen()
         await place.executor.stop([name], 0.2)

@@ -13,22 +13,15 @@ SOURCE = """
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 static atomic_long calls;
 
-static long setting(const char *name) {
-    const char *value = getenv(name);
-    return value ? atol(value) : 0;
-}
-
 int fdatasync(int fd) {
     static int (*real)(int);
-    long every = setting("SYNC_FAILS_EVERY"), takes_ms = setting("SYNC_TAKES_MS");
     if (!real) real = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
-    if (takes_ms) usleep((useconds_t)takes_ms * 1000);
-    if (every && ++calls % every == 0) {
+    if (TAKES_MS) usleep((useconds_t)TAKES_MS * 1000);
+    if (FAILS_EVERY && ++calls % FAILS_EVERY == 0) {
         errno = EIO;
         return -1;
     }
@@ -39,13 +32,11 @@ int fdatasync(int fd) {
 
 def disk(folder: Path, *, fails_every: int = 0, takes_ms: int = 0) -> dict[str, str]:
     """The environment of a program whose every so many-th `fdatasync` fails, and each takes so long. Needs `cc`."""
-    library = folder / "disk.so"
+    # The library knows all by itself: a process of ours is started without the service's variables.
+    library = folder / f"disk-{fails_every}-{takes_ms}.so"
     if not library.exists():
         source = folder / "disk.c"
         source.write_text(SOURCE, encoding="ascii")
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
-    return {
-        "LD_PRELOAD": os.fspath(library),
-        "SYNC_FAILS_EVERY": str(fails_every),
-        "SYNC_TAKES_MS": str(takes_ms),
-    }
+        known = (f"-DFAILS_EVERY={fails_every}L", f"-DTAKES_MS={takes_ms}L")
+        subprocess.run(["cc", *known, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    return {"LD_PRELOAD": os.fspath(library)}

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from clickclock.foundation.config import Config
 
 _TO_START = re.compile(
-    "PATH|HOME|LANG|LANGUAGE|LC_[A-Z]+|TZ|TZDIR|TMPDIR|LD_LIBRARY_PATH|PYTHON[A-Z]+|VIRTUAL_ENV|OPENBLAS_NUM_THREADS"
+    "PATH|HOME|LANG|LANGUAGE|LC_[A-Z]+|TZ|TZDIR|TMPDIR|LD_LIBRARY_PATH|LD_PRELOAD|PYTHON[A-Z]+|VIRTUAL_ENV|"
+    "OPENBLAS_NUM_THREADS"
 )
 _WITH_PASSWORDS = ("CLICKCLOCK_DATABASE_URL", "CLICKCLOCK_SMTP_PASSWORD")
 """Settings that the environment can give, and that nobody reads a second time."""

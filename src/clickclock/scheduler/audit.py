@@ -46,6 +46,8 @@ class Resource(StrEnum):
     SILENCE = "silence"
     NOTIFICATION = "notification"
     TOKEN = "token"  # noqa: S105 (the name of a kind)
+    SESSION = "session"
+    """A browser that signed in or out; its id is the principal's."""
     AUDIT = "audit"
     REQUEST = "request"
     """A refused attempt: of what, its operation says."""

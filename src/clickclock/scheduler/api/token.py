@@ -17,6 +17,7 @@ from clickclock.scheduler.access_token import NewToken, Token, TokenGrant
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word
+from clickclock.scheduler.audit import Resource
 from clickclock.scheduler.authenticator import mint
 from clickclock.scheduler.errors import TokenExists, TokenIsRevoked, TokenNotFound
 
@@ -98,11 +99,13 @@ async def sign_in(call: Call[Query]) -> Response:
     """POST: the browser keeps the token that it sent, out of reach of its scripts."""
     token = call.headers.get("authorization", "").partition(" ")[2].strip()
     headers = _UNCACHED if call.principal.kind is not Kind.TOKEN or not token else _keeping(call, token, SESSION_S)
+    await call.engine.store.audit.note(Resource.SESSION, call.principal.id)
     return success(200, headers, whoami=_whoami(call.principal))
 
 
 async def sign_out(call: Call[Query]) -> Response:
     """DELETE: the browser forgets it."""
+    await call.engine.store.audit.note(Resource.SESSION, call.principal.id)
     return success(200, _keeping(call, "", 0))
 
 

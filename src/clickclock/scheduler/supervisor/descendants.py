@@ -60,6 +60,8 @@ class Kins:
         self._by_mark = {mark_of(kin.name): kin for kin in kins}
         self._by_leader = {kin.leader: kin for kin in kins if kin.leads}
         self._by_name = {kin.name: kin for kin in kins if not kin.leads}
+        self.is_sure = True
+        """Whether the last walk saw every process that it met. One that left meanwhile may have been one of these."""
 
     def whose(self, pid: int) -> Kin | None:
         """Whose a process is, of these; raises `ProcessLookupError` if there is none."""
@@ -75,12 +77,14 @@ class Kins:
 
         The newest come first, and each as it is met: one that forks and leaves all the time is not gone yet.
         """
-        own = os.getpid()
+        own, self.is_sure = os.getpid(), True
         pids = map(int, filter(str.isdigit, os.listdir("/proc"))) if self._by_mark else ()
         for pid in sorted(pids, reverse=True):
-            with suppress(ProcessLookupError):
+            try:
                 if pid != own and (kin := self.whose(pid)) is not None and _state(pid) not in b"ZX":
                     yield kin, pid
+            except ProcessLookupError:
+                self.is_sure = False
 
     def send(self, pid: int, *numbers: signal.Signals) -> None:
         """Signal a process if it is still one of these, and if we may."""

@@ -24,6 +24,8 @@ LOOK_S = 0.02
 """How often /proc is walked for those that are no children of ours."""
 EMPTY_LOOKS = 10
 """A walk may pass over one that forks and leaves meanwhile: where it does not come to us, so many find nobody."""
+UNSURE_LOOKS = 10
+"""A walk from which somebody left meanwhile counts only as one of so many parts of a walk."""
 NAMED_MAX = 10
 _NEVER_S = float("inf")
 
@@ -35,7 +37,7 @@ class _Rest:
     is_near: bool
     kill_at: float
     is_adopted: bool
-    empty_looks: int = 0
+    empty_looks: float = 0.0
 
 
 class Leaving:
@@ -86,8 +88,8 @@ class Leaving:
                 continue
             near = self._children if rest.is_near else None
             pids = near.of(rest.kin) if near else left.get(name, [])
-            rest.empty_looks = 0 if pids else rest.empty_looks + 1
-            is_over = rest.empty_looks == (EMPTY_LOOKS if rest.is_adopted else 1)
+            rest.empty_looks = 0.0 if pids else rest.empty_looks + (1.0 if near or far.is_sure else 1.0 / UNSURE_LOOKS)
+            is_over = not pids and (not rest.is_adopted or rest.empty_looks >= EMPTY_LOOKS)
             if is_over or now_s >= rest.kill_at + GIVE_UP_S:
                 del self._rests[name]
                 self._end(name, {**rest.how, **_remark(rest.how, pids)})
