@@ -12,6 +12,8 @@ def browser() -> Iterator[Browser]:
     """One browser for all tests of a file; each opens pages of its own."""
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     with sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        # Without a process for graphics: on a full machine it starts late, and until then no page draws a frame.
+        options = ["--no-sandbox", "--disable-gpu", "--disable-gpu-watchdog"]
+        running = driver.chromium.launch(executable_path=path, args=options)
         yield running
         running.close()
