@@ -2,7 +2,7 @@
 
 import re
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clickclock.scheduler.api.job_log import piece
@@ -33,6 +33,7 @@ class Output:
     limit=st.integers(1, 40),
     values=st.sampled_from([VALUES, []]),
 )
+@example(parts=[VALUES[0], VALUES[0]], gap=(10, 11), limit=1, values=VALUES)  # its last digit may begin another one
 async def test_beside_a_gap_all_is_told_and_no_part_of_a_secret(
     parts: list[bytes], gap: tuple[int, int], limit: int, values: list[bytes]
 ) -> None:

@@ -148,7 +148,8 @@ def _masked(chunk: LogChunk, before: LogChunk | None, offset: int, limit: int, v
         at = max(at, torn(text, values))
     end = len(text) - (torn(text[::-1], [value[::-1] for value in values]) if chunk.is_torn else 0)
     limit = max(0, limit - (at - len(known)))  # no further than what stands behind it is known
-    data, stop = mask(text[:end], at, limit, values, complete=chunk.complete or chunk.is_torn)
+    # Searched as a whole: the last bytes may begin one secret and end another.
+    data, stop = mask(text, at, max(0, min(limit, end - at)), values, complete=chunk.complete or chunk.is_torn)
     next_offset = begin + stop - len(known)
     if chunk.is_torn and stop >= end:
         next_offset = chunk.next_offset
