@@ -90,7 +90,7 @@ _LOOKS = {"container": (_look_at_tls, _look_at_registries), "kubernetes": (_look
 
 
 def _look_at_parts(config: Config) -> None:
-    """What is asked for has to be installed; what is usual, and not there, is left out by `serve`."""
+    """A part that somebody asked for has to be installed; `serve` leaves out a usual part that is not there."""
     if config.clicks and "clicks" in config.model_fields_set and not extras.is_installed(extras.ATTRIBUTION):
         how = extras.how_to_install(extras.ATTRIBUTION)
         raise ConfigurationError(faults=[Fault("clicks", f"Attribution is not installed; {how}, or set it to false.")])

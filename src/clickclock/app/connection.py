@@ -56,7 +56,7 @@ class Connection(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
 
     peers: Peers | None = None
-    """Who knows whose process is at the other end; None where nobody wants to know."""
+    """The one that knows whose process is at the other end; None if nobody needs it."""
     _is_same_user = False
 
     def __init__(self, *arguments: Any, **named: Any) -> None:

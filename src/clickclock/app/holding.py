@@ -109,7 +109,7 @@ def owner_of(path: Path) -> str:
 
 
 def running_as_root(user: int) -> str | None:
-    """What it means for jobs if the service runs as root; None if `user` is not root."""
+    """The consequence for jobs of a service that runs as root; None if `user` is not root."""
     if user != 0:
         return None
     return "The service runs as root, and so does every job that has no `user`."
@@ -117,7 +117,7 @@ def running_as_root(user: int) -> str | None:
 
 @contextlib.contextmanager
 def private() -> Iterator[None]:
-    """What is made meanwhile is for this user alone."""
+    """Files that are made meanwhile are for this user alone."""
     before = os.umask(0o077)
     try:
         yield

@@ -1,7 +1,7 @@
 """Tokens made, listed and revoked on the host, without a service: by who may read the data folder or the database.
 
 Never asks who that is: whoever can read the store is an admin anyway. Invariants: what is given and answered is what
-the service's own interface takes and answers; a token is told once, and only its digest is kept.
+the service's own interface takes and answers; a token is shown once, and only its digest is kept.
 
 >>> Keyring(load(None, {}, {})).create_token("first", [{"role": "admin"}])["secret"]   # doctest: +SKIP
 """
@@ -41,7 +41,7 @@ class Keyring:
         self._config = config
 
     def create_token(self, name: str, grants: Sequence[Payload], expires_at: str | None = None) -> Payload:
-        """A new token; its `secret` is told this once. The data folder is made if it is not there."""
+        """A new token; its `secret` is shown this once. The data folder is made if it is not there."""
         if self._config.database_url is None:
             make_data_dir(self._config.data_dir)
         given = {"name": name, "grants": list(grants), "expiresAt": expires_at}

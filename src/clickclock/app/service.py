@@ -81,7 +81,7 @@ The examples are running. In another terminal, in this folder, try:
   {cli} open                                   the dashboard, at {url}/
   a browser on {url}/docs                      the scheduler's endpoints, to try
   {cli} clicks tail                            clicks, orders and rejections, as they arrive
-  {cli} attribution report                     what the ads of a small shop earned (two minutes from now)
+  {cli} attribution report{data}                     what the ads of a small shop earned (two minutes from now)
 Stop with Ctrl-C; running jobs continue, and are adopted at the next start."""
 
 _log = logging.getLogger(__name__)
@@ -333,5 +333,7 @@ def _announce(url: str, config: Config) -> None:
         cli = shlex.quote(typed(own_program(), environment().get("PATH"), Path.cwd()))
         if not url.endswith(f":{Config.model_fields['port'].default}"):
             cli = f"{cli} --url {url}"
-        lines.append(WHAT_TO_TRY.format(cli=cli, url=url))
+        is_usual = config.data_dir == Config.model_fields["data_dir"].default
+        data = "" if is_usual else f" --data-dir {shlex.quote(str(config.data_dir))}"
+        lines.append(WHAT_TO_TRY.format(cli=cli, url=url, data=data))
     log.announce("\n".join(lines))

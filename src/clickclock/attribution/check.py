@@ -64,7 +64,7 @@ class Read(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is checked. The client and the seller are those that the tag has; they complete a landing page's address."""
+    """The click. The client and the seller are those that the tag has; they complete a landing page's address."""
 
     text: str
     client_id: str | None = None
@@ -218,7 +218,7 @@ def _verdicts(
 
 
 def _dedup(channel: str, parameters: Mapping[str, str]) -> dict[str, Any]:
-    """By what another click is the same one, or one on the same ad."""
+    """The keys that make another click the same one, or one on the same ad."""
     once = next((name for name in ONCE if present(parameters, name) is not None), None)
     return {
         "clickId": once,

@@ -109,7 +109,7 @@ class Paths(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_orders(given: Mapping[str, Sequence[str]]) -> Orders:
-    """What is asked by parameters. Raises `Malformed` naming every fault."""
+    """The question in the parameters. Raises `Malformed` naming every fault."""
     parameters = Parameters(given)
     asked = Orders(
         filters=_filters(parameters),
@@ -126,7 +126,7 @@ def read_orders(given: Mapping[str, Sequence[str]]) -> Orders:
 
 
 def read_paths(given: Mapping[str, Sequence[str]]) -> Paths:
-    """What is asked by parameters. Raises `Malformed` naming every fault."""
+    """The question in the parameters. Raises `Malformed` naming every fault."""
     parameters = Parameters(given)
     asked = Paths(
         filters=_filters(parameters),
@@ -214,7 +214,7 @@ def _after_of(text: str) -> After:
 
 
 def _digest(asked: Orders) -> str:
-    """Of what makes the list another one."""
+    """A digest of all that makes the list another one."""
     told = msgspec.json.encode([asked.filters, asked.models])
     return blake2b(told, digest_size=8).hexdigest()
 

@@ -29,7 +29,7 @@ ITEMS = table(
 
 
 def _shown(payload: "Payload") -> None:
-    """What was done to each, or what would be."""
+    """The outcome for each item, done or planned."""
     if payload["dryRun"] is None:
         ITEMS(payload)
         return

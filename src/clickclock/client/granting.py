@@ -1,6 +1,6 @@
 """The part of the client about who may do what: tokens, and who the service takes the caller for.
 
-Never keeps a token that it is told. Invariant: a token is made once, whatever breaks: none of these is repeated.
+Never keeps a token that it receives. Invariant: a token is made once, whatever breaks: none of these is repeated.
 
 >>> with Client() as client:                                                          # doctest: +SKIP
 ...     client.create_token("deploy", [{"role": "editor", "applications": ["shop"]}])["secret"]
@@ -17,7 +17,7 @@ class Granting:
     _connection: Connection
 
     def whoami(self) -> Payload:
-        """Who asks, and what it may do."""
+        """The caller's principal and its grants."""
         return self._connection.call("GET", "whoami")
 
     def list_tokens(self, **filters: object) -> Payload:

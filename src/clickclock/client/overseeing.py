@@ -34,7 +34,7 @@ class Overseeing:
         return self._connection.call("GET", "jobState", query=filters)
 
     def search(self, text: str, limit: int | None = None) -> Payload:
-        """What has a name with `text` in it."""
+        """Things with `text` in their name."""
         return self._connection.call("GET", "search", query={"q": text, "limit": limit})
 
     def job_stat_grid(self, figure: str, **query: object) -> Payload:

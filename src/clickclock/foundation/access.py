@@ -1,4 +1,4 @@
-"""Who asks: what the gate asks of each request before anything else.
+"""The principal of a request: the gate asks for it before anything else.
 
 Never decides what somebody may do (`Principal` does), and never knows a path: who cannot be known is a principal
 without a grant, and is refused where the first permission is asked for. Invariants: nothing that a request says of
@@ -38,7 +38,7 @@ class Mode(StrEnum):
 
 
 class Keys(Protocol):
-    """Who knows tokens."""
+    """The holder of tokens."""
 
     async def principal_of(self, token: str) -> Principal:
         """Whose token it is; `nobody`, with a sentence, if it is nobody's or not valid any more."""
@@ -53,7 +53,7 @@ class Access:
         self._keys = keys
 
     async def of(self, scope: Mapping[str, Any]) -> Principal:
-        """Who makes a request."""
+        """The principal that makes a request."""
         if self.mode is Mode.NONE or self._keys is None:
             return NOBODY_IN_PARTICULAR
         is_same_user = self.mode is Mode.SAME_USER and scope.get(SAME_USER, False)

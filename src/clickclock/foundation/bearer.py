@@ -44,7 +44,7 @@ def is_whole(text: str) -> bool:
 
 
 def digest(token: str) -> str:
-    """What is kept of a token."""
+    """The digest that stands for a token in the store."""
     return sha256(token.encode()).hexdigest()
 
 

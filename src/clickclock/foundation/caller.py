@@ -17,7 +17,7 @@ from clickclock.foundation.principal import THE_SERVICE, Principal
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, from which address, in which request; both are empty where no request was made."""
+    """The principal, its address and its request; both are empty where no request was made."""
 
     principal: Principal
     address: str = ""
@@ -28,7 +28,7 @@ _CALLER: ContextVar[Caller] = ContextVar("caller", default=Caller(THE_SERVICE)) 
 
 
 def caller() -> Caller:
-    """Who asks now."""
+    """The caller of the present request."""
     return _CALLER.get()
 
 

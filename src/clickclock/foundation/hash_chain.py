@@ -31,7 +31,7 @@ def digest(previous: str, record: Mapping[str, Any]) -> str:
 
 
 def fault_of(previous: str, position: int, record: Mapping[str, Any]) -> str | None:
-    """What is wrong with a record that comes after the one with this hash and position; None if nothing is."""
+    """The fault of a record that comes after the one with this hash and position; None if it has none."""
     if record["position"] != position + 1:
         return f"comes after position {position}: what was between them is gone"
     if digest(previous, record) != record["hash"]:
@@ -46,7 +46,7 @@ def signature(key: bytes, chain: str, position: int, hash_: str) -> str:
 
 @dataclass(slots=True)
 class Verdict:
-    """What is found of one chain; `fault` is about its first break, from its beginning on."""
+    """The finding about one chain; `fault` is about its first break, from its beginning on."""
 
     chain: str
     records: int = 0

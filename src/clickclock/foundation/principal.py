@@ -1,4 +1,4 @@
-"""Who asks, what they were granted, and whether that is enough. Pure.
+"""Principals, their grants, and whether these are enough. Pure.
 
 Never finds out who it is, and never reads a token. Invariants: what no grant allows is refused; a refusal names the
 permission and the scope that is missing.
@@ -32,7 +32,7 @@ class Kind(StrEnum):
     SERVICE = "service"
     """The service itself: no request asked for it."""
     NOBODY = "nobody"
-    """Who did not say who it is, or could not prove it."""
+    """A caller without a name, or without a proof of it."""
 
 
 class Proof(StrEnum):
@@ -70,7 +70,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks. `id` tells principals of a kind apart; `name` is for people."""
+    """A principal. `id` tells principals of a kind apart; `name` is for people."""
 
     kind: Kind
     id: str
@@ -141,13 +141,13 @@ def _covers(names: frozenset[str], name: str | None) -> bool:
 
 
 def nobody(sentence: str) -> Principal:
-    """Who may do nothing; the sentence says why nobody knows who it is, and what to do."""
+    """A principal without any right; the sentence says why it is not known, and what to do."""
     return Principal(Kind.NOBODY, "", "nobody", Proof.NONE, (), sentence)
 
 
 ANYTHING = (Grant(Role.ADMIN), Grant(Role.INGEST))
 """The grants of who may do everything."""
 NOBODY_IN_PARTICULAR = Principal(Kind.LOCAL, "local", "local", Proof.NONE, ANYTHING)
-"""Who asks where authentication is off."""
+"""The caller where authentication is off."""
 THE_SERVICE = Principal(Kind.SERVICE, "service", "the service", Proof.NONE, ANYTHING)
-"""Who acts where no request asked for it."""
+"""The principal of acts without a request."""

@@ -64,7 +64,7 @@ class NewToken(Record):
 
 
 class Token(NewToken):
-    """What is known of a token."""
+    """A token, as the service knows it."""
 
     token_id: str = Field(description="What it is known by, also when its name is given again.", examples=[EXAMPLE_ID])
     created_at: Instant = Field(description="When it was made.")

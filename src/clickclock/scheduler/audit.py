@@ -138,7 +138,7 @@ class JobChange(Record):
 
 
 OF_JOBS = frozenset({Resource.JOB, Resource.SCHEDULE, Resource.ALARM, Resource.SILENCE, Resource.BACKFILL})
-"""What is told of a job's changes; its runs by hand are in its triggers."""
+"""The kinds of a job's changes in its detail; its runs by hand are in its triggers."""
 
 
 class AuditChain(Record):

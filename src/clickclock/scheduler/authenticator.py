@@ -110,7 +110,7 @@ def mint() -> str:
 
 
 def _expect(done: "asyncio.Task[Principal] | asyncio.Task[None]") -> None:
-    """A store that is away is told to who waits for it: the next request."""
+    """A store that is away is reported to the next request, which waits for it."""
     if not done.cancelled() and (error := done.exception()) and not isinstance(error, StoreUnreachable):
         raise error
 

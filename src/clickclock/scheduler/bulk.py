@@ -26,7 +26,7 @@ _OF_SCHEDULES = frozenset({"application", "job_name", "schedule_id"})
 
 
 class BulkAction(StrEnum):
-    """What is done."""
+    """The action."""
 
     CANCEL = "cancel"
     RUN_AGAIN = "runAgain"
@@ -73,7 +73,7 @@ class BulkFilter(Record):
 
 
 class BulkRequest(Record):
-    """What is to be done to what."""
+    """An action, and the things that it is for."""
 
     action: BulkAction = Field(description="What is done.", examples=["runAgain"])
     filter: BulkFilter = Field(description="To what. It has to name something: an empty one is refused.")

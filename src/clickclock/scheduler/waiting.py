@@ -1,6 +1,6 @@
 """Why a queued trigger waits: everything that stands in its way, each with what it is and what to look at.
 
-Never reads a row or a clock. Invariants: what is told is what the dispatcher goes by (`slots.choose` and what it is
+Never reads a row or a clock. Invariants: the dispatcher goes by the same reasons (`slots.choose` and what it is
 given); a trigger that nothing holds up has no reason, and starts in the next moment.
 
 >>> now = datetime(2026, 11, 20, 10)
@@ -71,7 +71,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known around a queued trigger. Caps are None where there are none; the rest are ids of live triggers."""
+    """The facts around a queued trigger. Caps are None where there are none; the rest are ids of live triggers."""
 
     now: datetime
     ready_at: datetime

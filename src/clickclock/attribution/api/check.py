@@ -52,7 +52,7 @@ class Checker:
 
 
 def read(given: Mapping[str, Sequence[str]], body: str | None = None) -> Asked:
-    """What is asked; a body is the text itself. Raises `Malformed` naming every fault."""
+    """The question; a body is the text itself. Raises `Malformed` naming every fault."""
     parameters = Parameters(given)
     text = parameters.one("click", _click_of, required=True) if body is None else body
     client_id = parameters.one("clientId", text_of)

@@ -31,7 +31,7 @@ class Limits:
     waiting_max: int = 4096
     """Requests that wait for the disk; at 50 ms a sync, that is 80,000 a second and a few megabytes."""
     refused_bytes_per_day: int = 2**30
-    """What is kept of refused requests, for a replay: a million clicks of a shop whose settings are wrong, and a flood
+    """The bound on kept refusals, for a replay: a million clicks of a shop whose settings are wrong, and a flood
     takes weeks to fill a disk."""
     connections_max: int = 12_000
     """An open connection costs about 6 KB here, and as much again in the kernel."""

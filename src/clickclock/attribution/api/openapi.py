@@ -160,7 +160,7 @@ def _orders() -> Schema:
         READERS["orders"].permission,
         [
             *_FILTERS,
-            _parameter("model", "Models whose credit is told; `last` if not given.", "last,linear"),
+            _parameter("model", "Models whose credit is shown; `last` if not given.", "last,linear"),
             _VERSION,
             _limit("At most so many.", LIMIT_OF_ORDERS, LIMIT_OF_ORDERS_MAX),
             _parameter("cursor", "The `nextCursor` of the page before, with the same filters.", "WzMs"),
@@ -168,7 +168,7 @@ def _orders() -> Schema:
         {
             "application/json": _payload(
                 version=field("integer", "The result version."),
-                models={**NAMES, "description": "The models that are told."},
+                models={**NAMES, "description": "The models that are shown."},
                 orders=array("#/components/schemas/Order", "Latest first."),
                 nextCursor=field(["string", "null"], "Where the next page begins; null at the end."),
             )

@@ -90,7 +90,7 @@ def _report_schema() -> Schema:
         version=field("integer", "The result version."),
         createdAt=field("string", "When it was made.", format="date-time"),
         by={**NAMES, "description": "The dimensions."},
-        models={**NAMES, "description": "The models that are told."},
+        models={**NAMES, "description": "The models that are shown."},
         **{"from": field(["string", "null"], "The first day.", format="date")},
         to=field(["string", "null"], "The last day.", format="date"),
         filters={"type": "object", "description": "What was asked about alone.", "additionalProperties": _TEXT},

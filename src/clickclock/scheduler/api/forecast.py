@@ -106,7 +106,7 @@ class Forecast(Record):
 
 
 def check(wanted: ForecastFilters, now: datetime) -> Sequence[Fault]:
-    """What is wrong with the filters together."""
+    """The faults of the filters together."""
     since, until = wanted.window(now)
     if until <= since:
         return [Fault("to", f"This is not after {rfc3339(since)}; give a later time: only what comes is foreseen.")]

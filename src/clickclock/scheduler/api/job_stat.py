@@ -150,7 +150,7 @@ class JobStat(Summary):
 
 
 def check(wanted: StatFilters, now: datetime) -> Sequence[Fault]:
-    """What is wrong with the filters together."""
+    """The faults of the filters together."""
     faults = []
     if wanted.job_name is not None and wanted.application is None:
         faults.append(Fault("application", "Give the application that the job belongs to."))

@@ -120,7 +120,7 @@ class TriggerCounts(Record):
 
 
 def check(wanted: GridFilters, now: datetime) -> Sequence[Fault]:
-    """What is wrong with the filters together."""
+    """The faults of the filters together."""
     faults = []
     try:
         zone_named(wanted.time_zone)
@@ -138,7 +138,7 @@ def check(wanted: GridFilters, now: datetime) -> Sequence[Fault]:
 
 
 def check_counts(wanted: CountFilters, now: datetime) -> Sequence[Fault]:
-    """What is wrong with the window."""
+    """The faults of the window."""
     since, until = wanted.window(now)
     if until <= since:
         return [Fault("to", f"This is not after from, {rfc3339(since)}; give a later time, or an earlier from.")]

@@ -66,7 +66,7 @@ class JobState(Record):
 
 
 def check(wanted: StateFilters, now: datetime) -> Sequence[Fault]:
-    """What is wrong with the filters together."""
+    """The faults of the filters together."""
     if wanted.limit * wanted.recent <= TRIGGERS_MAX:
         return []
     most = TRIGGERS_MAX // wanted.recent

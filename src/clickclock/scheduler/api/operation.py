@@ -134,7 +134,7 @@ class Operation(Generic[F]):
     """It answers with an ETag, and takes If-Match where it changes something."""
     errors: Sequence[type[ClickclockError]] = ()
     keyless: Run[F] | None = None
-    """What is answered to who sends no key and asks for nothing."""
+    """The answer to a caller without a key and without a question."""
     scoped: bool = False
     """It looks itself at what the caller's grants cover; else a grant has to cover everything."""
     examples: Mapping[str, Any] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from clickclock.scheduler.store import NameKind
 
 
 class SearchFilters(Query):
-    """What is looked for."""
+    """The search."""
 
     q: Word = Field(min_length=1, max_length=128, description="A part of a name, in any case.", examples=["export"])
     limit: int = Field(20, ge=1, le=100, description="At most this many of each kind.", examples=[20])

@@ -46,7 +46,7 @@ class Rotation(Record):
 
 
 class Whoami(Record):
-    """Who asks."""
+    """The principal of a request."""
 
     kind: Kind = Field(description="What it is.", examples=["token"])
     name: str = Field(description="What it is called.", examples=["deploy"])

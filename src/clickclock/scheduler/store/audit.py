@@ -36,7 +36,7 @@ _LEADS = (
 
 
 class Audit:
-    """Who did what."""
+    """Records of the audit trail."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

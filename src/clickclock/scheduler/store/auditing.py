@@ -78,7 +78,7 @@ def needing(permission: str) -> contextlib.AbstractContextManager[None]:
 
 
 def principal() -> str | None:
-    """Who makes the change that is under way; None if the service does."""
+    """The act of the change that is under way; None if the service makes it."""
     under_way = _OPEN.get()
     return None if under_way is None else under_way.act.principal
 

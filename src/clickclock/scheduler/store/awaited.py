@@ -1,7 +1,7 @@
-"""What is known around one queued trigger: who is in its way.
+"""The facts around one queued trigger: the things in its way.
 
 Never judges (`waiting.reasons` does) and never writes. Invariant: only live and queued rows are read, and no more of
-them than are told.
+them than are reported.
 """
 
 from collections.abc import Sequence
@@ -83,7 +83,7 @@ def _live(connection: sa.Connection, cap: int | None, *condition: sa.ColumnEleme
 
 
 def _before_in_schedule(connection: sa.Connection, row: Any) -> Sequence[str]:
-    """What has to end before a trigger that waits for its schedule's others."""
+    """The triggers that have to end before one that waits for its schedule's others."""
     if not row.serial:
         return ()
     is_tried = sa.and_(QUEUED_ROWS, _t.attempt > 0, _t.kind == row.kind, _t.nominal_time < row.nominal_time)

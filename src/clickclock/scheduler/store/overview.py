@@ -173,7 +173,7 @@ class Overview:
         return await self._database.read(work)
 
     async def named(self, text: str, limit: int) -> list[tuple[NameKind, Any]]:
-        """What has `text` in its name, in any case: those that begin with it first. Of triggers, the one of that id."""
+        """Things with `text` in their name, best match first, in any case; and the trigger with that id."""
         by_id = sa.select(_t.trigger_id.label("name"), _t.application, _t.job_name).where(_t.trigger_id == text.lower())
 
         def work(connection: sa.Connection) -> list[tuple[NameKind, Any]]:

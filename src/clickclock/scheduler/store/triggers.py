@@ -213,7 +213,7 @@ class Triggers:
         return await self._database.read(work)
 
     async def circumstances(self, trigger_id: str, now: datetime, default_cluster: str) -> Facts | None:
-        """What is around a queued trigger; None if it is not queued."""
+        """The facts around a queued trigger; None if it is not queued."""
         return await self._database.read(lambda c: facts_of(c, trigger_id, now, default_cluster))
 
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> Found[Trigger]:
