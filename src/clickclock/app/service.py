@@ -191,7 +191,7 @@ async def _serve(
 
 
 async def _peers(config: Config, store: Store) -> Peers | None:
-    """Who knows our own user, where that is who is answered; where nobody does, its token is in the data folder."""
+    """Knows our own user, where that user needs no key; where the kernel cannot, its token is in the data folder."""
     if config.access is not Mode.SAME_USER:
         return None
     peers = Peers.of_this_system()

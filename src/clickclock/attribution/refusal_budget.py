@@ -13,7 +13,7 @@ from typing import Final
 
 DAY_MS: Final = 86_400_000
 NETWORKS_MAX: Final = 10_000
-"""Networks that are told apart, some hundred bytes each. Of more, the first ones are forgotten."""
+"""Networks that are counted apart, some hundred bytes each. The first ones are forgotten for more."""
 SHARES: Final = 4
 """One network gets so great a part of all."""
 _OVERHEAD_BYTES: Final = 200

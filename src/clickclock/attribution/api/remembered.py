@@ -1,4 +1,4 @@
-"""Answers that may be kept: what a browser is told of how long, and the sums that are remembered here.
+"""Answers that may be kept: how long a browser may keep each, and the sums that are remembered here.
 
 Never remembers a proof or a list of orders, which are about people. Invariants: what is remembered is what would be
 computed; all of it is forgotten when another result version is published, as every erasure does.

@@ -75,7 +75,7 @@ class ForecastLane(Record):
         description="When the job will be due, jitter included, in ms since 1970.", examples=[[1_795_138_200_000]]
     )
     remarks: list[PreviewTime] = Field(
-        description="Nominal times that daylight saving or a calendar moved or dropped. What is dropped has a "
+        description="Nominal times that daylight saving or a calendar moved or dropped. A dropped time has a "
         "`skipReason` and is not among `timesMs`."
     )
 

@@ -210,7 +210,7 @@ OPERATIONS = (
         description="The health check: 200 with `status` `success` whenever the service is healthy, and 503 saying "
         "what is wrong when the store does not answer or a loop has stalled. An unknown job is no error: it has no "
         "triggers. The newest come first. With `triggerId` the trigger comes with its attempts and, while it is "
-        "queued, with everything that it waits for. Who sends no key and no filter gets the `status` alone.",
+        "queued, with everything that it waits for. A caller without a key and a filter gets the `status` alone.",
         keyless=tell_health,
         errors=(StoreUnreachable, Unhealthy),
     ),
