@@ -40,6 +40,8 @@ class Tape:
 
     calls: list[Call] = field(default_factory=list)
     journal_id: bytes = b""
+    failures: int = 0
+    """Calls that the disk refused, in all lives."""
 
     def lines(self, what: str) -> list[bytes]:
         """What was `acknowledged`, `refused` or `kept` (found by a next life), in order."""
@@ -131,6 +133,11 @@ class Recorder:
         with self._lock:
             self.tape.calls.append(Call(what, data=line))
 
+    def _is_failing(self, call: str) -> bool:
+        fails = self.fails(call)
+        self.tape.failures += fails
+        return fails
+
     def _keep(self, fd: int, number: int) -> None:
         self._kept.append(fd)
         self._files[os.fstat(fd).st_ino] = number
@@ -148,7 +155,7 @@ class Recorder:
     def _pwritev(self, fd: int, parts: Sequence[bytes], offset: int) -> int:
         with self._lock:
             data = b"".join(parts)
-            fails = self.fails("pwritev")
+            fails = self._is_failing("pwritev")
             written = data[: self._luck.randrange(len(data))] if fails else data
             self._wrote(fd, written, offset)
             if fails:
@@ -168,7 +175,7 @@ class Recorder:
 
     def _sized(self, name: str, fd: int, size: int) -> None:
         with self._lock:
-            if self.fails(name):
+            if self._is_failing(name):
                 raise OSError(errno.EIO, "the disk fails, says the test")
             os.truncate(fd, size)
             self.tape.calls.append(Call("cut", self._files[os.fstat(fd).st_ino], offset=size))
@@ -176,12 +183,12 @@ class Recorder:
     def _synced(self, name: str, fd: int) -> None:
         """Nothing that a reader could see: what the disk has not, the system's memory has."""
         with self._lock:
-            if os.fstat(fd).st_ino in self._files and self.fails(name):
+            if os.fstat(fd).st_ino in self._files and self._is_failing(name):
                 raise OSError(errno.EIO, "the disk fails, says the test")
 
     def _renamed(self, before: Any, after: Any) -> None:
         with self._lock:
-            if self._is_segment(before) and self.fails("rename"):
+            if self._is_segment(before) and self._is_failing("rename"):
                 raise OSError(errno.EIO, "the disk fails, says the test")
             REAL["rename"](before, after)
             if self._is_segment(before):
