@@ -15,10 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickclock.attribution.attributor import Attributor, Ran, Settings
+from clickclock.attribution.agents.attributor import Attributor, Ran, Settings
+from clickclock.attribution.clicks.entry import EntryKind, connection, encode
+from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.engines.duckdb import DuckDB
-from clickclock.attribution.entry import EntryKind, connection, encode
 from clickclock.attribution.lake import (
     COUNTS,
     CREDITS,
@@ -31,8 +32,7 @@ from clickclock.attribution.lake import (
     Lake,
     credits_table,
 )
-from clickclock.attribution.policy import Policies
-from clickclock.attribution.result import Result
+from clickclock.attribution.reporting.result import Result
 from clickclock.foundation.clock import SystemClock
 
 START_MS = 1_793_440_800_000

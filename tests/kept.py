@@ -8,7 +8,7 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
-from clickclock.attribution.entry import EntryKind, connection, encode
+from clickclock.attribution.clicks.entry import EntryKind, connection, encode
 from clickclock.attribution.journal import Journal
 from clickclock.attribution.lake import TABLES, Lake
 

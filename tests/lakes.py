@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from clickclock.attribution.crediting.policy import Policies, Policy
 from clickclock.attribution.lake import ADS, COSTS, IDENTITIES, TOUCHES, Lake, Table, credits_table
-from clickclock.attribution.policy import Policies, Policy
-from clickclock.attribution.result import Result
+from clickclock.attribution.reporting.result import Result
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 NOW_MS = int(NOW.timestamp() * 1000)

@@ -16,10 +16,10 @@ from urllib.parse import urlencode
 
 import pyarrow as pa
 
-from clickclock.attribution.compactor import Compactor
-from clickclock.attribution.entry import EntryKind, connection, encode
+from clickclock.attribution.agents.compactor import Compactor
+from clickclock.attribution.clicks.entry import EntryKind, connection, encode
 from clickclock.attribution.lake import Lake, credits_table
-from clickclock.attribution.result import Result
+from clickclock.attribution.reporting.result import Result
 from clickclock.foundation.clock import ManualClock
 from tests.kept import keep
 

@@ -16,9 +16,9 @@ from urllib.parse import quote
 import msgspec
 import pyarrow as pa
 
-from clickclock.attribution.entry import EntryKind, connection, encode
-from clickclock.attribution.erasure import Erasure, Identifier
-from clickclock.attribution.identifier import code
+from clickclock.attribution.clicks.entry import EntryKind, connection, encode
+from clickclock.attribution.clicks.identifier import code
+from clickclock.attribution.erasing.erasure import Erasure, Identifier
 from clickclock.attribution.lake import (
     ADS,
     FOLDED,
@@ -30,8 +30,8 @@ from clickclock.attribution.lake import (
     Table,
     credits_table,
 )
-from clickclock.attribution.meta_upload import hashed
-from clickclock.attribution.result import Result
+from clickclock.attribution.reporting.result import Result
+from clickclock.attribution.uploads.meta_upload import hashed
 from tests.kept import DAY_MS, RECEIVED_MS
 
 CLIENT = "shop-1"

@@ -12,12 +12,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.group import Group
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.planner import decide_due
-from clickclock.scheduler.schedule import Schedule, upcoming
+from clickclock.scheduler.agents.planner import decide_due
+from clickclock.scheduler.jobs.group import Group
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.trigger import Conclusion, Exit, ExitKind, NewTrigger, State, Trigger
 from clickclock.scheduler.store import Claimed, Heartbeat, NewSchedule, Planned, Store
-from clickclock.scheduler.trigger import Conclusion, Exit, ExitKind, NewTrigger, State, Trigger
+from clickclock.scheduler.times.schedule import Schedule, upcoming
 
 NOW = datetime(2026, 11, 20, 10, tzinfo=UTC)
 LEASE = "lease-1"

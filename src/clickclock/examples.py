@@ -14,11 +14,11 @@ from clickclock.foundation.errors import ConfigurationError, Fault, Invalid
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import GroupExists, JobExists, ScheduleExists
-from clickclock.scheduler.group import Group
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.schedule import Schedule, upcoming
+from clickclock.scheduler.jobs.group import Group
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.trigger import NewTrigger
 from clickclock.scheduler.store import NewSchedule
-from clickclock.scheduler.trigger import NewTrigger
+from clickclock.scheduler.times.schedule import Schedule, upcoming
 
 _SOME_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 """Whether an expression can be read does not depend on when."""

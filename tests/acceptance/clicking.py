@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from clickclock.attribution.entry import Entry, decode
+from clickclock.attribution.clicks.entry import Entry, decode
 from clickclock.attribution.journal import State, inspect, read, segments, slots
-from clickclock.attribution.sighting import Sighting, sight
+from clickclock.attribution.registering.sighting import Sighting, sight
 from tests.ports import is_free
 
 READY_WITHIN_S = 60

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx
 
-from clickclock.attribution.entry import Entry, decode
+from clickclock.attribution.clicks.entry import Entry, decode
 from clickclock.attribution.journal import Tail
 
 READY_WITHIN_S = 60

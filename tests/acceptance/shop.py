@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from clickclock.attribution.attributor import Settings
+from clickclock.attribution.agents.attributor import Settings
+from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.lake import COSTS, Lake
-from clickclock.attribution.policy import Policies
 from clickclock.demo import small_shop
 from tests.credited import DAY_MS, HOUR_MS, click, load, order, run
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from clickclock.attribution.entry import EntryKind
+from clickclock.attribution.clicks.entry import EntryKind
 from clickclock.attribution.journal import segments, slots
 from tests.acceptance.clicking import (
     Caller,

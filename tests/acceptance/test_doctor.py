@@ -24,14 +24,14 @@ import pytest
 import yaml
 from uuid_utils import uuid7
 
+from clickclock.app.data_folder import sole
 from clickclock.app.doctor import Check, Result, doctor
 from clickclock.app.doctor.check import CHECKS
 from clickclock.app.doctor.clicks import WAITS_S_WARN, clicks
 from clickclock.app.doctor.visitors import CLICKS_MIN
-from clickclock.app.holding import sole
-from clickclock.attribution.account import Profile
-from clickclock.attribution.compactor import Compactor
-from clickclock.attribution.entry import connection, encode_plain
+from clickclock.attribution.agents.compactor import Compactor
+from clickclock.attribution.clicks.account import Profile
+from clickclock.attribution.clicks.entry import connection, encode_plain
 from clickclock.attribution.lake import Lake
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config, load

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clickclock.app.holding import FILES_MIN
+from clickclock.app.data_folder import FILES_MIN
 
 
 @pytest.mark.parametrize("command", ["serve", "collect"])

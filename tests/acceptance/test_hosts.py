@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clickclock.attribution.compactor import Compactor
+from clickclock.attribution.agents.compactor import Compactor
 from clickclock.attribution.lake import Lake
 from clickclock.foundation.clock import SystemClock
 from tests.acceptance.clicking import call, click_path, collecting
@@ -85,7 +85,7 @@ def test_several_processes_write_one_commit_and_what_is_credited_is_told_to_netw
     host = Host(tmp_path / "host", lake)
     for person in ("anna", "bert", "cleo"):  # each collector leaves a journal of its own
         host.collect(*(_click(person, number, 2) for number in range(20)), _order(person, 2))
-    monkeypatch.setattr("clickclock.attribution.compactor.ALONE_BYTES_MAX", 0)
+    monkeypatch.setattr("clickclock.attribution.agents.compactor.ALONE_BYTES_MAX", 0)
     done = asyncio.run(Compactor(host.data / "journal", lake, SystemClock(), processes=3).step())
     assert done.is_clean
     found = ids_in(lake)

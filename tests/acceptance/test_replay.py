@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clickclock.attribution.address import pseudonym
+from clickclock.attribution.clicks.address import pseudonym
 from clickclock.attribution.journal import Tail
 from clickclock.attribution.lake import CLICKS, ORDERS, REJECTIONS, Lake
 from tests.acceptance.collecting import collecting

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from clickclock.app.holding import make_data_dir
+from clickclock.app.data_folder import make_data_dir
 from clickclock.app.membership import node_name
 from clickclock.foundation.errors import ConfigurationError
 from tests.acceptance.service import Service, running

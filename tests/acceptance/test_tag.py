@@ -9,8 +9,8 @@ from urllib.parse import parse_qs
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from clickclock.attribution.account import DEFAULT_CHANNEL_RULES
-from clickclock.attribution.entry import EntryKind
+from clickclock.attribution.clicks.account import DEFAULT_CHANNEL_RULES
+from clickclock.attribution.clicks.entry import EntryKind
 from tests.acceptance.collecting import Collector, collecting
 from tests.acceptance.tag_pages import Ear, Request, listening, shop
 from tests.house.tag import BYTES_MAX, SERVED

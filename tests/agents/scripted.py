@@ -14,7 +14,7 @@ from typing import Any
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting
-from clickclock.scheduler.trigger import Exit, ExitKind
+from clickclock.scheduler.jobs.trigger import Exit, ExitKind
 
 
 class ScriptedTarget:

@@ -1,8 +1,8 @@
 """The alarmer: it looks a moment after the start, and then again and again; what ended is noted first."""
 
 from clickclock.foundation.clock import ManualClock
-from clickclock.scheduler.alarm import AlarmKind
-from clickclock.scheduler.alarmer import FIRST_AFTER_S, LOOK_EVERY_S, Alarmer
+from clickclock.scheduler.agents.alarmer import FIRST_AFTER_S, LOOK_EVERY_S, Alarmer
+from clickclock.scheduler.insight.alarm import AlarmKind
 from clickclock.scheduler.store import Store
 from tests.stores import add_job, ended, finish, start
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from clickclock.foundation.clock import ManualClock
-from clickclock.scheduler import announcer as module
-from clickclock.scheduler.announcer import KEEP_ALIVE_S, PAUSE_MAX_S, PAUSE_MIN_S, Announcer, Listener
+from clickclock.scheduler.agents import announcer as module
+from clickclock.scheduler.agents.announcer import KEEP_ALIVE_S, PAUSE_MAX_S, PAUSE_MIN_S, Announcer, Listener
 from clickclock.scheduler.errors import TooManyListeners
-from clickclock.scheduler.event import EVERYTHING, Wanted
+from clickclock.scheduler.insight.event import EVERYTHING, Wanted
 from clickclock.scheduler.store import Store
 from tests.agents.conftest import Calls
 from tests.stores import add_job

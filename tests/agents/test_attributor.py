@@ -14,16 +14,16 @@ from deltalake import write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clickclock.attribution.account import ChannelRule
-from clickclock.attribution.attributor import Settings
+from clickclock.attribution.agents.attributor import Settings
+from clickclock.attribution.clicks.account import ChannelRule
+from clickclock.attribution.clicks.entry import EntryKind, connection, encode
+from clickclock.attribution.crediting.policy import InvalidTraffic, Policies, Policy, SellerRule, Window
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.engines.spark import Spark
-from clickclock.attribution.entry import EntryKind, connection, encode
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import COUNTS, CREDITS, FITTED, FOLDED, IDENTITIES, TIES, UNCONVERTED, Lake
 from clickclock.attribution.models import BUILT_IN
-from clickclock.attribution.policy import InvalidTraffic, Policies, Policy, SellerRule, Window
-from clickclock.attribution.result import Kind, Result
+from clickclock.attribution.reporting.result import Kind, Result
 from tests.credited import (
     DAY_MS,
     HOUR_MS,
@@ -146,7 +146,7 @@ def test_what_did_not_change_is_not_written_again(lake: Lake, tmp_path: Path) ->
 def test_a_month_of_which_much_was_retracted_is_written_anew(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clickclock.attribution.attributor.target.RETRACTED_MIN", 1)
+    monkeypatch.setattr("clickclock.attribution.agents.attributor.target.RETRACTED_MIN", 1)
     load(lake, *(click(number, START_MS, cli_ubid=f"u{number}") for number in (1, 2)))
     load(lake, *(order(10 + each, f"{each}", START_MS + 5 * HOUR_MS, cli_ubid=f"u{each}") for each in (1, 2)))
     before = result_of(lake, tmp_path)
@@ -350,7 +350,7 @@ def test_people_who_turn_out_to_be_one_are_credited_as_one(lake: Lake, tmp_path:
 def test_an_identifier_that_becomes_shared_parts_people(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clickclock.attribution.identity.LINKS_MAX", 2)
+    monkeypatch.setattr("clickclock.attribution.crediting.columns.identity.LINKS_MAX", 2)
     load(
         lake,
         *(click(number, START_MS, cli_ubid=f"u{number}", device_id="kiosk", atag=f"{number}") for number in (1, 2)),
@@ -666,10 +666,10 @@ def test_runs_of_what_is_new_make_what_one_run_of_everything_makes(
 ) -> None:
     folder = tmp_path_factory.mktemp("world")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clickclock.attribution.identity.LINKS_MAX", 2)
-        patch.setattr("clickclock.attribution.attributor.target.RETRACTED_MIN", retracted_min)
-        patch.setattr("clickclock.attribution.attributor.affected.BUSY_CLICKS", busy_clicks)
-        patch.setattr("clickclock.attribution.attributor.blocks.ROWS_KEPT", rows_kept)
+        patch.setattr("clickclock.attribution.crediting.columns.identity.LINKS_MAX", 2)
+        patch.setattr("clickclock.attribution.agents.attributor.target.RETRACTED_MIN", retracted_min)
+        patch.setattr("clickclock.attribution.agents.attributor.affected.BUSY_CLICKS", busy_clicks)
+        patch.setattr("clickclock.attribution.agents.attributor.blocks.ROWS_KEPT", rows_kept)
         agree(folder, days, step_ms)
 
 

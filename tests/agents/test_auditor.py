@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from clickclock.foundation.errors import StoreUnreachable
-from clickclock.scheduler.audit import Act, Resource
-from clickclock.scheduler.auditor import KINDS_MAX, OTHERS, WRITE_EVERY_S, Auditor
+from clickclock.scheduler.access.audit import Act, Resource
+from clickclock.scheduler.agents.auditor import KINDS_MAX, OTHERS, WRITE_EVERY_S, Auditor
 from clickclock.scheduler.store import Store
 from tests.stores import NOW, at, engine_of
 

@@ -9,8 +9,8 @@ from clickclock.foundation.bearer import digest
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.permission import Permission, Role
 from clickclock.foundation.principal import Kind, Principal
-from clickclock.scheduler.access_token import NewToken, Token, TokenGrant
-from clickclock.scheduler.authenticator import FRESH_S, STALE_S, Authenticator, mint
+from clickclock.scheduler.access.access_token import NewToken, Token, TokenGrant
+from clickclock.scheduler.agents.authenticator import FRESH_S, STALE_S, Authenticator, mint
 from clickclock.scheduler.store import Store
 from tests.stores import NOW
 

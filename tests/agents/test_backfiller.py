@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 from clickclock.foundation.clock import ManualClock
-from clickclock.scheduler.backfill import Backfill, BackfillState, count_times
-from clickclock.scheduler.backfiller import LOOK_EVERY_S, Backfiller
+from clickclock.scheduler.agents.backfiller import LOOK_EVERY_S, Backfiller
 from clickclock.scheduler.store import Store
+from clickclock.scheduler.times.backfill import Backfill, BackfillState, count_times
 from tests.agents.conftest import Calls
 from tests.stores import NOW, add_job, add_schedule, claim, ended, finish, schedule
 

@@ -3,9 +3,9 @@
 import pytest
 
 from clickclock.foundation.clock import ManualClock
-from clickclock.scheduler.chainer import FOLLOW_MAX, SWEEP_EVERY_S, Chainer
+from clickclock.scheduler.agents.chainer import FOLLOW_MAX, SWEEP_EVERY_S, Chainer
+from clickclock.scheduler.jobs.trigger import State
 from clickclock.scheduler.store import Store
-from clickclock.scheduler.trigger import State
 from tests.agents.conftest import Calls
 from tests.stores import NOW, at, claim, ended, finish, job, new_schedule, plan, queue, states, triggers
 

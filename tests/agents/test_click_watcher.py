@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from clickclock.attribution.journal import Journal, State, delete, segments
-from clickclock.attribution.watcher import (
+from clickclock.attribution.agents.watcher import (
     CATCH_UP_ENTRIES_MAX,
     ENTRIES_PER_ROUND,
     LAG_MAX_MS,
     Watcher,
     parse,
 )
+from clickclock.attribution.journal import Journal, State, delete, segments
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.errors import Malformed
 

@@ -9,16 +9,16 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from clickclock.attribution import identifier
-from clickclock.attribution.attributor import Settings
-from clickclock.attribution.attributor.target import Target
-from clickclock.attribution.comparer import Comparer
-from clickclock.attribution.difference import Cause, Comparison, document
+from clickclock.attribution.agents.attributor import Settings
+from clickclock.attribution.agents.attributor.target import Target
+from clickclock.attribution.agents.comparer import Comparer
+from clickclock.attribution.clicks import identifier
+from clickclock.attribution.crediting.policy import Policies, Policy, Window
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import TOUCHES, Lake, credits_table
-from clickclock.attribution.policy import Policies, Policy, Window
-from clickclock.attribution.report import NoVersion
-from clickclock.attribution.result import Result
+from clickclock.attribution.reporting.difference import Cause, Comparison, document
+from clickclock.attribution.reporting.report import NoVersion
+from clickclock.attribution.reporting.result import Result
 from clickclock.cli.attribution_diff import diff
 from tests.credited import DAY_MS, HOUR_MS, MODELS, START_MS, click, erase, load, order, run
 from tests.lakes import NOW, NOW_MS, SmallLake, credited, touch

@@ -8,12 +8,12 @@ import pytest
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import ExecutorUnreachable
-from clickclock.scheduler.dispatcher import BLOCKED_LOOK_S, CLAIM_MAX, Dispatcher
+from clickclock.scheduler.agents.dispatcher import BLOCKED_LOOK_S, CLAIM_MAX, Dispatcher
+from clickclock.scheduler.agents.planner import decide_due
 from clickclock.scheduler.executors import Executor
-from clickclock.scheduler.image_mapping import ImageMapping
-from clickclock.scheduler.planner import decide_due
+from clickclock.scheduler.jobs.image_mapping import ImageMapping
+from clickclock.scheduler.jobs.trigger import ExitKind, State
 from clickclock.scheduler.store import Claimed, Planned, Store, Taker
-from clickclock.scheduler.trigger import ExitKind, State
 from clickclock.scheduler.vault import Vault
 from tests.agents.scripted import ScriptedExecutor
 from tests.stores import LEASE, NODE, NOW, add_job, add_schedule, at, claim, ended, finish, job, queue, states

@@ -10,13 +10,13 @@ import pytest
 import sqlalchemy as sa
 
 from clickclock.foundation.clock import ManualClock
+from clickclock.scheduler.agents.examiner import FAULTS_KEPT_S
+from clickclock.scheduler.agents.rescuer import COMPARE_EVERY_S
 from clickclock.scheduler.engine import LEASE_S, Engine
-from clickclock.scheduler.examiner import FAULTS_KEPT_S
 from clickclock.scheduler.executors import Capacity
-from clickclock.scheduler.finding import FindingCode
-from clickclock.scheduler.rescuer import COMPARE_EVERY_S
+from clickclock.scheduler.insight.finding import FindingCode
+from clickclock.scheduler.jobs.trigger import SkipReason, State, StopReason
 from clickclock.scheduler.store import Store, database
-from clickclock.scheduler.trigger import SkipReason, State, StopReason
 from tests.agents.scripted import ScriptedExecutor
 from tests.stores import NODE, NOW, add_job, add_schedule, at, claim, ended, finish, heartbeat, plan, queue, states
 

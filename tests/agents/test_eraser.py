@@ -11,19 +11,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from clickclock.attribution.attributor.intake import take_in
-from clickclock.attribution.compactor import Compactor
-from clickclock.attribution.docket import Docket
+from clickclock.attribution.agents.attributor.intake import take_in
+from clickclock.attribution.agents.compactor import Compactor
+from clickclock.attribution.agents.eraser import Eraser, Waiting
+from clickclock.attribution.clicks.identifier import code
+from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.engines.duckdb import DuckDB
-from clickclock.attribution.eraser import Eraser, Waiting
-from clickclock.attribution.erasure import Erasure, Identifier
+from clickclock.attribution.erasing.erasure import Erasure, Identifier
+from clickclock.attribution.erasing.receipt import Receipt
 from clickclock.attribution.errors import ErasureUnfinished, JournalDamaged
-from clickclock.attribution.export_files import ExportFiles
-from clickclock.attribution.identifier import code
+from clickclock.attribution.files.docket import Docket
+from clickclock.attribution.files.export_files import ExportFiles
 from clickclock.attribution.journal import Journal, segments
 from clickclock.attribution.lake import RECEIPTS, Lake
-from clickclock.attribution.policy import Policies
-from clickclock.attribution.receipt import Receipt
 from clickclock.foundation.clock import ManualClock
 from tests import shop
 from tests.credited import attributor, click

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from clickclock.attribution import exporter as agent
+from clickclock.attribution.agents import exporter as agent
+from clickclock.attribution.agents.exporter import NOTE, Exported, Exporter, Wanted
+from clickclock.attribution.crediting.policy import Policies, Policy
 from clickclock.attribution.errors import RunOvertaken
-from clickclock.attribution.export_files import ExportFiles
-from clickclock.attribution.exporter import NOTE, Exported, Exporter, Wanted
+from clickclock.attribution.files.export_files import ExportFiles
+from clickclock.attribution.files.outbox import Outbox
 from clickclock.attribution.lake import UPLOADS, Lake, Ledger
-from clickclock.attribution.meta_upload import Change, How
-from clickclock.attribution.outbox import Outbox
-from clickclock.attribution.policy import Policies, Policy
-from clickclock.attribution.upload import Fate, Kind, Network
+from clickclock.attribution.uploads.meta_upload import Change, How
+from clickclock.attribution.uploads.upload import Fate, Kind, Network
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import Conflict, Invalid
 from tests.published import DAY, NOW, Order, add_clicks, publish

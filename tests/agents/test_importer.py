@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from clickclock.attribution.account import Account, Accounts, Profile
-from clickclock.attribution.amendment import Amendment
-from clickclock.attribution.amendment import judge as judge_order
-from clickclock.attribution.archive import SHOWN_MAX, Archive, Format, format_of
-from clickclock.attribution.compactor import Compactor
-from clickclock.attribution.entry import EntryKind, connection, encode
+from clickclock.attribution.agents.compactor import Compactor
+from clickclock.attribution.agents.importer import Importer, Report, Which
+from clickclock.attribution.clicks.account import Account, Accounts, Profile
+from clickclock.attribution.clicks.entry import EntryKind, connection, encode
 from clickclock.attribution.errors import JournalDamaged, JournalTaken
-from clickclock.attribution.historical import id_of
-from clickclock.attribution.import_journal import ImportJournal
-from clickclock.attribution.importer import Importer, Report, Which
+from clickclock.attribution.files.archive import SHOWN_MAX, Archive, Format, format_of
+from clickclock.attribution.files.import_journal import ImportJournal
+from clickclock.attribution.importing.historical import id_of
 from clickclock.attribution.journal import Journal, salvage, segments
 from clickclock.attribution.lake import CLICKS, EVENTS, ORDERS, REJECTIONS, Lake
+from clickclock.attribution.orders.amendment import Amendment
+from clickclock.attribution.orders.amendment import judge as judge_order
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import Malformed
 
@@ -183,7 +183,7 @@ async def test_what_is_half_there_after_a_crash_is_completed(world: World) -> No
 async def test_a_damaged_journal_is_told_with_what_brings_it_back_and_what_it_lost_is_imported_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clickclock.attribution.import_journal.BATCH_ENTRIES_MAX", 4)
+    monkeypatch.setattr("clickclock.attribution.files.import_journal.BATCH_ENTRIES_MAX", 4)
     rows = [row(number) for number in range(30)]
     await world.load(world.csv("some.csv", *rows[:10]))
     await world.load(world.csv("more.csv", *rows[:20]))
@@ -373,7 +373,7 @@ async def test_without_a_lake_there_is_nothing_to_replay(world: World) -> None:
 @pytest.fixture(params=["clicks", "rejections"])
 def limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
     """Small batches, so that a few rows are many."""
-    monkeypatch.setattr("clickclock.attribution.import_journal.BATCH_ENTRIES_MAX", 3)
+    monkeypatch.setattr("clickclock.attribution.files.import_journal.BATCH_ENTRIES_MAX", 3)
     return lambda: str(request.param)
 
 

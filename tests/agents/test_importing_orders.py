@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clickclock.attribution.account import Account, Accounts
-from clickclock.attribution.amendment import Amendment, judge
-from clickclock.attribution.archive import SHOWN_MAX, Archive, Format, format_of
-from clickclock.attribution.compactor import Compactor
-from clickclock.attribution.cost_importer import CostImporter, CostsReport, Sum
-from clickclock.attribution.import_journal import ImportJournal
-from clickclock.attribution.importer import Importer, Report
+from clickclock.attribution.agents.compactor import Compactor
+from clickclock.attribution.agents.cost_importer import CostImporter, CostsReport, Sum
+from clickclock.attribution.agents.importer import Importer, Report
+from clickclock.attribution.clicks.account import Account, Accounts
+from clickclock.attribution.files.archive import SHOWN_MAX, Archive, Format, format_of
+from clickclock.attribution.files.import_journal import ImportJournal
 from clickclock.attribution.lake import COSTS, ORDERS, REJECTIONS, Lake
-from clickclock.attribution.order import fold
+from clickclock.attribution.orders.amendment import Amendment, judge
+from clickclock.attribution.orders.order import fold
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import Malformed
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from clickclock.foundation.clock import ManualClock
-from clickclock.scheduler.notification import TRIES_MAX, WAITS_S, Delivery, Notification
-from clickclock.scheduler.notifier import BATCH, LOOK_EVERY_S, Notifier
+from clickclock.scheduler.agents.notifier import BATCH, LOOK_EVERY_S, Notifier
+from clickclock.scheduler.jobs.notification import TRIES_MAX, WAITS_S, Delivery, Notification
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.targets import Undelivered
 from tests.agents.conftest import Calls

@@ -3,7 +3,7 @@
 import pytest
 
 from clickclock.foundation.clock import ManualClock
-from clickclock.scheduler.pauser import SWEEP_EVERY_S, SWEEP_MAX, Pauser
+from clickclock.scheduler.agents.pauser import SWEEP_EVERY_S, SWEEP_MAX, Pauser
 from clickclock.scheduler.store import Store
 from tests.agents.conftest import Calls
 from tests.stores import NOW, add_job, at, claim, ended, finish, new_schedule, plan

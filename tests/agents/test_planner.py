@@ -7,7 +7,7 @@ import pytest
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import StoreUnreachable
-from clickclock.scheduler.planner import (
+from clickclock.scheduler.agents.planner import (
     AHEAD_MAX,
     BURST_S,
     CLAIM_MAX,
@@ -18,8 +18,8 @@ from clickclock.scheduler.planner import (
     Plan,
     Planner,
 )
+from clickclock.scheduler.jobs.trigger import State
 from clickclock.scheduler.store import Planned, Store, Taker
-from clickclock.scheduler.trigger import State
 from tests.agents.conftest import Calls
 from tests.stores import LEASE, NODE, NOW, add_job, add_schedule, at, job, new_schedule, plan, states, triggers
 

@@ -4,8 +4,8 @@ import pytest
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.jobs.trigger import State
 from clickclock.scheduler.store import Store
-from clickclock.scheduler.trigger import State
 from tests.agents.scripted import ScriptedExecutor
 from tests.stores import NODE, NOW, job, queue, states, triggers
 

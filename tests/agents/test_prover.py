@@ -12,15 +12,15 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 
-from clickclock.attribution.attributor import Attributor, Settings
-from clickclock.attribution.compactor import Compactor
+from clickclock.attribution.agents.attributor import Attributor, Settings
+from clickclock.attribution.agents.compactor import Compactor
+from clickclock.attribution.agents.prover import NoOrder, Prover
+from clickclock.attribution.clicks.entry import EntryKind, connection, encode
+from clickclock.attribution.crediting.policy import Policies, Policy, SellerRule, Window
 from clickclock.attribution.engines.duckdb import DuckDB
-from clickclock.attribution.entry import EntryKind, connection, encode
 from clickclock.attribution.lake import CREDITS, Lake, credits_table
 from clickclock.attribution.models import BUILT_IN
-from clickclock.attribution.policy import Policies, Policy, SellerRule, Window
-from clickclock.attribution.prover import NoOrder, Prover
-from clickclock.attribution.report import NoVersion
+from clickclock.attribution.reporting.report import NoVersion
 from clickclock.cli.attribution_order import order
 from clickclock.foundation.clock import ManualClock
 from tests.kept import keep

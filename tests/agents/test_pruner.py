@@ -3,10 +3,10 @@
 from datetime import UTC, datetime, timedelta
 
 from clickclock.foundation.clock import ManualClock
-from clickclock.scheduler.pruner import LOOK_EVERY_S, PRUNE_MAX, Pruner
-from clickclock.scheduler.statistics import Scope
+from clickclock.scheduler.agents.pruner import LOOK_EVERY_S, PRUNE_MAX, Pruner
+from clickclock.scheduler.insight.statistics import Scope
+from clickclock.scheduler.jobs.trigger import State
 from clickclock.scheduler.store import Store
-from clickclock.scheduler.trigger import State
 from tests.agents.scripted import ScriptedExecutor
 from tests.stores import claim, ended, finish, group, job, queue, start, states, triggers
 

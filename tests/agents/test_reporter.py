@@ -13,12 +13,12 @@ from zoneinfo import ZoneInfo
 import pyarrow.parquet as pq
 import pytest
 
-from clickclock.attribution import reporter as reporting
+from clickclock.attribution.agents import reporter as reporting
+from clickclock.attribution.agents.reporter import Reporter, write
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import COSTS, CREDITS, TOUCHES, Lake
-from clickclock.attribution.report import NOTHING, Figure, NoVersion, Report, TooManyRows, as_text, read
-from clickclock.attribution.reporter import Reporter, write
+from clickclock.attribution.reporting.report import NOTHING, Figure, NoVersion, Report, TooManyRows, as_text, read
 from clickclock.foundation.errors import Malformed
 from tests.credited import HOUR_MS, START_MS, click, load, order, run
 from tests.lakes import NOW, SmallLake, cost, credited, touch

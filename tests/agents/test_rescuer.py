@@ -7,10 +7,10 @@ import pytest
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.ids import new_id
+from clickclock.scheduler.agents.rescuer import COMPARE_EVERY_S, LOOK_EVERY_S, SILENT_S, Rescuer
 from clickclock.scheduler.executors import Sighting
-from clickclock.scheduler.rescuer import COMPARE_EVERY_S, LOOK_EVERY_S, SILENT_S, Rescuer
+from clickclock.scheduler.jobs.trigger import ExitKind, State
 from clickclock.scheduler.store import Store
-from clickclock.scheduler.trigger import ExitKind, State
 from tests.agents.conftest import Calls
 from tests.agents.scripted import ScriptedExecutor, SharedScriptedExecutor
 from tests.stores import LEASE, NODE, NOW, add_job, at, claim, ended, finish, heartbeat, job, queue, states

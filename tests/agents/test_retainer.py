@@ -6,10 +6,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from clickclock.attribution.compactor import Compactor
+from clickclock.attribution.agents.compactor import Compactor
+from clickclock.attribution.agents.retainer import Retainer, Retention
+from clickclock.attribution.erasing.receipt import Kind
 from clickclock.attribution.lake import RECEIPTS, TABLES, TOUCHES, Lake
-from clickclock.attribution.receipt import Kind
-from clickclock.attribution.retainer import Retainer, Retention
 from clickclock.foundation.clock import ManualClock
 from tests import credited, shop
 from tests.credited import attributor

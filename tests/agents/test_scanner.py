@@ -9,7 +9,8 @@ import pytest
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import StoreUnreachable
-from clickclock.scheduler.finding import (
+from clickclock.scheduler.agents.scanner import MADE_UP_S, SCAN_EVERY_S, Scanner
+from clickclock.scheduler.insight.finding import (
     FAILURES_UNHEARD,
     IDS_MAX,
     JUMP_TOLD_S,
@@ -20,7 +21,6 @@ from clickclock.scheduler.finding import (
     Severity,
     finding,
 )
-from clickclock.scheduler.scanner import MADE_UP_S, SCAN_EVERY_S, Scanner
 from clickclock.scheduler.store import Store
 from tests.stores import add_job, add_schedule, at, claim, ended, finish, heartbeat, plan, queue, start
 

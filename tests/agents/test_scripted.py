@@ -2,7 +2,7 @@
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.scheduler.executors import Executor, Launch
-from clickclock.scheduler.trigger import ExitKind
+from clickclock.scheduler.jobs.trigger import ExitKind
 from tests.agents.conftest import Calls
 from tests.agents.scripted import ScriptedExecutor
 from tests.stores import NOW, at

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from clickclock.foundation.clock import SystemClock
-from clickclock.scheduler import settler as settler_module
-from clickclock.scheduler.planner import decide_due
-from clickclock.scheduler.settler import Settler
+from clickclock.scheduler.agents import settler as settler_module
+from clickclock.scheduler.agents.planner import decide_due
+from clickclock.scheduler.agents.settler import Settler
 from clickclock.scheduler.store import Edited, Span, Store, Taker
 from tests.agents.conftest import Calls
 from tests.agents.scripted import ScriptedExecutor

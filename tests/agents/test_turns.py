@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clickclock.app.turns import alone, among_others
+from clickclock.app.lake_lock import alone, among_others
 from clickclock.foundation.config import Config, load
 
 

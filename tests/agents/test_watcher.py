@@ -7,10 +7,7 @@ import sqlalchemy as sa
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import ExecutorUnreachable, StoreUnreachable
-from clickclock.scheduler.executors import Sighting
-from clickclock.scheduler.store import Store, database
-from clickclock.scheduler.trigger import ExitKind, State
-from clickclock.scheduler.watcher import (
+from clickclock.scheduler.agents.watcher import (
     COMPANY_S_MAX,
     FINISH_MAX,
     PATIENCE_S,
@@ -20,6 +17,9 @@ from clickclock.scheduler.watcher import (
     YIELD_S_MAX,
     Watcher,
 )
+from clickclock.scheduler.executors import Sighting
+from clickclock.scheduler.jobs.trigger import ExitKind, State
+from clickclock.scheduler.store import Store, database
 from tests.agents.conftest import Calls
 from tests.agents.scripted import ScriptedExecutor
 from tests.stores import LEASE, NOW, add_job, at, claim, ended, finish, queue, states, triggers

@@ -25,10 +25,10 @@ from typing import Any, Self
 import pytest
 import uvloop
 
-from clickclock.attribution.account import Account, Accounts, Profile
-from clickclock.attribution.api.edge import Setup, run_collector
 from clickclock.attribution.api.limits import Limits
-from clickclock.attribution.entry import Entry, decode
+from clickclock.attribution.api.server import Setup, run_collector
+from clickclock.attribution.clicks.account import Account, Accounts, Profile
+from clickclock.attribution.clicks.entry import Entry, decode
 from clickclock.attribution.journal import Journal, Tail
 from clickclock.foundation.clock import SystemClock
 

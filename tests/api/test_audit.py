@@ -11,7 +11,7 @@ from clickclock.foundation.hash_chain import fault_of
 from clickclock.scheduler.api import TABLE, create_app
 from clickclock.scheduler.api.operation import BASE
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.job import Job
+from clickclock.scheduler.jobs.job import Job
 from tests.api.conftest import BASE as BASE_URL
 from tests.api.conftest import JOB, SCHEDULE
 

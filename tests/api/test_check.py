@@ -5,8 +5,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from clickclock.attribution.account import Account, Accounts, Profile
 from clickclock.attribution.api import create_app
+from clickclock.attribution.clicks.account import Account, Accounts, Profile
 
 SHOP = Accounts([Account(client_id="shop-1", profile=Profile.OPEN)])
 

@@ -11,12 +11,12 @@ import httpx
 import pytest
 from starlette.types import Message
 
-from clickclock.attribution.account import Accounts, Profile
 from clickclock.attribution.api import create_app, stream
-from clickclock.attribution.click import Rejection, judge
-from clickclock.attribution.entry import EntryKind, connection, encode
+from clickclock.attribution.clicks.account import Accounts, Profile
+from clickclock.attribution.clicks.click import Rejection, judge
+from clickclock.attribution.clicks.entry import EntryKind, connection, encode
 from clickclock.attribution.journal import Journal
-from clickclock.attribution.registration import detail_of
+from clickclock.attribution.registering.registration import detail_of
 from clickclock.client.event_stream import Event, EventParser
 from clickclock.foundation.clock import Clock, ManualClock, SystemClock
 

@@ -9,8 +9,9 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from clickclock.attribution import amendment, identification
 from clickclock.attribution.api.description import document
+from clickclock.attribution.orders import amendment
+from clickclock.attribution.registering import identification
 from tests.api.port import Port, get, now_ms, post
 from tests.house.tree import ROOT
 

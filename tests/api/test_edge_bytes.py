@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clickclock.attribution.api.limits import Limits
-from clickclock.attribution.entry import EntryKind
+from clickclock.attribution.clicks.entry import EntryKind
 from tests.api.port import PATIENCE_S, Port, get, post, query
 
 QUICK = Limits(request_s=0.15, body_s=0.3, idle_s=0.3, unsent_s=0.3, linger_s=0.2, drain_s=0.5)

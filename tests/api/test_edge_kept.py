@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clickclock.attribution.api.limits import Limits
-from clickclock.attribution.entry import Entry, EntryKind
+from clickclock.attribution.clicks.entry import Entry, EntryKind
 from tests.api.port import Gate, Heard, Port, get, post, query
 
 FORM = "Content-Type: application/x-www-form-urlencoded\r\n"

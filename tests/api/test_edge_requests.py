@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 import uvloop
 
-from clickclock.attribution.account import Account, Accounts, Profile
-from clickclock.attribution.address import pseudonym
 from clickclock.attribution.api.origin import Origins
-from clickclock.attribution.entry import JUDGED, EntryKind, connection
+from clickclock.attribution.clicks.account import Account, Accounts, Profile
+from clickclock.attribution.clicks.address import pseudonym
+from clickclock.attribution.clicks.entry import JUDGED, EntryKind, connection
 from clickclock.attribution.lake.rows import row_of
-from clickclock.attribution.registration import accepted
-from clickclock.attribution.retrial import Accepted, Rejected, judge
-from clickclock.attribution.sighting import sight
+from clickclock.attribution.registering.registration import accepted
+from clickclock.attribution.registering.retrial import Accepted, Rejected, judge
+from clickclock.attribution.registering.sighting import sight
 from tests.api.port import SALT, Port, get, now_ms, post, query
 
 FORM = "Content-Type: application/x-www-form-urlencoded\r\n"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from clickclock.attribution.account import Profile
 from clickclock.attribution.api.limits import Limits
-from clickclock.attribution.entry import JUDGED, TOGETHER_MAX
-from clickclock.attribution.query import split
-from clickclock.attribution.template import SEEN_MIN
+from clickclock.attribution.clicks.account import Profile
+from clickclock.attribution.clicks.entry import JUDGED, TOGETHER_MAX
+from clickclock.attribution.clicks.query import split
+from clickclock.attribution.clicks.template import SEEN_MIN
 from tests.api.port import Client, Gate, Port, get, query
 
 LIMITS = Limits(drain_s=5.0)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from clickclock.attribution.account import Profile
 from clickclock.attribution.api.limits import Limits
-from clickclock.attribution.counters import SYNC_BOUNDS_S, Counters
+from clickclock.attribution.clicks.account import Profile
+from clickclock.attribution.files.counters import SYNC_BOUNDS_S, Counters
 from clickclock.attribution.journal import SYNC_BUCKETS_S
 from tests.api.port import PATIENCE_S, Client, Gate, Port, get, post, query
 

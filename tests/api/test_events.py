@@ -13,7 +13,7 @@ from clickclock.client.event_stream import Event, EventParser
 from clickclock.foundation.clock import ManualClock
 from clickclock.scheduler.api import create_app, events
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.event import EVERYTHING
+from clickclock.scheduler.insight.event import EVERYTHING
 from tests.api.conftest import BASE, JOB
 
 DEADLINE_S = 60

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from clickclock.attribution.api import orders
-from clickclock.attribution.entry import EntryKind
-from clickclock.attribution.identification import Identification, of_query
+from clickclock.attribution.clicks.entry import EntryKind
+from clickclock.attribution.registering.identification import Identification, of_query
 from tests.api.port import Port, get, post
 from tests.api.test_orders import ACCOUNTS, NOW, TOKEN
 

@@ -15,9 +15,9 @@ from clickclock.scheduler.api import create_app, job_log_search
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.executors import Launch
 from clickclock.scheduler.executors.process import ProcessExecutor
+from clickclock.scheduler.jobs.trigger import FINISHED, Trigger
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.store.triggers import Triggers
-from clickclock.scheduler.trigger import FINISHED, Trigger
 from clickclock.scheduler.vault import Vault
 from tests.api.conftest import BASE
 

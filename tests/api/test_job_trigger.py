@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.trigger import Trigger
+from clickclock.scheduler.jobs.trigger import Trigger
 from tests.api.conftest import JOB
 
 CALL = {"application": "shop", "jobName": "export"}

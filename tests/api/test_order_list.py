@@ -14,7 +14,7 @@ import pytest
 from clickclock.app.desk import open_desk
 from clickclock.app.lake import docket_of
 from clickclock.attribution.api import create_app, order_list, report
-from clickclock.attribution.api.desk import Desk, Reply
+from clickclock.attribution.api.query_context import Desk, Reply
 from clickclock.attribution.api.remembered import Remembered
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.lake import COSTS, Lake

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.amendment import FIELDS, ITEM_FIELDS, Amendment, Kind, Status, judge
 from clickclock.attribution.api import orders
-from clickclock.attribution.appsflyer import OTHER_EVENTS, SALE_PARAMETERS
-from clickclock.attribution.entry import EntryKind
-from clickclock.attribution.money import DIGITS
-from clickclock.attribution.order_fields import Reason
+from clickclock.attribution.clicks.entry import EntryKind
+from clickclock.attribution.orders.amendment import FIELDS, ITEM_FIELDS, Amendment, Kind, Status, judge
+from clickclock.attribution.orders.appsflyer import OTHER_EVENTS, SALE_PARAMETERS
+from clickclock.attribution.orders.money import DIGITS
+from clickclock.attribution.orders.order_fields import Reason
 from clickclock.foundation.errors import Malformed
 from clickclock.foundation.problem import TooLarge
 

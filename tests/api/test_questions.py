@@ -21,16 +21,16 @@ from clickclock.app.desk import open_desk
 from clickclock.app.lake import docket_of
 from clickclock.app.proving import prove
 from clickclock.app.reporting import report as reported
-from clickclock.attribution.api import asking, create_app, diff, order_proof, report, versions
-from clickclock.attribution.api.asking import Asker, TooManyQuestions
-from clickclock.attribution.api.desk import Desk
+from clickclock.attribution.agents.prover import NoOrder
+from clickclock.attribution.api import create_app, diff, order_proof, query_process, report, versions
+from clickclock.attribution.api.query_context import Desk
+from clickclock.attribution.api.query_process import Asker, TooManyQuestions
 from clickclock.attribution.engines.duckdb import DuckDB
-from clickclock.attribution.erasure import Identifier
+from clickclock.attribution.erasing.erasure import Identifier
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import Lake
 from clickclock.attribution.models import BUILT_IN
-from clickclock.attribution.prover import NoOrder
-from clickclock.attribution.report import NoVersion
+from clickclock.attribution.reporting.report import NoVersion
 from clickclock.foundation.config import Config
 from tests.credited import START_MS, attributor, click, load, order
 from tests.house.tree import ROOT
@@ -299,15 +299,15 @@ async def test_what_goes_wrong_inside_is_told_to_the_log_alone(
 
 async def test_a_question_that_takes_too_long_is_given_up(stopping: asyncio.Event) -> None:
     asker = Asker(hang, stopping, limit_s=0.01)
-    with pytest.raises(asking.QuestionTooLong):
+    with pytest.raises(query_process.QuestionTooLong):
         await asker.ask("versions", 1)
 
 
 async def test_so_many_may_wait_and_no_more(stopping: asyncio.Event) -> None:
     asker = Asker(hang, stopping)
-    waiting = [asyncio.create_task(asker.ask("versions", 1)) for _ in range(asking.WAITING_MAX)]
+    waiting = [asyncio.create_task(asker.ask("versions", 1)) for _ in range(query_process.WAITING_MAX)]
     await asyncio.wait(waiting, timeout=0)
-    with pytest.raises(asking.TooManyQuestions):
+    with pytest.raises(query_process.TooManyQuestions):
         await asker.ask("versions", 1)
     for each in waiting:
         each.cancel()
@@ -369,6 +369,6 @@ async def test_the_process_ends_when_the_service_stops(stopping: asyncio.Event) 
             await asyncio.to_thread(os.sched_yield)
         process = asker._process
         stopping.set()
-        with pytest.raises(asking.AnswererEnded):
+        with pytest.raises(query_process.AnswererEnded):
             await asked
         assert await process.wait() == -signal.SIGKILL

@@ -28,8 +28,8 @@ from clickclock.scheduler.api import TABLE, create_app
 from clickclock.scheduler.api.openapi import document
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.executors.process import ProcessExecutor
-from clickclock.scheduler.group import Group
-from clickclock.scheduler.job import Job
+from clickclock.scheduler.jobs.group import Group
+from clickclock.scheduler.jobs.job import Job
 from clickclock.scheduler.store import Store
 from tests.api.conftest import NOW
 from tests.conftest import Databases

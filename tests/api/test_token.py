@@ -11,9 +11,9 @@ from clickclock.attribution import api as attribution_api
 from clickclock.foundation.access import SAME_USER, Access, Mode
 from clickclock.foundation.permission import REACHES, ROLES, Permission, Reach, Role
 from clickclock.foundation.principal import Grant, Kind, Principal, Proof
+from clickclock.scheduler.agents.authenticator import mint
 from clickclock.scheduler.api import TABLE, create_app
 from clickclock.scheduler.api.operation import Operation
-from clickclock.scheduler.authenticator import mint
 from clickclock.scheduler.engine import Engine
 from tests.api.conftest import BASE, JOB, SCHEDULE
 

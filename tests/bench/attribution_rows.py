@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from clickclock.attribution.absent import REVISION
+from clickclock.attribution.clicks.absent import REVISION
 from clickclock.attribution.lake import CLICKS, ORDERS, Lake, Written
 from clickclock.attribution.lake.files import DayFiles, Storage
 from clickclock.attribution.lake.tables import INSTANT, PARAMETERS, TEXTS, Table

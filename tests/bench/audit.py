@@ -16,11 +16,11 @@ import sqlalchemy as sa
 import uuid_utils
 
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.audit import Act
-from clickclock.scheduler.job import Job
+from clickclock.scheduler.access.audit import Act
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.trigger import NewTrigger
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.store.schema_audit import audit
-from clickclock.scheduler.trigger import NewTrigger
 from tests.bench.replicas import postgresql
 from tests.bench.report import Goal, Report, percentile
 

@@ -20,8 +20,8 @@ from urllib.parse import quote
 
 import pyarrow.parquet as pq
 
-from clickclock.attribution.account import Profile
-from clickclock.attribution.entry import connection, encode_plain
+from clickclock.attribution.clicks.account import Profile
+from clickclock.attribution.clicks.entry import connection, encode_plain
 from clickclock.attribution.journal import Journal
 from tests.bench.report import Goal, Report
 

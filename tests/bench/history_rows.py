@@ -14,10 +14,10 @@ from typing import Any
 import sqlalchemy as sa
 import uuid_utils
 
-from clickclock.scheduler.statistics import Ending
+from clickclock.scheduler.insight.statistics import Ending
+from clickclock.scheduler.jobs.trigger import State
 from clickclock.scheduler.store.rollups import count
 from clickclock.scheduler.store.schema import attempt, job_trigger
-from clickclock.scheduler.trigger import State
 
 APPLICATIONS = 5
 JOBS = 20

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from clickclock.attribution.allotment import split_many
+from clickclock.attribution.crediting.columns.credit_columns import split_many
 from clickclock.attribution.models import ByChannel, ColumnarModel, Journeys, choose, weights
 from clickclock.attribution.models.journeys import offsets_of
 from tests.bench.peer_models import COLUMNS

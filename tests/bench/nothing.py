@@ -15,8 +15,8 @@ import uvloop
 from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting
+from clickclock.scheduler.jobs.trigger import Exit, ExitKind
 from clickclock.scheduler.store import Store
-from clickclock.scheduler.trigger import Exit, ExitKind
 
 SLOTS = 2000
 

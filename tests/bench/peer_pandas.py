@@ -22,7 +22,7 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from clickclock.attribution.traffic import is_bot, is_visitors
+from clickclock.attribution.clicks.traffic import is_bot, is_visitors
 
 DAY_MS = 86_400_000
 HOUR_MS = DAY_MS // 24

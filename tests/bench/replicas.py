@@ -18,12 +18,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.clock import SystemClock
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.planner import CLAIM_MAX, decide_due
-from clickclock.scheduler.schedule import Schedule, upcoming
+from clickclock.scheduler.agents.planner import CLAIM_MAX, decide_due
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.trigger import UNFINISHED, State
 from clickclock.scheduler.store import NewSchedule, Store
 from clickclock.scheduler.store.schema import attempt, job_trigger, schedule
-from clickclock.scheduler.trigger import UNFINISHED, State
+from clickclock.scheduler.times.schedule import Schedule, upcoming
 from tests.bench.machine import cpu_seconds
 from tests.bench.report import Goal, Report, percentile
 

@@ -9,8 +9,8 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from clickclock.scheduler import trigger
-from clickclock.scheduler.rescuer import Rescuer
+from clickclock.scheduler.agents.rescuer import Rescuer
+from clickclock.scheduler.jobs import trigger
 from clickclock.scheduler.store import concluding, planning
 from clickclock.scheduler.store.chains import Chains
 from clickclock.scheduler.store.jobs import Jobs

@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import combinations
 from math import inf
 
-from clickclock.scheduler.trigger import FINISHED, Kind, SkipReason, State
+from clickclock.scheduler.jobs.trigger import FINISHED, Kind, SkipReason, State
 from tests.chaos.evidence import EVERYWHERE, AttemptRow, Evidence, Mark, Name, Outage, TriggerRow
 from tests.chaos.replica import GIVEN_UP_AFTER_S
 

@@ -14,8 +14,8 @@ from types import MappingProxyType
 
 import sqlalchemy as sa
 
+from clickclock.scheduler.jobs.trigger import Kind, State
 from clickclock.scheduler.store.schema import attempt, job, job_trigger
-from clickclock.scheduler.trigger import Kind, State
 
 Name = tuple[str, int]
 """A trigger's id and the number of its attempt."""

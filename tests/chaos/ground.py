@@ -11,11 +11,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.clock import SystemClock
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.schedule import Schedule, upcoming
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.trigger import UNFINISHED
 from clickclock.scheduler.store import NewSchedule, Store
 from clickclock.scheduler.store.schema import UNFOLLOWED_ROWS, job_trigger, schedule
-from clickclock.scheduler.trigger import UNFINISHED
+from clickclock.scheduler.times.schedule import Schedule, upcoming
 from tests.chaos.evidence import APPLICATION
 from tests.chaos.people import BY_HAND, EDITED, PAST, PATIENT, PATIENT_S, PAUSED
 

@@ -18,7 +18,8 @@ GIVEN_UP_AFTER_S = LEASE_S + 2 * LOOK_EVERY_S
 
 def hasten() -> None:
     """Less than half of the product's own times."""
-    from clickclock.scheduler import engine, rescuer  # noqa: PLC0415 - only in the process that is to be hastened
+    from clickclock.scheduler import engine  # noqa: PLC0415 - only in the process that is to be hastened
+    from clickclock.scheduler.agents import rescuer  # noqa: PLC0415 - only in the process that is to be hastened
     from clickclock.scheduler.store import database  # noqa: PLC0415
 
     engine.LEASE_S, engine.HEARTBEAT_EVERY_S = LEASE_S, HEARTBEAT_EVERY_S

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from clickclock.scheduler.jobs.trigger import Kind, SkipReason, State
 from clickclock.scheduler.store import Store
-from clickclock.scheduler.trigger import Kind, SkipReason, State
 from tests.chaos import checker
 from tests.chaos.checker import Rule, judge
 from tests.chaos.evidence import (

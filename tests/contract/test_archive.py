@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clickclock.attribution import archive as door
-from clickclock.attribution.archive import Archive, Format, format_of
-from clickclock.attribution.historical import Historical, Unusable
+from clickclock.attribution.files import archive as door
+from clickclock.attribution.files.archive import Archive, Format, format_of
+from clickclock.attribution.importing.historical import Historical, Unusable
 from clickclock.foundation.errors import Malformed
 
 NEW_YEAR_MS = 1_767_225_600_000

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clickclock.foundation.errors import Invalid
-from clickclock.scheduler import command as commands
+from clickclock.scheduler.jobs import command as commands
 
 NOMINAL_TIME = datetime(2026, 11, 20, 10, tzinfo=UTC)
 IN_SHELL = True

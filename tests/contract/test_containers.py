@@ -16,7 +16,7 @@ from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.executors import Executor, Launch
 from clickclock.scheduler.executors.container import ContainerExecutor
-from clickclock.scheduler.trigger import ExitKind
+from clickclock.scheduler.jobs.trigger import ExitKind
 from tests.container_engine import IMAGE, OPTIONS, ContainerEngine, container_engine
 from tests.contract.test_executors import LOG_BYTES_MAX, ContainerMember, Place
 

@@ -13,7 +13,7 @@ import pytest
 
 from clickclock.foundation.clock import SystemClock
 from clickclock.scheduler.executors.container import ContainerExecutor
-from clickclock.scheduler.trigger import ExitKind
+from clickclock.scheduler.jobs.trigger import ExitKind
 from tests.container_engine import OPTIONS, ContainerEngine
 from tests.contract.test_executors import BASE, LOG_BYTES_MAX, ContainerMember, Place
 

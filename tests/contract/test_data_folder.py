@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from clickclock.app.holding import make_data_dir
-from clickclock.app.turns import among_others
+from clickclock.app.data_folder import make_data_dir
+from clickclock.app.lake_lock import among_others
 from clickclock.foundation.config import load
 from clickclock.foundation.errors import ConfigurationError
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from clickclock.attribution.account import ChannelRule
+from clickclock.attribution.clicks.account import ChannelRule
+from clickclock.attribution.crediting.policy import Policies, Policy
 from clickclock.attribution.engines.dialects import DUCKDB, SPARK, Dialect
-from clickclock.attribution.engines.text import INSTANT, Text
-from clickclock.attribution.engines.texts import ALWAYS, Texts
-from clickclock.attribution.policy import Policies, Policy
+from clickclock.attribution.engines.sql_cache import ALWAYS, Texts
+from clickclock.attribution.engines.sql_text import INSTANT, Text
 
 RULES = Policies(Policy(), {"shop": Policy(shared_identifiers=("kiosk",))})
 WORKS: dict[str, tuple[object, ...]] = {
@@ -39,8 +39,8 @@ def test_who_knows_its_texts_loads_no_ibis(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from clickclock.attribution.engines.duckdb import DuckDB
-from clickclock.attribution.engines.texts import Texts
-from clickclock.attribution.policy import Policies
+from clickclock.attribution.engines.sql_cache import Texts
+from clickclock.attribution.crediting.policy import Policies
 engine = DuckDB(memory_mb=100, threads=1, temp_dir=Path("."), texts=Texts(Path({str(tmp_path / "texts")!r})))
 engine.uses([])
 print(engine.fingerprint(Policies()), "ibis" in sys.modules)

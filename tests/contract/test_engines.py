@@ -17,11 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clickclock.attribution import identifier
-from clickclock.attribution.absent import IDENTIFYING, REVISION, present
-from clickclock.attribution.account import DEFAULT_CHANNEL_RULES, Account, ChannelRule, small_letters
-from clickclock.attribution.ad import CLICK_ID_COLUMNS, CLICK_IDS, COLUMNS, NAMES, ONCE, says, told_apart
-from clickclock.attribution.channel import channel_of
+from clickclock.attribution.clicks import identifier
+from clickclock.attribution.clicks.absent import IDENTIFYING, REVISION, present
+from clickclock.attribution.clicks.account import DEFAULT_CHANNEL_RULES, Account, ChannelRule, small_letters
+from clickclock.attribution.clicks.ad import CLICK_ID_COLUMNS, CLICK_IDS, COLUMNS, NAMES, ONCE, says, told_apart
+from clickclock.attribution.clicks.traffic import FLOOD_MS, is_bot, is_visitors
+from clickclock.attribution.crediting.channel import channel_of
+from clickclock.attribution.crediting.policy import Policies, Policy
+from clickclock.attribution.crediting.touchpoint import RETRY_MS, RETRY_US
 from clickclock.attribution.engines import (
     CHANGED,
     CLICKED,
@@ -46,9 +49,6 @@ from clickclock.attribution.engines.spark import Spark
 from clickclock.attribution.errors import EngineFailing, EngineMissing
 from clickclock.attribution.lake import ADS, CLICKS, COSTS, DAY, ORDER_MONTH, TOUCHES, Lake
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS
-from clickclock.attribution.policy import Policies, Policy
-from clickclock.attribution.touchpoint import RETRY_MS, RETRY_US
-from clickclock.attribution.traffic import FLOOD_MS, is_bot, is_visitors
 from tests import user_agents
 from tests.bench.attribution_rows import World, clicks, fill
 from tests.house.tree import ROOT

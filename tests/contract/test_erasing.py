@@ -13,11 +13,11 @@ import pytest
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSelector, PyFileSystem
 
-from clickclock.attribution.entry import EntryKind, connection, encode
-from clickclock.attribution.erasure import Identifier, Marks, Sought
+from clickclock.attribution.clicks.entry import EntryKind, connection, encode
+from clickclock.attribution.crediting.policy import Policy
+from clickclock.attribution.erasing.erasure import Identifier, Marks, Sought
 from clickclock.attribution.errors import LakeUnreachable
 from clickclock.attribution.lake import CLICKS, Erasing, Found, Lake, Overtaken, drop_before, erasings, seen_together
-from clickclock.attribution.policy import Policy
 from tests import shop
 from tests.kept import RECEIVED_MS
 

@@ -22,8 +22,8 @@ from clickclock.scheduler.executors import Executor, Launch, LogChunk, Sighting,
 from clickclock.scheduler.executors.container import ContainerExecutor
 from clickclock.scheduler.executors.kubernetes import KubernetesExecutor
 from clickclock.scheduler.executors.process import ProcessExecutor
+from clickclock.scheduler.jobs.trigger import Exit, ExitKind
 from clickclock.scheduler.supervisor.attempt_log import log_path
-from clickclock.scheduler.trigger import Exit, ExitKind
 from tests.container_engine import IMAGE, OPTIONS, ContainerEngine
 from tests.contract.kubernetes_double import KubernetesDouble
 from tests.contract.kubernetes_kubelet import API_SERVER

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from clickclock.scheduler.executors.process import ProcessExecutor
-from clickclock.scheduler.trigger import Exit, ExitKind
+from clickclock.scheduler.jobs.trigger import Exit, ExitKind
 from tests.contract.test_executors import DEADLINE_S, Place, ProcessMember
 
 pytestmark = pytest.mark.needs("root")

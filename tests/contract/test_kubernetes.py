@@ -18,7 +18,7 @@ from clickclock.scheduler.executors.kubernetes import KubernetesExecutor
 from clickclock.scheduler.executors.kubernetes.manifest import job_of
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
 from clickclock.scheduler.executors.kubernetes.output import MISSING
-from clickclock.scheduler.trigger import ExitKind
+from clickclock.scheduler.jobs.trigger import ExitKind
 from tests.contract import test_executors as executors
 from tests.contract.kubernetes_double import NAMESPACE, ROOT, Answered, KubernetesDouble
 from tests.contract.test_executors import DEADLINE_S, KubernetesMember

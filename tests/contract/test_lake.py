@@ -19,13 +19,13 @@ import pytest
 from click import ClickException, Command
 from click.testing import CliRunner, Result
 
-from clickclock.attribution.archive import Archive
-from clickclock.attribution.archive import Format as ArchiveFormat
-from clickclock.attribution.compactor import Compactor
-from clickclock.attribution.entry import EntryKind, connection, encode
+from clickclock.attribution.agents.compactor import Compactor
+from clickclock.attribution.agents.extractor import Format, Wanted, clicks, extract
+from clickclock.attribution.clicks.entry import EntryKind, connection, encode
 from clickclock.attribution.errors import LakeUnreachable
-from clickclock.attribution.extractor import Format, Wanted, clicks, extract
-from clickclock.attribution.historical import Historical
+from clickclock.attribution.files.archive import Archive
+from clickclock.attribution.files.archive import Format as ArchiveFormat
+from clickclock.attribution.importing.historical import Historical
 from clickclock.attribution.journal import segments
 from clickclock.attribution.lake import Lake, Overtaken
 from clickclock.cli.clicks_export import export, sink
@@ -201,7 +201,7 @@ async def test_a_segment_stays_while_the_object_store_does_not_answer(tmp_path: 
 
 
 async def test_several_processes_write_what_one_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clickclock.attribution.compactor.ALONE_BYTES_MAX", 0)
+    monkeypatch.setattr("clickclock.attribution.agents.compactor.ALONE_BYTES_MAX", 0)
     for slot in range(3):
         await keep(tmp_path / "journal" / str(slot), lines(ENTRIES, slot * ENTRIES))
     lake = Lake(tmp_path / "lake")

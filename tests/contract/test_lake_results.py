@@ -28,7 +28,7 @@ from clickclock.attribution.lake import (
     Table,
     credits_table,
 )
-from clickclock.attribution.result import Kind, Result
+from clickclock.attribution.reporting.result import Kind, Result
 
 NOW_MS = 1_700_000_000_000
 """In the past: what was replaced then may be deleted now."""

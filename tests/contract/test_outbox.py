@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clickclock.attribution.outbox import Outbox
+from clickclock.attribution.files.outbox import Outbox
 from clickclock.foundation.errors import Conflict, Invalid
 
 

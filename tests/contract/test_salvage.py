@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from clickclock.attribution.compactor import Compactor
+from clickclock.attribution.agents.compactor import Compactor
 from clickclock.attribution.errors import JournalFailing
 from clickclock.attribution.journal import Frame, Journal, Segment, holding, inspect, read, salvage, segments, verify
 from clickclock.attribution.lake import Lake

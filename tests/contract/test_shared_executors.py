@@ -16,7 +16,7 @@ from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.executors import Launch, SharedExecutor, shared
 from clickclock.scheduler.executors.container import ContainerExecutor
-from clickclock.scheduler.trigger import ExitKind
+from clickclock.scheduler.jobs.trigger import ExitKind
 from tests.contract.kubernetes_double import KubernetesDouble
 from tests.contract.test_executors import DEADLINE_S, ContainerMember, KubernetesMember, Place, ProcessMember
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from clickclock.scheduler.alarm import Acknowledgement, AlarmKind, SilenceRequest
 from clickclock.scheduler.errors import (
     AlarmIsResolved,
     AlarmNotFound,
@@ -16,7 +15,8 @@ from clickclock.scheduler.errors import (
     NotificationNotFound,
     SilenceNotFound,
 )
-from clickclock.scheduler.notification import ApplicationDefaults, Delivery, Notifications
+from clickclock.scheduler.insight.alarm import Acknowledgement, AlarmKind, SilenceRequest
+from clickclock.scheduler.jobs.notification import ApplicationDefaults, Delivery, Notifications
 from clickclock.scheduler.store import Parcel, Store
 from tests.stores import NOW, add_job, add_schedule, at, claim, ended, finish, group, heartbeat, job, plan, queue, start
 

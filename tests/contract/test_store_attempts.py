@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from clickclock.scheduler.statistics import Scope
+from clickclock.scheduler.insight.statistics import Scope
+from clickclock.scheduler.insight.summary import summarise
+from clickclock.scheduler.jobs.trigger import ExitKind, State, StopReason, Trigger
 from clickclock.scheduler.store import Store
-from clickclock.scheduler.summary import summarise
-from clickclock.scheduler.trigger import ExitKind, State, StopReason, Trigger
 from tests.stores import (
     LEASE,
     NODE,

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.hash_chain import BEGINNING, fault_of
-from clickclock.scheduler.alarm import SilenceRequest
-from clickclock.scheduler.audit import Act, AuditRecord, Outcome, Resource
+from clickclock.scheduler.access.audit import Act, AuditRecord, Outcome, Resource
 from clickclock.scheduler.errors import JobExists
+from clickclock.scheduler.insight.alarm import SilenceRequest
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.store.auditing import acting
 from clickclock.scheduler.store.schema_audit import audit, audit_chain

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from clickclock.foundation.errors import Invalid
-from clickclock.scheduler.backfill import Backfill, BackfillState, StoredBackfill, count_times
 from clickclock.scheduler.errors import BackfillIsOver, BackfillNotFound, ScheduleNotFound
-from clickclock.scheduler.event import Wanted
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.statistics import Scope
+from clickclock.scheduler.insight.event import Wanted
+from clickclock.scheduler.insight.statistics import Scope
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.trigger import Kind, SkipReason, State
 from clickclock.scheduler.store import Led, Store
-from clickclock.scheduler.trigger import Kind, SkipReason, State
+from clickclock.scheduler.times.backfill import Backfill, BackfillState, StoredBackfill, count_times
 from tests.stores import (
     NOW,
     add_job,

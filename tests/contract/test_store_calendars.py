@@ -5,10 +5,10 @@ from datetime import date, timedelta
 import pytest
 
 from clickclock.foundation.errors import Invalid
-from clickclock.scheduler.business_days import Calendar, CalendarRule
 from clickclock.scheduler.errors import CalendarExists, CalendarInUse, CalendarNotFound, StaleVersion
+from clickclock.scheduler.jobs.trigger import SkipReason, State
 from clickclock.scheduler.store import Store
-from clickclock.scheduler.trigger import SkipReason, State
+from clickclock.scheduler.times.business_days import Calendar, CalendarRule
 from tests.stores import NOW, add_job, add_schedule, at, plan, states, triggers
 
 TODAY = date(2026, 11, 20)

@@ -7,8 +7,8 @@ import pytest
 
 from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.errors import JobHasDependents
+from clickclock.scheduler.jobs.trigger import ExitKind, Kind, SkipReason, State, Trigger
 from clickclock.scheduler.store import Store
-from clickclock.scheduler.trigger import ExitKind, Kind, SkipReason, State, Trigger
 from tests.stores import (
     LEASE,
     NOW,

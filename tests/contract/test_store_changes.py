@@ -5,16 +5,16 @@ import asyncio
 import pytest
 import sqlalchemy as sa
 
-from clickclock.scheduler.alarm import SilenceRequest
-from clickclock.scheduler.backfill import Backfill, count_times
-from clickclock.scheduler.business_days import Calendar
 from clickclock.scheduler.errors import JobExists
-from clickclock.scheduler.event import EVERYTHING, Wanted
-from clickclock.scheduler.image_mapping import ImageMapping
-from clickclock.scheduler.notification import ApplicationDefaults
+from clickclock.scheduler.insight.alarm import SilenceRequest
+from clickclock.scheduler.insight.event import EVERYTHING, Wanted
+from clickclock.scheduler.jobs.image_mapping import ImageMapping
+from clickclock.scheduler.jobs.notification import ApplicationDefaults
+from clickclock.scheduler.jobs.trigger import ExitKind
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.store.changes import note
-from clickclock.scheduler.trigger import ExitKind
+from clickclock.scheduler.times.backfill import Backfill, count_times
+from clickclock.scheduler.times.business_days import Calendar
 from tests.stores import (
     LEASE,
     NODE,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from clickclock.foundation.errors import Invalid
+from clickclock.scheduler.jobs.trigger import ExitKind, Kind, SkipReason, State
 from clickclock.scheduler.store import Store
-from clickclock.scheduler.trigger import ExitKind, Kind, SkipReason, State
 from tests.contract.test_store_chains import chain, end, of, states_of, tell
 from tests.stores import NOW, add_schedule, at, claim, ended, finish, group, job, new_schedule, plan, queue
 

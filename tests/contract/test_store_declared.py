@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from clickclock.foundation.errors import Invalid
-from clickclock.scheduler.declaration import KINDS, Declarable, Key, Plan, Step, Terms, Wanted, compare
+from clickclock.scheduler.declarations.declaration import KINDS, Declarable, Key, Plan, Step, Terms, Wanted, compare
 from clickclock.scheduler.errors import JobHasDependents, StaleVersion
-from clickclock.scheduler.event import EVERYTHING
-from clickclock.scheduler.image_mapping import ImageMapping
-from clickclock.scheduler.notification import ApplicationDefaults, Notifications
+from clickclock.scheduler.insight.event import EVERYTHING
+from clickclock.scheduler.jobs.image_mapping import ImageMapping
+from clickclock.scheduler.jobs.notification import ApplicationDefaults, Notifications
+from clickclock.scheduler.jobs.trigger import State
 from clickclock.scheduler.store import Store
-from clickclock.scheduler.trigger import State
 from tests.stores import NOW, add_job, at, claim, group, job, plan, queue, schedule, states
 
 KIND_OF = {kind.model: kind for kind in KINDS.values()}

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from clickclock.foundation.errors import Invalid
+from clickclock.scheduler.agents.planner import decide_due
 from clickclock.scheduler.errors import (
     GroupExists,
     GroupInUse,
@@ -17,10 +18,9 @@ from clickclock.scheduler.errors import (
     ScheduleNotFound,
     StaleVersion,
 )
-from clickclock.scheduler.image_mapping import ImageMapping
-from clickclock.scheduler.planner import decide_due
+from clickclock.scheduler.jobs.image_mapping import ImageMapping
+from clickclock.scheduler.jobs.trigger import State, StopReason
 from clickclock.scheduler.store import Store, Taker
-from clickclock.scheduler.trigger import State, StopReason
 from tests.stores import (
     LEASE,
     NODE,

@@ -11,9 +11,9 @@ import pytest
 import sqlalchemy as sa
 
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.event import EVERYTHING, Wanted
-from clickclock.scheduler.store import Store, walk
-from clickclock.scheduler.trigger import Kind, State, Trigger
+from clickclock.scheduler.insight.event import EVERYTHING, Wanted
+from clickclock.scheduler.jobs.trigger import Kind, State, Trigger
+from clickclock.scheduler.store import Store, history_page
 from tests.stores import NOW, add_job, engine_of, group, queue
 from tests.stores import job as a_job
 
@@ -115,7 +115,7 @@ async def test_a_span_of_time_is_looked_for_among_the_ids(store: Store) -> None:
 
 async def test_a_step_of_a_walk_has_one_beginning_and_one_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """With two, an index may be walked by the farther one, through all of the span."""
-    monkeypatch.setattr(walk, "SIZES", (1, 2, 3))
+    monkeypatch.setattr(history_page, "SIZES", (1, 2, 3))
     await add_job(store)
     for number in range(8):
         await queue(store, idempotency_key=f"k{number}")
@@ -171,7 +171,7 @@ async def test_pages_of_a_bounded_walk_have_all_that_matches_in_order(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By windows of few rows, so that forty are a long history."""
-    monkeypatch.setattr(walk, "SIZES", (2, 3, 4))
+    monkeypatch.setattr(history_page, "SIZES", (2, 3, 4))
     await store.groups.create(group("g"), NOW)
     await store.jobs.create([a_job(), a_job("import", group_name="g"), a_job("export", application="b")], NOW)
     now = datetime.fromtimestamp(int(new_id().replace("-", "")[:12], 16) / 1000, UTC)
@@ -226,7 +226,7 @@ async def test_an_answer_looks_at_no_more_than_its_bound_and_says_where_to_go_on
     await add_job(store)
     for number in range(30):
         await queue(store, now=NOW + timedelta(seconds=number))
-    monkeypatch.setattr(walk, "SIZES", (2, 3, 4))
+    monkeypatch.setattr(history_page, "SIZES", (2, 3, 4))
     found = await store.triggers.find({"states": [State.SUCCEEDED]}, None, 10)
     assert (list(found), found.reached is None) == ([], False)
     newest = await store.triggers.find({}, None, 9)

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
-from clickclock.scheduler.grid import Figure
+from clickclock.scheduler.insight.grid import Figure
+from clickclock.scheduler.jobs.trigger import SkipReason
 from clickclock.scheduler.store import NameKind, Store
-from clickclock.scheduler.trigger import SkipReason
 from tests.stores import NOW, add_job, add_schedule, at, ended, engine_of, finish, group, plan, queue, start
 
 

@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
-from clickclock.scheduler.schedule import Schedule
+from clickclock.scheduler.jobs.trigger import ExitKind, SkipReason, State
 from clickclock.scheduler.store import NewSchedule, Store
-from clickclock.scheduler.trigger import ExitKind, SkipReason, State
+from clickclock.scheduler.times.schedule import Schedule
 from tests.stores import NOW, add_job, add_schedule, at, claim, ended, finish, new_schedule, plan, queue, triggers
 
 ID = "s"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from clickclock.scheduler.jobs.trigger import ExitKind, State, StopReason
 from clickclock.scheduler.store import Store
-from clickclock.scheduler.trigger import ExitKind, State, StopReason
 from tests.stores import (
     LEASE,
     NODE,

@@ -8,10 +8,10 @@ import pytest
 import sqlalchemy as sa
 
 from clickclock.foundation.record import rfc3339
+from clickclock.scheduler.jobs.trigger import State, attempt_name, parse_attempt_name
 from clickclock.scheduler.store import Claimed, Store
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.schema import schedule
-from clickclock.scheduler.trigger import State, attempt_name, parse_attempt_name
 from tests.contract.test_store_declared import apply
 from tests.stores import NOW, add_job, add_schedule, at, claim, ended, finish, group, job, plan, queue, start, states
 

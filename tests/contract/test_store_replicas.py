@@ -14,10 +14,10 @@ from alembic.script import ScriptDirectory
 
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.errors import ConfigurationError, StoreReplaced, StoreUnreachable
+from clickclock.scheduler.jobs.trigger import State
 from clickclock.scheduler.store import Hint, Store, database
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.migrate import NEEDS_REVISION, REVISION, SCRIPTS, upgrade
-from clickclock.scheduler.trigger import State
 from tests.chaos.wire import Wire
 from tests.stores import NOW, add_job, add_schedule, at, claim, ended, finish, heartbeat, plan, start, states
 

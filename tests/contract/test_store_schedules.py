@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from clickclock.foundation.errors import Invalid
+from clickclock.scheduler.agents.planner import decide_due
 from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleVersion
-from clickclock.scheduler.planner import decide_due
-from clickclock.scheduler.schedule import Decision
-from clickclock.scheduler.statistics import Scope
+from clickclock.scheduler.insight.statistics import Scope
+from clickclock.scheduler.insight.summary import summarise
+from clickclock.scheduler.jobs.trigger import Kind, SkipReason, State, StopReason
 from clickclock.scheduler.store import Due, Store
-from clickclock.scheduler.summary import summarise
-from clickclock.scheduler.trigger import Kind, SkipReason, State, StopReason
+from clickclock.scheduler.times.schedule import Decision
 from tests.stores import (
     NOW,
     add_job,

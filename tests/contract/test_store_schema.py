@@ -19,11 +19,11 @@ from alembic.script import ScriptDirectory
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.errors import StoreUnreachable
 from clickclock.scheduler.errors import JobExists
-from clickclock.scheduler.statistics import Scope
+from clickclock.scheduler.insight.statistics import Scope
+from clickclock.scheduler.jobs.trigger import State
 from clickclock.scheduler.store import Store, database
 from clickclock.scheduler.store.migrate import REVISION, SCRIPTS, current_revision, upgrade
 from clickclock.scheduler.store.schema import job, job_group, metadata
-from clickclock.scheduler.trigger import State
 from tests.stores import (
     NOW,
     add_job,

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from clickclock.scheduler.ranking import Rank
-from clickclock.scheduler.statistics import Ending, Key, Rollup, Scope, roll_up, total
+from clickclock.scheduler.insight.ranking import Rank
+from clickclock.scheduler.insight.statistics import Ending, Key, Rollup, Scope, roll_up, total
+from clickclock.scheduler.insight.summary import summarise
+from clickclock.scheduler.insight.window import dividing
+from clickclock.scheduler.jobs.trigger import FINISHED, ExitKind, State, Trigger
 from clickclock.scheduler.store import Census, Store, windows
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rollups import hold_counts
-from clickclock.scheduler.summary import summarise
-from clickclock.scheduler.trigger import FINISHED, ExitKind, State, Trigger
-from clickclock.scheduler.window import dividing
 from tests.conftest import Databases
 from tests.stores import (
     NOW,

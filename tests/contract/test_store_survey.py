@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from clickclock.scheduler.notification import Notifications
+from clickclock.scheduler.jobs.notification import Notifications
 from clickclock.scheduler.store import Queued, Store, Survey
-from clickclock.scheduler.store.survey import FIRST, Some
+from clickclock.scheduler.store.finding_queries import FIRST, Some
 from tests.stores import (
     NOW,
     add_job,

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from clickclock.scheduler.backfill import Backfill, count_times
-from clickclock.scheduler.event import EVERYTHING
-from clickclock.scheduler.planner import decide_due
-from clickclock.scheduler.slots import reserve
+from clickclock.scheduler.agents.planner import decide_due
+from clickclock.scheduler.insight.event import EVERYTHING
+from clickclock.scheduler.jobs.slots import reserve
+from clickclock.scheduler.jobs.trigger import ExitKind, Kind, State
 from clickclock.scheduler.store import Edited, NewSchedule, Planned, Span, Store, Taker
 from clickclock.scheduler.store.planning import plan as plan_in
-from clickclock.scheduler.trigger import ExitKind, Kind, State
+from clickclock.scheduler.times.backfill import Backfill, count_times
 from tests.stores import LEASE, NODE, add_job, add_schedule, at, claim, ended, finish, group, queue, schedule, triggers
 
 FAR = 2**53

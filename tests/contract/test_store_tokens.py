@@ -3,7 +3,7 @@
 import pytest
 
 from clickclock.foundation.permission import Role
-from clickclock.scheduler.access_token import NewToken, TokenGrant
+from clickclock.scheduler.access.access_token import NewToken, TokenGrant
 from clickclock.scheduler.errors import TokenExists, TokenIsRevoked, TokenNotFound
 from clickclock.scheduler.store import Store
 from tests.stores import NOW, at

@@ -8,10 +8,10 @@ import pytest
 from clickclock.foundation.errors import Invalid
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.errors import JobIsDisabled, JobNotFound, TriggerIsFinished, TriggerNotFound
-from clickclock.scheduler.statistics import Scope
+from clickclock.scheduler.insight.statistics import Scope
+from clickclock.scheduler.insight.summary import summarise
+from clickclock.scheduler.jobs.trigger import Attempt, Kind, NewTrigger, State, StopReason
 from clickclock.scheduler.store import Store
-from clickclock.scheduler.summary import summarise
-from clickclock.scheduler.trigger import Attempt, Kind, NewTrigger, State, StopReason
 from tests.stores import (
     NOW,
     add_job,

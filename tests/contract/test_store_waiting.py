@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from clickclock.scheduler.jobs.waiting import reasons
 from clickclock.scheduler.store import Store
-from clickclock.scheduler.waiting import reasons
 from tests.stores import (
     LEASE,
     NOW,

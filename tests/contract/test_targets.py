@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.event import envelope
+from clickclock.scheduler.insight.event import envelope
 from clickclock.scheduler.targets import Undelivered
 from clickclock.scheduler.targets.mail import Mail, Server, letter
 from clickclock.scheduler.targets.webhook import TOLD_CHARACTERS_MAX, Webhook, secret_of, signature

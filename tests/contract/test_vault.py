@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from clickclock.scheduler.launch import Launch
-from clickclock.scheduler.secret import SecretRef
+from clickclock.scheduler.jobs.launch import Launch
+from clickclock.scheduler.jobs.secret import SecretRef
 from clickclock.scheduler.vault import SECRET_BYTES_MAX, Vault
 
 

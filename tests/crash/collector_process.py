@@ -12,8 +12,8 @@ from pathlib import Path
 
 import uvloop
 
-from clickclock.attribution.account import Accounts
-from clickclock.attribution.api.edge import Setup, run_collector
+from clickclock.attribution.api.server import Setup, run_collector
+from clickclock.attribution.clicks.account import Accounts
 from clickclock.attribution.journal import Journal
 
 SEGMENT_BYTES = 2**20

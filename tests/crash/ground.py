@@ -20,11 +20,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.clock import SystemClock
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.schedule import Schedule, upcoming
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.trigger import FINISHED, State, parse_attempt_name
 from clickclock.scheduler.store import NewSchedule, Store
 from clickclock.scheduler.store.schema import attempt, job_trigger, schedule
-from clickclock.scheduler.trigger import FINISHED, State, parse_attempt_name
+from clickclock.scheduler.times.schedule import Schedule, upcoming
 from tests.crash.mortal import Death
 from tests.crash.nursery import Child
 from tests.supervisors import kill_supervisor

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from clickclock.scheduler.audit import Act
+from clickclock.scheduler.access.audit import Act
 from clickclock.scheduler.store import Store
 from tests.crash.mortal import Death, doom
 from tests.stores import NOW, job

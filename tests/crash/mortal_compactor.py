@@ -8,7 +8,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from clickclock.attribution.compactor import Compactor
+from clickclock.attribution.agents.compactor import Compactor
 from clickclock.attribution.lake import Lake
 from clickclock.foundation.clock import SystemClock
 from tests.crash.mortal import Death, doom

@@ -7,12 +7,12 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from clickclock.attribution.compactor import Compactor
-from clickclock.attribution.docket import Docket
-from clickclock.attribution.eraser import Eraser
-from clickclock.attribution.export_files import ExportFiles
+from clickclock.attribution.agents.compactor import Compactor
+from clickclock.attribution.agents.eraser import Eraser
+from clickclock.attribution.crediting.policy import Policies
+from clickclock.attribution.files.docket import Docket
+from clickclock.attribution.files.export_files import ExportFiles
 from clickclock.attribution.lake import Lake
-from clickclock.attribution.policy import Policies
 from clickclock.foundation.clock import SystemClock
 from tests.crash.mortal import Death, doom
 

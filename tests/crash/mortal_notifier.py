@@ -8,7 +8,7 @@ import json
 import sys
 
 from clickclock.foundation.clock import ManualClock
-from clickclock.scheduler.notifier import Notifier
+from clickclock.scheduler.agents.notifier import Notifier
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.targets.webhook import Webhook
 from tests.stores import NOW

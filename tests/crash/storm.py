@@ -10,7 +10,7 @@ import signal
 from datetime import datetime, timedelta
 
 from clickclock.foundation.clock import SystemClock
-from clickclock.scheduler.schedule import Schedule
+from clickclock.scheduler.times.schedule import Schedule
 from tests.crash.ground import Ground, Tally, until
 
 SCHEDULES = 20

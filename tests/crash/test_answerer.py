@@ -12,7 +12,7 @@ DEADLINE_MS = 60_000
 SERVICE = """
 import asyncio
 import signal
-from clickclock.attribution.api.asking import Asker
+from clickclock.attribution.api.query_process import Asker
 
 async def serve() -> None:
     asker = Asker(signal.pause, asyncio.Event())

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from clickclock.attribution.attributor import Ran
+from clickclock.attribution.agents.attributor import Ran
 from clickclock.attribution.errors import RunOvertaken
 from clickclock.attribution.lake import CREDITS, IDENTITIES, UNCONVERTED, Lake
-from clickclock.attribution.result import Kind, Result
+from clickclock.attribution.reporting.result import Kind, Result
 from tests.crash.mortal import Death
 from tests.crash.nursery import lived
 from tests.credited import DAY_MS, HOUR_MS, START_MS, attributor, click, load, order, rows, run
 
 TABLES = (CREDITS, IDENTITIES.name, UNCONVERTED.name)
-_ATTRIBUTOR, _LAKE = "clickclock.attribution.attributor", "clickclock.attribution.lake"
+_ATTRIBUTOR, _LAKE = "clickclock.attribution.agents.attributor", "clickclock.attribution.lake"
 _COMMIT = f"{_LAKE}.ledger:Ledger.commit"
 DEATHS = {
     "before anything is taken in": Death(f"{_ATTRIBUTOR}.world:take_in"),

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from clickclock.foundation.record import rfc3339
-from clickclock.scheduler.schedule import Schedule
-from clickclock.scheduler.trigger import State
+from clickclock.scheduler.jobs.trigger import State
+from clickclock.scheduler.times.schedule import Schedule
 from tests.crash.ground import Ground, until
 from tests.crash.mortal import Death
 

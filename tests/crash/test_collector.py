@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from clickclock.attribution.entry import Entry, decode
-from clickclock.attribution.identification import Identification, of_query
+from clickclock.attribution.clicks.entry import Entry, decode
 from clickclock.attribution.journal import read, segments, verify
 from clickclock.attribution.journal.recovery import recover
+from clickclock.attribution.registering.identification import Identification, of_query
 from clickclock.foundation.clock import SystemClock
 
 ROOT = Path(__file__).parents[2]

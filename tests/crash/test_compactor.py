@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from clickclock.attribution.account import Profile
-from clickclock.attribution.compactor import Compactor
-from clickclock.attribution.entry import connection, encode_plain
+from clickclock.attribution.agents.compactor import Compactor
+from clickclock.attribution.clicks.account import Profile
+from clickclock.attribution.clicks.entry import connection, encode_plain
 from clickclock.attribution.errors import CompactionKilled, LakeUnreachable
 from clickclock.attribution.journal import State, segments
 from clickclock.attribution.lake import Lake
@@ -28,7 +28,7 @@ from tests.object_store import BUCKET
 from tests.throttling import throttled
 
 ENTRIES = 300
-_COMPACTOR, _LAKE = "clickclock.attribution.compactor", "clickclock.attribution.lake"
+_COMPACTOR, _LAKE = "clickclock.attribution.agents.compactor", "clickclock.attribution.lake"
 DEATHS = {
     "before anything is written": Death(f"{_COMPACTOR}:Compactor._write"),
     "while files are written": Death(f"{_LAKE}.files:DayFiles._write", "after", 2),

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from clickclock.attribution.compactor import Compactor
-from clickclock.attribution.docket import Docket
-from clickclock.attribution.erasure import Identifier
+from clickclock.attribution.agents.compactor import Compactor
+from clickclock.attribution.erasing.erasure import Identifier
+from clickclock.attribution.files.docket import Docket
 from clickclock.attribution.lake import RECEIPTS, Lake
 from clickclock.foundation.clock import SystemClock
 from tests import shop
@@ -24,12 +24,12 @@ from tests.traces import traces
 
 PEOPLE = 9
 VICTIM = 4
-_ERASER, _LAKE = "clickclock.attribution.eraser", "clickclock.attribution.lake"
+_ERASER, _LAKE = "clickclock.attribution.agents.eraser", "clickclock.attribution.lake"
 _ERASING, _HISTORY = f"{_LAKE}.erasing", f"{_LAKE}.history"
 DEATHS = {
     "before anything": Death(f"{_ERASER}:Eraser._step"),
-    "when it is known who goes": Death("clickclock.attribution.docket:Docket.write", "after", 1),
-    "when it is known what was derived": Death("clickclock.attribution.docket:Docket.write", "after", 3),
+    "when it is known who goes": Death("clickclock.attribution.files.docket:Docket.write", "after", 1),
+    "when it is known what was derived": Death("clickclock.attribution.files.docket:Docket.write", "after", 3),
     "before the first file is written anew": Death(f"{_ERASING}:Erasing._rest"),
     "when files are written and not durable": Death(f"{_LAKE}.files:Storage.sync", "before", 1),
     "before the first commit": Death(f"{_ERASING}:_commit"),
@@ -39,14 +39,16 @@ DEATHS = {
     "between what was derived and what was acknowledged": Death(f"{_ERASING}:_commit", "after", 5),
     "between clicks and orders": Death(f"{_ERASING}:Erasing.delete", "after", 7),
     "after all tables": Death(f"{_ERASER}:Eraser._withdraw"),
-    "between two files for networks": Death("clickclock.attribution.export_files:ExportFiles.replace", "after", 1),
+    "between two files for networks": Death(
+        "clickclock.attribution.files.export_files:ExportFiles.replace", "after", 1
+    ),
     "before the log is silent": Death(f"{_HISTORY}:saying"),
     "before everything is read again": Death(f"{_ERASER}:Eraser._verify"),
     "before a version of the results is published": Death(f"{_ERASER}:Eraser._publish"),
     "after it is published": Death(f"{_ERASER}:Eraser._publish", "after", 1),
     "before the receipt": Death(f"{_ERASER}:give_receipt"),
     "after the receipt": Death(f"{_ERASER}:give_receipt", "after", 1),
-    "before the docket is clear": Death("clickclock.attribution.docket:Docket.clear"),
+    "before the docket is clear": Death("clickclock.attribution.files.docket:Docket.clear"),
 }
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from clickclock.attribution.exporter import Exported, Exporter, Wanted
+from clickclock.attribution.agents.exporter import Exported, Exporter, Wanted
+from clickclock.attribution.crediting.policy import Policies
+from clickclock.attribution.files.outbox import Outbox
 from clickclock.attribution.lake import UPLOADS, Lake
-from clickclock.attribution.outbox import Outbox
-from clickclock.attribution.policy import Policies
 from clickclock.foundation.clock import ManualClock
 from tests.crash.mortal import Death
 from tests.crash.nursery import lived
 from tests.published import NOW, Order, add_clicks, publish
 
-_OUTBOX, _LEDGER = "clickclock.attribution.outbox:Outbox", "clickclock.attribution.lake.ledger:Ledger"
+_OUTBOX, _LEDGER = "clickclock.attribution.files.outbox:Outbox", "clickclock.attribution.lake.ledger:Ledger"
 DEATHS = {
     "before anything is written": Death(f"{_OUTBOX}.write"),
     "between two files": Death(f"{_OUTBOX}.write", "after", 1),

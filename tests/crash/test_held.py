@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from clickclock.foundation.clock import SystemClock
-from clickclock.scheduler.schedule import Schedule
-from clickclock.scheduler.trigger import LIVE, State
+from clickclock.scheduler.jobs.trigger import LIVE, State
+from clickclock.scheduler.times.schedule import Schedule
 from tests.crash.ground import Ground, until
 from tests.crash.storm import clear_up
 

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from clickclock.foundation.record import rfc3339
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.schedule import Schedule
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.times.schedule import Schedule
 from tests.crash.ground import Ground
 from tests.crash.mortal import Death
 from tests.crash.storm import clear_up, gather_clouds

@@ -16,7 +16,7 @@ import pytest
 
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.executors import Launch
-from clickclock.scheduler.trigger import ExitKind
+from clickclock.scheduler.jobs.trigger import ExitKind
 from tests.crash.test_supervisor import Service, run_service, serving, supervisor_gone, until
 
 ESCAPES = {

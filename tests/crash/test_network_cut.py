@@ -18,11 +18,11 @@ import pytest
 import sqlalchemy as sa
 
 from clickclock.foundation.clock import SystemClock
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.schedule import Schedule, upcoming
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.trigger import UNFINISHED
 from clickclock.scheduler.store import NewSchedule, Store
 from clickclock.scheduler.store.schema import job_trigger, schedule
-from clickclock.scheduler.trigger import UNFINISHED
+from clickclock.scheduler.times.schedule import Schedule, upcoming
 from tests.chaos.cable import Cable
 from tests.chaos.checker import judge
 from tests.chaos.evidence import EVERYWHERE, Outage, Said, marks_of, read

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from clickclock.foundation.clock import ManualClock
-from clickclock.scheduler.notification import Delivery
-from clickclock.scheduler.notifier import LEASE_S, Notifier
+from clickclock.scheduler.agents.notifier import LEASE_S, Notifier
+from clickclock.scheduler.jobs.notification import Delivery
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.targets.webhook import Webhook
 from tests.receivers import hook

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clickclock.attribution.compactor import Compactor
+from clickclock.attribution.agents.compactor import Compactor
 from clickclock.attribution.journal import holding, read, salvage, segments
 from clickclock.attribution.lake import Lake
 from clickclock.foundation.clock import SystemClock

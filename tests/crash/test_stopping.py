@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 
-from clickclock.scheduler.trigger import State
+from clickclock.scheduler.jobs.trigger import State
 from tests.crash.ground import Ground, Mark, true_code, until
 
 

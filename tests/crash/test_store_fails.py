@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from clickclock.scheduler.schedule import Schedule
+from clickclock.scheduler.times.schedule import Schedule
 from tests.crash.ground import Ground, until
 from tests.crash.nursery import Child
 

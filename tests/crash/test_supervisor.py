@@ -24,12 +24,12 @@ from clickclock.foundation.ids import new_id
 from clickclock.scheduler import supervisor
 from clickclock.scheduler.executors import Launch, Sighting
 from clickclock.scheduler.executors.process import ProcessExecutor
+from clickclock.scheduler.jobs.trigger import Exit, ExitKind
 from clickclock.scheduler.supervisor.attempt_log import log_path
 from clickclock.scheduler.supervisor.journal import REWRITE_BYTES, Attempt, Ending, Journal
 from clickclock.scheduler.supervisor.loop import STOOD_STILL_S
 from clickclock.scheduler.supervisor.spawn import ATTEMPT_VARIABLE, start_ticks
 from clickclock.scheduler.supervisor.waiting import HOLD_S_MAX
-from clickclock.scheduler.trigger import Exit, ExitKind
 
 DEADLINE_S = 90.0
 FILES = 128

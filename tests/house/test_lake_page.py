@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clickclock.attribution.compactor import Compactor
+from clickclock.attribution.agents.compactor import Compactor
 from clickclock.attribution.lake import CLICKS, Lake
 from clickclock.foundation.clock import SystemClock
 from tests.house.tree import ROOT

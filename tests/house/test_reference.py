@@ -4,15 +4,15 @@ import json
 import re
 
 from clickclock.app.doctor.check import CHECKS
-from clickclock.attribution.click import Flag
-from clickclock.attribution.counters import FAMILIES
-from clickclock.attribution.query import Reason
+from clickclock.attribution.clicks.click import Flag
+from clickclock.attribution.clicks.query import Reason
+from clickclock.attribution.files.counters import FAMILIES
 from clickclock.foundation.config import Config
 from clickclock.scheduler.api.metrics import FAMILIES as GAUGES
-from clickclock.scheduler.declaration_schema import declaration_schema
+from clickclock.scheduler.declarations.declaration_schema import declaration_schema
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
-from clickclock.scheduler.finding import RULES, FindingCode
-from clickclock.scheduler.trigger import TRANSITIONS
+from clickclock.scheduler.insight.finding import RULES, FindingCode
+from clickclock.scheduler.jobs.trigger import TRANSITIONS
 from tests.house.tree import ROOT
 
 

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from clickclock.foundation.record import rfc3339
-from clickclock.scheduler.preempter import PREEMPTIONS_MAX
-from clickclock.scheduler.trigger import FINISHED, LIVE, Kind, SkipReason, State, StopReason, When
+from clickclock.scheduler.agents.preempter import PREEMPTIONS_MAX
+from clickclock.scheduler.jobs.trigger import FINISHED, LIVE, Kind, SkipReason, State, StopReason, When
 
 PREEMPTIBLE = {"left", "batch"}
 

@@ -16,17 +16,17 @@ from typing import Any
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import ClickclockError, Invalid, Transient
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.backfill import Backfill, BackfillState, count_times
+from clickclock.scheduler.agents.rescuer import LOOK_EVERY_S
 from clickclock.scheduler.engine import HEARTBEAT_EVERY_S, PLAN_AHEAD_S, Engine
-from clickclock.scheduler.foresight import HORIZON_S
-from clickclock.scheduler.group import Group
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.rescuer import LOOK_EVERY_S
-from clickclock.scheduler.schedule import Schedule, upcoming
+from clickclock.scheduler.jobs.group import Group
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.trigger import FINISHED, NewTrigger, State
 from clickclock.scheduler.store import Edited, NewSchedule, Store
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.migrate import migrate
-from clickclock.scheduler.trigger import FINISHED, NewTrigger, State
+from clickclock.scheduler.times.backfill import Backfill, BackfillState, count_times
+from clickclock.scheduler.times.lookahead import HORIZON_S
+from clickclock.scheduler.times.schedule import Schedule, upcoming
 from tests.simulation.chains import everyone_was_told
 from tests.simulation.invariants import Invariants, Promises
 from tests.simulation.world import Connection, Died, Faults, FaultyDatabase, Node, Turns, World, jump

@@ -10,10 +10,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clickclock.scheduler.statistics import Rollup
+from clickclock.scheduler.insight.statistics import Rollup
+from clickclock.scheduler.jobs.trigger import FINISHED, LIVE, TRANSITIONS, Kind, State, attempt_name
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.schema import attempt, job_trigger, replica, rollup, schedule
-from clickclock.scheduler.trigger import FINISHED, LIVE, TRANSITIONS, Kind, State, attempt_name
 from tests.simulation.chains import Snapshot, chains_hold, preemptions_hold
 from tests.simulation.world import World
 

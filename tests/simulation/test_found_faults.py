@@ -11,12 +11,12 @@ import pytest
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import ExecutorUnreachable, StoreUnreachable
 from clickclock.foundation.ids import new_id
+from clickclock.scheduler.agents.rescuer import LOOK_EVERY_S, SILENT_S
 from clickclock.scheduler.engine import HEARTBEAT_EVERY_S, LEASE_S, Engine
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.rescuer import LOOK_EVERY_S, SILENT_S
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.trigger import FINISHED, NewTrigger, State
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.trigger import FINISHED, NewTrigger, State
 from tests.simulation.world import Connection, Faults, FaultyDatabase, Node, World, jump
 
 T = TypeVar("T")

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from clickclock.attribution.agents.watcher import Watcher
 from clickclock.attribution.journal import Journal, State, Tail, delete, read, segments, verify
 from clickclock.attribution.journal.frame import BLOCK_BYTES
-from clickclock.attribution.watcher import Watcher
 from tests.simulation.journal_tape import REAL, Played, Recorder, Tape, between_calls
 
 DEADLINE_S = 60.0

@@ -16,9 +16,9 @@ import sqlalchemy as sa
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import ExecutorUnreachable, StoreUnreachable
 from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting
+from clickclock.scheduler.jobs.trigger import Exit, ExitKind
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.supervisor.waiting import HOLD_S_MAX
-from clickclock.scheduler.trigger import Exit, ExitKind
 
 T = TypeVar("T")
 SLOTS = (3, 3, 20)

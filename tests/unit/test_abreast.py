@@ -4,7 +4,7 @@ from threading import Barrier
 
 import pytest
 
-from clickclock.foundation.abreast import in_turn
+from clickclock.foundation.ordered_map import in_turn
 
 
 def test_as_many_pieces_are_made_at_once_as_there_are_threads_and_come_in_their_order() -> None:

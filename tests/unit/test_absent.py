@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.absent import (
+from clickclock.attribution.clicks.absent import (
     ABSENT_PATTERN,
     BEGINNINGS,
     BEGINNINGS_OF_NOBODY,
@@ -23,8 +23,8 @@ from clickclock.attribution.absent import (
     may_be_absent,
     present,
 )
-from clickclock.attribution.identifier import folded
-from clickclock.attribution.query import split
+from clickclock.attribution.clicks.identifier import folded
+from clickclock.attribution.clicks.query import split
 
 UNFILLED = [
     *("{gclid}", "{{gclid}}", "[gclid]", "${GCLID}"),

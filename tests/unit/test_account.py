@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from clickclock.attribution.account import GOOGLE, Account, Accounts, ChannelRule, Profile
+from clickclock.attribution.clicks.account import GOOGLE, Account, Accounts, ChannelRule, Profile
 
 
 def account(**fields: Any) -> Account:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.ad import CLICK_ID_COLUMNS, CLICK_IDS, COLUMNS, NAMES, ONCE, says, told_apart
+from clickclock.attribution.clicks.ad import CLICK_ID_COLUMNS, CLICK_IDS, COLUMNS, NAMES, ONCE, says, told_apart
 
 SAYING = (*COLUMNS, *CLICK_ID_COLUMNS, *CLICK_IDS, *NAMES, "utm_id", "utm_source_platform", "fb_placement", "hsa_cam")
 SILENT = ("cli_ubid", "device_id", "event_time", "session", "page", "device_model", "lang", "Utm_source")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clickclock.attribution.address import pseudonym
+from clickclock.attribution.clicks.address import pseudonym
 
 SALT = b"a salt of this service"
 

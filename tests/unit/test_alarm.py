@@ -4,10 +4,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from clickclock.scheduler.alarm import BY_SUCCESS, AlarmKind, Silence, expected_by, judge, missed_sentence, scope_faults
-from clickclock.scheduler.notification import TRIES_MAX, WAITS_S, Notifications, Occasion, next_try
-from clickclock.scheduler.statistics import FAILURES
-from clickclock.scheduler.trigger import FINISHED, State
+from clickclock.scheduler.insight.alarm import (
+    BY_SUCCESS,
+    AlarmKind,
+    Silence,
+    expected_by,
+    judge,
+    missed_sentence,
+    scope_faults,
+)
+from clickclock.scheduler.insight.statistics import FAILURES
+from clickclock.scheduler.jobs.notification import TRIES_MAX, WAITS_S, Notifications, Occasion, next_try
+from clickclock.scheduler.jobs.trigger import FINISHED, State
 from tests.stores import group, job
 
 AT = datetime(2026, 11, 20, 10, tzinfo=UTC)

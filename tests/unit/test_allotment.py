@@ -8,9 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clickclock.attribution.allotment import split_many
-from clickclock.attribution.credit import NoWeights, split
-from clickclock.attribution.money import MINOR_MAX
+from clickclock.attribution.crediting.columns.credit_columns import split_many
+from clickclock.attribution.crediting.credit import NoWeights, split
+from clickclock.attribution.orders.money import MINOR_MAX
 
 AMOUNTS = st.one_of(st.integers(0, 1000), st.integers(0, 10**6), st.integers(0, MINOR_MAX))
 WHOLE = st.one_of(st.integers(0, 3), st.integers(0, 10**6), st.integers(0, 2**62))

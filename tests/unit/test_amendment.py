@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution import amendment
-from clickclock.attribution.amendment import (
+from clickclock.attribution.clicks.click import AHEAD_MAX_MS
+from clickclock.attribution.orders import amendment
+from clickclock.attribution.orders.amendment import (
     FIELDS,
     ITEMS_MAX,
     ORDER_BYTES_MAX,
@@ -18,8 +19,7 @@ from clickclock.attribution.amendment import (
     Rejection,
     Status,
 )
-from clickclock.attribution.click import AHEAD_MAX_MS
-from clickclock.attribution.order_fields import FAULTS_MAX, Fault, Reason
+from clickclock.attribution.orders.order_fields import FAULTS_MAX, Fault, Reason
 
 NOW = 1_800_000_000_000
 ORDER: dict[str, Any] = {

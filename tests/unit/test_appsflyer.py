@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution import amendment
-from clickclock.attribution.amendment import Item, Kind, Rejection
-from clickclock.attribution.appsflyer import OTHER_EVENTS, OtherEvent, Sale, judge
-from clickclock.attribution.order_fields import Fault, Reason
+from clickclock.attribution.orders import amendment
+from clickclock.attribution.orders.amendment import Item, Kind, Rejection
+from clickclock.attribution.orders.appsflyer import OTHER_EVENTS, OtherEvent, Sale, judge
+from clickclock.attribution.orders.order_fields import Fault, Reason
 
 NOW = 1_800_000_000_000
 SALE = {

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickclock.scheduler.business_days import Calendar, CalendarRule, Days, Weekday
-from clickclock.scheduler.calendar import ScheduleKind, Timetable, timetable
-from clickclock.scheduler.trigger import SkipReason
+from clickclock.scheduler.jobs.trigger import SkipReason
+from clickclock.scheduler.times.business_days import Calendar, CalendarRule, Days, Weekday
+from clickclock.scheduler.times.calendar import ScheduleKind, Timetable, timetable
 
 ANCHOR = datetime(2026, 11, 20, 10, tzinfo=UTC)
 WORKDAYS = [day for day in Weekday if day not in {Weekday.SATURDAY, Weekday.SUNDAY}]

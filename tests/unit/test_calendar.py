@@ -7,10 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clickclock.foundation.errors import Invalid
-from clickclock.scheduler.calendar import FoldPolicy, GapPolicy, Occurrence, ScheduleKind, Timetable, reading, timetable
-from clickclock.scheduler.cron_times import interval_meant
-from clickclock.scheduler.schedule import Schedule
-from clickclock.scheduler.trigger import SkipReason
+from clickclock.scheduler.jobs.trigger import SkipReason
+from clickclock.scheduler.times.calendar import (
+    FoldPolicy,
+    GapPolicy,
+    Occurrence,
+    ScheduleKind,
+    Timetable,
+    reading,
+    timetable,
+)
+from clickclock.scheduler.times.cron_times import interval_meant
+from clickclock.scheduler.times.schedule import Schedule
 
 ANCHOR = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 MS = timedelta(milliseconds=1)

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from clickclock.attribution.account import Account, Accounts, Profile
-from clickclock.attribution.check import MARKS, QUERY_BYTES_MAX, VISITOR, Asked, check
-from clickclock.attribution.click import Click, judge
-from clickclock.attribution.policy import Policies, Policy, Window
+from clickclock.attribution.clicks.account import Account, Accounts, Profile
+from clickclock.attribution.clicks.click import Click, judge
+from clickclock.attribution.crediting.policy import Policies, Policy, Window
+from clickclock.attribution.registering.check import MARKS, QUERY_BYTES_MAX, VISITOR, Asked, check
 from clickclock.foundation.errors import Malformed
 from tests.house.tag import SOURCE
 

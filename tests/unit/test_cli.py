@@ -23,7 +23,7 @@ from clickclock.cli.program import Program
 from clickclock.cli.rendering import TRIGGERS, at, duration, plain, size, table, when
 from clickclock.client import DEFAULT_URL
 from clickclock.foundation.errors import Fault, Invalid
-from clickclock.scheduler.trigger import State
+from clickclock.scheduler.jobs.trigger import State
 
 UNUSED = "http://127.0.0.1:9"
 READING = [

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickclock.attribution.absent import is_absent
-from clickclock.attribution.account import Account, Accounts, ChannelRule, Profile
-from clickclock.attribution.click import Click, Flag, Kind, Rejection, judge, judge_fully
-from clickclock.attribution.query import Reason
+from clickclock.attribution.clicks.absent import is_absent
+from clickclock.attribution.clicks.account import Account, Accounts, ChannelRule, Profile
+from clickclock.attribution.clicks.click import Click, Flag, Kind, Rejection, judge, judge_fully
+from clickclock.attribution.clicks.query import Reason
 from tests.unit.test_query import mutated_queries
 
 NOW = 1_800_000_000_500

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.codes import among, places
+from clickclock.attribution.crediting.columns.codes import among, places
 
 CODES = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3) | st.integers(-3, 3).map(lambda code: code << 40)
 """Many that differ in high bits alone, which the marks do not tell apart."""

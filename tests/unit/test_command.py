@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clickclock.foundation.errors import Invalid
-from clickclock.scheduler import command as commands
-from clickclock.scheduler.command import Command, parse, resolve
+from clickclock.scheduler.jobs import command as commands
+from clickclock.scheduler.jobs.command import Command, parse, resolve
 
 IN_SHELL = True
 NOMINAL_TIME = datetime(2026, 11, 20, 10, tzinfo=UTC)

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from clickclock.scheduler.dependency import Condition, Fate, IfSkipped, Need, Standing, comes, judge
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.trigger import FINISHED, SkipReason, State, When
+from clickclock.scheduler.jobs.dependency import Condition, Fate, IfSkipped, Need, Standing, comes, judge
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.trigger import FINISHED, SkipReason, State, When
 
 A, B, C = (("shop", name) for name in "abc")
 

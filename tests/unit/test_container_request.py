@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from clickclock.scheduler.executors.container.options import ContainerOptions
 from clickclock.scheduler.executors.container.request import Circumstances, creation, exit_of
-from clickclock.scheduler.launch import Launch
-from clickclock.scheduler.trigger import Exit, ExitKind
+from clickclock.scheduler.jobs.launch import Launch
+from clickclock.scheduler.jobs.trigger import Exit, ExitKind
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 PLAIN = ContainerOptions()

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.account import Account, Accounts
-from clickclock.attribution.amendment import known_to
-from clickclock.attribution.cost import FIELDS, Cost, judge
-from clickclock.attribution.table_row import fields
+from clickclock.attribution.clicks.account import Account, Accounts
+from clickclock.attribution.importing.cost import FIELDS, Cost, judge
+from clickclock.attribution.importing.table_row import fields
+from clickclock.attribution.orders.amendment import known_to
 
 TODAY = date(2026, 11, 21)
 ROW = {

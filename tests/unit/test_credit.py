@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.credit import NoWeights, split
-from clickclock.attribution.money import MINOR_MAX
+from clickclock.attribution.crediting.credit import NoWeights, split
+from clickclock.attribution.orders.money import MINOR_MAX
 
 AMOUNTS = st.integers(0, MINOR_MAX)
 WEIGHTS = st.lists(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from clickclock.attribution.errors import ModelFailing
 from clickclock.attribution.lake.credited import SEPARATOR, credited
 from clickclock.attribution.models import Journey
-from clickclock.attribution.proof import parts
+from clickclock.attribution.reporting.proof import parts
 
 WORTHS = st.lists(st.integers(1, 50) | st.floats(0.01, 50), min_size=1, max_size=6)
 

@@ -9,7 +9,7 @@ from cronsim import CronSim, CronSimError
 
 from clickclock.files.cron_line import expression_fault
 from clickclock.foundation.errors import Invalid
-from clickclock.scheduler.cron_times import cron_times
+from clickclock.scheduler.times.cron_times import cron_times
 
 START = datetime.fromisoformat("2026-11-20T02:30")
 TIMES = 12

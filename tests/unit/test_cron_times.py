@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clickclock.foundation.errors import Invalid
-from clickclock.scheduler.calendar import ScheduleKind, timetable
-from clickclock.scheduler.cron_fields import Unclear, hashed, values
-from clickclock.scheduler.cron_times import NICKNAMES, cron_times, long_steps_of, reading_of
+from clickclock.scheduler.times.calendar import ScheduleKind, timetable
+from clickclock.scheduler.times.cron_fields import Unclear, hashed, values
+from clickclock.scheduler.times.cron_times import NICKNAMES, cron_times, long_steps_of, reading_of
 
 
 def wall(text: str) -> datetime:

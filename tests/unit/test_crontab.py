@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from clickclock.files import Unreadable, read_crontab
 from clickclock.files.cron_line import expression_fault, job_name, needs_shell
 from clickclock.foundation.errors import Fault
-from clickclock.scheduler.command import parse
-from clickclock.scheduler.schedule import Schedule
+from clickclock.scheduler.jobs.command import parse
+from clickclock.scheduler.times.schedule import Schedule
 
 NOW = datetime(2026, 11, 20, 10, tzinfo=UTC)
 TIMES = 4

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.csv_cell import as_cell, of_cell
+from clickclock.attribution.importing.csv_cell import as_cell, of_cell
 
 FORMULA = "=+-@＝＋－＠"  # noqa: RUF001 (the wide ones are meant)
 TEXTS = st.text(st.sampled_from(list(f"{FORMULA};\t\r\n \"'`,a1\u200b")), max_size=12) | st.text(max_size=20)

@@ -4,9 +4,19 @@ from typing import Any
 
 import pytest
 
-from clickclock.scheduler.declaration import KINDS, Action, Declarable, Kept, Key, Terms, Wanted, compare, said
-from clickclock.scheduler.declaration_schema import declaration_schema
-from clickclock.scheduler.schedule import Schedule
+from clickclock.scheduler.declarations.declaration import (
+    KINDS,
+    Action,
+    Declarable,
+    Kept,
+    Key,
+    Terms,
+    Wanted,
+    compare,
+    said,
+)
+from clickclock.scheduler.declarations.declaration_schema import declaration_schema
+from clickclock.scheduler.times.schedule import Schedule
 from tests.stores import NOW, group, job, schedule
 
 KIND_OF = {kind.model: kind for kind in KINDS.values()}

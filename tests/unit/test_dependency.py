@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from clickclock.scheduler.dependency import (
+from clickclock.scheduler.jobs.dependency import (
     Fate,
     Key,
     Need,
@@ -20,8 +20,8 @@ from clickclock.scheduler.dependency import (
     parameters_for,
     run_of,
 )
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.trigger import FINISHED, UNFINISHED, State
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.trigger import FINISHED, UNFINISHED, State
 
 A, B, C, D = (("shop", name) for name in "abcd")
 SUCCEEDED = Need(A, (("t1", State.SUCCEEDED),))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from clickclock.attribution.difference import (
+from clickclock.attribution.reporting.difference import (
     Cause,
     Circumstances,
     Comparison,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.account import Profile
-from clickclock.attribution.entry import (
+from clickclock.attribution.clicks.account import Profile
+from clickclock.attribution.clicks.entry import (
     JUDGED,
     TOGETHER_MAX,
     Entry,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickclock.attribution.erasure import Identifier, Marks, Sought
+from clickclock.attribution.erasing.erasure import Identifier, Marks, Sought
 
 WRITTEN = [
     lambda text: quote(text, safe=""),

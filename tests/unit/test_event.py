@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from clickclock.scheduler.event import EVERYTHING, TYPES, Change, Wanted, unknown_types
+from clickclock.scheduler.insight.event import EVERYTHING, TYPES, Change, Wanted, unknown_types
 
 AT = datetime(2026, 11, 20, 10, tzinfo=UTC)
 FAILED = Change(7, AT, "trigger", "failed", "shop", "export", "exports", "t-1", attempt=2, exit_code=1, started_at=AT)

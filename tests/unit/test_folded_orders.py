@@ -9,12 +9,12 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from clickclock.attribution import identifier
-from clickclock.attribution.amendment import Amendment, Item, Status
-from clickclock.attribution.attributor.orders import CODED, READ, SCHEMA, folded
+from clickclock.attribution.agents.attributor.orders import CODED, READ, SCHEMA, folded
+from clickclock.attribution.clicks import identifier
+from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.lake import ORDERS
-from clickclock.attribution.order import fold
-from clickclock.attribution.policy import Policies
+from clickclock.attribution.orders.amendment import Amendment, Item, Status
+from clickclock.attribution.orders.order import fold
 
 AMENDMENTS = pa.schema(
     [*(ORDERS.schema.field(name) for name in READ), *((name, pa.int64()) for name in CODED.values())]

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.scheduler.calendar import ScheduleKind
-from clickclock.scheduler.forecast import Coming, ForecastWidth, foresee, summed
-from clickclock.scheduler.schedule import Schedule, upcoming
-from clickclock.scheduler.trigger import SkipReason
+from clickclock.scheduler.jobs.trigger import SkipReason
+from clickclock.scheduler.times.calendar import ScheduleKind
+from clickclock.scheduler.times.forecast import Coming, ForecastWidth, foresee, summed
+from clickclock.scheduler.times.schedule import Schedule, upcoming
 
 NOW = datetime(2026, 11, 20, 10, tzinfo=UTC)
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from clickclock.scheduler.foresight import is_certain, is_open
-from clickclock.scheduler.schedule import Circumstances, Decision, Fire, Schedule, Skip
-from clickclock.scheduler.trigger import SkipReason
+from clickclock.scheduler.jobs.trigger import SkipReason
+from clickclock.scheduler.times.lookahead import is_certain, is_open
+from clickclock.scheduler.times.schedule import Circumstances, Decision, Fire, Schedule, Skip
 
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 FIRE = Fire(TEN, TEN, serial=False)

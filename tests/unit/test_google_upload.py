@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.google_upload import Account, when
-from clickclock.attribution.upload import Kind, Upload
+from clickclock.attribution.uploads.google_upload import Account, when
+from clickclock.attribution.uploads.upload import Kind, Upload
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NEW_YEAR_MS = 1_767_225_600_000

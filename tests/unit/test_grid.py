@@ -5,11 +5,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from clickclock.scheduler.grid import Figure, columns, minutes, most, row
-from clickclock.scheduler.ranking import Outline
-from clickclock.scheduler.statistics import Rollup, Spread
-from clickclock.scheduler.trigger import State
-from clickclock.scheduler.window import HOUR, Days, Hours
+from clickclock.scheduler.insight.grid import Figure, columns, minutes, most, row
+from clickclock.scheduler.insight.ranking import Outline
+from clickclock.scheduler.insight.statistics import Rollup, Spread
+from clickclock.scheduler.insight.window import HOUR, Days, Hours
+from clickclock.scheduler.jobs.trigger import State
 from tests.stores import NOW
 
 

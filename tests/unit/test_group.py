@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from clickclock.scheduler.group import Group, JobDefaults
-from clickclock.scheduler.job import Job
+from clickclock.scheduler.jobs.group import Group, JobDefaults
+from clickclock.scheduler.jobs.job import Job
 
 
 def job(**fields: Any) -> Job:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.historical import Historical, Unusable, id_of, of_row, time_of
-from clickclock.attribution.query import split
+from clickclock.attribution.clicks.query import split
+from clickclock.attribution.importing.historical import Historical, Unusable, id_of, of_row, time_of
 
 NEW_YEAR_MS = 1_767_225_600_000
 

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.id_set import IdSet, Repeats
+from clickclock.attribution.importing.id_set import IdSet, Repeats
 
 IDS = st.integers(0, 2**128 - 1).map(lambda number: f"{number:032x}")
 # Zeros at the end are what a comparison of C strings would lose.

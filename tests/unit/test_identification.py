@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from clickclock.attribution.amendment import Rejection
-from clickclock.attribution.identification import Identification, Status, judge, of_query, standing
+from clickclock.attribution.orders.amendment import Rejection
+from clickclock.attribution.registering.identification import Identification, Status, judge, of_query, standing
 
 NOW_MS = 1_800_000_000_000
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.identifier import NAMESPACES, STRENGTHS, code, folded
+from clickclock.attribution.clicks.identifier import NAMESPACES, STRENGTHS, code, folded
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=40)
 KINDS = st.sampled_from(sorted(NAMESPACES))

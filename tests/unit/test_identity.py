@@ -7,7 +7,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.identity import LINKS_MAX, Links, Persons, find, joined, links_of, persons, visitors_at_once
+from clickclock.attribution.crediting.columns.identity import (
+    LINKS_MAX,
+    Links,
+    Persons,
+    find,
+    joined,
+    links_of,
+    persons,
+    visitors_at_once,
+)
 
 NOBODY = np.empty(0, np.int64)
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from clickclock.scheduler.command import parse
-from clickclock.scheduler.image_mapping import Choice, ImageMapping, choose, closest
+from clickclock.scheduler.jobs.command import parse
+from clickclock.scheduler.jobs.image_mapping import Choice, ImageMapping, choose, closest
 
 PYTHON = ImageMapping(prefix="python", image="python:3.13")
 ETL = ImageMapping(prefix="python -m etl", image="etl:1", description="The ETL tools.")

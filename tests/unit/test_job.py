@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from clickclock.foundation.errors import Invalid
-from clickclock.scheduler.job import Job, StoredJob, memory_bytes
+from clickclock.scheduler.jobs.job import Job, StoredJob, memory_bytes
 
 
 def job(**fields: Any) -> Job:

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from clickclock.attribution.credit import split
-from clickclock.attribution.journey import Considered, Reason, journey, reason
+from clickclock.attribution.crediting.credit import split
+from clickclock.attribution.crediting.journey import Considered, Reason, journey, reason
+from clickclock.attribution.crediting.policy import InvalidTraffic, Policy, SellerRule, Window
+from clickclock.attribution.crediting.touchpoint import Fate, Touch, judge
 from clickclock.attribution.models.journey import Journey
 from clickclock.attribution.models.last import Last
-from clickclock.attribution.policy import InvalidTraffic, Policy, SellerRule, Window
-from clickclock.attribution.touchpoint import Fate, Touch, judge
 from clickclock.foundation.instant import DAY_MS
 
 POLICY = Policy()

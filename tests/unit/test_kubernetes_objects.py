@@ -14,8 +14,8 @@ from clickclock.scheduler.executors.kubernetes import verdict
 from clickclock.scheduler.executors.kubernetes.api import EXCUSES, Unreachable, without_excuses
 from clickclock.scheduler.executors.kubernetes.manifest import as_written, grace_seconds, job_of, label_value, overlay
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
-from clickclock.scheduler.launch import Launch
-from clickclock.scheduler.trigger import ExitKind
+from clickclock.scheduler.jobs.launch import Launch
+from clickclock.scheduler.jobs.trigger import ExitKind
 
 NOW = datetime(2026, 11, 20, 10, tzinfo=UTC)
 NAME = "01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11-2"

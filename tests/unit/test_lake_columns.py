@@ -8,15 +8,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from clickclock.attribution import click
-from clickclock.attribution.account import Accounts, Profile
-from clickclock.attribution.amendment import everyone
+from clickclock.attribution.agents.extractor import _with_query
 from clickclock.attribution.api import orders
-from clickclock.attribution.entry import EntryKind, connection, decode, encode, encode_plain
-from clickclock.attribution.extractor import _with_query
+from clickclock.attribution.clicks import click
+from clickclock.attribution.clicks.account import Accounts, Profile
+from clickclock.attribution.clicks.entry import EntryKind, connection, decode, encode, encode_plain
 from clickclock.attribution.lake import CLICKS
 from clickclock.attribution.lake.plain import plain_clicks
 from clickclock.attribution.lake.rows import row_of
+from clickclock.attribution.orders.amendment import everyone
 from clickclock.foundation.errors import ClickclockError
 from tests.unit.test_query import MUTATIONS, PIECES, QUERIES
 

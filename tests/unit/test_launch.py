@@ -8,9 +8,9 @@ import pytest
 
 from clickclock.foundation.errors import Invalid
 from clickclock.foundation.record import rfc3339
-from clickclock.scheduler.image_mapping import ImageMapping
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.launch import Launch, launch_of
+from clickclock.scheduler.jobs.image_mapping import ImageMapping
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.launch import Launch, launch_of
 
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 

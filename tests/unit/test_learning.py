@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from clickclock.attribution.attributor.learning import LEARNT_FROM, Learning, learnt
+from clickclock.attribution.agents.attributor.learning import LEARNT_FROM, Learning, learnt
 from clickclock.attribution.errors import ModelFailing, ModelOverwhelmed
 from clickclock.attribution.models import Share, choose
 from clickclock.attribution.models.chain import STATES_MAX

@@ -1,6 +1,6 @@
 """A replica's own view of its lease: who stood still knows it before it asks anybody."""
 
-from clickclock.scheduler.lease import Lease
+from clickclock.scheduler.jobs.lease import Lease
 from tests.stores import at
 
 LEASE_S = 7.0

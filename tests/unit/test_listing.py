@@ -2,7 +2,7 @@
 
 import pytest
 
-from clickclock.attribution.listing import read_orders, read_paths
+from clickclock.attribution.reporting.listing import read_orders, read_paths
 from clickclock.foundation.errors import Malformed
 
 LAST = {"placed_us": 1_793_620_800_000_000, "client_id": "shop", "order_id": "A"}

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.historical import Historical, Unusable
-from clickclock.attribution.log_line import LogReader, instant_ms
+from clickclock.attribution.importing.historical import Historical, Unusable
+from clickclock.attribution.importing.log_line import LogReader, instant_ms
 
 NEW_YEAR_MS = 1_767_225_600_000
 Q = "client_id=c&atag=a%7Cb"

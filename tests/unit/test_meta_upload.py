@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.meta_upload import Change, Click, How, events, fitting, hashed
-from clickclock.attribution.upload import Kind, Upload
+from clickclock.attribution.uploads.meta_upload import Change, Click, How, events, fitting, hashed
+from clickclock.attribution.uploads.upload import Kind, Upload
 
 NEW_YEAR_MS = 1_767_225_600_000
 FBC = f"fb.1.{NEW_YEAR_MS - 9000}.IwAR0x"

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from clickclock.attribution.credit import split
+from clickclock.attribution.crediting.credit import split
 from clickclock.attribution.models import (
     BUILT_IN,
     TRANSFORMS,

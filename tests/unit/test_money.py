@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.money import DIGITS, MINOR_MAX, NoAmount, to_minor, to_text
+from clickclock.attribution.orders.money import DIGITS, MINOR_MAX, NoAmount, to_minor, to_text
 
 currencies = st.sampled_from(sorted(DIGITS))
 

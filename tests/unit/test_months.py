@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickclock.attribution.months import days, days_of, months, name, number, pieces, span_ms
+from clickclock.attribution.crediting.columns.months import days, days_of, months, name, number, pieces, span_ms
 from clickclock.foundation.instant import DAY_MS
 
 ZONES = [

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from clickclock.attribution.amendment import Amendment, Item, Status
-from clickclock.attribution.click import AHEAD_MAX_MS
-from clickclock.attribution.order import fold
+from clickclock.attribution.clicks.click import AHEAD_MAX_MS
+from clickclock.attribution.orders.amendment import Amendment, Item, Status
+from clickclock.attribution.orders.order import fold
 
 NOW = 1_800_000_000_000
 PLACED = Amendment(

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution import amendment
-from clickclock.attribution.account import Account, Accounts
-from clickclock.attribution.amendment import Amendment, Item, Kind, Rejection, known_to
-from clickclock.attribution.historical import Unusable
-from clickclock.attribution.order_fields import Fault, Reason
-from clickclock.attribution.order_row import OrderRow, of_record
+from clickclock.attribution.clicks.account import Account, Accounts
+from clickclock.attribution.importing.historical import Unusable
+from clickclock.attribution.importing.order_row import OrderRow, of_record
+from clickclock.attribution.orders import amendment
+from clickclock.attribution.orders.amendment import Amendment, Item, Kind, Rejection, known_to
+from clickclock.attribution.orders.order_fields import Fault, Reason
 
 NOW = 1_800_000_000_000
 ROW = {

@@ -9,8 +9,8 @@ import pytest
 
 from clickclock.app.own_jobs import APPLICATION, ensure_own_jobs, own_jobs
 from clickclock.foundation.config import Config
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.schedule import Schedule
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.times.schedule import Schedule
 
 
 def command(config: Config, file: Path | None = None) -> list[str]:

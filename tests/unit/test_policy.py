@@ -5,8 +5,15 @@ import pickle
 import pytest
 from pydantic import ValidationError
 
-from clickclock.attribution.account import ChannelRule
-from clickclock.attribution.policy import InvalidTraffic, Policies, Policy, SellerRule, Window, channel_of_cost
+from clickclock.attribution.clicks.account import ChannelRule
+from clickclock.attribution.crediting.policy import (
+    InvalidTraffic,
+    Policies,
+    Policy,
+    SellerRule,
+    Window,
+    channel_of_cost,
+)
 
 
 def test_the_first_window_that_matches_counts() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.scheduler.preemption import Room, Running, Waiting, choose_victims
+from clickclock.scheduler.jobs.preemption import Room, Running, Waiting, choose_victims
 
 JOB = ("shop", "urgent")
 FULL = Room(slots=0)

@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.amendment import Amendment, Item, Status
-from clickclock.attribution.credit import split
-from clickclock.attribution.identifier import code
-from clickclock.attribution.journey import Reason
+from clickclock.attribution.clicks.identifier import code
+from clickclock.attribution.crediting.credit import split
+from clickclock.attribution.crediting.journey import Reason
+from clickclock.attribution.crediting.policy import Policy, SellerRule
+from clickclock.attribution.crediting.touchpoint import Touch
 from clickclock.attribution.models import ByChannel, JourneyModel
 from clickclock.attribution.models.last import Last
 from clickclock.attribution.models.linear import Linear
-from clickclock.attribution.order import fold
-from clickclock.attribution.policy import Policy, SellerRule
-from clickclock.attribution.proof import (
+from clickclock.attribution.orders.amendment import Amendment, Item, Status
+from clickclock.attribution.orders.order import fold
+from clickclock.attribution.reporting.proof import (
     Evidence,
     Guards,
     Link,
@@ -32,9 +33,8 @@ from clickclock.attribution.proof import (
     rows,
     sellers,
 )
-from clickclock.attribution.proof_document import EXTRA_DIGITS, amount, document
-from clickclock.attribution.result import Result
-from clickclock.attribution.touchpoint import Touch
+from clickclock.attribution.reporting.proof_document import EXTRA_DIGITS, amount, document
+from clickclock.attribution.reporting.result import Result
 from clickclock.foundation.instant import DAY_MS
 
 NOON = datetime(2026, 5, 17, 12, tzinfo=UTC)

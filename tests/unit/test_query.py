@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickclock.attribution.query import PARAMETERS_MAX, Fault, Reason, Unreadable, split, split_plain
+from clickclock.attribution.clicks.query import PARAMETERS_MAX, Fault, Reason, Unreadable, split, split_plain
 from clickclock.foundation.errors import Malformed
 
 QUERIES = (

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.scheduler.ranking import Outline, Rank, best
-from clickclock.scheduler.statistics import Ending, Rollup, total
-from clickclock.scheduler.trigger import State
+from clickclock.scheduler.insight.ranking import Outline, Rank, best
+from clickclock.scheduler.insight.statistics import Ending, Rollup, total
+from clickclock.scheduler.jobs.trigger import State
 from tests.unit.test_statistics import ROLLUPS, TEN, rolled
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.refusal_budget import DAY_MS, NETWORKS_MAX, RefusalBudget
+from clickclock.attribution.registering.refusal_budget import DAY_MS, NETWORKS_MAX, RefusalBudget
 
 
 def kept(budget: RefusalBudget, network: bytes, count: int, now_ms: int = 0) -> int:

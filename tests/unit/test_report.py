@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.report import (
+from clickclock.attribution.reporting.report import (
     NOTHING,
     Asked,
     Counted,
@@ -24,7 +24,7 @@ from clickclock.attribution.report import (
     find,
     read,
 )
-from clickclock.attribution.result import Result
+from clickclock.attribution.reporting.result import Result
 from clickclock.foundation.errors import Malformed
 
 GOOGLE: Key = ("google",)

@@ -4,11 +4,12 @@ from hashlib import sha256
 
 import pytest
 
-from clickclock.attribution import amendment, click
-from clickclock.attribution.account import Account, Accounts, Profile
-from clickclock.attribution.entry import EntryKind
-from clickclock.attribution.refusal import Code
-from clickclock.attribution.retrial import Accepted, Rejected, judge
+from clickclock.attribution.clicks import click
+from clickclock.attribution.clicks.account import Account, Accounts, Profile
+from clickclock.attribution.clicks.entry import EntryKind
+from clickclock.attribution.orders import amendment
+from clickclock.attribution.registering.refusal import Code
+from clickclock.attribution.registering.retrial import Accepted, Rejected, judge
 
 NOW_MS = 1_800_000_000_000
 CLICK = b"client_id=c&seller_id=s&cli_ubid=u"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.retry import RetryRule
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.retry import RetryRule
 
 
 def test_each_wait_may_be_longer_until_the_limit() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from clickclock.attribution.reversal import why_added, why_left_out
+from clickclock.attribution.crediting.reversal import why_added, why_left_out
 
 HOUR_MS = 3_600_000
 

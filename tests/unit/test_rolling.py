@@ -7,7 +7,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.rolling import changes, first_at_least, flooding, grouped, mixed, ranges, too_soon
+from clickclock.attribution.crediting.columns.rolling import (
+    changes,
+    first_at_least,
+    flooding,
+    grouped,
+    mixed,
+    ranges,
+    too_soon,
+)
 
 STEPS = st.lists(st.lists(st.sampled_from([0, 1, 19, 20, 30, 59, 60, 61, 200]), max_size=40), max_size=5)
 KEYS = st.lists(st.tuples(st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1), st.integers(0, 2)), max_size=30)

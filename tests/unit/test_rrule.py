@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from clickclock.foundation.errors import Invalid
-from clickclock.scheduler import rrule_times
-from clickclock.scheduler.calendar import FoldPolicy, GapPolicy, ScheduleKind, Timetable, timetable
-from clickclock.scheduler.rrule_lines import WEEKDAYS, recurrence
-from clickclock.scheduler.rrule_times import Recurrence
-from clickclock.scheduler.trigger import SkipReason
+from clickclock.scheduler.jobs.trigger import SkipReason
+from clickclock.scheduler.times import rrule_times
+from clickclock.scheduler.times.calendar import FoldPolicy, GapPolicy, ScheduleKind, Timetable, timetable
+from clickclock.scheduler.times.rrule_lines import WEEKDAYS, recurrence
+from clickclock.scheduler.times.rrule_times import Recurrence
 
 NEW_YORK = "America/New_York"
 ANCHOR = datetime(2026, 11, 20, 14, 37, 22, 123_000, tzinfo=UTC)

@@ -8,9 +8,9 @@ from clickclock.scheduler.executors.container.options import ContainerOptions
 from clickclock.scheduler.executors.container.request import creation
 from clickclock.scheduler.executors.kubernetes.manifest import impossible, job_of
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.launch import Launch
-from clickclock.scheduler.run_as import refusal
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.launch import Launch
+from clickclock.scheduler.jobs.run_as import refusal
 
 NAME = "01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11-1"
 

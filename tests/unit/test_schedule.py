@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.scheduler.schedule import (
+from clickclock.scheduler.jobs.trigger import SkipReason
+from clickclock.scheduler.times.schedule import (
     CATCH_UP_MAX,
     DECIDED_MAX,
     ON_TIME_S,
@@ -24,7 +25,6 @@ from clickclock.scheduler.schedule import (
     due_at,
     upcoming,
 )
-from clickclock.scheduler.trigger import SkipReason
 
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from clickclock.foundation.errors import Invalid
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.secret import SecretRef, mask, reach, torn
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.secret import SecretRef, mask, reach, torn
 
 VALUES = [b"abca", b"bcab", b"xyz1234"]
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.absent import is_absent
-from clickclock.attribution.query import Unreadable, split
-from clickclock.attribution.shape import cut, rebuild
+from clickclock.attribution.clicks.absent import is_absent
+from clickclock.attribution.clicks.query import Unreadable, split
+from clickclock.attribution.clicks.shape import cut, rebuild
 from tests.unit.test_query import MUTATIONS, PIECES, QUERIES
 
 

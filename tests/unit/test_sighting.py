@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.entry import Entry, EntryKind
-from clickclock.attribution.sighting import Seen, sight
+from clickclock.attribution.clicks.entry import Entry, EntryKind
+from clickclock.attribution.registering.sighting import Seen, sight
 
 RECEIVED_MS = 1_800_000_000_123
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.scheduler.slots import Candidate, Chosen, Counts, choose, reserve
+from clickclock.scheduler.jobs.slots import Candidate, Chosen, Counts, choose, reserve
 
 
 def candidate(

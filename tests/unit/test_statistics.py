@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.scheduler import statistics
-from clickclock.scheduler.statistics import (
+from clickclock.scheduler.insight import statistics
+from clickclock.scheduler.insight.statistics import (
     PEAKS_MAX,
     Ending,
     Key,
@@ -27,9 +27,16 @@ from clickclock.scheduler.statistics import (
     total,
     value_of,
 )
-from clickclock.scheduler.summary import Distribution, Summary, SummaryBucket, grouped, summarise, summarise_each
-from clickclock.scheduler.trigger import FINISHED, State
-from clickclock.scheduler.window import HOUR, Days, Hours
+from clickclock.scheduler.insight.summary import (
+    Distribution,
+    Summary,
+    SummaryBucket,
+    grouped,
+    summarise,
+    summarise_each,
+)
+from clickclock.scheduler.insight.window import HOUR, Days, Hours
+from clickclock.scheduler.jobs.trigger import FINISHED, State
 
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 MILLISECONDS = st.floats(min_value=0, max_value=3.2e10, allow_subnormal=False)

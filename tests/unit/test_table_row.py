@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.historical import Unusable
-from clickclock.attribution.order_fields import read_json
-from clickclock.attribution.table_row import as_json, fields
+from clickclock.attribution.importing.historical import Unusable
+from clickclock.attribution.importing.table_row import as_json, fields
+from clickclock.attribution.orders.order_fields import read_json
 
 
 def test_cells_become_text_and_empty_ones_nothing() -> None:

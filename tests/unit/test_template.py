@@ -4,11 +4,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickclock.attribution import template
-from clickclock.attribution.absent import DIGESTS
-from clickclock.attribution.account import Account, Accounts, ChannelRule, Profile
-from clickclock.attribution.click import AHEAD_MAX_MS, STALE_AFTER_MS, Click, judge, judge_fully
-from clickclock.attribution.template import NOTHING, SEEN_MIN, TEMPLATES_MAX, Template, Templates, template_of, times
+from clickclock.attribution.clicks import template
+from clickclock.attribution.clicks.absent import DIGESTS
+from clickclock.attribution.clicks.account import Account, Accounts, ChannelRule, Profile
+from clickclock.attribution.clicks.click import AHEAD_MAX_MS, STALE_AFTER_MS, Click, judge, judge_fully
+from clickclock.attribution.clicks.template import (
+    NOTHING,
+    SEEN_MIN,
+    TEMPLATES_MAX,
+    Template,
+    Templates,
+    template_of,
+    times,
+)
 from tests.unit.test_query import mutated_queries
 
 NOW = 1_800_000_000_500

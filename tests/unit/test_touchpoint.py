@@ -8,8 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.policy import InvalidTraffic, Policy
-from clickclock.attribution.touchpoint import NO_PERSON, RETRY_MS, RETRY_US, Fate, Judged, Touch, judge, repeated
+from clickclock.attribution.crediting.policy import InvalidTraffic, Policy
+from clickclock.attribution.crediting.touchpoint import (
+    NO_PERSON,
+    RETRY_MS,
+    RETRY_US,
+    Fate,
+    Judged,
+    Touch,
+    judge,
+    repeated,
+)
 
 POLICY = Policy()
 INCLUDING = Policy(invalid_traffic=InvalidTraffic.INCLUDE)

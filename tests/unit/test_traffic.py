@@ -5,7 +5,7 @@ import re
 import crawleruseragents
 import pytest
 
-from clickclock.attribution.traffic import AMISS, FLOOD_MS, VISITORS, fingerprint, is_bot, is_visitors, signs
+from clickclock.attribution.clicks.traffic import AMISS, FLOOD_MS, VISITORS, fingerprint, is_bot, is_visitors, signs
 from tests.user_agents import BOTS, PEOPLE, SERVERS
 
 LISTED = {each["pattern"]: each for each in crawleruseragents.CRAWLER_USER_AGENTS_DATA}

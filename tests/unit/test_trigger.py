@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickclock.foundation.errors import IllegalTransition
-from clickclock.scheduler.retry import RetryRule
-from clickclock.scheduler.trigger import (
+from clickclock.scheduler.jobs.retry import RetryRule
+from clickclock.scheduler.jobs.trigger import (
     DISRUPTIONS_MAX,
     FINISHED,
     LIVE,

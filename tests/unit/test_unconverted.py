@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.rolling import mixed
-from clickclock.attribution.unconverted import paths_without_order
+from clickclock.attribution.crediting.columns.rolling import mixed
+from clickclock.attribution.crediting.columns.unconverted import paths_without_order
 
 WORDS: Final = 2**64
 TOUCHPOINTS = st.lists(st.tuples(st.integers(1, 6), st.integers(-2, 2), st.integers(0, 2)), max_size=40)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickclock.attribution.upload import (
+from clickclock.attribution.uploads.upload import (
     GOOGLE,
     META,
     Credited,

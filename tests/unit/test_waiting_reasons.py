@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from clickclock.scheduler.waiting import Facts, Place, WaitReason, reasons
+from clickclock.scheduler.jobs.waiting import Facts, Place, WaitReason, reasons
 from tests.stores import NOW
 
 FREE = Place("n", 4, 0)

@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clickclock.attribution import walk as walking
-from clickclock.attribution.journey import journey, reason
-from clickclock.attribution.months import name, number
-from clickclock.attribution.policy import InvalidTraffic, Policies, Policy, SellerRule, Window
-from clickclock.attribution.terms import Ads, Orders, Terms, terms_of
-from clickclock.attribution.touchpoint import Fate, Touch, judge
-from clickclock.attribution.walk import REASONS, TOUCHED, Columns, walk
+from clickclock.attribution.crediting.columns import journey_columns as walking
+from clickclock.attribution.crediting.columns.journey_columns import REASONS, TOUCHED, Columns, walk
+from clickclock.attribution.crediting.columns.months import name, number
+from clickclock.attribution.crediting.columns.terms import Ads, Orders, Terms, terms_of
+from clickclock.attribution.crediting.journey import journey, reason
+from clickclock.attribution.crediting.policy import InvalidTraffic, Policies, Policy, SellerRule, Window
+from clickclock.attribution.crediting.touchpoint import Fate, Touch, judge
 from clickclock.foundation.instant import DAY_MS
 
 NOON_MS = 1_800_014_400_000

@@ -9,8 +9,8 @@ from cronsim import CronSim
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from clickclock.scheduler.calendar import FoldPolicy, GapPolicy, Occurrence, ScheduleKind, Timetable, timetable
-from clickclock.scheduler.trigger import SkipReason
+from clickclock.scheduler.jobs.trigger import SkipReason
+from clickclock.scheduler.times.calendar import FoldPolicy, GapPolicy, Occurrence, ScheduleKind, Timetable, timetable
 
 ANCHOR = datetime(2026, 1, 1, tzinfo=UTC)
 

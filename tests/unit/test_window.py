@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from clickclock.scheduler.window import HOUR, Days, dividing, hour_of
+from clickclock.scheduler.insight.window import HOUR, Days, dividing, hour_of
 
 ZONES = (
     "UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Asia/Kathmandu", "Australia/Lord_Howe", "Asia/Beirut",

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from clickclock.attribution.erasure import Identifier, Marks, Sought
-from clickclock.attribution.meta_upload import hashed
-from clickclock.attribution.withdrawal import without
+from clickclock.attribution.erasing.erasure import Identifier, Marks, Sought
+from clickclock.attribution.erasing.withdrawal import without
+from clickclock.attribution.uploads.meta_upload import hashed
 
 SOUGHT = Sought("shop-1", [Identifier("cli_ubid", "browser-12345")])
 MARKS = Marks(clicks=frozenset({"gclid-1"}), orders=frozenset({"A-1"}))

@@ -10,8 +10,8 @@ Invariant: an account's own word beats that for all, which beats the default.
 
 from typing import Any
 
-from clickclock.attribution.account import Account, Accounts, Profile
-from clickclock.attribution.policy import Policies, Policy
+from clickclock.attribution.clicks.account import Account, Accounts, Profile
+from clickclock.attribution.crediting.policy import Policies, Policy
 from clickclock.foundation.account_config import AccountConfig
 from clickclock.foundation.config import Config
 

@@ -18,15 +18,15 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from clickclock.app.accounts import policies_of
-from clickclock.app.holding import make_data_dir, sole
+from clickclock.app.data_folder import make_data_dir, sole
 from clickclock.app.lake import found_lake, lake_of
+from clickclock.app.lake_lock import among_others
 from clickclock.app.models import chosen_models
-from clickclock.app.turns import among_others
-from clickclock.attribution.attributor import Attributor, Ran, Settings
+from clickclock.attribution.agents.attributor import Attributor, Ran, Settings
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.engines.duckdb import DuckDB
-from clickclock.attribution.engines.texts import Texts
-from clickclock.attribution.result import Result
+from clickclock.attribution.engines.sql_cache import Texts
+from clickclock.attribution.reporting.result import Result
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ConfigurationError, Fault

@@ -11,7 +11,7 @@ import asyncio
 from typing import Any
 
 from clickclock.app.clusters import clusters
-from clickclock.app.holding import expect_lake, expect_place_of_tables
+from clickclock.app.data_folder import expect_lake, expect_place_of_tables
 from clickclock.app.targets import open_targets
 from clickclock.examples import read_examples
 from clickclock.foundation import extras

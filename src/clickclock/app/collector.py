@@ -24,8 +24,8 @@ import uvloop
 
 from clickclock.app.accounts import accounts_of
 from clickclock.app.collectors import DRAIN
-from clickclock.attribution.api.edge import Setup, run_collector
 from clickclock.attribution.api.limits import Limits
+from clickclock.attribution.api.server import Setup, run_collector
 from clickclock.attribution.journal import Journal
 from clickclock.foundation import log
 from clickclock.foundation.config import Config

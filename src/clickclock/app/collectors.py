@@ -22,7 +22,7 @@ from typing import Self
 
 import uvloop
 
-from clickclock.app.holding import ADDRESS_SALT, expect_files, kept_secret, listening, make_data_dir, sole, url_of
+from clickclock.app.data_folder import ADDRESS_SALT, expect_files, kept_secret, listening, make_data_dir, sole, url_of
 from clickclock.foundation import extras, log
 from clickclock.foundation.config import Config
 from clickclock.foundation.environment import environment_to_start, take_secrets

@@ -9,8 +9,8 @@ Never changes the lake. Invariant: the command line tells what the service tells
 from typing import Any
 
 from clickclock.app.lake import docket_of, found_lake
-from clickclock.attribution.comparer import Comparer
-from clickclock.attribution.difference import document
+from clickclock.attribution.agents.comparer import Comparer
+from clickclock.attribution.reporting.difference import document
 from clickclock.foundation.config import Config
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from clickclock.foundation.config import Config
 
 if TYPE_CHECKING:
-    from clickclock.attribution.api.desk import Desk
+    from clickclock.attribution.api.query_context import Desk
 
 
 def open_desk(config: Config) -> "Desk":

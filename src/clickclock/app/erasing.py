@@ -13,18 +13,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from clickclock.app.accounts import policies_of
+from clickclock.app.data_folder import kept_secret, make_data_dir
 from clickclock.app.exporting import folder_of
-from clickclock.app.holding import kept_secret, make_data_dir
 from clickclock.app.importing import SLOT
 from clickclock.app.lake import compactor_of, docket_of, found_lake
-from clickclock.app.turns import alone
-from clickclock.attribution.eraser import Eraser, Waiting
-from clickclock.attribution.erasure import Erasure, Identifier
+from clickclock.app.lake_lock import alone
+from clickclock.attribution.agents.eraser import Eraser, Waiting
+from clickclock.attribution.agents.retainer import Retainer, Retention
+from clickclock.attribution.erasing.erasure import Erasure, Identifier
+from clickclock.attribution.erasing.receipt import Receipt
 from clickclock.attribution.errors import ErasureUnfinished, JournalTaken
-from clickclock.attribution.export_files import ExportFiles
+from clickclock.attribution.files.export_files import ExportFiles
 from clickclock.attribution.journal import held, is_taken
-from clickclock.attribution.receipt import Receipt
-from clickclock.attribution.retainer import Retainer, Retention
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.ids import new_id

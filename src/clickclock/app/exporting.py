@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from clickclock.app.accounts import policies_of
-from clickclock.app.holding import make_data_dir
+from clickclock.app.data_folder import make_data_dir
 from clickclock.app.lake import docket_of, found_lake
-from clickclock.app.turns import among_others
-from clickclock.attribution.exporter import Exported, Exporter, Wanted
-from clickclock.attribution.outbox import Outbox
-from clickclock.attribution.upload import Network
+from clickclock.app.lake_lock import among_others
+from clickclock.attribution.agents.exporter import Exported, Exporter, Wanted
+from clickclock.attribution.files.outbox import Outbox
+from clickclock.attribution.uploads.upload import Network
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 

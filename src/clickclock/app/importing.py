@@ -11,14 +11,14 @@ import asyncio
 from collections.abc import Sequence
 
 from clickclock.app.accounts import accounts_of
-from clickclock.app.holding import ADDRESS_SALT, kept_secret, make_data_dir
+from clickclock.app.data_folder import ADDRESS_SALT, kept_secret, make_data_dir
 from clickclock.app.lake import found_lake, lake_of
-from clickclock.app.turns import among_others
+from clickclock.app.lake_lock import among_others
+from clickclock.attribution.agents.cost_importer import CostImporter, CostsReport
+from clickclock.attribution.agents.importer import Importer, OriginOf, Report, Which, without_address
 from clickclock.attribution.api.origin import Origins
-from clickclock.attribution.archive import Archive
-from clickclock.attribution.cost_importer import CostImporter, CostsReport
-from clickclock.attribution.import_journal import ImportJournal
-from clickclock.attribution.importer import Importer, OriginOf, Report, Which, without_address
+from clickclock.attribution.files.archive import Archive
+from clickclock.attribution.files.import_journal import ImportJournal
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from clickclock.app.clusters import LOCAL
-from clickclock.app.holding import expect_data_dir, make_data_dir
+from clickclock.app.data_folder import expect_data_dir, make_data_dir
 from clickclock.app.membership import open_store
 from clickclock.foundation.bearer import digest
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.permission import Role
-from clickclock.scheduler.access_token import NewToken, Token, TokenGrant
+from clickclock.scheduler.access.access_token import NewToken, Token, TokenGrant
+from clickclock.scheduler.agents.authenticator import mint
 from clickclock.scheduler.api.token import BODY
-from clickclock.scheduler.authenticator import mint
 from clickclock.scheduler.errors import TokenIsRevoked, TokenNotFound
 from clickclock.scheduler.store import Store
 

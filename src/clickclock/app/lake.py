@@ -8,10 +8,10 @@ what the object store's own library reads.
 
 import asyncio
 
-from clickclock.app.holding import expect_data_dir, expect_lake
-from clickclock.app.turns import among_others
-from clickclock.attribution.compactor import Compacted, Compactor
-from clickclock.attribution.docket import Docket
+from clickclock.app.data_folder import expect_data_dir, expect_lake
+from clickclock.app.lake_lock import among_others
+from clickclock.attribution.agents.compactor import Compacted, Compactor
+from clickclock.attribution.files.docket import Docket
 from clickclock.attribution.lake import Lake
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from clickclock.app.holding import kept_secret, url_of, writing
+from clickclock.app.data_folder import kept_secret, url_of, writing
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ClickclockError, ConfigurationError, Fault, StoreReplaced, StoreUnreachable

@@ -20,7 +20,7 @@ import msgspec
 from clickclock.foundation.config import Config
 from clickclock.foundation.environment import environment, environment_to_start, take_environment
 from clickclock.foundation.seal import close
-from clickclock.scheduler.finding import Finding, FindingCode, finding
+from clickclock.scheduler.insight.finding import Finding, FindingCode, finding
 
 EVERY_S: Final = 3600.0
 """A server that registers clicks is seldom changed, and a day of a million clicks takes 0.2 s of a core."""

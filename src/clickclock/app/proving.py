@@ -10,7 +10,7 @@ from typing import Any
 
 from clickclock.app.lake import docket_of, found_lake
 from clickclock.app.models import known_models
-from clickclock.attribution.prover import Prover
+from clickclock.attribution.agents.prover import Prover
 from clickclock.foundation.config import Config
 
 

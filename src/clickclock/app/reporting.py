@@ -12,12 +12,12 @@ from typing import Any
 
 from clickclock.app.lake import docket_of, found_lake, lake_of
 from clickclock.app.models import known_models
-from clickclock.attribution.api.desk import Desk
+from clickclock.attribution.agents.lister import Lister
+from clickclock.attribution.agents.reporter import Reporter
+from clickclock.attribution.api.query_context import Desk
 from clickclock.attribution.engines.duckdb import DuckDB
-from clickclock.attribution.lister import Lister
-from clickclock.attribution.listing import Orders
-from clickclock.attribution.report import Asked, Report
-from clickclock.attribution.reporter import Reporter
+from clickclock.attribution.reporting.listing import Orders
+from clickclock.attribution.reporting.report import Asked, Report
 from clickclock.foundation import log
 from clickclock.foundation.config import Config
 

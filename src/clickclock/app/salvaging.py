@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from clickclock.app.holding import expect_data_dir, writing
-from clickclock.app.turns import among_others
+from clickclock.app.data_folder import expect_data_dir, writing
+from clickclock.app.lake_lock import among_others
 from clickclock.attribution import journal
 from clickclock.attribution.errors import JournalDamaged, JournalFailing
 from clickclock.attribution.journal import Salvage, Segment, State, sealed_held, segments, slots

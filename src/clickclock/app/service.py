@@ -30,8 +30,7 @@ from clickclock.app.checking import check
 from clickclock.app.clusters import LOCAL, clusters
 from clickclock.app.collectors import Collectors, listen
 from clickclock.app.connection import Connection
-from clickclock.app.desk import open_desk
-from clickclock.app.holding import (
+from clickclock.app.data_folder import (
     BACKLOG,
     FILES_MIN,
     expect_files,
@@ -41,6 +40,7 @@ from clickclock.app.holding import (
     sole,
     url_of,
 )
+from clickclock.app.desk import open_desk
 from clickclock.app.keyring import keep_admin_token
 from clickclock.app.membership import advertised_url, be_sole, keep_age, node_name, open_store
 from clickclock.app.noticing import Noticing
@@ -59,7 +59,7 @@ from clickclock.foundation.gate import Gate
 from clickclock.foundation.problem import UnknownPath
 from clickclock.scheduler import api as scheduler_api
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.limits import Limits
+from clickclock.scheduler.jobs.limits import Limits
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.targets import Target
 from clickclock.scheduler.vault import Vault

@@ -16,8 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import csv, json, parquet
 
-from clickclock.attribution.archive import DELIMITERS, MARKS_OF_UTF_16, Format, format_of
-from clickclock.attribution.unpacked import refuse_strange, unpacked
+from clickclock.attribution.files.archive import DELIMITERS, MARKS_OF_UTF_16, Format, format_of
+from clickclock.attribution.files.unpacked import refuse_strange, unpacked
 from clickclock.foundation.errors import Malformed
 
 STANDARD_INPUT = "-"

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from clickclock.attribution.difference import LIMIT, LIMIT_MAX
+from clickclock.attribution.reporting.difference import LIMIT, LIMIT_MAX
 from clickclock.cli.calling import print_json
 from clickclock.cli.rendering import Payload, counted, plain
 from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings

@@ -20,8 +20,8 @@ from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, setting
 from clickclock.foundation.errors import ClickclockError, ConfigurationError
 
 if TYPE_CHECKING:
-    from clickclock.attribution.erasure import Identifier
-    from clickclock.attribution.receipt import Receipt
+    from clickclock.attribution.erasing.erasure import Identifier
+    from clickclock.attribution.erasing.receipt import Receipt
 
 KINDS = ("cli_ubid", "device_id", "gaid", "idfa", "customer_id", "order_id")
 
@@ -82,7 +82,7 @@ def erase(
 
 
 def _asked(values: dict[str, str | None], client_id: str | None, reason: str) -> "Identifier | None":
-    from clickclock.attribution.erasure import Identifier, Sought  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.attribution.erasing.erasure import Identifier, Sought  # noqa: PLC0415 (loaded when it is used)
 
     identifiers = [Identifier(kind, value) for kind, value in values.items() if value is not None]
     if not identifiers and client_id is not None:

@@ -18,7 +18,7 @@ from clickclock.cli.rendering import counted, table
 from clickclock.cli.settings import FOLDER, OF_LAKE, expect_lake, settings
 
 if TYPE_CHECKING:
-    from clickclock.attribution.exporter import Exported
+    from clickclock.attribution.agents.exporter import Exported
     from clickclock.foundation.config import Config
 
 KINDS = ("conversion", "restate", "retract")

@@ -30,7 +30,7 @@ from clickclock.cli.rendering import counted, table
 from clickclock.cli.settings import OF_LAKE, settings
 
 if TYPE_CHECKING:
-    from clickclock.attribution.cost_importer import CostsReport
+    from clickclock.attribution.agents.cost_importer import CostsReport
     from clickclock.foundation.config import Config
 
 FILES = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())

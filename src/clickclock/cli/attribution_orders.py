@@ -76,7 +76,7 @@ def orders(config: Path | None, credited: bool | None, as_json: bool, **options:
         expect_lake(loaded)
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
         from clickclock.app.reporting import orders as page_of  # noqa: PLC0415 (see the line above)
-        from clickclock.attribution.listing import read_orders  # noqa: PLC0415 (see the line above)
+        from clickclock.attribution.reporting.listing import read_orders  # noqa: PLC0415 (see the line above)
 
         try:
             page = page_of(loaded, read_orders(parameters_of(asked)))

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from clickclock.attribution.csv_cell import as_cell
+from clickclock.attribution.importing.csv_cell import as_cell
 from clickclock.cli.calling import print_json
 from clickclock.cli.clicks_export import RAW, refuse_raw
 from clickclock.cli.fields import Json

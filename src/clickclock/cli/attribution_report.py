@@ -20,7 +20,7 @@ from clickclock.cli.settings import FILE, OF_LAKE, configuration, expect_lake, s
 from clickclock.foundation.errors import Malformed
 
 if TYPE_CHECKING:
-    from clickclock.attribution.report import Report
+    from clickclock.attribution.reporting.report import Report
 
 TABLE = "table"
 FORMATS = (TABLE, "json", "csv", "parquet")
@@ -62,8 +62,8 @@ def report(config: Path | None, form: str, raw: bool, output: Path | None, **opt
         expect_lake(loaded)
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
         from clickclock.app.reporting import report as compute  # noqa: PLC0415 (see the line above)
-        from clickclock.attribution.report import read  # noqa: PLC0415 (see the line above)
-        from clickclock.attribution.reporter import write  # noqa: PLC0415 (see the line above)
+        from clickclock.attribution.agents.reporter import write  # noqa: PLC0415 (see the line above)
+        from clickclock.attribution.reporting.report import read  # noqa: PLC0415 (see the line above)
 
         try:
             told = compute(loaded, read(parameters_of(asked)))
@@ -87,7 +87,7 @@ def parameters_of(options: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def _show(told: "Report") -> None:
-    from clickclock.attribution.report import as_text  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.attribution.reporting.report import as_text  # noqa: PLC0415 (loaded when it is used)
 
     figures = set(told.asked.figures)
     columns: list[Column] = [(name, name, plain if name in figures else _name) for name in told.columns]

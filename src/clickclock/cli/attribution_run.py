@@ -18,7 +18,7 @@ from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, setting
 from clickclock.foundation import memory
 
 if TYPE_CHECKING:
-    from clickclock.attribution.result import Result
+    from clickclock.attribution.reporting.result import Result
 
 VERSIONS = table(
     "versions",
@@ -49,7 +49,7 @@ def run(config: Path | None, full: bool, as_json: bool, **options: Any) -> None:
         memory.keep()
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
         from clickclock.app import attribution  # noqa: PLC0415 (see the line above)
-        from clickclock.attribution.result import told  # noqa: PLC0415 (see the line above)
+        from clickclock.attribution.reporting.result import told  # noqa: PLC0415 (see the line above)
 
         ran = attribution.run(loaded, full=full)
     if as_json:
@@ -67,7 +67,7 @@ def versions(config: Path | None, as_json: bool, **options: Any) -> None:
         expect_lake(loaded)
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
         from clickclock.app import attribution  # noqa: PLC0415 (see the line above)
-        from clickclock.attribution.result import told  # noqa: PLC0415 (see the line above)
+        from clickclock.attribution.reporting.result import told  # noqa: PLC0415 (see the line above)
 
         found = attribution.versions(loaded)
     payload = {"versions": [told(each) for each in reversed(found)]}

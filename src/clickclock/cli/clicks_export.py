@@ -56,7 +56,7 @@ def export(
         expect_lake(loaded)
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
         from clickclock.app.lake import found_lake  # noqa: PLC0415 (see the line above)
-        from clickclock.attribution.extractor import Format, Wanted, extract  # noqa: PLC0415 (see the line above)
+        from clickclock.attribution.agents.extractor import Format, Wanted, extract  # noqa: PLC0415 (see the line above)
 
         wanted = Wanted(client_id, _moment(since), _moment(until))
         count = extract(found_lake(loaded), wanted, Format(as_format), file, raw=raw)

@@ -18,7 +18,7 @@ from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, setting
 from clickclock.foundation import memory
 
 if TYPE_CHECKING:
-    from clickclock.attribution.compactor import Compacted
+    from clickclock.attribution.agents.compactor import Compacted
 
 NOTHING = "There was nothing to load; entries can be loaded once their segment is sealed (see segment_age_s)."
 

@@ -20,8 +20,8 @@ from clickclock.cli.rendering import counted, table
 from clickclock.cli.settings import configuration
 
 if TYPE_CHECKING:
-    from clickclock.attribution.archive import Archive
-    from clickclock.attribution.importer import Report
+    from clickclock.attribution.agents.importer import Report
+    from clickclock.attribution.files.archive import Archive
     from clickclock.foundation.config import Config
 
 T = TypeVar("T")
@@ -63,8 +63,8 @@ def import_files(
 
 def archives_of(files: Sequence[tuple[str, str | None]]) -> "list[Archive]":
     """The files as archives, each with its format, or None if its ending says it."""
-    from clickclock.attribution.archive import Archive, Format, format_of  # noqa: PLC0415 (loaded when it is used)
-    from clickclock.attribution.unpacked import refuse_strange  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.attribution.files.archive import Archive, Format, format_of  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.attribution.files.unpacked import refuse_strange  # noqa: PLC0415 (loaded when it is used)
 
     archives = []
     for name, form in files:

@@ -23,7 +23,7 @@ from clickclock.cli.rendering import size, table, when
 from clickclock.cli.settings import CONFIG, DATA_DIR, configuration, settings
 
 if TYPE_CHECKING:
-    from clickclock.attribution.entry import Entry
+    from clickclock.attribution.clicks.entry import Entry
 
 POLL_S = 0.1
 """How often `tail` looks: often enough to seem live, seldom enough to cost nothing."""
@@ -130,7 +130,7 @@ def tail(
     ctx: click.Context, config: Path | None, data_dir: Path | None, from_start: bool, no_follow: bool, as_json: bool
 ) -> None:
     """Show entries as they arrive."""
-    from clickclock.attribution.entry import decode  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.attribution.clicks.entry import decode  # noqa: PLC0415 (loaded when it is used)
 
     try:
         for line in _lines(config, data_dir, from_end=not (from_start or no_follow), follow=not no_follow):
@@ -173,7 +173,7 @@ def _lines(config: Path | None, data_dir: Path | None, *, from_end: bool, follow
 
 
 def _slots(config: Path | None, data_dir: Path | None) -> list[Path]:
-    from clickclock.app.holding import expect_data_dir  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.app.data_folder import expect_data_dir  # noqa: PLC0415 (loaded when it is used)
     from clickclock.attribution.journal import slots  # noqa: PLC0415 (loaded when it is used)
 
     with configuration(config, {"data_dir": data_dir}) as loaded:

@@ -17,7 +17,7 @@ from clickclock.cli.importing import AS_JSON, CLICKS, DRY_RUN, SKIP_UNREADABLE, 
 from clickclock.cli.settings import OF_LAKE, expect_lake, settings
 
 if TYPE_CHECKING:
-    from clickclock.attribution.importer import Report
+    from clickclock.attribution.agents.importer import Report
     from clickclock.foundation.config import Config
 
 REJECTIONS = "rejections"
@@ -66,7 +66,7 @@ def _of_rejections(which: dict[str, str | None], *, dry_run: bool) -> "Callable[
         expect_lake(config)
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
         from clickclock.app.importing import replay_rejections  # noqa: PLC0415 (see the line above)
-        from clickclock.attribution.importer import Which  # noqa: PLC0415 (see the line above)
+        from clickclock.attribution.agents.importer import Which  # noqa: PLC0415 (see the line above)
 
         since, until = (each and datetime.fromisoformat(each) for each in (which["since"], which["until"]))
         return replay_rejections(config, Which(which["client_id"], since or None, until or None), dry_run=dry_run)

@@ -14,6 +14,6 @@ from clickclock.cli.calling import print_json
 @click.command()
 def schema() -> None:
     """Print the JSON Schema of the files that `apply` takes."""
-    from clickclock.scheduler.declaration_schema import declaration_schema  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.scheduler.declarations.declaration_schema import declaration_schema  # noqa: PLC0415 (loaded when it is used)
 
     print_json(declaration_schema())

@@ -112,6 +112,6 @@ def expect_lake(config: "Config") -> None:
 
     Raises `ConfigurationError`.
     """
-    from clickclock.app import holding  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.app import data_folder  # noqa: PLC0415 (loaded when it is used)
 
-    holding.expect_lake(config)
+    data_folder.expect_lake(config)

@@ -19,31 +19,31 @@ from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.lifecycle import Loop, LoopHealth, run_all
-from clickclock.scheduler.alarmer import Alarmer
-from clickclock.scheduler.announcer import Announcer
-from clickclock.scheduler.auditor import Auditor
-from clickclock.scheduler.authenticator import Authenticator
-from clickclock.scheduler.backfiller import Backfiller
-from clickclock.scheduler.chainer import Chainer
-from clickclock.scheduler.counter import Counter
-from clickclock.scheduler.dispatcher import Dispatcher
-from clickclock.scheduler.examiner import Examiner
+from clickclock.scheduler.agents.alarmer import Alarmer
+from clickclock.scheduler.agents.announcer import Announcer
+from clickclock.scheduler.agents.auditor import Auditor
+from clickclock.scheduler.agents.authenticator import Authenticator
+from clickclock.scheduler.agents.backfiller import Backfiller
+from clickclock.scheduler.agents.chainer import Chainer
+from clickclock.scheduler.agents.counter import Counter
+from clickclock.scheduler.agents.dispatcher import Dispatcher
+from clickclock.scheduler.agents.examiner import Examiner
+from clickclock.scheduler.agents.notifier import Notifier
+from clickclock.scheduler.agents.pauser import Pauser
+from clickclock.scheduler.agents.planner import Planner
+from clickclock.scheduler.agents.preempter import Preempter
+from clickclock.scheduler.agents.pruner import Pruner
+from clickclock.scheduler.agents.rescuer import COMPARE_EVERY_S, Rescuer
+from clickclock.scheduler.agents.scanner import Scanner
+from clickclock.scheduler.agents.settler import Settler
+from clickclock.scheduler.agents.watcher import Watcher
 from clickclock.scheduler.executors import Executor, condition, holds_s, shared
-from clickclock.scheduler.foresight import HORIZON_S
-from clickclock.scheduler.lease import Lease
-from clickclock.scheduler.limits import Limits
-from clickclock.scheduler.notifier import Notifier
-from clickclock.scheduler.pauser import Pauser
-from clickclock.scheduler.planner import Planner
-from clickclock.scheduler.preempter import Preempter
-from clickclock.scheduler.pruner import Pruner
-from clickclock.scheduler.rescuer import COMPARE_EVERY_S, Rescuer
-from clickclock.scheduler.scanner import Scanner
-from clickclock.scheduler.settler import Settler
+from clickclock.scheduler.jobs.lease import Lease
+from clickclock.scheduler.jobs.limits import Limits
 from clickclock.scheduler.store import Edited, Heartbeat, Hint, Store
 from clickclock.scheduler.targets import Target
+from clickclock.scheduler.times.lookahead import HORIZON_S
 from clickclock.scheduler.vault import Vault
-from clickclock.scheduler.watcher import Watcher
 
 LEASE_S = 7.0
 HEARTBEAT_EVERY_S = 2.0

@@ -6,7 +6,7 @@ Never knows a status code (`foundation/problem.py` does, by the branch of the tr
 from collections.abc import Sequence
 
 from clickclock.foundation.errors import Conflict, NotFound, Transient
-from clickclock.scheduler.dependency import Key, shown
+from clickclock.scheduler.jobs.dependency import Key, shown
 
 
 class JobNotFound(NotFound):

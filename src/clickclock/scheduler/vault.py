@@ -16,8 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from clickclock.foundation.errors import Fault, Invalid
-from clickclock.scheduler.launch import Launch
-from clickclock.scheduler.secret import MASKED_BYTES_MIN, SecretRef
+from clickclock.scheduler.jobs.launch import Launch
+from clickclock.scheduler.jobs.secret import MASKED_BYTES_MIN, SecretRef
 
 SECRET_BYTES_MAX = 65_536
 """Longer than any key; an environment could not hold much more."""

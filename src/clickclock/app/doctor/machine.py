@@ -19,8 +19,8 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from clickclock.app.data_folder import owner_of, running_as_root
 from clickclock.app.doctor.check import Check, fail, ok, warn
-from clickclock.app.holding import owner_of, running_as_root
 
 _MIB = 2**20
 FREE_BYTES_FAIL = 100 * _MIB

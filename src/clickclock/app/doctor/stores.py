@@ -20,8 +20,8 @@ from clickclock.app.membership import known_installation
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import StoreUnreachable
-from clickclock.scheduler.finding import SKEW_MS_MAX
-from clickclock.scheduler.scanner import Scanner
+from clickclock.scheduler.agents.scanner import Scanner
+from clickclock.scheduler.insight.finding import SKEW_MS_MAX
 from clickclock.scheduler.store import BACK_OR_ANEW, Store
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.migrate import REVISION, current_revision

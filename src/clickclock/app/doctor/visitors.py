@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 
 from clickclock.app.doctor.check import Check, ok, warn
 from clickclock.app.importing import SLOT
+from clickclock.attribution.clicks.traffic import is_bot, is_visitors
 from clickclock.attribution.errors import JournalDamaged
 from clickclock.attribution.journal import identity
 from clickclock.attribution.lake import CLICKS, DAY, Lake
-from clickclock.attribution.traffic import is_bot, is_visitors
-from clickclock.scheduler.finding import RULES, FindingCode
+from clickclock.scheduler.insight.finding import RULES, FindingCode
 
 CLICKS_MIN: Final = 20
 """Fewer are somebody's trial."""

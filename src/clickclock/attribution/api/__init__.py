@@ -1,6 +1,6 @@
 """Attribution over HTTP, on the service's own port: what people ask about clicks, orders and credit.
 
-Never takes a click: the collector does, on a port of its own (`edge.py`).
+Never takes a click: the collector does, on a port of its own (`server.py`).
 Invariant: every path begins with `BASE`.
 
 >>> app = create_app(Path("clickclock-data/journal"))   # doctest: +SKIP
@@ -17,13 +17,13 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from clickclock.attribution.account import Accounts
-from clickclock.attribution.api.asking import Asker
 from clickclock.attribution.api.check import Checker
 from clickclock.attribution.api.openapi import Described
+from clickclock.attribution.api.query_process import Asker
 from clickclock.attribution.api.questions import READERS, Question
 from clickclock.attribution.api.stream import Stream
-from clickclock.attribution.policy import Policies
+from clickclock.attribution.clicks.account import Accounts
+from clickclock.attribution.crediting.policy import Policies
 from clickclock.foundation.access import OPEN, Access
 from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.compression import Compression

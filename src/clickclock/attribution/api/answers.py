@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from uuid_utils import uuid7
 
-from clickclock.attribution.account import Profile
-from clickclock.attribution.counters import STATUSES, cell
+from clickclock.attribution.clicks.account import Profile
+from clickclock.attribution.files.counters import STATUSES, cell
 from clickclock.foundation.errors import Fault
 from clickclock.foundation.framing import HTTP_2_GOODBYE
 from clickclock.foundation.problem import INTERNAL, INTERNAL_SENTENCE

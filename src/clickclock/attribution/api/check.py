@@ -14,11 +14,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from clickclock.attribution.account import Accounts
 from clickclock.attribution.api.questions import parameters_of
-from clickclock.attribution.check import TEXT_CHARS_MAX, Asked, check
-from clickclock.attribution.parameters import Parameters, text_of
-from clickclock.attribution.policy import Policies
+from clickclock.attribution.clicks.account import Accounts
+from clickclock.attribution.crediting.policy import Policies
+from clickclock.attribution.registering.check import TEXT_CHARS_MAX, Asked, check
+from clickclock.attribution.reporting.parameters import Parameters, text_of
 from clickclock.foundation.caller import caller
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import Malformed

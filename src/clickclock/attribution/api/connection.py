@@ -14,15 +14,15 @@ from typing import Final, cast
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from clickclock.attribution.api.answers import CLOSED, GOODBYE, Answer
-from clickclock.attribution.api.arrivals import ARRIVED, QUIET
+from clickclock.attribution.api.fast_path import ARRIVED, QUIET
 from clickclock.attribution.api.head import body_too_long, query_too_long, read
 from clickclock.attribution.api.refusing import Refusing, Stop
 from clickclock.attribution.api.request import Later, Request
 from clickclock.attribution.api.routes import CLICKS
 from clickclock.attribution.api.shared import Shared
-from clickclock.attribution.counters import cell
-from clickclock.attribution.refusal import Code, Refusal
-from clickclock.attribution.template import NOTHING
+from clickclock.attribution.clicks.template import NOTHING
+from clickclock.attribution.files.counters import cell
+from clickclock.attribution.registering.refusal import Code, Refusal
 from clickclock.foundation.framing import VERSIONS, is_http_2, unreadable, without_offer
 
 PIECE_BYTES: Final = 16 * 1024

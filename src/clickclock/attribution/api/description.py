@@ -13,10 +13,11 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any, Final
 
-from clickclock.attribution import amendment, appsflyer, identification
 from clickclock.attribution.api.schemas import array, example_of, field, record, texts
-from clickclock.attribution.order_fields import ID_CHARS_MAX, QUANTITY_MAX
-from clickclock.attribution.refusal import Code
+from clickclock.attribution.orders import amendment, appsflyer
+from clickclock.attribution.orders.order_fields import ID_CHARS_MAX, QUANTITY_MAX
+from clickclock.attribution.registering import identification
+from clickclock.attribution.registering.refusal import Code
 from clickclock.foundation.openapi import HEALTH_TAG, Schema, error_example, health_paths
 
 _TEXT_MAX: Final[Schema] = {"maxLength": ID_CHARS_MAX}

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clickclock.attribution.difference import LIMIT, LIMIT_MAX, document
-from clickclock.attribution.parameters import Parameters, number_of, text_of, version_of
+from clickclock.attribution.reporting.difference import LIMIT, LIMIT_MAX, document
+from clickclock.attribution.reporting.parameters import Parameters, number_of, text_of, version_of
 
 if TYPE_CHECKING:
-    from clickclock.attribution.api.desk import Desk, Reply
+    from clickclock.attribution.api.query_context import Desk, Reply
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ def read(given: Mapping[str, Sequence[str]]) -> Wanted:
 def answer(desk: "Desk", wanted: Wanted) -> "Reply":
     """The comparison."""
     # Only the process that answers gets here; the service has no use for what these load.
-    from clickclock.attribution.api.desk import reply  # noqa: PLC0415 (see the line above)
-    from clickclock.attribution.comparer import Comparer  # noqa: PLC0415 (see the line above)
+    from clickclock.attribution.agents.comparer import Comparer  # noqa: PLC0415 (see the line above)
+    from clickclock.attribution.api.query_context import reply  # noqa: PLC0415 (see the line above)
 
     found = Comparer(desk.lake).compare(wanted.before, wanted.after, wanted.client_id, wanted.limit)
     return reply({"status": "success", "diff": document(found)})

@@ -13,7 +13,7 @@ from typing import Final
 
 from clickclock.attribution.api.answers import KEPT, OPEN
 from clickclock.attribution.api.limits import Limits
-from clickclock.attribution.refusal import Code, Refusal
+from clickclock.attribution.registering.refusal import Code, Refusal
 from clickclock.foundation import framing
 
 _JOINED: Final = frozenset({b"x-forwarded-for", b"connection", b"transfer-encoding", b"if-none-match"})

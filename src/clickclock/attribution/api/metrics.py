@@ -8,7 +8,7 @@ Never counts anything itself. Invariant: a sample is the sum over all processes,
 
 from collections.abc import Iterable
 
-from clickclock.attribution.counters import FAMILIES, Family, Snapshot, sample
+from clickclock.attribution.files.counters import FAMILIES, Family, Snapshot, sample
 
 _STARTED = "clickclock_start_time_seconds"
 

@@ -17,20 +17,20 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from clickclock.attribution.api import check
-from clickclock.attribution.api.asking import AnswererEnded, QuestionTooLong, TooManyQuestions
 from clickclock.attribution.api.openapi_schemas import NAMES, components
+from clickclock.attribution.api.query_process import AnswererEnded, QuestionTooLong, TooManyQuestions
 from clickclock.attribution.api.questions import READERS
 from clickclock.attribution.api.schemas import array, example_of, field, record, ref
 from clickclock.attribution.api.stream import FILTERS, PERMISSION, TooManyViewers
 from clickclock.attribution.api.versions import LIMIT, LIMIT_MAX
-from clickclock.attribution.difference import LIMIT as ORDERS
-from clickclock.attribution.difference import LIMIT_MAX as ORDERS_MAX
 from clickclock.attribution.errors import EngineFailing, LakeUnreachable, VersionGone
-from clickclock.attribution.listing import LIMIT as LIMIT_OF_ORDERS
-from clickclock.attribution.listing import LIMIT_MAX as LIMIT_OF_ORDERS_MAX
-from clickclock.attribution.listing import PATHS, PATHS_MAX
-from clickclock.attribution.report import Dimension, Figure, Form, NoVersion, TooManyRows
-from clickclock.attribution.sighting import Seen
+from clickclock.attribution.registering.sighting import Seen
+from clickclock.attribution.reporting.difference import LIMIT as ORDERS
+from clickclock.attribution.reporting.difference import LIMIT_MAX as ORDERS_MAX
+from clickclock.attribution.reporting.listing import LIMIT as LIMIT_OF_ORDERS
+from clickclock.attribution.reporting.listing import LIMIT_MAX as LIMIT_OF_ORDERS_MAX
+from clickclock.attribution.reporting.listing import PATHS, PATHS_MAX
+from clickclock.attribution.reporting.report import Dimension, Figure, Form, NoVersion, TooManyRows
 from clickclock.foundation.caller import caller
 from clickclock.foundation.errors import ClickclockError, Forbidden, Malformed, NotFound, Unauthenticated
 from clickclock.foundation.ids import EXAMPLE_ID

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from clickclock.attribution.api.proof_schemas import proof_schemas
 from clickclock.attribution.api.schemas import array, field, record
-from clickclock.attribution.channel import Origin
-from clickclock.attribution.check import Read
-from clickclock.attribution.difference import Cause
-from clickclock.attribution.report import Dimension, Figure
-from clickclock.attribution.result import Kind
+from clickclock.attribution.crediting.channel import Origin
+from clickclock.attribution.registering.check import Read
+from clickclock.attribution.reporting.difference import Cause
+from clickclock.attribution.reporting.report import Dimension, Figure
+from clickclock.attribution.reporting.result import Kind
 from clickclock.foundation.openapi import Schema
 
 _TEXT: Final[Schema] = {"type": "string"}

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clickclock.attribution.parameters import Parameters, text_of, version_of
+from clickclock.attribution.reporting.parameters import Parameters, text_of, version_of
 
 if TYPE_CHECKING:
-    from clickclock.attribution.api.desk import Desk, Reply
+    from clickclock.attribution.api.query_context import Desk, Reply
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ def read(given: Mapping[str, Sequence[str]]) -> Wanted:
 def answer(desk: "Desk", wanted: Wanted) -> "Reply":
     """The proof."""
     # Only the process that answers gets here; the service has no use for what these load.
-    from clickclock.attribution.api.desk import reply  # noqa: PLC0415 (see the line above)
-    from clickclock.attribution.prover import Prover  # noqa: PLC0415 (see the line above)
+    from clickclock.attribution.agents.prover import Prover  # noqa: PLC0415 (see the line above)
+    from clickclock.attribution.api.query_context import reply  # noqa: PLC0415 (see the line above)
 
     proof = Prover(desk.lake, desk.models).prove(wanted.client_id, wanted.order_id, wanted.version)
     return reply({"status": "success", "proof": proof})

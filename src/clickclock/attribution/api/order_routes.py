@@ -13,17 +13,17 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Final
 
-from clickclock.attribution.account import Account
-from clickclock.attribution.amendment import Admit
+from clickclock.attribution.agents.collector import Collector
 from clickclock.attribution.api import orders
 from clickclock.attribution.api.answers import Answer, Answers
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.orders import Asked, Judged, Reply
 from clickclock.attribution.api.request import Later, Request
-from clickclock.attribution.collector import Collector
-from clickclock.attribution.counters import cell
-from clickclock.attribution.entry import EntryKind
-from clickclock.attribution.refusal import Code, Refusal
+from clickclock.attribution.clicks.account import Account
+from clickclock.attribution.clicks.entry import EntryKind
+from clickclock.attribution.files.counters import cell
+from clickclock.attribution.orders.amendment import Admit
+from clickclock.attribution.registering.refusal import Code, Refusal
 from clickclock.foundation.errors import Malformed
 
 FORM_TYPES: Final = frozenset({b"application/x-www-form-urlencoded", b"text/plain", b""})

@@ -22,16 +22,17 @@ from typing import Final, Protocol
 import msgspec
 from uuid_utils import uuid7
 
-from clickclock.attribution import amendment, appsflyer, identification
-from clickclock.attribution.account import UNKNOWN_CLIENT
-from clickclock.attribution.amendment import Admit, Amendment, Kind, Rejection
+from clickclock.attribution.agents.collector import Draft
 from clickclock.attribution.api.answers import JSON, REQUEST_ID
-from clickclock.attribution.appsflyer import OtherEvent, Sale
-from clickclock.attribution.click import Flag
-from clickclock.attribution.collector import Draft
-from clickclock.attribution.entry import EntryKind
-from clickclock.attribution.identification import Identification
-from clickclock.attribution.order_fields import Fault, Reason
+from clickclock.attribution.clicks.account import UNKNOWN_CLIENT
+from clickclock.attribution.clicks.click import Flag
+from clickclock.attribution.clicks.entry import EntryKind
+from clickclock.attribution.orders import amendment, appsflyer
+from clickclock.attribution.orders.amendment import Admit, Amendment, Kind, Rejection
+from clickclock.attribution.orders.appsflyer import OtherEvent, Sale
+from clickclock.attribution.orders.order_fields import Fault, Reason
+from clickclock.attribution.registering import identification
+from clickclock.attribution.registering.identification import Identification
 from clickclock.foundation.errors import ClickclockError, Invalid, Malformed
 from clickclock.foundation.problem import FAULTS_MAX, TooLarge, status_of
 

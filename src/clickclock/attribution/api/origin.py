@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
-from clickclock.attribution import entry
-from clickclock.attribution.address import pseudonym
+from clickclock.attribution.clicks import entry
+from clickclock.attribution.clicks.address import pseudonym
 
 LOOPBACK: Final = ("127.0.0.0/8", "::1/128")
 _INSIDE: Final = tuple(map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")))

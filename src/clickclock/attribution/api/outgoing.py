@@ -9,7 +9,7 @@ wait goes out after those before it; a client that is gone costs nobody else any
 import asyncio
 
 from clickclock.attribution.api.answers import CLOSED, Answer
-from clickclock.attribution.api.arrivals import ARRIVED, QUIET
+from clickclock.attribution.api.fast_path import ARRIVED, QUIET
 from clickclock.attribution.api.request import Later
 from clickclock.attribution.api.shared import Shared
 

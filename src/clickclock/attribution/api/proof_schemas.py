@@ -10,11 +10,11 @@ field has a description.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from clickclock.attribution import amendment
 from clickclock.attribution.api.schemas import array, field, nullable, record, ref, texts
-from clickclock.attribution.journey import Reason
-from clickclock.attribution.result import Kind
-from clickclock.attribution.touchpoint import Fate
+from clickclock.attribution.crediting.journey import Reason
+from clickclock.attribution.crediting.touchpoint import Fate
+from clickclock.attribution.orders import amendment
+from clickclock.attribution.reporting.result import Kind
 from clickclock.foundation.openapi import Schema
 
 _CURRENCY: Final = field("string", "Of every amount.")

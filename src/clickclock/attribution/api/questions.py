@@ -1,7 +1,7 @@
 """What people ask of attribution over HTTP: each path with what reads its question; the rest is the same for all.
 
-Never reads the lake: the process that answers does (`asking.py`). Invariants: a question is refused with all its faults
-before anybody is asked; who leaves before the answer is not answered.
+Never reads the lake: the process that answers does (`query_process.py`). Invariants: a question is refused
+with all its faults before anybody is asked; who leaves before the answer is not answered.
 
 >>> sorted(READERS)
 ['diff', 'order', 'orders', 'paths', 'report', 'versions']
@@ -18,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from clickclock.attribution.api import diff, order_list, order_proof, report, versions
-from clickclock.attribution.api.asking import Answer, Asker
+from clickclock.attribution.api.query_process import Answer, Asker
 from clickclock.foundation.caller import caller
 from clickclock.foundation.errors import Fault, Malformed
 from clickclock.foundation.permission import Permission

@@ -14,7 +14,7 @@ from clickclock.attribution.api.answers import CLOSED, CONTINUE, Answer
 from clickclock.attribution.api.head import HEADERS_TOO_LONG, Head, fault, read
 from clickclock.attribution.api.outgoing import Outgoing
 from clickclock.attribution.api.shared import Shared
-from clickclock.attribution.refusal import CUT_BYTES_MAX, Code, Refusal, target_in
+from clickclock.attribution.registering.refusal import CUT_BYTES_MAX, Code, Refusal, target_in
 
 
 class Stop(Exception):

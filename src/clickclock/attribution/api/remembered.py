@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from clickclock.attribution.listing import Paths
-from clickclock.attribution.report import Asked, find
+from clickclock.attribution.reporting.listing import Paths
+from clickclock.attribution.reporting.report import Asked, find
 
 if TYPE_CHECKING:
-    from clickclock.attribution.api.desk import Desk, Reply
+    from clickclock.attribution.api.query_context import Desk, Reply
 
 BYTES_MAX: Final = 32 * 2**20
 """Some hundred reports as pages ask for them; the longest answer alone is less."""

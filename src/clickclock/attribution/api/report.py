@@ -10,10 +10,10 @@ import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from clickclock.attribution.report import Asked, Form, read
+from clickclock.attribution.reporting.report import Asked, Form, read
 
 if TYPE_CHECKING:
-    from clickclock.attribution.api.desk import Desk, Reply
+    from clickclock.attribution.api.query_context import Desk, Reply
 
 __all__ = ["answer", "read"]
 
@@ -23,8 +23,8 @@ _MEDIA_TYPES: Final[Mapping[Form, str]] = {Form.CSV: "text/csv", Form.PARQUET: "
 def answer(desk: "Desk", asked: Asked) -> "Reply":
     """The report."""
     # Only the process that answers gets here; the service has no use for what these load.
-    from clickclock.attribution.api.desk import Reply, reply  # noqa: PLC0415 (see the line above)
-    from clickclock.attribution.reporter import Reporter, write  # noqa: PLC0415 (see the line above)
+    from clickclock.attribution.agents.reporter import Reporter, write  # noqa: PLC0415 (see the line above)
+    from clickclock.attribution.api.query_context import Reply, reply  # noqa: PLC0415 (see the line above)
 
     report = Reporter(desk.lake, desk.engine).report(asked)
     if asked.form is Form.JSON:

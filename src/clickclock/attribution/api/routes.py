@@ -13,7 +13,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Final
 
-from clickclock.attribution.account import Accounts
+from clickclock.attribution.agents.collector import Collector, Done, Draft
 from clickclock.attribution.api import description
 from clickclock.attribution.api.answers import FOR_PAGES, JSON, Answer, Answers
 from clickclock.attribution.api.head import query_too_long
@@ -21,11 +21,11 @@ from clickclock.attribution.api.health import Health
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.order_routes import BUSY, FORM_TYPES, OrderRoutes
 from clickclock.attribution.api.request import Later, Request
-from clickclock.attribution.click import Click, Kind, Rejection, prefetched
-from clickclock.attribution.collector import Collector, Done, Draft
-from clickclock.attribution.counters import REJECTED, cell
-from clickclock.attribution.entry import EntryKind
-from clickclock.attribution.refusal import CLICK, IDENTIFICATION, Code, Refusal, detail_of, is_ours, kept_of
+from clickclock.attribution.clicks.account import Accounts
+from clickclock.attribution.clicks.click import Click, Kind, Rejection, prefetched
+from clickclock.attribution.clicks.entry import EntryKind
+from clickclock.attribution.files.counters import REJECTED, cell
+from clickclock.attribution.registering.refusal import CLICK, IDENTIFICATION, Code, Refusal, detail_of, is_ours, kept_of
 from clickclock.foundation.openapi import ALIVE, HEALTHY
 
 CLICKS: Final = b"/aclick"

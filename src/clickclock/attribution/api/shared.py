@@ -11,10 +11,10 @@ import asyncio
 from typing import Final, Protocol
 
 from clickclock.attribution.api.answers import Answer
-from clickclock.attribution.api.arrivals import Arrivals
+from clickclock.attribution.api.fast_path import Arrivals
 from clickclock.attribution.api.origin import Origins
 from clickclock.attribution.api.routes import Routes
-from clickclock.attribution.counters import cell
+from clickclock.attribution.files.counters import cell
 
 _RECEIVED: Final = cell("clickclock_received_bytes_total")
 _SENT: Final = cell("clickclock_sent_bytes_total")

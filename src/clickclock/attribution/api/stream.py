@@ -22,10 +22,10 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from clickclock.attribution.agents.watcher import Round, Watcher, parse
 from clickclock.attribution.api.questions import require_client
-from clickclock.attribution.entry import decode
-from clickclock.attribution.sighting import Seen, sight
-from clickclock.attribution.watcher import Round, Watcher, parse
+from clickclock.attribution.clicks.entry import decode
+from clickclock.attribution.registering.sighting import Seen, sight
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import Fault, Malformed, Transient
 from clickclock.foundation.permission import Permission

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from clickclock.attribution.identifier import CUSTOMER, NAMESPACES
+from clickclock.attribution.clicks.identifier import CUSTOMER, NAMESPACES
+from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.lake import DAY, ORDER_MONTH, RETRACTION, RUN, UNCONVERTED, credits_table
-from clickclock.attribution.policy import Policies
 
 if TYPE_CHECKING:
     import ibis

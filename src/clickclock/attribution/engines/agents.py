@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickclock.attribution.traffic import VISITORS, signs
+from clickclock.attribution.clicks.traffic import VISITORS, signs
 
 AGENTS: Final = pa.schema([("user_agent", pa.string()), ("is_bot", pa.bool_()), ("is_visitors", pa.bool_())])
 """A user agent, and what it says about its sender."""

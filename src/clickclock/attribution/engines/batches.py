@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickclock.attribution.engines import IDENTIFIED, ORDERS, WALK, Kernel
-from clickclock.foundation.abreast import in_turn
+from clickclock.foundation.ordered_map import in_turn
 
 _PLACE: Final = pa.field("number", pa.int64())
 NUMBERED_ORDERS: Final = ORDERS.append(_PLACE)

@@ -11,17 +11,17 @@ from typing import Any, Final
 
 import ibis
 
-from clickclock.attribution.account import ORGANIC_CHANNEL_RULE, ChannelRule, small_letters
-from clickclock.attribution.ad import SOURCES
-from clickclock.attribution.engines.values import small_letters_of, value_of
-from clickclock.attribution.lake.tables import CLICK_PARAMETERS
-from clickclock.attribution.policy import (
+from clickclock.attribution.clicks.account import ORGANIC_CHANNEL_RULE, ChannelRule, small_letters
+from clickclock.attribution.clicks.ad import SOURCES
+from clickclock.attribution.crediting.policy import (
     CHANNEL_OF_SOURCE,
     CLICK_ID_RULES,
     ID_CHANNEL_RULES,
     LAST_CHANNEL_RULES,
     Policy,
 )
+from clickclock.attribution.engines.values import small_letters_of, value_of
+from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 
 IDS_OF_RULES: Final = tuple(
     dict.fromkeys(

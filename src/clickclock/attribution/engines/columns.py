@@ -17,7 +17,7 @@ import ibis.expr.operations as ops
 import pyarrow as pa
 
 from clickclock.attribution.engines.dialects import Dialect
-from clickclock.attribution.engines.text import Text
+from clickclock.attribution.engines.sql_text import Text
 
 WRITTEN_MAX: Final = 64
 """So many texts are kept in memory: those of a run, or of a desk's reports, several times over."""

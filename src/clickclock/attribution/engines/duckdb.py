@@ -24,8 +24,8 @@ from clickclock.attribution.engines.batches import SORTED_BY, walked
 from clickclock.attribution.engines.dialects import DUCKDB
 from clickclock.attribution.engines.files import RAW, is_remote, partitions, remote
 from clickclock.attribution.engines.sql import SqlEngine
-from clickclock.attribution.engines.text import Text
-from clickclock.attribution.engines.texts import Texts
+from clickclock.attribution.engines.sql_cache import Texts
+from clickclock.attribution.engines.sql_text import Text
 from clickclock.attribution.errors import EngineFailing
 
 BATCH_ROWS: Final = 2**17

@@ -16,9 +16,14 @@ import ibis
 import ibis.expr.operations as ops
 import pyarrow as pa
 
-from clickclock.attribution.absent import REVISION
-from clickclock.attribution.ad import CLICK_ID_COLUMNS, CLICK_IDS, COLUMNS, NAMES, PREFIXES, SOURCES
-from clickclock.attribution.click import Flag
+from clickclock.attribution.clicks.absent import REVISION
+from clickclock.attribution.clicks.ad import CLICK_ID_COLUMNS, CLICK_IDS, COLUMNS, NAMES, PREFIXES, SOURCES
+from clickclock.attribution.clicks.click import Flag
+from clickclock.attribution.clicks.identifier import DEVICE, NAMESPACES, SEPARATOR, SPACES, STRENGTHS, folded
+from clickclock.attribution.crediting.policy import (
+    Policies,
+    Policy,
+)
 from clickclock.attribution.engines import CHANGED, FLOODS, PERSONS, USES, WALK
 from clickclock.attribution.engines.agents import AGENTS
 from clickclock.attribution.engines.batches import NUMBERED_ORDERS, NUMBERED_TEXTS
@@ -26,7 +31,7 @@ from clickclock.attribution.engines.channels import IDS_OF_RULES, channel_of, in
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.dialects import Dialect
 from clickclock.attribution.engines.sql import KINDS_OF_ORDERS, SHOWN
-from clickclock.attribution.engines.text import INSTANT
+from clickclock.attribution.engines.sql_text import INSTANT
 from clickclock.attribution.engines.values import (
     NUMBER,
     folded_of,
@@ -35,13 +40,8 @@ from clickclock.attribution.engines.values import (
     value_of,
     with_values,
 )
-from clickclock.attribution.identifier import DEVICE, NAMESPACES, SEPARATOR, SPACES, STRENGTHS, folded
 from clickclock.attribution.lake import ADS, CLICKS, TOUCHES
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS
-from clickclock.attribution.policy import (
-    Policies,
-    Policy,
-)
 
 
 def agents() -> ibis.Table:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
-from clickclock.attribution.absent import REVISION
+from clickclock.attribution.clicks.absent import REVISION
 from clickclock.attribution.lake.tables import TABLES
 
 REVISION_COLUMN: Final = "revision"

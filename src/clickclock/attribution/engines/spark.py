@@ -29,8 +29,8 @@ from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.dialects import SPARK
 from clickclock.attribution.engines.files import is_remote, partitions, remote
 from clickclock.attribution.engines.sql import SqlEngine
-from clickclock.attribution.engines.text import Text
-from clickclock.attribution.engines.texts import Texts
+from clickclock.attribution.engines.sql_cache import Texts
+from clickclock.attribution.engines.sql_text import Text
 from clickclock.attribution.errors import EngineFailing, EngineMissing
 
 if TYPE_CHECKING:

@@ -16,6 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickclock.attribution.clicks.identifier import SEPARATOR, SPACES
+from clickclock.attribution.clicks.traffic import fingerprint
+from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.engines import (
     CLICKED,
     CREDITED,
@@ -35,12 +38,9 @@ from clickclock.attribution.engines.agents import judged
 from clickclock.attribution.engines.batches import as_agreed, numbered
 from clickclock.attribution.engines.dialects import Dialect
 from clickclock.attribution.engines.files import are_of_today
-from clickclock.attribution.engines.text import Text
-from clickclock.attribution.engines.texts import Texts
-from clickclock.attribution.identifier import SEPARATOR, SPACES
+from clickclock.attribution.engines.sql_cache import Texts
+from clickclock.attribution.engines.sql_text import Text
 from clickclock.attribution.lake import ADS, TOUCHES
-from clickclock.attribution.policy import Policies
-from clickclock.attribution.traffic import fingerprint
 
 if TYPE_CHECKING:
     import ibis

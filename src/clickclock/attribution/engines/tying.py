@@ -13,16 +13,16 @@ from typing import Final
 import ibis
 import pyarrow as pa
 
+from clickclock.attribution.clicks.identifier import DEVICE, NAMESPACES
+from clickclock.attribution.clicks.traffic import FLOOD_MS
+from clickclock.attribution.crediting.policy import Policies
+from clickclock.attribution.crediting.touchpoint import RETRY_MS, RETRY_US
 from clickclock.attribution.engines import CLICKED, FLOODS, LAST, LINKS, RECEIVED, SEEN, SENT, USES
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.expressions import by_client
 from clickclock.attribution.engines.sql import IDS
-from clickclock.attribution.engines.text import INSTANT
-from clickclock.attribution.identifier import DEVICE, NAMESPACES
+from clickclock.attribution.engines.sql_text import INSTANT
 from clickclock.attribution.lake import ADS, TOUCHES
-from clickclock.attribution.policy import Policies
-from clickclock.attribution.touchpoint import RETRY_MS, RETRY_US
-from clickclock.attribution.traffic import FLOOD_MS
 
 _SLOTS: Final = 2**17
 """Among so many, clicks are counted before any is looked at closely: a flood fills its slot, whatever else is in it."""

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import ibis
 
-from clickclock.attribution.absent import (
+from clickclock.attribution.clicks.absent import (
     ABSENT_PATTERN,
     BARS_PATTERN,
     BEGINNINGS,
@@ -29,7 +29,7 @@ from clickclock.attribution.absent import (
     OPAQUE,
     WORD_BYTES_MAX,
 )
-from clickclock.attribution.account import BLANKS, DISPUTED
+from clickclock.attribution.clicks.account import BLANKS, DISPUTED
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 
 NUMBER: Final = "int64"

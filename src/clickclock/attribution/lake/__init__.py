@@ -55,6 +55,7 @@ from clickclock.attribution.lake.derived import (
 from clickclock.attribution.lake.erasing import Erasing, drop_before, drop_begun_before, erasings
 from clickclock.attribution.lake.files import Storage
 from clickclock.attribution.lake.finding import Found
+from clickclock.attribution.lake.identity_closure import seen_together
 from clickclock.attribution.lake.ledger import Ledger, Parts
 from clickclock.attribution.lake.load import Load, Overtaken
 from clickclock.attribution.lake.noted import absent
@@ -76,10 +77,9 @@ from clickclock.attribution.lake.tables import (
     TEXTS,
     Table,
 )
-from clickclock.attribution.lake.together import seen_together
 from clickclock.attribution.lake.upkeep import Tidied, tidy
 from clickclock.attribution.lake.writing import Writer, Written
-from clickclock.attribution.result import Result
+from clickclock.attribution.reporting.result import Result
 
 __all__ = [
     "ADS",

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from clickclock.attribution.allotment import split_many
+from clickclock.attribution.crediting.columns.credit_columns import split_many
 from clickclock.attribution.errors import ModelFailing
 from clickclock.attribution.models import ByChannel, JourneyModel
 from clickclock.attribution.models.journeys import Journeys, Numbering, weights

@@ -28,7 +28,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
 
-from clickclock.attribution.erasure import ORDER_ID, Identifier, Marks, Sought
+from clickclock.attribution.erasing.erasure import ORDER_ID, Identifier, Marks, Sought
 from clickclock.attribution.errors import LakeUnreachable
 from clickclock.attribution.lake import history
 from clickclock.attribution.lake.changes import paths_of

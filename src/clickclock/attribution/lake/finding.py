@@ -4,7 +4,7 @@ Never asks a table's log which files there are, never trusts a statistic, and ne
 read, those of old versions and those that nobody ever committed, too. Invariants: a text that says the identifier in
 any encoding is found, in whatever column; rows of other clients never are.
 
->>> from clickclock.attribution.erasure import Identifier
+>>> from clickclock.attribution.erasing.erasure import Identifier
 >>> sought = Sought("shop", [Identifier(kind="cli_ubid", value="browser-1")])
 >>> rows = pa.RecordBatch.from_pydict({"client_id": ["shop", "other"], "cli_ubid": ["browser-1", "browser-1"]})
 >>> matching("clicks", rows, sought, Marks()).tolist()
@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
 
-from clickclock.attribution.erasure import Marks, Sought
+from clickclock.attribution.erasing.erasure import Marks, Sought
 from clickclock.attribution.lake.derived import CREDITS, IDENTITIES, UPLOADS
 from clickclock.attribution.lake.files import Storage
 from clickclock.attribution.lake.tables import CLICKS, ORDERS

@@ -32,12 +32,12 @@ from deltalake import (
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
+from clickclock.attribution.crediting.columns.rolling import changes
 from clickclock.attribution.errors import RunOvertaken
 from clickclock.attribution.lake.changes import changes_since
 from clickclock.attribution.lake.files import FILE_BYTES_MAX, File, Storage
 from clickclock.attribution.lake.reach import reaching
 from clickclock.attribution.lake.tables import RETRACTION, RUN, Table
-from clickclock.attribution.rolling import changes
 
 CELLS_WAITING_MAX: Final = 2**23
 """Rows by columns that become one group of rows: some tens of megabytes."""

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickclock.attribution.entry import decode
+from clickclock.attribution.clicks.entry import decode
 from clickclock.attribution.lake.rows import row_of
 from clickclock.attribution.lake.tables import DAY
 

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickclock.attribution.absent import REVISION
-from clickclock.attribution.entry import JUDGED, decode
+from clickclock.attribution.clicks.absent import REVISION
+from clickclock.attribution.clicks.entry import JUDGED, decode
 from clickclock.attribution.lake.queries import instants, integers, parse
 from clickclock.attribution.lake.rows import text_of
 from clickclock.attribution.lake.slices import Integers, columns_of, pieces, where_any

@@ -16,7 +16,7 @@ import pyarrow as pa
 from clickclock.attribution.errors import RunOvertaken
 from clickclock.attribution.lake.derived import RESULTS
 from clickclock.attribution.lake.ledger import Ledger
-from clickclock.attribution.result import Result
+from clickclock.attribution.reporting.result import Result
 
 
 def published(batches: Iterable[pa.RecordBatch]) -> list[Result]:

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickclock.attribution.clicks.shape import AS_IS, EVENT_TIME, FORM, PERCENT
 from clickclock.attribution.lake.slices import BEGINNING_BYTES, Integers, Offsets, Runs, Truths, columns_of, where_any
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS, INSTANT, PARAMETERS
-from clickclock.attribution.order_fields import EVENT_TIME_MS_MIN
-from clickclock.attribution.shape import AS_IS, EVENT_TIME, FORM, PERCENT
+from clickclock.attribution.orders.order_fields import EVENT_TIME_MS_MIN
 
 NAME_BYTES_MAX: Final = 2 * BEGINNING_BYTES
 _EVENT_TIME_DIGITS: Final = 13

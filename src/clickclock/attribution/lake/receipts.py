@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pyarrow as pa
 
+from clickclock.attribution.erasing.receipt import Receipt
 from clickclock.attribution.lake.derived import RECEIPTS
-from clickclock.attribution.receipt import Receipt
 from clickclock.foundation.instant import ms_of
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@ r"""Entries, one by one, as rows of the lake: the way for whatever is not a plai
 Never loses an entry: what the rules of today would not accept any more was accepted once, and becomes a row of what can
 still be read of it. Invariant: a plain click becomes the same row here as in `plain.py`.
 
->>> from clickclock.attribution.entry import decode
+>>> from clickclock.attribution.clicks.entry import decode
 >>> table, row = row_of(decode(b"c\t01\t1800000000000\t\t\t\tstrict\tclient_id=c"), "j", 7)
 >>> table.name, row["client_id"], row["shape"]
 ('clicks', 'c', 'client_id=')
@@ -14,14 +14,15 @@ from typing import Any, Final
 
 import msgspec
 
-from clickclock.attribution import amendment, click, query
-from clickclock.attribution.absent import REVISION, is_absent, present
-from clickclock.attribution.account import Account, Accounts, Profile
-from clickclock.attribution.entry import Entry, EntryKind
-from clickclock.attribution.identification import is_query
+from clickclock.attribution.clicks import click, query
+from clickclock.attribution.clicks.absent import REVISION, is_absent, present
+from clickclock.attribution.clicks.account import Account, Accounts, Profile
+from clickclock.attribution.clicks.entry import Entry, EntryKind
+from clickclock.attribution.clicks.shape import EVENT_TIME, cut, rebuild
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS, CLICKS, EVENTS, ORDERS, REJECTIONS, Table
-from clickclock.attribution.registration import accepted
-from clickclock.attribution.shape import EVENT_TIME, cut, rebuild
+from clickclock.attribution.orders import amendment
+from clickclock.attribution.registering.identification import is_query
+from clickclock.attribution.registering.registration import accepted
 from clickclock.foundation.instant import instant_of
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from clickclock.attribution.shape import FORM, PERCENT, UNESCAPED
+from clickclock.attribution.clicks.shape import FORM, PERCENT, UNESCAPED
 
 Integers = NDArray[np.int64]
 Offsets = NDArray[np.int32]

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from clickclock.attribution.rolling import mixed
+from clickclock.attribution.crediting.columns.rolling import mixed
 
 Words = NDArray[np.uint64]
 _KEY: Final = ("client_id", "order_id")

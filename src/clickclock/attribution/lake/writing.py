@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 from deltalake.transaction import AddAction
 
-from clickclock.attribution.entry import decode
+from clickclock.attribution.clicks.entry import decode
 from clickclock.attribution.lake.files import ROW_GROUP_ROWS, DayFiles, Storage
 from clickclock.attribution.lake.plain import plain_clicks
 from clickclock.attribution.lake.reach import reaching

@@ -11,7 +11,11 @@ from starlette.responses import Response
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.permission import Permission
-from clickclock.scheduler.alarm import (
+from clickclock.scheduler.api.operation import Call, Operation, success
+from clickclock.scheduler.api.paging import listed
+from clickclock.scheduler.api.reading import Body, Page, Query, Word
+from clickclock.scheduler.errors import AlarmIsResolved, AlarmNotFound, SilenceNotFound
+from clickclock.scheduler.insight.alarm import (
     Acknowledgement,
     Alarm,
     AlarmKind,
@@ -19,10 +23,6 @@ from clickclock.scheduler.alarm import (
     SilenceRequest,
     scope_faults,
 )
-from clickclock.scheduler.api.operation import Call, Operation, success
-from clickclock.scheduler.api.paging import listed
-from clickclock.scheduler.api.reading import Body, Page, Query, Word
-from clickclock.scheduler.errors import AlarmIsResolved, AlarmNotFound, SilenceNotFound
 
 
 class AlarmFilters(Page):

@@ -14,10 +14,10 @@ from clickclock.foundation.errors import Fault
 from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant
+from clickclock.scheduler.access.audit import AuditChain, AuditRecord, Outcome, Resource
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.paging import columns, listed
 from clickclock.scheduler.api.reading import Page, Query, Word
-from clickclock.scheduler.audit import AuditChain, AuditRecord, Outcome, Resource
 
 
 class AuditFilters(Page):

@@ -19,7 +19,8 @@ from clickclock.scheduler.api.faults import wire_names
 from clickclock.scheduler.api.operation import Call, Operation, etag, success
 from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, read_object
-from clickclock.scheduler.backfill import (
+from clickclock.scheduler.errors import BackfillIsOver, BackfillNotFound, ScheduleNotFound, StaleVersion
+from clickclock.scheduler.times.backfill import (
     Backfill,
     BackfillState,
     DryRun,
@@ -28,7 +29,6 @@ from clickclock.scheduler.backfill import (
     check_range,
     count_times,
 )
-from clickclock.scheduler.errors import BackfillIsOver, BackfillNotFound, ScheduleNotFound, StaleVersion
 
 
 class BackfillFilters(Page):

@@ -18,9 +18,9 @@ from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.paging import key_in, page
 from clickclock.scheduler.api.reading import Body, Query
 from clickclock.scheduler.api.schedules import changed
-from clickclock.scheduler.bulk import COUNTED_MAX, BulkAction, BulkCount, BulkItem, BulkRequest
-from clickclock.scheduler.schedule import StoredSchedule
-from clickclock.scheduler.trigger import NewTrigger, Trigger
+from clickclock.scheduler.jobs.bulk import COUNTED_MAX, BulkAction, BulkCount, BulkItem, BulkRequest
+from clickclock.scheduler.jobs.trigger import NewTrigger, Trigger
+from clickclock.scheduler.times.schedule import StoredSchedule
 
 PER_PAGE = 1000
 PAGES_MAX = 20

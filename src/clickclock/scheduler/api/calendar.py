@@ -15,10 +15,10 @@ from clickclock.foundation.permission import Permission
 from clickclock.scheduler.api.operation import ANY_VERSION, Call, Operation, etag, success
 from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, read_value, set_by_service
-from clickclock.scheduler.business_days import Calendar, CalendarRule, Days, StoredCalendar
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import CalendarExists, CalendarInUse, CalendarNotFound, StaleVersion, no_calendar
 from clickclock.scheduler.store import Edited
+from clickclock.scheduler.times.business_days import Calendar, CalendarRule, Days, StoredCalendar
 
 
 class CalendarFilters(Page):

@@ -16,8 +16,8 @@ from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.finding import Finding, FindingCode
-from clickclock.scheduler.notification import Delivery
+from clickclock.scheduler.insight.finding import Finding, FindingCode
+from clickclock.scheduler.jobs.notification import Delivery
 from clickclock.scheduler.store import Heartbeat
 
 UNNAMED = ""

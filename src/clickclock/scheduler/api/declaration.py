@@ -22,9 +22,7 @@ from clickclock.scheduler.api.faults import unknown_name, wire_names
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.paging import key_in, page
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, read_value
-from clickclock.scheduler.business_days import Calendar
-from clickclock.scheduler.calendar import check_steps
-from clickclock.scheduler.declaration import (
+from clickclock.scheduler.declarations.declaration import (
     DEFAULT_SCHEDULE,
     KINDS,
     SET_BY_SERVICE,
@@ -51,11 +49,13 @@ from clickclock.scheduler.errors import (
     StaleVersion,
     WouldEmpty,
 )
-from clickclock.scheduler.image_mapping import ImageMapping
-from clickclock.scheduler.job import Job, Name
-from clickclock.scheduler.notification import ApplicationDefaults
-from clickclock.scheduler.schedule import Schedule
+from clickclock.scheduler.jobs.image_mapping import ImageMapping
+from clickclock.scheduler.jobs.job import Job, Name
+from clickclock.scheduler.jobs.notification import ApplicationDefaults
 from clickclock.scheduler.store import Edited
+from clickclock.scheduler.times.business_days import Calendar
+from clickclock.scheduler.times.calendar import check_steps
+from clickclock.scheduler.times.schedule import Schedule
 
 RACES_MAX = 10
 """Tries of one apply: more means that something writes without end."""

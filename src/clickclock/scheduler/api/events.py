@@ -19,13 +19,13 @@ from starlette.types import Receive, Scope, Send
 from clickclock.foundation.errors import Fault, Malformed
 from clickclock.foundation.openapi import EVENT_STREAM
 from clickclock.foundation.permission import Permission
-from clickclock.scheduler.announcer import READ_MAX, Listener, render
+from clickclock.scheduler.agents.announcer import READ_MAX, Listener, render
 from clickclock.scheduler.api.operation import Call, Operation, Text, success
 from clickclock.scheduler.api.paging import key_in, page
 from clickclock.scheduler.api.reading import Page, Word
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import TooManyListeners
-from clickclock.scheduler.event import PREFIX, TYPES, CloudEvent, Wanted, unknown_types
+from clickclock.scheduler.insight.event import PREFIX, TYPES, CloudEvent, Wanted, unknown_types
 
 SEND_MAX_S = 30.0
 POSITION_MAX = 2**53

@@ -14,13 +14,13 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from clickclock.foundation.errors import Fault, Invalid
-from clickclock.scheduler.image_mapping import IMAGE_PATTERN
-from clickclock.scheduler.job import FOLDER_PATTERN, MEMORY_PATTERN, NAME_PATTERN
-from clickclock.scheduler.notification import TARGET_PATTERN
-from clickclock.scheduler.run_as import USER_PATTERN
-from clickclock.scheduler.schedule import ID_PATTERN
-from clickclock.scheduler.secret import FILE_PATTERN, SOURCE_PATTERN, VARIABLE_PATTERN
-from clickclock.scheduler.trigger import KEY_PATTERN, STATES_PATTERN, State
+from clickclock.scheduler.jobs.image_mapping import IMAGE_PATTERN
+from clickclock.scheduler.jobs.job import FOLDER_PATTERN, MEMORY_PATTERN, NAME_PATTERN
+from clickclock.scheduler.jobs.notification import TARGET_PATTERN
+from clickclock.scheduler.jobs.run_as import USER_PATTERN
+from clickclock.scheduler.jobs.secret import FILE_PATTERN, SOURCE_PATTERN, VARIABLE_PATTERN
+from clickclock.scheduler.jobs.trigger import KEY_PATTERN, STATES_PATTERN, State
+from clickclock.scheduler.times.schedule import ID_PATTERN
 
 WORD_PATTERN = r"^[^\x00]*$"
 _NAME_SHOWN_CHARS_MAX = 64

@@ -21,8 +21,8 @@ from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.api.schedule_preview import PreviewTime
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.forecast import Coming, ForecastWidth, Foreseen, foresee, summed
-from clickclock.scheduler.trigger import SkipReason
+from clickclock.scheduler.jobs.trigger import SkipReason
+from clickclock.scheduler.times.forecast import Coming, ForecastWidth, Foreseen, foresee, summed
 
 WINDOW = timedelta(days=1)
 WINDOW_MAX_DAYS = 92

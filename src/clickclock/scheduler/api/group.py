@@ -14,7 +14,7 @@ from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, set_by_service
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import GroupExists, GroupInUse, GroupNotFound, StaleVersion
-from clickclock.scheduler.group import Group, StoredGroup
+from clickclock.scheduler.jobs.group import Group, StoredGroup
 from clickclock.scheduler.store import Edited
 
 

@@ -10,13 +10,13 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import Invalid
 from clickclock.foundation.permission import Permission
-from clickclock.scheduler import command as commands
-from clickclock.scheduler import image_mapping
 from clickclock.scheduler.api.operation import BASE, Call, Operation, success
 from clickclock.scheduler.api.paging import columns, key_in, page
 from clickclock.scheduler.api.reading import Body, Page, Query, Word
 from clickclock.scheduler.errors import MappingExists, MappingNotFound
-from clickclock.scheduler.image_mapping import Choice, ImageMapping
+from clickclock.scheduler.jobs import command as commands
+from clickclock.scheduler.jobs import image_mapping
+from clickclock.scheduler.jobs.image_mapping import Choice, ImageMapping
 
 RESOURCE = "commandPrefixImageMapping"
 _PARAMETER = re.compile(r"\{\{\s*parameters\.(\w+)\s*\}\}", re.ASCII)

@@ -11,8 +11,6 @@ from starlette.responses import Response
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.permission import Permission
-from clickclock.scheduler import command as commands
-from clickclock.scheduler import image_mapping
 from clickclock.scheduler.api.notification import unknown_targets
 from clickclock.scheduler.api.operation import ANY_VERSION, Call, Operation, etag, success, success_with_many
 from clickclock.scheduler.api.paging import listed
@@ -21,9 +19,11 @@ from clickclock.scheduler.api.references import named_too
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound, StaleVersion
 from clickclock.scheduler.executors import Executor, refuses_user
-from clickclock.scheduler.image_mapping import ImageMapping
-from clickclock.scheduler.job import MEMORY_MIN, Job, StoredJob, memory_bytes
-from clickclock.scheduler.run_as import refusal
+from clickclock.scheduler.jobs import command as commands
+from clickclock.scheduler.jobs import image_mapping
+from clickclock.scheduler.jobs.image_mapping import ImageMapping
+from clickclock.scheduler.jobs.job import MEMORY_MIN, Job, StoredJob, memory_bytes
+from clickclock.scheduler.jobs.run_as import refusal
 from clickclock.scheduler.store import Edited
 
 

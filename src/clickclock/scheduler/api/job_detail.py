@@ -11,21 +11,21 @@ from starlette.responses import Response
 
 from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Record
-from clickclock.scheduler import command as commands
-from clickclock.scheduler import image_mapping
-from clickclock.scheduler.alarm import Alarm
+from clickclock.scheduler.access.audit import OF_JOBS, JobChange
 from clickclock.scheduler.api.calendar import calendars_of
 from clickclock.scheduler.api.operation import Call, Operation, etag, success
 from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.api.schedule_preview import PreviewTime, times_after
-from clickclock.scheduler.audit import OF_JOBS, JobChange
-from clickclock.scheduler.dependency import IfSkipped
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import JobNotFound, TriggerNotFound
-from clickclock.scheduler.image_mapping import Choice
-from clickclock.scheduler.job import StoredJob, Upstream
-from clickclock.scheduler.schedule import StoredSchedule
-from clickclock.scheduler.trigger import LIVE, Trigger, When
+from clickclock.scheduler.insight.alarm import Alarm
+from clickclock.scheduler.jobs import command as commands
+from clickclock.scheduler.jobs import image_mapping
+from clickclock.scheduler.jobs.dependency import IfSkipped
+from clickclock.scheduler.jobs.image_mapping import Choice
+from clickclock.scheduler.jobs.job import StoredJob, Upstream
+from clickclock.scheduler.jobs.trigger import LIVE, Trigger, When
+from clickclock.scheduler.times.schedule import StoredSchedule
 
 NEXT_TIMES = 5
 RECENT = 20

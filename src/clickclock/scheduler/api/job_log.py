@@ -27,8 +27,8 @@ from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import LogNotFound, OutputElsewhere, TriggerNotFound
 from clickclock.scheduler.executors import LogChunk
-from clickclock.scheduler.secret import mask, reach, torn
-from clickclock.scheduler.trigger import FINISHED, LIVE, State, Trigger, attempt_name
+from clickclock.scheduler.jobs.secret import mask, reach, torn
+from clickclock.scheduler.jobs.trigger import FINISHED, LIVE, State, Trigger, attempt_name
 
 POLL_S = 0.2
 KEEP_ALIVE_S = 15.0

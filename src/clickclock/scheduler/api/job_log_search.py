@@ -20,7 +20,7 @@ from clickclock.scheduler.api.job_log import read_output
 from clickclock.scheduler.api.operation import BASE, Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.errors import LogNotFound, OutputElsewhere, TriggerNotFound
-from clickclock.scheduler.secret import MASK
+from clickclock.scheduler.jobs.secret import MASK
 
 PIECE_BYTES = 262_144
 """Searched in one go, about 1 ms; then the loop runs whatever else waits."""

@@ -21,12 +21,12 @@ from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import GroupNotFound, JobNotFound
-from clickclock.scheduler.ranking import Rank
-from clickclock.scheduler.statistics import KEPT, Peak, Scope, total
-from clickclock.scheduler.summary import Summary, SummaryBucket, grouped, summarise, summarise_each
-from clickclock.scheduler.trigger import State, Trigger
-from clickclock.scheduler.wall_clock import zone_named
-from clickclock.scheduler.window import HOUR, Days, Hours, dividing, hour_of
+from clickclock.scheduler.insight.ranking import Rank
+from clickclock.scheduler.insight.statistics import KEPT, Peak, Scope, total
+from clickclock.scheduler.insight.summary import Summary, SummaryBucket, grouped, summarise, summarise_each
+from clickclock.scheduler.insight.window import HOUR, Days, Hours, dividing, hour_of
+from clickclock.scheduler.jobs.trigger import State, Trigger
+from clickclock.scheduler.times.wall_clock import zone_named
 
 WINDOW = timedelta(days=7)
 

@@ -16,12 +16,12 @@ from clickclock.foundation.record import Instant, Record, rfc3339
 from clickclock.scheduler.api.job_stat import Width
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
-from clickclock.scheduler.grid import Figure, columns, minutes, row
-from clickclock.scheduler.statistics import KEPT
-from clickclock.scheduler.summary import grouped
-from clickclock.scheduler.trigger import State
-from clickclock.scheduler.wall_clock import zone_named
-from clickclock.scheduler.window import Days, Hours, hour_of
+from clickclock.scheduler.insight.grid import Figure, columns, minutes, row
+from clickclock.scheduler.insight.statistics import KEPT
+from clickclock.scheduler.insight.summary import grouped
+from clickclock.scheduler.insight.window import Days, Hours, hour_of
+from clickclock.scheduler.jobs.trigger import State
+from clickclock.scheduler.times.wall_clock import zone_named
 
 WINDOW = timedelta(days=1)
 WINDOW_MAX_DAYS = {Width.HOUR: 14, Width.DAY: 92}

@@ -18,8 +18,8 @@ from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.api.job import JobFilters
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.paging import columns, key_in, page
+from clickclock.scheduler.jobs.trigger import SkipReason, State
 from clickclock.scheduler.store import Standing
-from clickclock.scheduler.trigger import SkipReason, State
 
 TRIGGERS_MAX = 5000
 

@@ -27,9 +27,9 @@ from clickclock.scheduler.errors import (
     TriggerIsFinished,
     TriggerNotFound,
 )
-from clickclock.scheduler.job import Name, Text
-from clickclock.scheduler.trigger import KEY_PATTERN, STATES_PATTERN, Kind, NewTrigger, State, Trigger
-from clickclock.scheduler.waiting import reasons
+from clickclock.scheduler.jobs.job import Name, Text
+from clickclock.scheduler.jobs.trigger import KEY_PATTERN, STATES_PATTERN, Kind, NewTrigger, State, Trigger
+from clickclock.scheduler.jobs.waiting import reasons
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=KEY_PATTERN)]
 _KEY: TypeAdapter[str] = TypeAdapter(Key)

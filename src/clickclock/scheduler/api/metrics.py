@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.finding import RULES
+from clickclock.scheduler.insight.finding import RULES
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 FAMILIES = (

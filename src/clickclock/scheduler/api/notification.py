@@ -17,7 +17,7 @@ from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import ApplicationNotFound, NotificationIsSent, NotificationNotFound
-from clickclock.scheduler.notification import (
+from clickclock.scheduler.jobs.notification import (
     ApplicationDefaults,
     Delivery,
     Notification,

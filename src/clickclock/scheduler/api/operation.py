@@ -26,8 +26,8 @@ from clickclock.foundation.errors import ClickclockError, Fault, Malformed
 from clickclock.foundation.permission import Permission
 from clickclock.foundation.principal import EVERY, Kind, Principal
 from clickclock.foundation.problem import MethodNotAllowed
+from clickclock.scheduler.access.audit import WRITES, act_of
 from clickclock.scheduler.api.reading import CHUNK, Query, read_body, read_filters, read_target
-from clickclock.scheduler.audit import WRITES, act_of
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import StaleVersion
 

@@ -16,11 +16,11 @@ from typing import Any, Literal
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.api.reading import load_json
-from clickclock.scheduler.command import parameter_faults
-from clickclock.scheduler.dependency import Key, lacking
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import lacks_value, no_calendar, no_group, no_job, no_upstream
-from clickclock.scheduler.job import NAME_PATTERN
+from clickclock.scheduler.jobs.command import parameter_faults
+from clickclock.scheduler.jobs.dependency import Key, lacking
+from clickclock.scheduler.jobs.job import NAME_PATTERN
 
 Given = Mapping[str, Any]
 """The value of a JSON object."""

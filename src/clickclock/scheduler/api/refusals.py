@@ -11,8 +11,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from clickclock.foundation.caller import caller
 from clickclock.foundation.errors import Forbidden, Unauthenticated
+from clickclock.scheduler.access.audit import act_of
 from clickclock.scheduler.api.operation import BASE, Operation
-from clickclock.scheduler.audit import act_of
 from clickclock.scheduler.engine import Engine
 
 

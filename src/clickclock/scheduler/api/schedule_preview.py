@@ -18,8 +18,9 @@ from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.api.calendar import calendars_of
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
-from clickclock.scheduler.business_days import CalendarRule
-from clickclock.scheduler.calendar import (
+from clickclock.scheduler.jobs.trigger import SkipReason
+from clickclock.scheduler.times.business_days import CalendarRule
+from clickclock.scheduler.times.calendar import (
     FoldPolicy,
     GapPolicy,
     Occurrence,
@@ -29,7 +30,6 @@ from clickclock.scheduler.calendar import (
     reading,
     timetable,
 )
-from clickclock.scheduler.trigger import SkipReason
 
 CHUNK = 50
 """Times computed in one go (about 2 ms); then the loop runs whatever else waits."""

@@ -15,7 +15,7 @@ from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant, Record, rfc3339
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
-from clickclock.scheduler.trigger import Kind, SkipReason, State
+from clickclock.scheduler.jobs.trigger import Kind, SkipReason, State
 
 SCHEDULES_MAX = 50
 TIMES_MAX = 10_000

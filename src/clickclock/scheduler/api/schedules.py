@@ -20,11 +20,11 @@ from clickclock.scheduler.api.operation import Call, Operation, etag, success, s
 from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, numbered, read_object, set_by_service
 from clickclock.scheduler.api.references import missing, named_too
-from clickclock.scheduler.calendar import check_steps
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, StaleVersion
-from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, upcoming
 from clickclock.scheduler.store import Edited, NewSchedule
+from clickclock.scheduler.times.calendar import check_steps
+from clickclock.scheduler.times.schedule import Schedule, StoredSchedule, Upcoming, upcoming
 
 RACES_MAX = 100
 """Tries of an update without If-Match: more means that something writes without end."""

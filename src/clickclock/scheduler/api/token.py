@@ -13,12 +13,12 @@ from clickclock.foundation.errors import Invalid
 from clickclock.foundation.permission import Permission, Role
 from clickclock.foundation.principal import Kind, Principal, Proof
 from clickclock.foundation.record import Record
-from clickclock.scheduler.access_token import NewToken, Token, TokenGrant
+from clickclock.scheduler.access.access_token import NewToken, Token, TokenGrant
+from clickclock.scheduler.access.audit import Resource
+from clickclock.scheduler.agents.authenticator import mint
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word
-from clickclock.scheduler.audit import Resource
-from clickclock.scheduler.authenticator import mint
 from clickclock.scheduler.errors import TokenExists, TokenIsRevoked, TokenNotFound
 
 SESSION_S = 12 * 3600

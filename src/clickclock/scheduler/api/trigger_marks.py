@@ -17,8 +17,8 @@ from clickclock.scheduler.api.job_trigger import TriggerFilters, by_columns
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.paging import columns, key_in, page
 from clickclock.scheduler.api.reading import Word
+from clickclock.scheduler.jobs.trigger import State
 from clickclock.scheduler.store import Mark
-from clickclock.scheduler.trigger import State
 
 MARKS_MAX = 5000
 

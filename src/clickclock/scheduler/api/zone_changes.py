@@ -13,7 +13,7 @@ from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
-from clickclock.scheduler.wall_clock import TICK, seams, zone_named
+from clickclock.scheduler.times.wall_clock import TICK, seams, zone_named
 
 
 class ZoneFilters(Query):

@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Any, Final, Protocol, cast
 
 from clickclock.foundation.lifecycle import sentence_of
-from clickclock.scheduler.launch import Launch
-from clickclock.scheduler.trigger import Exit
+from clickclock.scheduler.jobs.launch import Launch
+from clickclock.scheduler.jobs.trigger import Exit
 
 __all__ = [
     "Capacity",

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clickclock.scheduler.launch import Launch
-from clickclock.scheduler.run_as import is_root
+from clickclock.scheduler.jobs.launch import Launch
+from clickclock.scheduler.jobs.run_as import is_root
 
 _CAPABILITIES = {"CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7}
 """What it takes to become another user, and to end what was started so."""

@@ -29,8 +29,8 @@ from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting
 from clickclock.scheduler.executors.accounts import accounts_of, why_not
 from clickclock.scheduler.executors.log_file import LogFiles
 from clickclock.scheduler.executors.start_request import render
+from clickclock.scheduler.jobs.trigger import Exit, ExitKind
 from clickclock.scheduler.supervisor.link import PROTOCOL, line_of, reach
-from clickclock.scheduler.trigger import Exit, ExitKind
 
 _CONNECT_TRIES = 8
 _PAUSE_S_MIN, _PAUSE_S_MAX = 0.01, 5.0

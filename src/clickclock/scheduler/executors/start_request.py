@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from clickclock.scheduler.executors.accounts import Account
-from clickclock.scheduler.launch import Launch
+from clickclock.scheduler.jobs.launch import Launch
 
 
 def render(launch: Launch, shift: timedelta, account: Account | None) -> dict[str, Any]:

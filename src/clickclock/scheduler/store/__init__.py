@@ -16,6 +16,7 @@ from clickclock.foundation.clock import Clock
 from clickclock.scheduler.store.alarms import Alarms
 from clickclock.scheduler.store.audit import PRUNE_MAX as AUDIT_PRUNE_MAX
 from clickclock.scheduler.store.audit import Audit
+from clickclock.scheduler.store.backfill_progress import Led
 from clickclock.scheduler.store.backfills import Backfills
 from clickclock.scheduler.store.calendars import Calendars
 from clickclock.scheduler.store.chains import Chains, Told
@@ -24,10 +25,12 @@ from clickclock.scheduler.store.changes import Changes, Tail
 from clickclock.scheduler.store.claiming import Claimed
 from clickclock.scheduler.store.database import BACK_OR_ANEW, Database
 from clickclock.scheduler.store.declared import Declared
+from clickclock.scheduler.store.finding_queries import Queued, Survey, Surveys
 from clickclock.scheduler.store.groups import Groups, ImageMappings
 from clickclock.scheduler.store.hints import Hint, Hints
+from clickclock.scheduler.store.history_page import Found
+from clickclock.scheduler.store.inline_claim import Taker
 from clickclock.scheduler.store.jobs import Jobs
-from clickclock.scheduler.store.leading import Led
 from clickclock.scheduler.store.migrate import migrate
 from clickclock.scheduler.store.outbox import Outbox, Parcel
 from clickclock.scheduler.store.overview import NameKind, Overview, Standing
@@ -37,11 +40,8 @@ from clickclock.scheduler.store.queue import Edited, Held, Queue
 from clickclock.scheduler.store.replicas import Census, Heartbeat, LastBeat, Replicas
 from clickclock.scheduler.store.rollups import COUNT_MAX, Statistics
 from clickclock.scheduler.store.schedules import NewSchedule, Schedules
-from clickclock.scheduler.store.survey import Queued, Survey, Surveys
-from clickclock.scheduler.store.taking import Taker
 from clickclock.scheduler.store.tokens import Tokens
 from clickclock.scheduler.store.triggers import Mark, Triggers
-from clickclock.scheduler.store.walk import Found
 
 __all__ = [
     "AUDIT_PRUNE_MAX",

@@ -1,7 +1,7 @@
 """Alarms, silences and defaults of applications in the store; and what no trigger's end can say: what did not run.
 
-Never opens an alarm twice (`alarming.py`). Invariant: a look at what is overdue reads the jobs that are expected, the
-attempts that live and the alarms that are open, and never history.
+Never opens an alarm twice (`alarm_evaluation.py`). Invariant: a look at what is overdue reads the jobs that are
+expected, the attempts that live and the alarms that are open, and never history.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.record import rfc3339
-from clickclock.scheduler.alarm import (
+from clickclock.scheduler.access.audit import Resource, Said
+from clickclock.scheduler.errors import AlarmIsResolved, AlarmNotFound, ApplicationNotFound, SilenceNotFound
+from clickclock.scheduler.insight.alarm import (
     Acknowledgement,
     Alarm,
     AlarmKind,
@@ -22,17 +24,23 @@ from clickclock.scheduler.alarm import (
     missed_sentence,
     span,
 )
-from clickclock.scheduler.audit import Resource, Said
-from clickclock.scheduler.errors import AlarmIsResolved, AlarmNotFound, ApplicationNotFound, SilenceNotFound
-from clickclock.scheduler.notification import ApplicationDefaults
-from clickclock.scheduler.store.alarming import Noticed, alarm_of, announce, open_all, resolve, rules_in, silence_of
+from clickclock.scheduler.jobs.notification import ApplicationDefaults
+from clickclock.scheduler.store.alarm_evaluation import (
+    Noticed,
+    alarm_of,
+    announce,
+    open_all,
+    resolve,
+    rules_in,
+    silence_of,
+)
 from clickclock.scheduler.store.auditing import audited
 from clickclock.scheduler.store.changes import note
 from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.history_page import Asked, Found, Lead, in_order, unled, walk
 from clickclock.scheduler.store.rows import definition_of, equal, page, planned_schedule, upsert
 from clickclock.scheduler.store.schema import LIVE_ROWS, job, job_group, job_pulse, job_trigger, schedule
 from clickclock.scheduler.store.schema_alarms import OPEN_ALARMS, alarm, application, silence
-from clickclock.scheduler.store.walk import Asked, Found, Lead, in_order, unled, walk
 
 NO_LONGER = "The job is gone, disabled, or no longer expected."
 LATER = "The job is expected later now."

@@ -13,12 +13,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.hash_chain import signature
-from clickclock.scheduler.audit import Act, AuditChain, AuditRecord, Outcome, Resource
+from clickclock.scheduler.access.audit import Act, AuditChain, AuditRecord, Outcome, Resource
 from clickclock.scheduler.store.auditing import acting, audited, needing, recording
 from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.history_page import Asked, Found, in_order, unled, walk
 from clickclock.scheduler.store.schema_audit import audit, audit_chain
 from clickclock.scheduler.store.triggers import APART_MS_MAX, first_id_at
-from clickclock.scheduler.store.walk import Asked, Found, in_order, unled, walk
 
 PRUNE_MAX = 5000
 """Records removed in one transaction."""

@@ -21,7 +21,7 @@ from pydantic_core import from_json
 from clickclock.foundation.hash_chain import BEGINNING, digest
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.record import rfc3339
-from clickclock.scheduler.audit import Act, Outcome, Resource, Said, difference
+from clickclock.scheduler.access.audit import Act, Outcome, Resource, Said, difference
 from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.schema_audit import audit, audit_chain
 

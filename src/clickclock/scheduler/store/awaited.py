@@ -10,7 +10,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clickclock.scheduler.slots import reserve
+from clickclock.scheduler.jobs.slots import reserve
+from clickclock.scheduler.jobs.trigger import UNFINISHED
+from clickclock.scheduler.jobs.waiting import AHEAD_MAX, NAMED_MAX, Facts, Place
 from clickclock.scheduler.store.schema import (
     ANY_CLUSTER,
     LIVE_ROWS,
@@ -22,8 +24,6 @@ from clickclock.scheduler.store.schema import (
     job_trigger,
     replica,
 )
-from clickclock.scheduler.trigger import UNFINISHED
-from clickclock.scheduler.waiting import AHEAD_MAX, NAMED_MAX, Facts, Place
 
 LIVE_MAX = 10_000
 UNSEEN = "It waits for its upstream jobs, which nobody has looked at yet."

@@ -1,4 +1,4 @@
-"""Backfills in the store: made, read, paused, changed, cancelled; `leading.py` leads them further.
+"""Backfills in the store: made, read, paused, changed, cancelled; `backfill_progress.py` leads them further.
 
 Never decides which times there are: they are counted before. Invariants: a backfill keeps its schedule and calendar as
 they were when it was made; one that is over is not changed any more.
@@ -12,20 +12,14 @@ import sqlalchemy as sa
 from pydantic_core import from_json
 
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.audit import Resource, Said
-from clickclock.scheduler.backfill import (
-    OVER,
-    Backfill,
-    BackfillState,
-    Counted,
-    StoredBackfill,
-    progress,
-)
+from clickclock.scheduler.access.audit import Resource, Said
 from clickclock.scheduler.errors import BackfillIsOver, BackfillNotFound, ScheduleNotFound
+from clickclock.scheduler.jobs.trigger import State
 from clickclock.scheduler.store.auditing import audited
+from clickclock.scheduler.store.backfill_progress import Led, lead
 from clickclock.scheduler.store.changes import note_backfill
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.leading import Led, lead
+from clickclock.scheduler.store.history_page import Asked, Found, in_order, unled, walk
 from clickclock.scheduler.store.rows import definition_of, refuse_stale, stored_backfill
 from clickclock.scheduler.store.schema import (
     backfill,
@@ -34,8 +28,14 @@ from clickclock.scheduler.store.schema import (
     schedule,
 )
 from clickclock.scheduler.store.triggers import cancel_rows
-from clickclock.scheduler.store.walk import Asked, Found, in_order, unled, walk
-from clickclock.scheduler.trigger import State
+from clickclock.scheduler.times.backfill import (
+    OVER,
+    Backfill,
+    BackfillState,
+    Counted,
+    StoredBackfill,
+    progress,
+)
 
 _t = job_trigger.c
 _b = backfill.c

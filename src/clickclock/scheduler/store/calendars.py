@@ -11,14 +11,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault
-from clickclock.scheduler.audit import Resource
-from clickclock.scheduler.business_days import Calendar, StoredCalendar
+from clickclock.scheduler.access.audit import Resource
 from clickclock.scheduler.errors import CalendarExists, CalendarInUse, CalendarNotFound
 from clickclock.scheduler.store.auditing import audited
 from clickclock.scheduler.store.changes import note
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import definition_of, equal, page, put_row, refuse_stale, stored_calendar
 from clickclock.scheduler.store.schema import calendar, schedule
+from clickclock.scheduler.times.business_days import Calendar, StoredCalendar
 
 
 class Calendars:

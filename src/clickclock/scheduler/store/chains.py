@@ -15,8 +15,9 @@ import sqlalchemy as sa
 
 from clickclock.foundation.errors import Invalid
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.dependency import Fate, Key, Verdict, judge, parameters_for, run_of
-from clickclock.scheduler.job import Job
+from clickclock.scheduler.jobs.dependency import Fate, Key, Verdict, judge, parameters_for, run_of
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.trigger import BY_UPSTREAM, Kind, SkipReason, State
 from clickclock.scheduler.store.changes import note_triggers
 from clickclock.scheduler.store.concluding import IS_AWAITED
 from clickclock.scheduler.store.database import Database
@@ -31,8 +32,7 @@ from clickclock.scheduler.store.schema import (
     job_group,
     job_trigger,
 )
-from clickclock.scheduler.store.standing import COLUMNS, Run, load, needs_of, run_of_row, was_missed
-from clickclock.scheduler.trigger import BY_UPSTREAM, Kind, SkipReason, State
+from clickclock.scheduler.store.upstream_status import COLUMNS, Run, load, needs_of, run_of_row, was_missed
 
 _t = job_trigger.c
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clickclock.scheduler.event import EVERYTHING, Change, Wanted
+from clickclock.scheduler.insight.event import EVERYTHING, Change, Wanted
+from clickclock.scheduler.jobs.trigger import State
 from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.history_page import Asked, Found, walk
 from clickclock.scheduler.store.prepared import Among, Prepared
 from clickclock.scheduler.store.rows import among
 from clickclock.scheduler.store.schema import attempt, job_trigger, schedule
 from clickclock.scheduler.store.schema_alarms import change
-from clickclock.scheduler.store.walk import Asked, Found, walk
-from clickclock.scheduler.trigger import State
 
 PRUNE_MAX = 5000
 """Changes removed in one transaction."""

@@ -12,9 +12,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Invalid
-from clickclock.scheduler.image_mapping import ImageMapping
-from clickclock.scheduler.launch import Launch, launch_of
-from clickclock.scheduler.slots import Candidate, Counts, choose, reserve
+from clickclock.scheduler.jobs.image_mapping import ImageMapping
+from clickclock.scheduler.jobs.launch import Launch, launch_of
+from clickclock.scheduler.jobs.slots import Candidate, Counts, choose, reserve
+from clickclock.scheduler.jobs.trigger import State, attempt_name
 from clickclock.scheduler.store.changes import note_triggers
 from clickclock.scheduler.store.jobs import keyed
 from clickclock.scheduler.store.prepared import Prepared
@@ -30,7 +31,6 @@ from clickclock.scheduler.store.schema import (
     schedule,
     unfinished_rows,
 )
-from clickclock.scheduler.trigger import State, attempt_name
 
 BLOCKED_ROUNDS = 8
 """How often a claim looks behind triggers whose job or group it has just filled, before the next step goes on."""

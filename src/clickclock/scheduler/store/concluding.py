@@ -9,14 +9,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clickclock.scheduler.retry import RetryRule
-from clickclock.scheduler.statistics import FAILURES
-from clickclock.scheduler.store.changes import note_attempts, note_triggers
-from clickclock.scheduler.store.dependencies import has_dependents
-from clickclock.scheduler.store.prepared import Among, Inserting, Prepared
-from clickclock.scheduler.store.rows import effective_job
-from clickclock.scheduler.store.schema import LIVE_ROWS, attempt, job, job_group, job_trigger
-from clickclock.scheduler.trigger import (
+from clickclock.scheduler.insight.statistics import FAILURES
+from clickclock.scheduler.jobs.retry import RetryRule
+from clickclock.scheduler.jobs.trigger import (
     Conclusion,
     Exit,
     Kind,
@@ -26,6 +21,11 @@ from clickclock.scheduler.trigger import (
     conclude,
     parse_attempt_name,
 )
+from clickclock.scheduler.store.changes import note_attempts, note_triggers
+from clickclock.scheduler.store.dependencies import has_dependents
+from clickclock.scheduler.store.prepared import Among, Inserting, Prepared
+from clickclock.scheduler.store.rows import effective_job
+from clickclock.scheduler.store.schema import LIVE_ROWS, attempt, job, job_group, job_trigger
 
 _t = job_trigger.c
 

@@ -24,8 +24,8 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from clickclock.foundation.errors import StoreReplaced, StoreUnreachable
+from clickclock.scheduler.store.database_files import Place
 from clickclock.scheduler.store.patience import Patience
-from clickclock.scheduler.store.place import Place
 from clickclock.scheduler.store.prepared import command
 from clickclock.scheduler.store.session import Session, is_broken, says_damaged, says_unreachable
 

@@ -15,16 +15,14 @@ from pydantic_core import from_json
 from sqlalchemy.dialects import postgresql
 
 from clickclock.foundation.errors import Fault, Invalid
-from clickclock.scheduler.audit import WRITES, Resource
-from clickclock.scheduler.business_days import Calendar
-from clickclock.scheduler.declaration import KINDS, Declarable, Kept, Key, Kind, Step
-from clickclock.scheduler.dependency import shown
+from clickclock.scheduler.access.audit import WRITES, Resource
+from clickclock.scheduler.declarations.declaration import KINDS, Declarable, Kept, Key, Kind, Step
 from clickclock.scheduler.errors import CalendarInUse, GroupInUse, JobHasDependents, JobIsRunning, StaleVersion
-from clickclock.scheduler.group import Group
-from clickclock.scheduler.image_mapping import ImageMapping
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.notification import ApplicationDefaults
-from clickclock.scheduler.schedule import Schedule, upcoming
+from clickclock.scheduler.jobs.dependency import shown
+from clickclock.scheduler.jobs.group import Group
+from clickclock.scheduler.jobs.image_mapping import ImageMapping
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.notification import ApplicationDefaults
 from clickclock.scheduler.store import alarms, calendars, dependencies, groups, jobs, schedules
 from clickclock.scheduler.store.auditing import audited, audited_job, audited_schedule
 from clickclock.scheduler.store.changes import note, note_schedules
@@ -32,6 +30,8 @@ from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import among, page
 from clickclock.scheduler.store.schema import calendar, image_mapping, job, job_group, job_trigger, schedule
 from clickclock.scheduler.store.schema_alarms import application
+from clickclock.scheduler.times.business_days import Calendar
+from clickclock.scheduler.times.schedule import Schedule, upcoming
 
 USERS_TOLD = 10
 

@@ -11,12 +11,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault
-from clickclock.scheduler.dependency import PLAIN, Condition, IfSkipped, Key, find_circles, lacking, shown
 from clickclock.scheduler.errors import lacks_value, no_upstream, takes_value
-from clickclock.scheduler.job import Job
+from clickclock.scheduler.jobs.dependency import PLAIN, Condition, IfSkipped, Key, find_circles, lacking, shown
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.trigger import When
 from clickclock.scheduler.store.rows import effective_job
 from clickclock.scheduler.store.schema import job, job_dependency, job_trigger
-from clickclock.scheduler.trigger import When
 
 KEYS_PER_QUERY = 400
 _EDGES_LOCK = 0x636C6B65

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault
-from clickclock.scheduler.audit import Resource
+from clickclock.scheduler.access.audit import Resource
 from clickclock.scheduler.errors import (
     GroupExists,
     GroupInUse,
@@ -19,8 +19,9 @@ from clickclock.scheduler.errors import (
     MappingExists,
     MappingNotFound,
 )
-from clickclock.scheduler.group import Group, StoredGroup
-from clickclock.scheduler.image_mapping import ImageMapping
+from clickclock.scheduler.jobs.group import Group, StoredGroup
+from clickclock.scheduler.jobs.image_mapping import ImageMapping
+from clickclock.scheduler.jobs.trigger import LIVE, State
 from clickclock.scheduler.store.auditing import audited
 from clickclock.scheduler.store.changes import note
 from clickclock.scheduler.store.database import Database
@@ -42,7 +43,6 @@ from clickclock.scheduler.store.schema import (
     job_group,
     job_trigger,
 )
-from clickclock.scheduler.trigger import LIVE, State
 
 
 class Groups:

@@ -11,9 +11,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault, Invalid
-from clickclock.scheduler.dependency import Key, shown
 from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound, no_group
-from clickclock.scheduler.job import Job, StoredJob, Upstream
+from clickclock.scheduler.jobs.dependency import Key, shown
+from clickclock.scheduler.jobs.job import Job, StoredJob, Upstream
+from clickclock.scheduler.jobs.trigger import SkipReason, State
 from clickclock.scheduler.store.auditing import audited_job, audited_schedule, principal
 from clickclock.scheduler.store.changes import note, note_schedules, note_triggers
 from clickclock.scheduler.store.concluding import IS_AWAITED
@@ -39,7 +40,6 @@ from clickclock.scheduler.store.rows import (
 )
 from clickclock.scheduler.store.schema import QUEUED_ROWS, UNFINISHED_ROWS, job, job_group, job_trigger, schedule
 from clickclock.scheduler.store.triggers import cancel_rows
-from clickclock.scheduler.trigger import SkipReason, State
 
 KEYS_PER_QUERY = 400
 TAKEN_BACK_WITHIN = timedelta(seconds=0.1)

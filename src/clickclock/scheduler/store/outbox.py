@@ -12,15 +12,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clickclock.scheduler.audit import Resource
+from clickclock.scheduler.access.audit import Resource
 from clickclock.scheduler.errors import NotificationIsSent, NotificationNotFound
-from clickclock.scheduler.notification import Delivery, Notification
-from clickclock.scheduler.store.alarming import add_notification
+from clickclock.scheduler.jobs.notification import Delivery, Notification
+from clickclock.scheduler.store.alarm_evaluation import add_notification
 from clickclock.scheduler.store.auditing import audited
 from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.history_page import Asked, Found, in_order, unled, walk
 from clickclock.scheduler.store.schema import replica
 from clickclock.scheduler.store.schema_alarms import PENDING_ROWS, notification, pending_rows
-from clickclock.scheduler.store.walk import Asked, Found, in_order, unled, walk
 
 TEST = "clickclock.test"
 _n = notification.c

@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clickclock.scheduler.forecast import Coming
+from clickclock.scheduler.jobs.trigger import LIVE, SkipReason, State
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import equal, page, planned_days, planned_schedule
 from clickclock.scheduler.store.schema import (
@@ -24,7 +24,7 @@ from clickclock.scheduler.store.schema import (
     job_trigger,
     schedule,
 )
-from clickclock.scheduler.trigger import LIVE, SkipReason, State
+from clickclock.scheduler.times.forecast import Coming
 
 _t = job_trigger.c
 _s = schedule.c

@@ -11,14 +11,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clickclock.scheduler.finding import PAUSED_AFTER
-from clickclock.scheduler.statistics import FAILURES
+from clickclock.scheduler.insight.finding import PAUSED_AFTER
+from clickclock.scheduler.insight.statistics import FAILURES
+from clickclock.scheduler.jobs.trigger import State
 from clickclock.scheduler.store.changes import note_schedules
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import definition_of, planned_schedule
 from clickclock.scheduler.store.schedules import amended
 from clickclock.scheduler.store.schema import job_trigger, schedule
-from clickclock.scheduler.trigger import State
 
 LOOKED_AT_MAX = 2000
 """The last triggers of a schedule that are looked at: what was skipped between failures is in no row's way for ever."""

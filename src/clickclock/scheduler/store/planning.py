@@ -16,13 +16,12 @@ import sqlalchemy as sa
 
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.instant import MILLISECOND
-from clickclock.scheduler.business_days import Days
-from clickclock.scheduler.foresight import is_certain, is_open
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.launch import Launch
-from clickclock.scheduler.schedule import Circumstances, Decision, Fire, OverlapPolicy, Schedule, Skip
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.launch import Launch
+from clickclock.scheduler.jobs.trigger import Kind, State, StopReason
 from clickclock.scheduler.store.changes import note_triggers
 from clickclock.scheduler.store.dependencies import has_dependents
+from clickclock.scheduler.store.inline_claim import Taker, Taking
 from clickclock.scheduler.store.prepared import Among, Inserting, Prepared
 from clickclock.scheduler.store.rows import effective_job, planned_days, planned_schedule
 from clickclock.scheduler.store.schema import (
@@ -34,9 +33,10 @@ from clickclock.scheduler.store.schema import (
     job_trigger,
     schedule,
 )
-from clickclock.scheduler.store.taking import Taker, Taking
 from clickclock.scheduler.store.triggers import cancel_rows
-from clickclock.scheduler.trigger import Kind, State, StopReason
+from clickclock.scheduler.times.business_days import Days
+from clickclock.scheduler.times.lookahead import is_certain, is_open
+from clickclock.scheduler.times.schedule import Circumstances, Decision, Fire, OverlapPolicy, Schedule, Skip
 
 _t = job_trigger.c
 

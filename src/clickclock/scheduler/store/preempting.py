@@ -13,12 +13,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clickclock.scheduler.preemption import Room, Running, Waiting, choose_victims
+from clickclock.scheduler.jobs.preemption import Room, Running, Waiting, choose_victims
+from clickclock.scheduler.jobs.trigger import StopReason
 from clickclock.scheduler.store.claiming import NOT_BEHIND_A_FULL_JOB, READY, with_jobs
 from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rows import effective_job
 from clickclock.scheduler.store.schema import LIVE_ROWS, PREEMPTIBLE_ROWS, QUEUED_ROWS, job_trigger
-from clickclock.scheduler.trigger import StopReason
 
 WAITING_MAX = 100
 """Waiting triggers looked at in one step, highest priority first."""

@@ -12,14 +12,23 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clickclock.scheduler.image_mapping import ImageMapping
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.launch import Launch
-from clickclock.scheduler.schedule import Decision
+from clickclock.scheduler.jobs.image_mapping import ImageMapping
+from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.launch import Launch
+from clickclock.scheduler.jobs.trigger import (
+    Conclusion,
+    Exit,
+    Kind,
+    State,
+    StopReason,
+    attempt_name,
+    parse_attempt_name,
+)
 from clickclock.scheduler.store.changes import note_running
 from clickclock.scheduler.store.claiming import Claimed, claim, launch_or_reason, mappings_of, with_jobs
 from clickclock.scheduler.store.concluding import NOT_STOPPING, finish
 from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.inline_claim import Taker
 from clickclock.scheduler.store.planning import Due, Planned, Span, nobody_plans_ahead, plan
 from clickclock.scheduler.store.preempting import is_wanted, preempt
 from clickclock.scheduler.store.prepared import Among, Prepared
@@ -32,8 +41,7 @@ from clickclock.scheduler.store.schema import (
     replica,
     schedule,
 )
-from clickclock.scheduler.store.taking import Taker
-from clickclock.scheduler.trigger import Conclusion, Exit, Kind, State, StopReason, attempt_name, parse_attempt_name
+from clickclock.scheduler.times.schedule import Decision
 
 _t = job_trigger.c
 

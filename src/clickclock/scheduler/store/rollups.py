@@ -12,10 +12,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from clickclock.scheduler.grid import Figure
-from clickclock.scheduler.ranking import Job, Rank
-from clickclock.scheduler.statistics import FAILURES, Ending, Key, Rollup, Scope, is_flip, roll_up, streak
-from clickclock.scheduler.store.alarming import take_note
+from clickclock.scheduler.insight.grid import Figure
+from clickclock.scheduler.insight.ranking import Job, Rank
+from clickclock.scheduler.insight.statistics import FAILURES, Ending, Key, Rollup, Scope, is_flip, roll_up, streak
+from clickclock.scheduler.jobs.trigger import LIVE, State, Trigger
+from clickclock.scheduler.store.alarm_evaluation import take_note
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.rows import ENDING_COLUMNS, among, ending_of, equal, insert_of, trigger_of
 from clickclock.scheduler.store.schema import (
@@ -26,7 +27,6 @@ from clickclock.scheduler.store.schema import (
     rollup,
 )
 from clickclock.scheduler.store.windows import Counted, ends_of, grid_of, ranking_of, rollups_of, window_of
-from clickclock.scheduler.trigger import LIVE, State, Trigger
 
 COUNT_MAX = 100
 """Triggers counted in one transaction: some 5 ms, for which live triggers may have to wait."""

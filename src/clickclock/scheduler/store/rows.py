@@ -18,17 +18,17 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
 from clickclock.foundation.instant import MILLISECOND
-from clickclock.scheduler.backfill import Backfill, StoredBackfill
-from clickclock.scheduler.business_days import Calendar, CalendarRule, Days, StoredCalendar
 from clickclock.scheduler.errors import StaleVersion
-from clickclock.scheduler.group import Group, StoredGroup
-from clickclock.scheduler.image_mapping import ImageMapping
-from clickclock.scheduler.job import Job, StoredJob
-from clickclock.scheduler.notification import ApplicationDefaults
-from clickclock.scheduler.schedule import Schedule, StoredSchedule
-from clickclock.scheduler.statistics import Ending
+from clickclock.scheduler.insight.statistics import Ending
+from clickclock.scheduler.jobs.group import Group, StoredGroup
+from clickclock.scheduler.jobs.image_mapping import ImageMapping
+from clickclock.scheduler.jobs.job import Job, StoredJob
+from clickclock.scheduler.jobs.notification import ApplicationDefaults
+from clickclock.scheduler.jobs.trigger import Attempt, Kind, SkipReason, State, StopReason, Trigger, UpstreamTrigger
 from clickclock.scheduler.store.schema import job_trigger
-from clickclock.scheduler.trigger import Attempt, Kind, SkipReason, State, StopReason, Trigger, UpstreamTrigger
+from clickclock.scheduler.times.backfill import Backfill, StoredBackfill
+from clickclock.scheduler.times.business_days import Calendar, CalendarRule, Days, StoredCalendar
+from clickclock.scheduler.times.schedule import Schedule, StoredSchedule
 
 DEFINITIONS_CACHED = 2048
 """Definitions kept in their parsed form: those that fire often; 100,000 idle ones stay in the store."""

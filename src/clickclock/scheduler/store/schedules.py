@@ -14,8 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, no_calendar, no_job
-from clickclock.scheduler.job import Job
-from clickclock.scheduler.schedule import Schedule, StoredSchedule, Upcoming, amend
+from clickclock.scheduler.jobs.job import Job
 from clickclock.scheduler.store.auditing import audited_schedule, principal
 from clickclock.scheduler.store.changes import note_schedules
 from clickclock.scheduler.store.database import Database
@@ -32,6 +31,7 @@ from clickclock.scheduler.store.rows import (
     stored_schedule,
 )
 from clickclock.scheduler.store.schema import calendar, job, job_group, schedule
+from clickclock.scheduler.times.schedule import Schedule, StoredSchedule, Upcoming, amend
 
 ROWS_PER_INSERT = 1000
 """So that ten thousand schedules in one request do not stand in memory as rows, too."""

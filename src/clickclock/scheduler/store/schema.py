@@ -15,7 +15,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
 from clickclock.foundation.instant import EPOCH, MILLISECOND
-from clickclock.scheduler.trigger import FINISHED, LIVE, UNFINISHED, Kind, State
+from clickclock.scheduler.jobs.trigger import FINISHED, LIVE, UNFINISHED, Kind, State
 
 
 class InstantMs(TypeDecorator[datetime]):

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.access_token import NewToken, Token
-from clickclock.scheduler.audit import Resource
+from clickclock.scheduler.access.access_token import NewToken, Token
+from clickclock.scheduler.access.audit import Resource
 from clickclock.scheduler.errors import TokenExists, TokenIsRevoked, TokenNotFound
 from clickclock.scheduler.store.auditing import audited
 from clickclock.scheduler.store.database import Database

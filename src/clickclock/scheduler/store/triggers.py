@@ -14,15 +14,28 @@ import sqlalchemy as sa
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.instant import ms_of
 from clickclock.foundation.record import rfc3339
-from clickclock.scheduler.audit import Resource
-from clickclock.scheduler.dependency import run_of
+from clickclock.scheduler.access.audit import Resource
 from clickclock.scheduler.errors import JobIsDisabled, JobNotFound, TriggerIsFinished, TriggerNotFound, no_job
+from clickclock.scheduler.jobs.dependency import run_of
+from clickclock.scheduler.jobs.trigger import (
+    FINISHED,
+    LIVE,
+    UNFINISHED,
+    Attempt,
+    Kind,
+    NewTrigger,
+    State,
+    StopReason,
+    Trigger,
+)
+from clickclock.scheduler.jobs.waiting import Facts
 from clickclock.scheduler.store.auditing import audited
 from clickclock.scheduler.store.awaited import facts_of
 from clickclock.scheduler.store.changes import note_cancelled, note_triggers
 from clickclock.scheduler.store.concluding import IS_AWAITED, NOT_STOPPING
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.dependencies import has_dependents
+from clickclock.scheduler.store.history_page import Asked, Found, Lead, in_order, unled, walk
 from clickclock.scheduler.store.rows import effective_job, insert_of, trigger_of
 from clickclock.scheduler.store.schema import (
     ANY_CLUSTER,
@@ -36,19 +49,6 @@ from clickclock.scheduler.store.schema import (
     replica,
     rollup,
 )
-from clickclock.scheduler.store.walk import Asked, Found, Lead, in_order, unled, walk
-from clickclock.scheduler.trigger import (
-    FINISHED,
-    LIVE,
-    UNFINISHED,
-    Attempt,
-    Kind,
-    NewTrigger,
-    State,
-    StopReason,
-    Trigger,
-)
-from clickclock.scheduler.waiting import Facts
 
 _t = job_trigger.c
 APART_MS_MAX = 3_600_000

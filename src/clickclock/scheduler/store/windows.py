@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from clickclock.scheduler.grid import Figure
-from clickclock.scheduler.grid import most as most_of
-from clickclock.scheduler.ranking import Job, Outline, Rank, best
-from clickclock.scheduler.statistics import Rollup, Scope, total
+from clickclock.scheduler.insight.grid import Figure
+from clickclock.scheduler.insight.grid import most as most_of
+from clickclock.scheduler.insight.ranking import Job, Outline, Rank, best
+from clickclock.scheduler.insight.statistics import Rollup, Scope, total
+from clickclock.scheduler.insight.window import HOUR, hour_of
 from clickclock.scheduler.store.rows import ENDING_COLUMNS, ending_of
 from clickclock.scheduler.store.schema import COUNTED_ROWS, UNLED_GROUP, job, job_trigger, rollup
-from clickclock.scheduler.window import HOUR, hour_of
 
 TRIGGERS_MAX = 20_000
 """Triggers that one answer reads to divide hours: some 100 ms."""

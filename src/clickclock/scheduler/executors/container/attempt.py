@@ -24,8 +24,8 @@ from clickclock.scheduler.executors.container.options import ContainerOptions
 from clickclock.scheduler.executors.container.output import Output
 from clickclock.scheduler.executors.container.request import ATTEMPT, Circumstances, container_name
 from clickclock.scheduler.executors.log_file import LogFiles
-from clickclock.scheduler.launch import Launch
-from clickclock.scheduler.trigger import NEVER_STARTED, Exit, ExitKind
+from clickclock.scheduler.jobs.launch import Launch
+from clickclock.scheduler.jobs.trigger import NEVER_STARTED, Exit, ExitKind
 
 STARTS_AT_ONCE = 8
 """Containers that one replica has made at once: an engine does them one after the other in great part."""

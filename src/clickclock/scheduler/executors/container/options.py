@@ -20,7 +20,7 @@ from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 from clickclock.foundation.reach import is_loopback
 from clickclock.foundation.record import Settings
 from clickclock.foundation.redaction import redacted
-from clickclock.scheduler.job import PullPolicy
+from clickclock.scheduler.jobs.job import PullPolicy
 
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 Capability = Annotated[str, StringConstraints(pattern=r"^(ALL|[A-Z][A-Z_]{2,40})$")]

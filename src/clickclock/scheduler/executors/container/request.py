@@ -15,8 +15,8 @@ from signal import SIGKILL
 from typing import Any
 
 from clickclock.scheduler.executors.container.options import ContainerOptions
-from clickclock.scheduler.launch import Launch
-from clickclock.scheduler.trigger import STOP_SIGNALS, Exit, ExitKind
+from clickclock.scheduler.jobs.launch import Launch
+from clickclock.scheduler.jobs.trigger import STOP_SIGNALS, Exit, ExitKind
 
 ATTEMPT, CLUSTER, OWNER = "clickclock.attempt", "clickclock.cluster", "clickclock.owner"
 TIMEOUT, GRACE, COMMAND = "clickclock.timeout-s", "clickclock.grace-s", "clickclock.command"

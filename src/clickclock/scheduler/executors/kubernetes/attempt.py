@@ -30,7 +30,7 @@ from clickclock.scheduler.executors.kubernetes.manifest import (
 from clickclock.scheduler.executors.kubernetes.output import Output
 from clickclock.scheduler.executors.kubernetes.patience import EVENTS_EVERY_S, Patience
 from clickclock.scheduler.executors.kubernetes.verdict import Ending, Standing
-from clickclock.scheduler.trigger import NEVER_STARTED, Exit, ExitKind
+from clickclock.scheduler.jobs.trigger import NEVER_STARTED, Exit, ExitKind
 
 PAUSE_S_MIN, PAUSE_S_MAX = 0.1, 10.0
 _NOT_FOUND = 404

@@ -24,7 +24,7 @@ from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
 from clickclock.scheduler.executors.kubernetes.output import Turns
 from clickclock.scheduler.executors.kubernetes.verdict import Ending
 from clickclock.scheduler.executors.log_file import LogFiles
-from clickclock.scheduler.trigger import NEVER_STARTED, Exit, ExitKind
+from clickclock.scheduler.jobs.trigger import NEVER_STARTED, Exit, ExitKind
 
 PAUSE_S_MIN, PAUSE_S_MAX = 0.1, 10.0
 _FORBIDDEN, _NOT_FOUND, _CONFLICT = 403, 404, 409

@@ -15,9 +15,9 @@ from typing import Any
 
 from clickclock.foundation.record import rfc3339
 from clickclock.scheduler.executors.kubernetes.options import ATTEMPT_CONTAINER, KubernetesOptions, PriorityClass
-from clickclock.scheduler.launch import Launch
-from clickclock.scheduler.run_as import numbers
-from clickclock.scheduler.trigger import parse_attempt_name
+from clickclock.scheduler.jobs.launch import Launch
+from clickclock.scheduler.jobs.run_as import numbers
+from clickclock.scheduler.jobs.trigger import parse_attempt_name
 
 MANAGED_BY = {"app.kubernetes.io/managed-by": "clickclock"}
 OWNER = "clickclock/owner"

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeGuard
 from pydantic import Field, StringConstraints, field_validator
 
 from clickclock.foundation.record import Settings
-from clickclock.scheduler.job import PullPolicy
+from clickclock.scheduler.jobs.job import PullPolicy
 
 DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
 Capability = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z_]{2,40}$")]

@@ -25,7 +25,7 @@ from clickclock.scheduler.executors.kubernetes.manifest import (
     owner_label,
 )
 from clickclock.scheduler.executors.kubernetes.options import ATTEMPT_CONTAINER
-from clickclock.scheduler.trigger import Exit, ExitKind
+from clickclock.scheduler.jobs.trigger import Exit, ExitKind
 
 Object = dict[str, Any]
 

@@ -1,0 +1,356 @@
+"""The exporter: credits of the latest result → files that ad networks are to get, each conversion once.
+
+Never sends anything. Invariants: every row of every file is in the lake's table `uploads`, and every row there is in a
+file that is there, or will be when the next export into its folder begins; a second export of the same result writes
+nothing.
+
+A step writes all its files hidden and makes them durable, commits all their rows to `uploads` at once, and then gives
+the files their names. The commit decides. If we die before it, nobody was told anything: the next step deletes the
+hidden files, and tells the same. If we die after it, the next step finds that the names of the hidden files are in
+`uploads`, and gives them their names. Of two that export at once into two folders, the lake refuses the commit of one;
+in one folder, a lock lets one in.
+
+>>> exporter = Exporter(lake, policies, SystemClock(), Outbox(Path("exports")))   # doctest: +SKIP
+>>> exporter.step(Wanted("last")).files   # doctest: +SKIP
+[]
+"""
+
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickclock.attribution.clicks.absent import present
+from clickclock.attribution.crediting.policy import Policies
+from clickclock.attribution.files.export_files import client_name
+from clickclock.attribution.files.outbox import Outbox
+from clickclock.attribution.lake import CLICKS, ORDER_MONTH, UPLOADS, Lake
+from clickclock.attribution.orders.money import is_current
+from clickclock.attribution.reporting.result import Result
+from clickclock.attribution.uploads import google_upload, meta_upload, upload
+from clickclock.attribution.uploads.google_upload import ROWS_MAX as GOOGLE_MAX
+from clickclock.attribution.uploads.meta_upload import EVENTS_MAX as META_MAX
+from clickclock.attribution.uploads.meta_upload import Change, fitting
+from clickclock.attribution.uploads.upload import RULES, Credited, Fate, Kind, Memory, Network, Upload
+from clickclock.attribution.uploads.upload_form import is_click_id, is_order_id
+from clickclock.foundation.clock import Clock
+from clickclock.foundation.errors import Invalid
+from clickclock.foundation.instant import instant_of, ms_of
+
+NOTE: Final = "export"
+"""The note of `uploads` that counts the exports."""
+MEMORY_DAYS: Final = 180
+"""What was told longer ago is of clicks that no network takes any more."""
+CLICKS_AT_A_TIME: Final = 2**16
+_CREDIT_COLUMNS: Final = ("client_id", "order_id", "placed_at", "currency", "click_id", "click_at", "channel")
+_GOOGLE_IDS: Final = ("gclid", "gbraid", "wbraid")
+"""The first that a click has counts."""
+_CLICK_COLUMNS: Final = {
+    Network.GOOGLE: ["id", *_GOOGLE_IDS],
+    Network.META: ["id", "event_time", "cli_ubid", "device_id", "gaid", "idfa", "user_agent", "referer", "other"],
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be exported: by which model, to which networks, and of which client; None is every one."""
+
+    model: str
+    networks: tuple[Network, ...] = tuple(Network)
+    client_id: str | None = None
+    conversion_name: str = google_upload.CONVERSION_NAME
+    """What Google's conversion action is called in the account."""
+
+
+class File(NamedTuple):
+    """A file, and what is in it."""
+
+    name: str
+    network: Network
+    client_id: str
+    uploads: Sequence[Upload]
+
+    @property
+    def kinds(self) -> Counter[Kind]:
+        """How many of each kind."""
+        return Counter(each.kind for each in self.uploads)
+
+
+@dataclass
+class Exported:
+    """What a step did."""
+
+    version: int | None = None
+    """The result version; None if there is none yet, and so nothing to export."""
+    files: list[File] = field(default_factory=list)
+    finished: list[str] = field(default_factory=list)
+    """Files of an export that was cut off, which have their names now."""
+    fates: dict[Network, Counter[Fate]] = field(default_factory=lambda: defaultdict(Counter))
+    """Why nothing was told of the other credits."""
+    changes: dict[Network, Counter[Change]] = field(default_factory=lambda: defaultdict(Counter))
+    """In how many conversions a field is not as the click had it."""
+
+
+class Exporter:
+    """What one command does."""
+
+    def __init__(self, lake: Lake, policies: Policies, clock: Clock, outbox: Outbox) -> None:
+        self._lake = lake
+        self._policies = policies
+        self._clock = clock
+        self._outbox = outbox
+
+    def step(self, wanted: Wanted) -> Exported:
+        """Export what networks do not know yet.
+
+        Raises `Invalid` if the result has no such model or the folder cannot be written, `Conflict` and `RunOvertaken`
+        if another exports, `LakeUnreachable`; then the same call later does what is left.
+        """
+        with self._outbox.alone():
+            exported = Exported(finished=self._finish())
+            results = self._lake.results()
+            if results:
+                exported.version = results[-1].version
+                self._export(wanted, results[-1], exported)
+            return exported
+
+    def _finish(self) -> list[str]:
+        """Complete what an export left that was cut off."""
+        hidden = self._outbox.hidden()
+        if not hidden:
+            return []
+        committed: set[str] = set()
+        for batch in self._lake.scan(UPLOADS.name, None, ["file"]):
+            committed |= set(hidden) & set(batch["file"].to_pylist())
+        self._outbox.drop(set(hidden) - committed)
+        self._outbox.publish(sorted(committed))
+        return sorted(committed)
+
+    def _export(self, wanted: Wanted, result: Result, exported: Exported) -> None:
+        ledger = self._lake.ledger(UPLOADS)
+        number = (ledger.noted(NOTE) or 0) + 1
+        told = {network: self._told(network, wanted.client_id) for network in wanted.networks}
+        now_ms = self._clock.epoch_ms()
+        # Later than all that was told: by that order, memory gives conversions their names.
+        latest_ms = max((each.exported_ms for uploads in told.values() for each in uploads), default=0)
+        export = _Export(wanted, now_ms, max(now_ms, latest_ms + 1), f"{number:06}-{uuid.uuid4().hex[:8]}")
+        for network in wanted.networks:
+            memories = upload.by_client(told[network])
+            found, orders = self._credited(export, network, result, {each.order_id for each in told[network]})
+            credited = upload.by_client(found)
+            for client_id in sorted(memories.keys() | credited.keys()):
+                known = Memory(memories.get(client_id, ()))
+                of_client = credited.get(client_id, ())
+                made = upload.plan(of_client, known, orders.get(client_id, ()), RULES[network], export.now_ms)
+                for file, content in self._files(export, network, client_id, made, known, exported.changes[network]):
+                    self._outbox.write(file.name, content)
+                    exported.files.append(file)
+                exported.fates[network].update(made.fates)
+        if exported.files:
+            self._outbox.sync()
+            parts = ledger.parts(f"export-{export.mark}", export.exported_ms)
+            rows = [row for file in exported.files for row in _rows(file, export.exported_ms)]
+            parts.write(pa.Table.from_pylist(rows, UPLOADS.whole))
+            ledger.commit(parts.close(), export.exported_ms, notes={NOTE: number})
+            self._outbox.publish([file.name for file in exported.files])
+
+    def _told(self, network: Network, client_id: str | None) -> list[Upload]:
+        since = self._clock.now() - timedelta(days=MEMORY_DAYS)
+        where = pc.field("exported_at") >= since
+        if client_id is not None:
+            where &= pc.field("client_id") == client_id
+        return [
+            Upload(
+                Kind(row["kind"]),
+                row["client_id"],
+                row["order_id"],
+                row["click_id"],
+                row["value_minor"],
+                row["currency"],
+                row["conversion_ms"],
+                ms_of(row["exported_at"]),
+            )
+            for batch in self._lake.scan(UPLOADS.name, where)
+            for row in _chosen(batch, pc.field("network") == str(network))
+        ]
+
+    def _credited(
+        self, export: "_Export", network: Network, result: Result, told: Collection[str]
+    ) -> tuple[list[Credited], Mapping[str, set[str]]]:
+        """What the model gives the network's clicks, of all orders that the network can be told of.
+
+        And by client the ids of those of the orders `told` that the result still has.
+        """
+        model, models = export.wanted.model, sorted(chain(*self._lake.models(result)))
+        if model not in models:
+            raise Invalid(f"The latest result has no model {model}; give one of {', '.join(models)}.")
+        since = instant_of(export.now_ms - RULES[network].conversion_age_ms_max)
+        # Months are those of the account's zone, which may be behind.
+        month = f"{since - timedelta(days=1):%Y-%m}"
+        where = pc.field(ORDER_MONTH) >= month
+        if export.wanted.client_id is not None:
+            where &= pc.field("client_id") == export.wanted.client_id
+        own = (pc.field("channel") == str(network)) & (pc.field("placed_at") >= since)
+        is_told = pc.field("order_id").isin(pa.array(told, pa.string()))
+        credited: list[Credited] = []
+        orders: dict[str, set[str]] = defaultdict(set)
+        for rows in self._lake.credits(result, where, _CREDIT_COLUMNS, [model]):
+            for row in rows.filter(is_told).select(["client_id", "order_id"]).to_pylist():
+                orders[row["client_id"]].add(row["order_id"])
+            for row in rows.filter(own).to_pylist():
+                credit = Credited(
+                    row["client_id"],
+                    row["order_id"],
+                    row["click_id"],
+                    ms_of(row["placed_at"]),
+                    ms_of(row["click_at"]),
+                    row[f"{model}_credit"] - row[f"{model}_refund"],
+                    row["currency"],
+                )
+                credited.append(credit)
+        return credited, orders
+
+    def _files(
+        self,
+        export: "_Export",
+        network: Network,
+        client_id: str,
+        made: upload.Plan,
+        memory: Memory,
+        changes: Counter[Change],
+    ) -> Iterator[tuple[File, bytes]]:
+        """The files of one network and client, hidden ones to be, each with its content."""
+        found = dict(self._clicks(network, made.conversions))
+        files = partial(export.files, network, client_id)
+        if network is Network.META:
+            fits = {click_id: fitting(_meta_click(row), export.now_ms) for click_id, row in found.items()}
+            clicks = {click_id: click for click_id, (click, _) in fits.items() if click is not None}
+            conversions = _fitting(network, made, memory, found, clicks)
+            for each in conversions:
+                changes.update(fits[each.click_id][1])
+            yield from files("events.json", conversions, META_MAX, lambda part: meta_upload.events(part, clicks))
+            return
+        ids = {click_id: _google_id(row) for click_id, row in found.items()}
+        gclids = {click_id: value for click_id, (name, value) in ids.items() if name == "gclid" and is_click_id(value)}
+        braids = {
+            click_id: (value, "") if name == "gbraid" else ("", value)
+            for click_id, (name, value) in ids.items()
+            if name != "gclid" and is_click_id(value)
+        }
+        conversions = _fitting(network, made, memory, found, gclids | braids)
+        google = google_upload.Account(export.wanted.conversion_name, self._policies.find(client_id).zone)
+        yield from files(
+            "conversions.csv", conversions, GOOGLE_MAX, lambda part: google.conversions(part, gclids, braids)
+        )
+        yield from files(
+            "adjustments.csv", made.adjustments, GOOGLE_MAX, lambda part: google.adjustments(part, export.exported_ms)
+        )
+
+    def _clicks(self, network: Network, conversions: Sequence[Upload]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The clicks of conversions, by their ids, as far as the network has an id for them."""
+        ids = sorted({each.click_id for each in conversions})
+        for start in range(0, len(ids), CLICKS_AT_A_TIME):
+            part = ids[start : start + CLICKS_AT_A_TIME]
+            entry_id = pc.field("id")
+            where = (entry_id >= part[0]) & (entry_id <= part[-1]) & entry_id.isin(part)
+            for batch in self._lake.scan(CLICKS.name, where, _CLICK_COLUMNS[network]):
+                for row in batch.to_pylist():
+                    if network is not Network.GOOGLE or any(present(row, name) for name in _GOOGLE_IDS):
+                        yield row["id"], row
+
+
+@dataclass(frozen=True)
+class _Export:
+    """What is the same for all files of one step."""
+
+    wanted: Wanted
+    now_ms: int
+    """By which ages are judged."""
+    exported_ms: int
+    """What is remembered as the time of the export: `now_ms`, or later."""
+    mark: str
+    """In the name of every file, and in that of no other export."""
+
+    def files(
+        self,
+        network: Network,
+        client_id: str,
+        ending: str,
+        uploads: Sequence[Upload],
+        count_max: int,
+        write: Callable[[Sequence[Upload]], bytes],
+    ) -> Iterator[tuple[File, bytes]]:
+        """Files of so many uploads at most, each with what `write` makes of them."""
+        client = client_name(client_id)
+        for number, start in enumerate(range(0, len(uploads), count_max), start=1):
+            part = uploads[start : start + count_max]
+            yield File(f"{network}-{client}-{self.mark}-{number:04}-{ending}", network, client_id, part), write(part)
+
+
+def _fitting(
+    network: Network, made: upload.Plan, memory: Memory, found: Container[str], fitting_clicks: Container[str]
+) -> list[Upload]:
+    """The conversions that the network can read, with their names; the fates of the others are counted."""
+
+    def fate(each: Upload) -> Fate | None:
+        if each.click_id not in found:
+            return Fate.NO_CLICK_ID
+        if each.click_id not in fitting_clicks:
+            return Fate.NOBODY if network is Network.META else Fate.BAD_CLICK_ID
+        return None if is_current(each.currency) else Fate.BAD_CURRENCY
+
+    fates = {each.key: fate(each) for each in made.conversions}
+    named = memory.named(each for each in made.conversions if fates[each.key] is None)
+    # Later names of an order are never shorter, so a name that fits never follows one that is left out.
+    told = [each for each in named if is_order_id(network, each.name)]
+    made.fates.update(each for each in fates.values() if each is not None)
+    made.fates.update(Fate.BAD_ORDER_ID for _ in range(len(named) - len(told)))
+    return told
+
+
+def _google_id(row: Mapping[str, str]) -> tuple[str, str]:
+    """The name and value of the id by which Google knows a click that has one: the first that has its form counts."""
+    there = [(name, row[name]) for name in _GOOGLE_IDS if present(row, name) is not None]
+    return next((each for each in there if is_click_id(each[1])), there[0])
+
+
+def _rows(file: File, exported_ms: int) -> Iterator[dict[str, Any]]:
+    for each in file.uploads:
+        yield {
+            "network": str(file.network),
+            "client_id": each.client_id,
+            "order_id": each.order_id,
+            "click_id": each.click_id,
+            "kind": str(each.kind),
+            "value_minor": each.value_minor,
+            "currency": each.currency,
+            "conversion_ms": each.conversion_ms,
+            "exported_at": instant_of(exported_ms),
+            "file": file.name,
+        }
+
+
+def _chosen(batch: pa.RecordBatch, where: pc.Expression) -> list[dict[str, Any]]:
+    """The rows that fit. A scan is asked only about columns whose bounds files tell, so that it can pass over files."""
+    rows: list[dict[str, Any]] = pa.Table.from_batches([batch]).filter(where).to_pylist()
+    return rows
+
+
+def _meta_click(row: Mapping[str, Any]) -> meta_upload.Click:
+    other = dict(row["other"] or ())
+    return meta_upload.Click(
+        ms_of(row["event_time"]),
+        present(row, "cli_ubid"),
+        present(row, "device_id") or present(row, "gaid") or present(row, "idfa"),
+        present(other, "fbclid"),
+        present(other, "fbc") or present(other, "_fbc"),
+        row["user_agent"],
+        row["referer"],
+    )

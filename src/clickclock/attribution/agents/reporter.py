@@ -1,0 +1,224 @@
+"""A result version, and what was paid for ads → a report.
+
+Never changes the lake. Invariants: one report is of one version, all its tables as that version stands for them; the
+same question about the same version has the same answer, until other costs are imported.
+
+>>> Reporter(lake, engine).report(Asked(version=3)).rows   # doctest: +SKIP
+"""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import chain
+from operator import and_
+from typing import IO, Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from clickclock.attribution.clicks.account import small_letters
+from clickclock.attribution.crediting.policy import Policies, Policy, channel_of_cost
+from clickclock.attribution.engines import Engine, Source
+from clickclock.attribution.errors import EngineFailing
+from clickclock.attribution.importing.csv_cell import as_cell
+from clickclock.attribution.lake import ADS, COSTS, CREDITS, IDENTITIES, TOUCHES, Lake, Table, credits_table
+from clickclock.attribution.report_query import calendar, counted, learnt_schema, of_credits, span
+from clickclock.attribution.reporting.report import (
+    COUNTS,
+    MONEY,
+    ROWS_MAX,
+    Asked,
+    Counted,
+    Dimension,
+    Figure,
+    Form,
+    Key,
+    Report,
+    TooManyRows,
+    arrange,
+    as_text,
+    find,
+)
+from clickclock.attribution.reporting.result import Result
+
+_AMOUNT: Final = pa.decimal128(38, 4)
+"""No currency has more digits."""
+
+
+class Reporter:
+    """Reports over one lake."""
+
+    def __init__(self, lake: Lake, engine: Engine) -> None:
+        """The engine is the caller's to close."""
+        self._lake = lake
+        self._engine = engine
+
+    def report(self, asked: Asked) -> Report:
+        """Answer. Raises `NoVersion`, `VersionGone`, `Malformed` if the version lacks a model, `TooManyRows`."""
+        result = find(self._lake.results(), asked.version)
+        models = asked.choose(sorted(chain(*self._lake.models(result))))
+        try:
+            rows, notes = arrange(asked, models, self._counted(asked, models, result))
+        except EngineFailing:
+            self._check(result)  # most often its files have been deleted meanwhile
+            raise
+        return Report(
+            asked=asked,
+            version=result.version,
+            created_at=result.created_at,
+            models=models,
+            rows=rows,
+            notes=notes,
+        )
+
+    def _check(self, result: Result) -> None:
+        """See whether all files of a version are still there. Raises `VersionGone`."""
+        for table in (CREDITS, TOUCHES.name, ADS.name, IDENTITIES.name):
+            if result.reads(table) is not None:
+                for _ in self._lake.scan(table, columns=[], version=result.reads(table)):
+                    pass
+
+    def _counted(
+        self, asked: Asked, models: tuple[str, ...], result: Result
+    ) -> Iterator[tuple[Key, str | None, Counted]]:
+        stored, _ = self._lake.models(result)
+        own, learnt = ([model for model in models if (model in stored) is is_stored] for is_stored in (True, False))
+        tables = self._tables(asked, own, result)
+        if learnt:
+            tables["learnt"] = self._learnt(asked, learnt, result)
+        count = 0
+        wanted = counted(asked, own, learnt, is_revised=self._lake.is_revised(result))
+        for batch in self._engine.query(wanted, tables):
+            count += batch.num_rows
+            if count > ROWS_MAX:
+                sentence = f"The report has more than {ROWS_MAX:,} rows; ask for fewer dimensions, days or one client."
+                raise TooManyRows(sentence)
+            for row in batch.to_pylist():
+                yield tuple(row[each] for each in asked.groups), row["currency"], _read(row, models)
+
+    def _learnt(self, asked: Asked, models: list[str], result: Result) -> pa.Table:
+        """What models that learn give, summed by what is asked for: they say it anew for every row."""
+        schema = learnt_schema(asked, models)
+        names = {str(each): of_credits(each) for each in asked.groups} | {"currency": "currency"}
+        made = schema.names[len(names) :]
+        channel = pc.field("channel") == asked.channel if asked.channel is not None else pc.scalar(value=True)
+        sums = [schema.empty_table()]
+        for rows in self._lake.credits(result, _of_orders(asked), sorted({*names.values(), "channel"}), models):
+            mine = rows.filter(channel)
+            # A sum of nothing is 0, and not nothing: there are orders.
+            columns = [mine[each] for each in names.values()] + [pc.fill_null(mine[each], 0) for each in made]
+            summed = pa.table(columns, schema=schema).group_by(list(names)).aggregate([(each, "sum") for each in made])
+            sums.append(summed.rename_columns(schema.names))
+        return pa.concat_tables(sums)
+
+    def _tables(self, asked: Asked, models: Sequence[str], result: Result) -> dict[str, Source]:
+        tables = {CREDITS: self._source(credits_table(models), result.credits_version)}
+        if asked.has_costs:
+            tables[COSTS.name] = self._costs(asked, policies_of(result))
+        if asked.has_clicks:
+            for table in (TOUCHES, ADS, IDENTITIES):
+                tables[table.name] = self._source(table, result.reads(table.name))
+        if asked.has_clicks and asked.has_days:
+            (row,) = [row for batch in self._engine.query(span(), tables) for row in batch.to_pylist()]
+            tables |= calendar(policies_of(result), row["from_ms"] or 0, row["to_ms"] or 0)
+        return tables
+
+    def _costs(self, asked: Asked, policies: Policies) -> pa.Table:
+        """The costs of the client that is asked about, or of all, by the names that their channels have for clicks."""
+        where = None if asked.client_id is None else pc.field("client_id") == asked.client_id
+        costs = pa.Table.from_batches(self._lake.scan(COSTS.name, where, COSTS.whole.names), COSTS.whole)
+        words = {word: small_letters(word) for word in pc.unique(costs["channel"]).to_pylist()}
+        costs = _replaced(costs, "channel", [words[word] for word in costs["channel"].to_pylist()])
+        # The last import of a word counts. Several words of one channel are several costs of it.
+        latest = costs.sort_by(
+            [("imported_at", "descending"), ("currency", "ascending"), ("amount_minor", "ascending")]
+        )
+        firsts = [(name, "first") for name in ("currency", "amount_minor", "imported_at")]
+        costs = latest.group_by(_COST_KEY, use_threads=False).aggregate(firsts)
+        costs = costs.rename_columns([name.removesuffix("_first") for name in costs.column_names])
+        pairs = zip(costs["client_id"].to_pylist(), costs["channel"].to_pylist(), strict=True)
+        names = [channel_of_cost(word, policies.find(client_id).channel_rules) for client_id, word in pairs]
+        costs = _replaced(costs, "channel", names)
+        costs = costs.group_by([*_COST_KEY, "currency"]).aggregate([("amount_minor", "sum"), ("imported_at", "max")])
+        return costs.rename_columns([*_COST_KEY, "currency", "amount_minor", "imported_at"]).select(COSTS.whole.names)
+
+    def _source(self, table: Table, version: int | None) -> Source:
+        return self._lake.uris(table.name, version) or table.stored.empty_table()
+
+
+_COST_KEY: Final = ["client_id", "day", "channel", "campaign", "ad_set", "ad"]
+
+
+def _replaced(table: pa.Table, name: str, values: list[str]) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, pa.array(values, pa.string()))
+
+
+def _of_orders(asked: Asked) -> pc.Expression | None:
+    """Which orders are asked for, by what is the same on all rows of one."""
+    said = {"client_id": asked.client_id, "seller_id": asked.seller_id, "currency": asked.currency}
+    where = [pc.field(name) == value for name, value in said.items() if value is not None]
+    if asked.since is not None:
+        where.append(pc.field("order_day") >= asked.since)
+    if asked.until is not None:
+        where.append(pc.field("order_day") <= asked.until)
+    return reduce(and_, where) if where else None
+
+
+def policies_of(result: Result) -> Policies:
+    """The policies that a version was made by."""
+    told = msgspec.json.decode(result.settings).get("policies", {})
+    by_client = {name: Policy.model_validate(policy, by_name=True) for name, policy in told.get("clients", {}).items()}
+    return Policies(Policy.model_validate(told.get("default", {}), by_name=True), by_client)
+
+
+def write(report: Report, sink: IO[bytes]) -> None:
+    """Write a report in the form that was asked for; amounts are decimals with all digits of their currency."""
+    _WRITERS[report.asked.form](report, sink)
+
+
+def _read(row: Mapping[str, Any], models: tuple[str, ...]) -> Counted:
+    # Sums come as decimals from an engine whose own sums are wider than 64 bits.
+    counts = {name: None if row[name] is None else int(row[name]) for name in COUNTS}
+    is_ordered = any(row[f"{model}_share"] is not None for model in models)
+    return Counted(**counts, of_models=tuple(_of_model(row, model) for model in models) if is_ordered else ())
+
+
+def _of_model(row: Mapping[str, Any], model: str) -> tuple[int, int, float]:
+    return int(row[f"{model}_credit"]), int(row[f"{model}_refund"]), row[f"{model}_share"]
+
+
+def _write_json(report: Report, sink: IO[bytes]) -> None:
+    sink.write(msgspec.json.encode(report.wire()))
+
+
+def _write_csv(report: Report, sink: IO[bytes]) -> None:
+    text = io.TextIOWrapper(sink, encoding="utf-8", newline="")
+    writer = csv.writer(text)
+    writer.writerow(report.columns)
+    as_name = str if report.asked.raw else as_cell
+    writer.writerows(
+        [as_name(value) if isinstance(value, str) else as_text(value) for value in row.values()] for row in report.rows
+    )
+    text.flush()
+    text.detach()
+
+
+def _write_parquet(report: Report, sink: IO[bytes]) -> None:
+    schema = pa.schema([(name, _KINDS.get(name, pa.string())) for name in report.columns])
+    pq.write_table(pa.Table.from_pylist(report.rows, schema), sink, compression="zstd")
+
+
+_KINDS: Final[Mapping[str, pa.DataType]] = {
+    Dimension.DAY: pa.date32(),
+    **dict.fromkeys((Figure.CLICKS, Figure.PEOPLE, Figure.ORDERS), pa.int64()),
+    Figure.CONVERSIONS: pa.float64(),
+    **dict.fromkeys((*MONEY, Figure.ROAS), _AMOUNT),
+}
+_WRITERS: Final[Mapping[Form, Callable[[Report, IO[bytes]], None]]] = {
+    Form.JSON: _write_json,
+    Form.CSV: _write_csv,
+    Form.PARQUET: _write_parquet,
+}

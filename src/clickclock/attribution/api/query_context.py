@@ -1,0 +1,42 @@
+"""What questions are answered from, and what an answer is: all of it lives in the process that answers.
+
+Never imported by the service, which has no use for an engine. Invariant: a reply is whole before any of it is sent.
+
+>>> reply({"status": "success"}).body
+b'{"status":"success"}'
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from clickclock.attribution.engines import Engine
+from clickclock.attribution.files.docket import Docket
+from clickclock.attribution.lake import Lake
+from clickclock.attribution.models import Factory
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A lake, what computes over it, every model that there is, by name, and what is being erased from the lake."""
+
+    lake: Lake
+    engine: Engine
+    models: Mapping[str, Factory]
+    docket: Docket
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer's body and what it is."""
+
+    body: bytes
+    media_type: str = "application/json"
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def reply(payload: Mapping[str, Any]) -> Reply:
+    """A payload as JSON."""
+    return Reply(msgspec.json.encode(payload))

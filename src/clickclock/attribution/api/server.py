@@ -1,0 +1,172 @@
+"""The collector's port: sockets in, clicks on disk out, until it is told to stop.
+
+Never reads the configuration: everything is handed over. Invariants: it answers only when its journal is ready; when
+it is told to stop, it takes nothing new, and what it had taken is on disk and answered before it returns.
+
+>>> await run_collector(Path("journal/0"), sockets, Setup(accounts, salt), stopping=stopping)   # doctest: +SKIP
+"""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import resource
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib.resources import files
+from ipaddress import ip_network
+from typing import Final
+
+from clickclock.attribution.agents.collector import Collector
+from clickclock.attribution.api import metrics
+from clickclock.attribution.api.connection import Connection
+from clickclock.attribution.api.health import Health
+from clickclock.attribution.api.limits import Limits
+from clickclock.attribution.api.origin import LOOPBACK, Origins
+from clickclock.attribution.api.routes import Routes
+from clickclock.attribution.api.shared import Shared
+from clickclock.attribution.clicks.account import Accounts
+from clickclock.attribution.errors import JournalFailing
+from clickclock.attribution.files.counters import Counters, read_all
+from clickclock.attribution.journal import Journal
+from clickclock.foundation.clock import Clock, SystemClock
+
+TICK_S: Final = 1.0
+BACKLOG: Final = 4096
+_SPARE_FILES: Final = 64
+"""File descriptors that are not connections."""
+_SWITCH_S: Final = 0.001
+"""How long the commit thread may wait for its turn once the disk has answered: many answers hang on it."""
+_GARBAGE_AFTER: Final = 50_000
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a collector is told once."""
+
+    accounts: Accounts
+    salt: bytes
+    """What client addresses are salted with: 1 to 64 secret bytes."""
+    trusted_proxies: Sequence[str] = LOOPBACK
+    """Networks whose `X-Forwarded-For` is believed."""
+    limits: Limits = field(default_factory=Limits)
+    clock: Clock = field(default_factory=SystemClock)
+    tick_s: float = TICK_S
+    """How often time-outs are looked at."""
+    metrics_from: Sequence[str] = LOOPBACK
+    """Networks that may see the metrics."""
+
+
+async def run_collector(
+    journal: Journal,
+    sockets: Sequence[socket.socket],
+    setup: Setup,
+    *,
+    stopping: asyncio.Event,
+    ready: Callable[[], None] = lambda: None,
+) -> None:
+    """Take clicks and orders on `sockets`, which listen already, until `stopping` is set; then drain.
+
+    The journal is the caller's, and stays open. The counters are in its folder, and `/metrics` adds up those of all
+    folders beside it. `ready` is called when requests are answered. Raises `OSError`.
+    """
+    clock = setup.clock
+    counters = Counters(journal.folder, clock.epoch_ms())
+    loop = asyncio.get_running_loop()
+    shared = _shared(journal, counters, setup, loop)
+    ticking = asyncio.create_task(_tick(shared, clock, setup.tick_s))
+    servers = [await loop.create_server(lambda: Connection(shared), sock=each, backlog=BACKLOG) for each in sockets]
+    _settle_in()
+    ready()
+    try:
+        await stopping.wait()
+        for server in servers:
+            server.close()
+        await asyncio.sleep(0)  # what was accepted in this turn of the loop becomes a connection
+        await _drain(shared)
+    finally:
+        ticking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await ticking
+        while shared.collector.waiting:  # of clients that did not wait for it themselves
+            with contextlib.suppress(JournalFailing):
+                await journal.probe()
+        shared.count()
+        counters.close()
+
+
+def _shared(journal: Journal, counters: Counters, setup: Setup, loop: asyncio.AbstractEventLoop) -> Shared:
+    limits = replace(setup.limits, connections_max=_connections_max(setup.limits.connections_max))
+    most = limits.waiting_max, limits.refused_bytes_per_day
+    collector = Collector(journal, counters.cells, setup.accounts, setup.clock.epoch_ms, *most)
+
+    pages: list[bytes] = []
+
+    def page() -> bytes:
+        if not pages:  # one for all who ask in this turn of the loop: it costs as much as some hundred clicks
+            shared.count()
+            pages.append(metrics.text(read_all(journal.folder.parent)).encode())
+            loop.call_soon(pages.clear)
+        return pages[0]
+
+    script = files("clickclock.attribution.api").joinpath("clickclock.js").read_bytes()
+    health = Health(journal.probe, loop.time)
+    origins = Origins(setup.trusted_proxies, setup.salt)
+    near = partial(origins.is_from, [ip_network(each, strict=False) for each in setup.metrics_from])
+    routes = Routes(collector, counters.cells, limits, setup.accounts, health, page, script, near)
+    shared = Shared(routes, origins)
+    shared.tick(loop.time(), setup.clock.now().timestamp())
+    return shared
+
+
+async def _tick(shared: Shared, clock: Clock, every_s: float) -> None:
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(every_s)
+        try:
+            shared.tick(loop.time(), clock.now().timestamp())
+            shared.count()
+            for connection in tuple(shared.connections):
+                connection.check()
+        except Exception:  # noqa: BLE001 - without the tick nobody's time would ever be over
+            _log.exception("time-outs could not be checked")
+
+
+async def _drain(shared: Shared) -> None:
+    """Let every connection have its answers; what is still half sent after a while is cut off."""
+    shared.is_draining = True
+    for connection in tuple(shared.connections):
+        connection.drain()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(shared.limits.drain_s):
+            await shared.emptied()
+            return
+    _log.warning("%d connections did not end in time and are cut off", len(shared.connections))
+    for connection in tuple(shared.connections):
+        connection.abort()
+    await shared.emptied()
+
+
+def _connections_max(wanted: int) -> int:
+    """As many connections as this process may have files for."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + _SPARE_FILES
+    if hard == resource.RLIM_INFINITY or soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft < needed:
+        _log.warning("only %d connections at once: this process may open no more files", soft - _SPARE_FILES)
+    return min(wanted, soft - _SPARE_FILES)
+
+
+def _settle_in() -> None:
+    """Connections and requests make no circles of objects, so the collector of garbage need hardly look."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_GARBAGE_AFTER, 50, 100)
+    sys.setswitchinterval(_SWITCH_S)

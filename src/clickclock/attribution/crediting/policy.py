@@ -1,0 +1,184 @@
+"""By which rules clicks become touchpoints and orders are credited: one policy for each client.
+
+Never reads the configuration itself: it is handed over. Invariants: every client has a policy; policies that are equal
+have the same `settings`, and only what changes a result is in them.
+
+>>> policies = Policies(Policy(windows=(Window(channel="meta", days=3),)))
+>>> policies.find("anybody").window_days("meta", "seller-1"), policies.find("anybody").window_days("google", None)
+(3, 30)
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import Field, field_validator
+
+from clickclock.attribution.clicks.account import DEFAULT_CHANNEL_RULES, ChannelRule, small_letters
+from clickclock.foundation.record import Record
+
+WINDOW_DAYS: Final[Mapping[str, int]] = MappingProxyType({"google": 30, "meta": 7, "onsite": 14})
+"""How long before the order a click may have been, by channel."""
+WINDOW_DAYS_ELSE: Final = 30
+WINDOW_DAYS_MAX: Final = 365
+"""A longer window would credit an ad that nobody remembers, and keep every click in work."""
+_OF_META: Final = (
+    *("facebook", "instagram", "meta", "fb", "ig", "an", "msg", "messenger", "audience_network", "audience network"),
+    *("facebook.com", "www.facebook.com", "m.facebook.com", "l.facebook.com", "lm.facebook.com", "messenger.com"),
+    *("instagram.com", "www.instagram.com", "l.instagram.com", "facebook_ads", "facebookads", "facebook ads", "fb_ads"),
+    *("fbads", "instagram_ads", "meta_ads", "meta ads", "metaads", "threads", "threads.net", "l.threads.net", "th"),
+)
+SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "meta": _OF_META,
+        "google": (
+            *("google", "google.com", "www.google.com", "googleads", "google ads", "google_ads", "google-ads"),
+            *("adwords", "youtube", "youtube.com", "www.youtube.com", "m.youtube.com", "doubleclick"),
+        ),
+        "microsoft": (
+            *("microsoft", "bing", "bing.com", "www.bing.com", "bingads", "bing ads", "bing_ads", "msn", "msn.com"),
+            *("microsoft ads", "microsoft_ads", "microsoftads"),
+        ),
+        "tiktok": ("tiktok", "tiktok.com", "www.tiktok.com", "tiktok ads", "tiktok_ads", "tiktokads"),
+        "linkedin": ("linkedin", "linkedin.com", "www.linkedin.com", "lnkd.in", "linkedin_ads", "linkedin ads"),
+        "x": ("x", "twitter", "x.com", "twitter.com", "t.co", "mobile.twitter.com", "twitter_ads", "x_ads"),
+        "snapchat": ("snapchat", "snap", "snapchat.com", "www.snapchat.com", "snapchat_ads"),
+        "pinterest": ("pinterest", "pinterest.com", "www.pinterest.com", "pin.it", "pinterest_ads"),
+        "direct": ("direct", "(direct)", "(none)", "none"),
+    }
+)
+"""What networks call themselves in sources and referrers, by the channel: in small letters."""
+CHANNEL_OF_SOURCE: Final[Mapping[str, str]] = MappingProxyType(
+    {word: channel for channel, words in SOURCES.items() for word in words}
+)
+ID_CHANNEL_RULES: Final = tuple(
+    ChannelRule(channel="meta", parameter=name)
+    for name in ("fb_ad_id", "fb_adset_id", "fb_campaign_id", "fb_account_id")
+)
+"""Asked after an account's own rules: ids that only one network writes, and then its own words in sources."""
+CLICK_ID_RULES: Final = tuple(
+    ChannelRule(channel=channel, parameter=name)
+    for channel, name in (
+        *(("google", name) for name in ("gclid", "gbraid", "wbraid", "gad_source")),
+        *(("onsite", "uclid"), ("microsoft", "msclkid"), ("tiktok", "ttclid"), ("linkedin", "li_fat_id")),
+        *(("x", "twclid"), ("snapchat", "ScCid"), ("snapchat", "sccid")),
+    )
+)
+"""Asked next; then come organic search, and the words that other networks have for themselves."""
+LAST_CHANNEL_RULES: Final = (
+    *(ChannelRule(channel="meta", parameter=name) for name in ("fbclid", "fbc", "_fbc")),
+    ChannelRule(channel="pinterest", parameter="epik"),
+    ChannelRule(channel="direct", parameter="utm_medium", values=("(none)", "none")),
+)
+"""Asked last, of clicks without a source: networks also add these to links that are no ads. The rest is `other`."""
+
+
+def channel_of_cost(said: str, rules: Iterable[ChannelRule]) -> str:
+    """The channel whose clicks a cost is of: one of the account's own rules, in any case, or the source's.
+
+    >>> channel_of_cost("Facebook Ads", ()), channel_of_cost(" Spring > Sale", ())
+    ('meta', 'spring - sale')
+    """
+    word = small_letters(said)
+    own = {small_letters(rule.channel): rule.channel for rule in rules}
+    return own.get(word) or CHANNEL_OF_SOURCE.get(word) or word.replace(">", "-")
+
+
+class SellerRule(StrEnum):
+    """Whose clicks an order may be credited to."""
+
+    ANY_SELLER = "any_seller"
+    SAME_SELLER = "same_seller"
+
+
+class InvalidTraffic(StrEnum):
+    """What becomes of clicks of bots and floods, and of clicks that the order followed too soon."""
+
+    EXCLUDE = "exclude"
+    INCLUDE = "include"
+
+
+class Window(Record):
+    """A lookback window of its own, for a channel, a seller, or both; what is not given matches every one."""
+
+    channel: str | None = Field(None, min_length=1, description="The channel.")
+    seller_id: str | None = Field(None, min_length=1, description="The seller of the click.")
+    days: int = Field(ge=1, le=WINDOW_DAYS_MAX, description="Days from the click to the order, at most.")
+
+
+class Policy(Record):
+    """The rules of one client."""
+
+    channel_rules: tuple[ChannelRule, ...] = Field(DEFAULT_CHANNEL_RULES, description="Asked before the built-in ones.")
+    time_zone: str = Field("UTC", description="Where its days and months begin.")
+    windows: tuple[Window, ...] = Field((), description="Windows of its own; the first that matches counts.")
+    seller_rule: SellerRule = Field(SellerRule.ANY_SELLER, description="Whose clicks an order may be credited to.")
+    invalid_traffic: InvalidTraffic = Field(InvalidTraffic.EXCLUDE, description="Whether invalid traffic is left out.")
+    shared_identifiers: tuple[str, ...] = Field(
+        ("any", "test"), description="Values that identify nobody, in any case."
+    )
+    visitors_per_device_max: int = Field(
+        3, ge=1, description="Different `cli_ubid` of one device within the longest window; more are several people."
+    )
+    clicks_per_person_max: int = Field(100, ge=1, description="A person's clicks within ten minutes; more are a flood.")
+    clicks_per_network_and_ad_max: int = Field(
+        1000, ge=1, description="Clicks on one ad from one network within ten minutes; more are a flood."
+    )
+    order_after_click_ms_min: int = Field(
+        1000, ge=0, description="Nobody orders sooner after a click, in milliseconds."
+    )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _refuse_unknown_zones(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise ValueError(f"there is no time zone {name}; give a name such as Europe/Berlin") from error
+        return name
+
+    @cached_property
+    def zone(self) -> ZoneInfo:
+        """The time zone."""
+        return ZoneInfo(self.time_zone)
+
+    @property
+    def excludes_invalid(self) -> bool:
+        """Whether invalid traffic is left out."""
+        return self.invalid_traffic is InvalidTraffic.EXCLUDE
+
+    def window_days(self, channel: str, seller_id: str | None) -> int:
+        """The window of a click of this channel and seller, in days."""
+        for window in self.windows:
+            if window.channel in {None, channel} and window.seller_id in {None, seller_id}:
+                return window.days
+        return WINDOW_DAYS.get(channel, WINDOW_DAYS_ELSE)
+
+    @property
+    def window_days_max(self) -> int:
+        """No click is credited with an order that came later than that."""
+        return max(WINDOW_DAYS_ELSE, *WINDOW_DAYS.values(), *(window.days for window in self.windows))
+
+
+class Policies:
+    """Every client's policy."""
+
+    def __init__(self, default: Policy | None = None, by_client: Mapping[str, Policy] | None = None) -> None:
+        """`default` is for those that `by_client` does not name."""
+        self.default = default or Policy()
+        self.by_client: Mapping[str, Policy] = dict(sorted((by_client or {}).items()))
+
+    def find(self, client_id: str) -> Policy:
+        """The policy of a client."""
+        return self.by_client.get(client_id, self.default)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All of it, as JSON can say it."""
+        return {
+            "default": self.default.model_dump(mode="json"),
+            "clients": {client_id: policy.model_dump(mode="json") for client_id, policy in self.by_client.items()},
+        }

@@ -1,0 +1,374 @@
+"""A report: what is asked of a result version, and the arithmetic of what is answered.
+
+Never reads the lake: it is given what was counted. Invariants: amounts are whole minor units until they are written,
+and amounts of two currencies are never added, nor divided by each other; of one model, a click is counted in one row
+of each group; a derived figure can be computed again from its own row.
+
+>>> asked = read({"by": ["channel,day"], "from": ["2026-11-01"]})
+>>> asked.by, asked.since.isoformat(), asked.until
+((<Dimension.CHANNEL: 'channel'>, <Dimension.DAY: 'day'>), '2026-11-01', None)
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from decimal import ROUND_HALF_UP, Decimal
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+from clickclock.attribution.orders.money import DIGITS, to_text
+from clickclock.attribution.reporting.parameters import (
+    Parameters,
+    currency_of,
+    day_of,
+    flag_of,
+    no_such,
+    text_of,
+    version_of,
+)
+from clickclock.attribution.reporting.result import Result
+from clickclock.foundation.errors import Fault, Invalid, Malformed, NotFound
+from clickclock.foundation.record import rfc3339
+
+ROWS_MAX: Final = 100_000
+"""More is no report that anybody reads; the lake's tables are there for it."""
+CONVERSION_DIGITS: Final = 6
+"""Shares are binary fractions: three thirds make 1 again at so many digits, in whatever order they were added."""
+ROAS_DIGITS: Final = 4
+NOTHING: Final = "There is nothing to report: no click, no order and no cost fits what was asked."
+_APART: Final = (
+    "Some groups have several currencies: their clicks and people, which have none, are in rows of their own."
+)
+_FOREIGN: Final = (
+    "Some costs are in another currency than the orders of their group: those rows have no ROAS and no CPA; import "
+    "such costs in the currency of the orders."
+)
+_CAMEL: Final = {"ad_set": "adSet"}
+_WHOLE: Final = (
+    "Some costs are of more than their row says, of a channel without a campaign for example: those rows have no ROAS "
+    "and no CPA; ask by fewer dimensions."
+)
+_UNMET: Final = (
+    "Costs of these channels meet no click: {}. Import costs under the channel's name in this report, or give the "
+    "clicks a channel rule of that name."
+)
+_UNMET_MAX: Final = 10
+"""A note names so many channels; all of them are rows of the report."""
+_SELLERLESS: Final = "Costs are of no seller: a report by sellers, or about one, leaves them out."
+_OF_AN_AD: Final = ("channel", "campaign", "ad_set", "ad")
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+
+
+class NoVersion(NotFound):
+    """There is no such result version; `clickclock attribution versions` lists those that there are."""
+
+    code = "noVersion"
+
+
+class TooManyRows(Invalid):
+    """The report is too long; ask for fewer dimensions, fewer days or one client."""
+
+    code = "tooManyRows"
+
+
+class Dimension(StrEnum):
+    """What a row may stand for."""
+
+    CLIENT = "client"
+    SELLER = "seller"
+    """Of an order its own, of a click the click's."""
+    CHANNEL = "channel"
+    CAMPAIGN = "campaign"
+    AD_SET = "ad_set"
+    AD = "ad"
+    DAY = "day"
+    """Of a click, or of an order, in the account's time zone."""
+    MODEL = "model"
+
+
+class Figure(StrEnum):
+    """What a row may tell."""
+
+    CLICKS = "clicks"
+    PEOPLE = "people"
+    ORDERS = "orders"
+    CONVERSIONS = "conversions"
+    REVENUE = "revenue"
+    CREDIT = "credit"
+    REFUNDS = "refunds"
+    COST = "cost"
+    ROAS = "roas"
+    CPA = "cpa"
+
+
+_NOTHING: Final = {Figure.CLICKS: 0, Figure.PEOPLE: 0, Figure.ORDERS: 0, Figure.CONVERSIONS: 0.0}
+MONEY: Final = (Figure.REVENUE, Figure.CREDIT, Figure.REFUNDS, Figure.COST, Figure.CPA)
+OF_AN_ORDER: Final = frozenset({Dimension.CLIENT, Dimension.SELLER, Dimension.DAY})
+"""An order has these itself; all others it has by the clicks that it is credited to."""
+
+
+class Form(StrEnum):
+    """How a report is written."""
+
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a report is to tell."""
+
+    by: tuple[Dimension, ...] = (Dimension.CHANNEL,)
+    figures: tuple[Figure, ...] = tuple(Figure)
+    models: tuple[str, ...] = ()
+    """None named: every model if it is a dimension, otherwise `last`, or the version's first if it has none."""
+    since: date | None = None
+    until: date | None = None
+    """The last day."""
+    client_id: str | None = None
+    seller_id: str | None = None
+    channel: str | None = None
+    currency: str | None = None
+    version: int | None = None
+    """The latest if not given."""
+    form: Form = Form.JSON
+    raw: bool = False
+    """Whether CSV has every name as it came, also where a spreadsheet would take it for a formula."""
+
+    @property
+    def groups(self) -> tuple[Dimension, ...]:
+        """The dimensions that are columns of what is counted; models are counted side by side."""
+        return tuple(each for each in self.by if each is not Dimension.MODEL)
+
+    @property
+    def has_days(self) -> bool:
+        """Whether it matters on which day a click was."""
+        return Dimension.DAY in self.by or self.since is not None or self.until is not None
+
+    @property
+    def has_clicks(self) -> bool:
+        """Whether clicks are told."""
+        return not {Figure.CLICKS, Figure.PEOPLE}.isdisjoint(self.figures)
+
+    @property
+    def has_costs(self) -> bool:
+        """Whether costs can be told."""
+        is_of_sellers = self.seller_id is not None or Dimension.SELLER in self.by
+        return not is_of_sellers and not {Figure.COST, Figure.ROAS, Figure.CPA}.isdisjoint(self.figures)
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """What is asked about alone, as the interface names it."""
+        given = {"clientId": self.client_id, "sellerId": self.seller_id}
+        given |= {"channel": self.channel, "currency": self.currency}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def choose(self, models: Sequence[str]) -> tuple[str, ...]:
+        """The models to tell, of those that the version has. Raises `Malformed`."""
+        return chosen(self.models, models, is_every=Dimension.MODEL in self.by)
+
+
+def chosen(asked: tuple[str, ...], models: Sequence[str], *, is_every: bool = False) -> tuple[str, ...]:
+    """The models to tell: those that are asked for, or all of them, or the usual one. Raises `Malformed`."""
+    strange = [name for name in asked if name not in models]
+    if strange:
+        raise Malformed(faults=[no_such("model", name, models, "model", " in this version") for name in strange])
+    if asked or not models:
+        return asked
+    if is_every:
+        return tuple(models)
+    return ("last",) if "last" in models else (models[0],)
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What is answered: rows of plain values, amounts as decimals."""
+
+    asked: Asked
+    version: int
+    created_at: datetime
+    models: tuple[str, ...]
+    rows: list[Row]
+    notes: list[str]
+
+    @property
+    def columns(self) -> list[str]:
+        """What every row has, in this order: the key, the model, the currency, the figures."""
+        return [str(each) for each in (*self.asked.groups, "model", "currency", *self.asked.figures)]
+
+    def wire(self) -> dict[str, Any]:
+        """This report as the interface writes it."""
+        asked = self.asked
+        return {
+            "version": self.version,
+            "createdAt": rfc3339(self.created_at),
+            "by": [_CAMEL.get(each, each) for each in asked.by],
+            "models": list(self.models),
+            "from": asked.since and asked.since.isoformat(),
+            "to": asked.until and asked.until.isoformat(),
+            "filters": asked.filters,
+            "notes": self.notes,
+            "rows": [{_CAMEL.get(name, name): as_text(value) for name, value in row.items()} for row in self.rows],
+        }
+
+
+COUNTS: Final = ("clicks", "people", "orders", "revenue", "cost")
+
+
+class Counted(msgspec.Struct):
+    """What was counted in one group and currency; None is what there is nothing of."""
+
+    clicks: int | None = None
+    people: int | None = None
+    orders: int | None = None
+    revenue: int | None = None
+    cost: int | None = None
+    of_models: tuple[tuple[int, int, float], ...] = ()
+    """Of each model in turn: credit, refunds, conversions; none where there is no order."""
+
+
+def read(given: Mapping[str, Sequence[str]]) -> Asked:
+    """What is asked by parameters, each given any number of times. Raises `Malformed` naming every fault."""
+    parameters = Parameters(given)
+    asked = Asked(
+        by=parameters.several("by", Dimension, "dimension", (Dimension.CHANNEL,)),
+        figures=parameters.several("figures", Figure, "figure", tuple(Figure)) or tuple(Figure),
+        models=parameters.names("model"),
+        since=parameters.one("from", day_of),
+        until=parameters.one("to", day_of),
+        client_id=parameters.one("clientId", text_of),
+        seller_id=parameters.one("sellerId", text_of),
+        channel=parameters.one("channel", text_of),
+        currency=parameters.one("currency", currency_of),
+        version=parameters.one("version", version_of),
+        form=parameters.one("format", _form_of) or Form.JSON,
+        raw=parameters.one("raw", flag_of) or False,
+    )
+    if asked.since and asked.until and asked.since > asked.until:
+        parameters.faults.append(Fault("from", f"This is after the last day, {asked.until}; give an earlier day."))
+    if asked.raw and asked.form is not Form.CSV:
+        parameters.faults.append(Fault("raw", f"This is for CSV; {asked.form} has names as they came. Leave it out."))
+    parameters.finish()
+    return asked
+
+
+def find(results: Sequence[Result], version: int | None) -> Result:
+    """The version that was asked for, or the latest. Raises `NoVersion`."""
+    if not results:
+        raise NoVersion("There is no result version yet; make one: clickclock attribution run")
+    if version is None:
+        return results[-1]
+    for result in results:
+        if result.version == version:
+            return result
+    raise NoVersion(f"There is no result version {version}; there are 1 to {results[-1].version}.")
+
+
+def arrange(
+    asked: Asked, models: Sequence[str], counted: Iterable[tuple[Key, str | None, Counted]]
+) -> tuple[list[Row], list[str]]:
+    """The rows of a report, sorted by key, currency and model, and what there is to say about them.
+
+    `counted` has each key and currency once; what has no currency is what was counted of clicks.
+    """
+    groups: dict[Key, dict[str | None, Counted]] = {}
+    for key, currency, counts in counted:
+        groups.setdefault(key, {})[currency] = counts
+    told = {each for by_currency in groups.values() for each in by_currency if each is not None}
+    sole = asked.currency or (next(iter(told)) if len(told) == 1 else None)
+    rows: list[Row] = []
+    notes: set[str] = set() if asked.has_costs or Figure.COST not in asked.figures else {_SELLERLESS}
+    for key in sorted(groups, key=_rank):
+        by_currency = groups[key]
+        is_apart = _place_clicks(by_currency, sole)
+        names = dict(zip((str(each) for each in asked.groups), key, strict=True))
+        is_whole = any(names.get(each, "") is None for each in _OF_AN_AD)
+        has_orders = any(counts.of_models for counts in by_currency.values())
+        for currency in sorted(by_currency, key=lambda each: (each is None, each)):
+            counts = by_currency[currency]
+            is_foreign = has_orders and not counts.of_models
+            if counts.cost is not None and (is_foreign or is_whole):
+                notes.add(_FOREIGN if is_foreign else _WHOLE)
+            for place, model in enumerate(models):
+                figures = _figures(counts, place, currency, is_comparable=not (is_foreign or is_whole))
+                if not is_apart:
+                    figures |= {each: figures[each] or nothing for each, nothing in _NOTHING.items()}
+                row = {**names, "model": model, "currency": currency}
+                rows.append(row | {str(figure): figures[figure] for figure in asked.figures})
+        if is_apart:
+            notes.add(_APART)
+    if unmet := _unmet(asked, groups):
+        notes.add(_UNMET.format(", ".join(unmet)))
+    return rows, [NOTHING] if not rows else sorted(notes)
+
+
+def _unmet(asked: Asked, groups: Mapping[Key, Mapping[str | None, Counted]]) -> list[str]:
+    """Channels that have costs and no click at all, as far as the report can say so; some of them if there are many."""
+    if Dimension.CHANNEL not in asked.groups or Figure.CLICKS not in asked.figures:
+        return []
+    place = asked.groups.index(Dimension.CHANNEL)
+    costly = {key[place] for key, found in groups.items() if any(counts.cost is not None for counts in found.values())}
+    clicked = {key[place] for key, found in groups.items() if any(counts.clicks for counts in found.values())}
+    return sorted(costly - clicked)[:_UNMET_MAX]
+
+
+def _place_clicks(by_currency: dict[str | None, Counted], sole: str | None) -> bool:
+    """Put a group's clicks where its one currency is, if it has one, or the report has; whether they stay apart."""
+    clicks = by_currency.get(None)
+    home = sole or (next((each for each in by_currency if each), None) if len(by_currency) == 2 else None)  # noqa: PLR2004 (it and None)
+    if clicks is None or home is None:
+        return clicks is not None and len(by_currency) > 1
+    del by_currency[None]
+    there = by_currency.setdefault(home, Counted())
+    there.clicks, there.people = clicks.clicks, clicks.people
+    return False
+
+
+def as_text(value: Any) -> Any:
+    """A value as JSON and CSV have it: amounts and days as text."""
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _figures(counts: Counted, place: int, currency: str | None, *, is_comparable: bool) -> dict[Figure, Any]:
+    figures: dict[Figure, Any] = dict.fromkeys(Figure)
+    figures |= {Figure.CLICKS: counts.clicks, Figure.PEOPLE: counts.people}
+    if currency is None:
+        return figures
+    credit, refunds, conversions = counts.of_models[place] if counts.of_models else (0, 0, 0.0)
+    figures |= {Figure.ORDERS: counts.orders or 0, Figure.CONVERSIONS: round(conversions, CONVERSION_DIGITS)}
+    figures[Figure.REVENUE] = _amount(counts.revenue or 0, currency)
+    figures[Figure.CREDIT] = _amount(credit, currency)
+    figures[Figure.REFUNDS] = _amount(refunds, currency)
+    if counts.cost is None:
+        return figures
+    figures[Figure.COST] = _amount(counts.cost, currency)
+    if is_comparable and counts.cost:
+        figures[Figure.ROAS] = _rounded(Decimal(credit - refunds) / counts.cost, ROAS_DIGITS)
+    if is_comparable and figures[Figure.CONVERSIONS]:
+        each = figures[Figure.COST] / Decimal(str(figures[Figure.CONVERSIONS]))
+        figures[Figure.CPA] = _rounded(each, DIGITS[currency])
+    return figures
+
+
+def _rounded(value: Decimal, digits: int) -> Decimal:
+    return value.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+
+
+def _amount(minor: int, currency: str) -> Decimal:
+    return Decimal(to_text(minor, currency))
+
+
+def _rank(key: Key) -> list[tuple[bool, Any]]:
+    """What has no name comes last."""
+    return [(part is None, part) for part in key]
+
+
+def _form_of(name: str) -> Form:
+    try:
+        return Form(name)
+    except ValueError:
+        raise ValueError(f"Give one of: {', '.join(Form)}.") from None

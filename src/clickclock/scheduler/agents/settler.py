@@ -1,0 +1,63 @@
+"""Edits → answers that are true: what was on its way by the old definition has started before the edit is answered.
+
+Never takes anything back, and never holds an edit up that concerns nothing on its way. Invariants: called when the edit
+is on disk, so that nothing more is planned by what was there before; a wait is for what was there when it began, and
+has an end, whatever else is planned meanwhile.
+
+>>> settler = Settler(store, clock, {"local": executor}, hurry=watcher_loop.wake)   # doctest: +SKIP
+>>> await settler.settle(Edited(schedule_id="every-night"))   # doctest: +SKIP
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+
+from clickclock.foundation.clock import Clock
+from clickclock.scheduler.executors import Executor, holds_s
+from clickclock.scheduler.store import Edited, Store
+from clickclock.scheduler.times.lookahead import HORIZON_S
+
+PLANNED_WITHIN_S = 10.0
+"""Longer than a transaction takes: what was due before has been handed over, or was not planned by this definition."""
+STARTED_WITHIN_S = 3.0
+"""An attempt of which nothing was heard for so long after its time does not hold up the answer any more."""
+PLANS_END_WITHIN_S = 1.0
+"""A plan is open for some milliseconds; a replica that stands still in the middle of one holds up no answer."""
+LOOK_S = 0.01
+
+
+class Settler:
+    """Waits until what is on its way has started."""
+
+    def __init__(
+        self, store: Store, clock: Clock, executors: Mapping[str, Executor], *, hurry: Callable[[], None]
+    ) -> None:
+        """`hurry` is called while somebody waits to hear that attempts have started, or ended."""
+        self._store = store
+        self._clock = clock
+        self._executors = executors
+        self._hurry = hurry
+
+    async def settle(self, edited: Edited) -> None:
+        """Return when all has started that was planned of what was edited, whichever replica planned it."""
+        holding = [name for name, executor in self._executors.items() if holds_s(executor)]
+        if not holding:
+            return
+        await self._until(self._store.queue.nobody_plans_ahead, PLANS_END_WITHIN_S)
+        since = self._clock.now() - timedelta(seconds=PLANNED_WITHIN_S)
+        under_way = await self._store.queue.under_way(edited, holding, since)
+        if not under_way:
+            return
+        rest_s = (max(under_way.values()) - self._clock.now()).total_seconds()
+        await asyncio.sleep(min(max(0.0, rest_s), HORIZON_S))
+
+        async def have_started() -> bool:
+            self._hurry()
+            return not await self._store.queue.starting_among(under_way)
+
+        await self._until(have_started, STARTED_WITHIN_S)
+
+    async def _until(self, holds: Callable[[], Awaitable[bool]], within_s: float) -> None:
+        until_s = asyncio.get_running_loop().time() + within_s
+        while not await holds() and asyncio.get_running_loop().time() < until_s:  # noqa: ASYNC110 - others tell nobody
+            await asyncio.sleep(LOOK_S)
