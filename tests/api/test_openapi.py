@@ -73,6 +73,9 @@ def test_every_operation_tells_of_its_errors(name: str) -> None:
 NAMES_SOMETHING = {
     "PUT /schedulerService/alarm": "alarmNotFound",
     "PUT /schedulerService/notification": "notificationNotFound",
+    "POST /schedulerService/session": "signInNotFound",
+    "PUT /schedulerService/login": "signInNotFound",
+    "PUT /schedulerService/loginApproval": "signInNotFound",
 }
 """What these examples name is made by no call: they are accepted, and not found."""
 

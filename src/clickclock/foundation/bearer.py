@@ -1,7 +1,8 @@
-"""Tokens as they are written, sent and kept: `cck_`, 43 characters for 256 random bits, and 6 of a checksum.
+"""Tokens and sessions as they are written, sent and kept: a prefix, 43 characters for 256 random bits, 6 of a checksum.
 
-Never makes the random bits, and never keeps a token: what is kept is its digest. Invariant: a token that was cut or
-mistyped is known as one without asking anybody.
+A program sends a token (`cck_…`) in a header, a browser sends its session (`ccs_…`) in a cookie. Never makes the random
+bits, and never keeps any of them: what is kept is the digest. Invariants: what was cut or mistyped is known as such
+without asking anybody; a token counts in a header alone, and a session in a cookie alone.
 
 >>> token = written(bytes(32))
 >>> len(token), is_whole(token), is_whole(token[:-1] + "x")
@@ -12,19 +13,25 @@ import re
 from binascii import crc32
 from collections.abc import Sequence
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
+from hmac import compare_digest
+from hmac import digest as hmac_digest
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final
 
 PREFIX: Final = "cck_"
+SESSION_PREFIX: Final = "ccs_"
+SIGN_IN_PREFIX: Final = "ccl_"
+"""Of what makes a session or a token, once and within minutes."""
 SECRET_BYTES: Final = 32
 _ALPHABET: Final = digits + ascii_uppercase + ascii_lowercase
 _SECRET_CHARS: Final = 43
 _CHECK_CHARS: Final = 6
-_WHOLE: Final = re.compile(rf"{PREFIX}[0-9A-Za-z]{{{_SECRET_CHARS + _CHECK_CHARS}}}")
-_IN_AN_ADDRESS: Final = re.compile(rb"cck_[0-9A-Za-z]{8}|(?:^|&)access_token=")
+_WHOLE: Final = re.compile(rf"[0-9A-Za-z]{{{_SECRET_CHARS + _CHECK_CHARS}}}")
+_IN_AN_ADDRESS: Final = re.compile(rb"cc[ksl]_[0-9A-Za-z]{8}|(?:^|&)access_token=")
 COOKIES: Final = ("__Host-clickclock", "clickclock")
-"""What a browser keeps a token in: under TLS the first, which no other host can set."""
+"""What a browser keeps its session in: under TLS the first, which no other host can set."""
+SESSION_TOKEN: Final = "x-session-token"  # noqa: S105 (the name of a header)
+"""The header by which a change shows that a page of this service asks for it: other sites cannot read its value."""
 _HOW: Final = "Send a token as `Authorization: Bearer cck_…`"
 
 
@@ -32,15 +39,17 @@ class Unreadable(ValueError):
     """A request says who asks in a way that is not taken; the message says what to send instead."""
 
 
-def written(secret: bytes) -> str:
-    """A token of 32 random bytes."""
+def written(secret: bytes, prefix: str = PREFIX) -> str:
+    """A token of 32 random bytes, or what another prefix says."""
     body = _base62(int.from_bytes(secret), _SECRET_CHARS)
-    return f"{PREFIX}{body}{_check(body)}"
+    return f"{prefix}{body}{_check(body)}"
 
 
-def is_whole(text: str) -> bool:
-    """Whether it is a token with the right checksum."""
-    return bool(_WHOLE.fullmatch(text)) and _check(text[len(PREFIX) : -_CHECK_CHARS]) == text[-_CHECK_CHARS:]
+def is_whole(text: str, prefix: str = PREFIX) -> bool:
+    """Whether it is a token (or what the prefix says) with the right checksum."""
+    body = text.removeprefix(prefix)
+    is_prefixed = len(body) + len(prefix) == len(text)
+    return is_prefixed and bool(_WHOLE.fullmatch(body)) and _check(body[:_SECRET_CHARS]) == body[_SECRET_CHARS:]
 
 
 def digest(token: str) -> str:
@@ -48,13 +57,27 @@ def digest(token: str) -> str:
     return sha256(token.encode()).hexdigest()
 
 
-def token_of(headers: Sequence[tuple[bytes, bytes]], query: bytes) -> str | None:
-    """The token of a request, of its cookie if it has no other; None if it has none. Raises `Unreadable`."""
-    if b"c" in query and _IN_AN_ADDRESS.search(query):
+def session_token(session: str) -> str:
+    """What a page of this service sends with each change, made from the session that its scripts cannot read."""
+    return hmac_digest(session.encode(), b"a change by a page of this service", "sha256").hex()
+
+
+def has_session_token(headers: Sequence[tuple[bytes, bytes]], session: str) -> bool:
+    """Whether a request brings the token of its session in `SESSION_TOKEN`."""
+    given = [value for name, value in headers if name == SESSION_TOKEN.encode()]
+    return len(given) == 1 and compare_digest(given[0], session_token(session).encode())
+
+
+def key_of(headers: Sequence[tuple[bytes, bytes]], query: bytes) -> str | None:
+    """The token of a request, or the session of its cookie if it has no token; None without both.
+
+    Raises `Unreadable`.
+    """
+    if b"cc" in query and _IN_AN_ADDRESS.search(query):
         raise Unreadable(f"A token in an address is not taken, because addresses are logged; revoke it. {_HOW}.")
     given = [value for name, value in headers if name == b"authorization"]
     if not given:
-        return _kept_by_a_browser(headers)
+        return _session_of(headers)
     if len(given) > 1:
         raise Unreadable(f"The request has {len(given)} Authorization headers; send one.")
     scheme, _, token = given[0].decode("latin-1").strip().partition(" ")
@@ -68,25 +91,24 @@ def token_of(headers: Sequence[tuple[bytes, bytes]], query: bytes) -> str | None
     return token
 
 
-def cookie(token: str, *, seconds: int, is_secure: bool) -> str:
-    """The `Set-Cookie` that has a browser keep a token, out of reach of its scripts; none for 0 seconds."""
+def cookie(session: str, *, seconds: int, is_secure: bool) -> str:
+    """The `Set-Cookie` that has a browser keep a session, out of reach of its scripts; none for 0 seconds."""
     name = COOKIES[0] if is_secure else COOKIES[1]
     secure = "; Secure" if is_secure else ""
-    return f"{name}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+    return f"{name}={session}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
 
 
-def _kept_by_a_browser(headers: Sequence[tuple[bytes, bytes]]) -> str | None:
-    kept: SimpleCookie = SimpleCookie()
-    try:
-        for name, value in headers:
-            if name == b"cookie" and PREFIX.encode() in value:
-                kept.load(value.decode("latin-1"))
-    except CookieError:
-        return None
-    token = next((kept[name].value for name in COOKIES if name in kept), None)
-    if token is not None and not is_whole(token):
-        raise Unreadable("The cookie of this browser holds no token of clickclock. Sign in again.")
-    return token
+def _session_of(headers: Sequence[tuple[bytes, bytes]]) -> str | None:
+    ours = SESSION_PREFIX.encode()
+    kept = dict[str, str]()
+    for name, value in headers:
+        if name == b"cookie" and ours in value:
+            pairs = (pair.strip().partition("=") for pair in value.decode("latin-1").split(";"))
+            kept |= {cookie_name: content.strip('"') for cookie_name, _, content in pairs}
+    session = next((kept[name] for name in COOKIES if name in kept), None)
+    if session is not None and not is_whole(session, SESSION_PREFIX):
+        raise Unreadable("The cookie of this browser holds no session of clickclock. Sign in again.")
+    return session
 
 
 def _check(body: str) -> str:

@@ -16,7 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clickclock.foundation.access import OPEN, Access
+from clickclock.foundation.access import OPEN, SAFE, Access
 from clickclock.foundation.caller import Caller, answer_to
 from clickclock.foundation.errors import Malformed
 from clickclock.foundation.ids import new_id
@@ -31,7 +31,6 @@ CLOSED: Final = (
 )
 """No answer is sniffed or framed, and no other site hears its address. A page that says more of itself keeps that."""
 _TLS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _log = logging.getLogger(__name__)
 
@@ -90,9 +89,9 @@ class Gate:
             if name not in self._hosts and not is_loopback(name) and not name.endswith(".localhost"):
                 raise ForeignHost
         origin = headers.get("origin")
-        if origin is None and method not in _SAFE and headers.get("sec-fetch-site") == "cross-site":
+        if origin is None and method not in SAFE and headers.get("sec-fetch-site") == "cross-site":
             raise ForeignOrigin
-        if origin is not None and method not in _SAFE and origin.partition("://")[2].lower() != (host or "").lower():
+        if origin is not None and method not in SAFE and origin.partition("://")[2].lower() != (host or "").lower():
             raise ForeignOrigin
 
 

@@ -79,6 +79,8 @@ class Principal:
     grants: tuple[Grant, ...]
     refusal: str | None = None
     """Why nobody knows who it is, and what to do about that."""
+    token_sha256: str | None = None
+    """The digest of the token that it rests on: what is made for it ends with that. None if it rests on no token."""
 
     def scope(self, permission: Permission) -> frozenset[str] | None:
         """The applications (or clients, as the permission reaches) of which it holds a permission; None: of all.
@@ -103,6 +105,21 @@ class Principal:
             grant.holds(permission) and _covers(grant.applications, application) and _covers(grant.clients, client)
             for grant in self.grants
         )
+
+    def may_grant(self, grant: Grant) -> bool:
+        """Whether a grant gives nothing that it does not hold itself."""
+        return all(self._holds_all_of(permission, grant) for permission in ROLES[grant.role] if grant.holds(permission))
+
+    def _holds_all_of(self, permission: Permission, grant: Grant) -> bool:
+        match REACHES[permission]:
+            case Reach.APPLICATION:
+                return all(self.may(permission, application=each) for each in grant.applications)
+            case Reach.CLIENT:
+                return all(self.may(permission, client=each) for each in grant.clients)
+            case Reach.INSTALLATION:
+                return self.may(permission, application=EVERY, client=EVERY)
+            case Reach.ANYWHERE:
+                return self.may(permission)
 
     def require(self, permission: Permission, *, application: str | None = None, client: str | None = None) -> None:
         """Raise `Forbidden` unless it may, and `Unauthenticated` where nobody knows who it is."""

@@ -80,6 +80,12 @@ class ForeignHost(ForeignOrigin):
     code = "foreignHost"
 
 
+class NoSessionToken(ForeignOrigin):
+    """A change by a signed-in browser needs `X-Session-Token`, which GET whoami tells the pages of this service."""
+
+    code = "noSessionToken"
+
+
 class Unhealthy(Transient):
     """The service is not healthy; see its log, and try again."""
 

@@ -51,6 +51,18 @@ class TokenIsRevoked(Conflict):
     code = "tokenIsRevoked"
 
 
+class SignInNotFound(NotFound):
+    """Nothing waits under that: it was used, is over, or never was; begin again."""
+
+    code = "signInNotFound"
+
+
+class TooManySignIns(Transient):
+    """Too many command lines wait for somebody to let them in; try again in some minutes, or use a token."""
+
+    code = "tooManySignIns"
+
+
 class BackfillNotFound(NotFound):
     """There is no such backfill; list them with GET backfill."""
 

@@ -7,6 +7,7 @@ whichever comes first, and never begins again.
 <Role.OPERATOR: 'operator'>
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from pydantic import Field
@@ -15,7 +16,7 @@ from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.permission import Role
 from clickclock.foundation.principal import EVERY, Grant
-from clickclock.foundation.record import Instant, Record
+from clickclock.foundation.record import Instant, Record, rfc3339
 from clickclock.scheduler.jobs.job import Name
 
 GRANTS_MAX = 50
@@ -60,7 +61,7 @@ class NewToken(Record):
 
     def principal_grants(self) -> tuple[Grant, ...]:
         """The grants, as they are compared with what is asked for."""
-        return tuple(Grant(each.role, frozenset(each.applications), frozenset(each.clients)) for each in self.grants)
+        return principal_grants(self.grants)
 
 
 class Token(NewToken):
@@ -71,3 +72,16 @@ class Token(NewToken):
     created_by: str = Field(description="Who made it.", examples=["local"])
     last_used_at: Instant | None = Field(None, description="When it was last used, to about a minute.")
     revoked_at: Instant | None = Field(None, description="When it was revoked.")
+
+    def ended(self, now: datetime) -> str | None:
+        """Why it is not valid, and what to do; None if it is."""
+        if self.revoked_at is not None:
+            return f"The token {self.name} was revoked at {rfc3339(self.revoked_at)}; ask an admin for another."
+        if self.expires_at is not None and self.expires_at <= now:
+            return f"The token {self.name} expired at {rfc3339(self.expires_at)}; ask an admin for another."
+        return None
+
+
+def principal_grants(grants: Iterable[TokenGrant]) -> tuple[Grant, ...]:
+    """Grants as they are compared with what is asked for."""
+    return tuple(Grant(each.role, frozenset(each.applications), frozenset(each.clients)) for each in grants)

@@ -28,6 +28,7 @@ from clickclock.foundation.problem import (
     BadCursor,
     ForeignHost,
     ForeignOrigin,
+    NoSessionToken,
     TooLarge,
     Unhealthy,
     UnsupportedMediaType,
@@ -93,6 +94,8 @@ def _operation(path: str, operation: Operation[Any], components: Components) -> 
             **_errors(errors_of(operation), components),
         },
     }
+    if operation.keyless_too:
+        told["security"] = [*SECURITY, {}]
     if operation.body is not None:
         told["requestBody"] = {
             "required": True,
@@ -183,7 +186,7 @@ def errors_of(operation: Operation[Any]) -> list[type[ClickclockError]]:
     if issubclass(operation.filters, Page):
         errors.append(BadCursor)
     if operation.method != "GET":
-        errors += [ForeignOrigin, TooLarge, UnsupportedMediaType, Invalid]
+        errors += [ForeignOrigin, NoSessionToken, TooLarge, UnsupportedMediaType, Invalid]
     return list(dict.fromkeys([*errors, *operation.errors, StoreUnreachable]))
 
 

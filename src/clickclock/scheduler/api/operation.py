@@ -50,6 +50,8 @@ class Call(Generic[F]):
     filters: F
     headers: Mapping[str, str]
     body: bytes
+    is_secure: bool = False
+    """Whether the caller came over TLS, up to us or up to a proxy that is trusted."""
 
     def require_writes(self, kinds: Iterable[str]) -> None:
         """Raise `Forbidden` unless the caller may write things of all these kinds."""
@@ -135,6 +137,8 @@ class Operation(Generic[F]):
     errors: Sequence[type[ClickclockError]] = ()
     keyless: Run[F] | None = None
     """The answer to a caller without a key and without a question."""
+    keyless_too: bool = False
+    """It answers callers without a key as well: it is how they get one, and it checks itself what it is given."""
     scoped: bool = False
     """It looks itself at what the caller's grants cover; else a grant has to cover everything."""
     examples: Mapping[str, Any] = field(default_factory=dict)
@@ -172,7 +176,8 @@ class Resource:
             response = await operation.keyless(Call(self._engine, principal, operation.filters(), {}, b""))
             await response(scope, receive, send)
             return
-        if principal.scope(operation.permission) is not None and not operation.scoped:
+        is_let_through = operation.keyless_too and principal.kind is Kind.NOBODY
+        if not is_let_through and principal.scope(operation.permission) is not None and not operation.scoped:
             principal.require(operation.permission, application=EVERY, client=EVERY)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         query: bytes = scope["query_string"]
@@ -186,7 +191,8 @@ class Resource:
             filters = read_filters(operation.filters, query, operation.checked_at(self._engine.clock.now()))
         act = act_of(caller(), f"{method} {self._path}", operation.permission, self._engine.clock.now())
         with self._engine.store.audit.by(act):
-            response = await operation.run(Call(self._engine, principal, filters, headers, body))
+            is_secure = scope.get("scheme") == "https"
+            response = await operation.run(Call(self._engine, principal, filters, headers, body, is_secure))
         if method == "HEAD" and isinstance(response, StreamingResponse):
             # A stream has no end that is worth waiting for.
             response = Response(status_code=response.status_code, headers=response.headers)

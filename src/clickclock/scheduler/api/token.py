@@ -1,4 +1,4 @@
-"""`/schedulerService/token`: create, list, rotate, revoke; `/schedulerService/whoami`; `/schedulerService/session`.
+"""`/schedulerService/token`: create, list, rotate, revoke.
 
 Parse, call, render. Never tells a token but once, in the answer that makes it.
 """
@@ -8,23 +8,18 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import Response
 
-from clickclock.foundation.bearer import cookie, digest
+from clickclock.foundation.bearer import digest
 from clickclock.foundation.errors import Invalid
-from clickclock.foundation.permission import Permission, Role
-from clickclock.foundation.principal import Kind, Principal, Proof
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Record
-from clickclock.scheduler.access.access_token import NewToken, Token, TokenGrant
-from clickclock.scheduler.access.audit import Resource
+from clickclock.scheduler.access.access_token import NewToken, Token
 from clickclock.scheduler.agents.authenticator import mint
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word
 from clickclock.scheduler.errors import TokenExists, TokenIsRevoked, TokenNotFound
 
-SESSION_S = 12 * 3600
-"""How long a browser stays signed in."""
 _UNCACHED = {"cache-control": "no-store"}
-_EXAMPLE_SECRET = "cck_…"  # noqa: S105 (no secret)
 
 
 class TokenFilters(Page):
@@ -43,15 +38,6 @@ class Rotation(Record):
     """A token that is to be another from now on."""
 
     name: Word = Field(description="The token.", examples=["deploy"])
-
-
-class Whoami(Record):
-    """The principal of a request."""
-
-    kind: Kind = Field(description="What it is.", examples=["token"])
-    name: str = Field(description="What it is called.", examples=["deploy"])
-    proof: Proof = Field(description="How it proved itself.", examples=["token"])
-    grants: list[TokenGrant] = Field(description="What it may do.", examples=[[{"role": Role.OPERATOR}]])
 
 
 BODY = Body(NewToken)
@@ -88,38 +74,6 @@ async def revoke(call: Call[TokenTarget]) -> Response:
     token = await call.engine.store.tokens.revoke(call.filters.name, call.engine.clock.now())
     call.engine.authenticator.changed()
     return success(200, token=token)
-
-
-async def whoami(call: Call[Query]) -> Response:
-    """GET: who asks."""
-    return success(200, whoami=_whoami(call.principal))
-
-
-async def sign_in(call: Call[Query]) -> Response:
-    """POST: the browser keeps the token that it sent, out of reach of its scripts."""
-    token = call.headers.get("authorization", "").partition(" ")[2].strip()
-    headers = _UNCACHED if call.principal.kind is not Kind.TOKEN or not token else _keeping(call, token, SESSION_S)
-    await call.engine.store.audit.note(Resource.SESSION, call.principal.id)
-    return success(200, headers, whoami=_whoami(call.principal))
-
-
-async def sign_out(call: Call[Query]) -> Response:
-    """DELETE: the browser forgets it."""
-    await call.engine.store.audit.note(Resource.SESSION, call.principal.id)
-    return success(200, _keeping(call, "", 0))
-
-
-def _keeping(call: Call[Query], token: str, seconds: int) -> dict[str, str]:
-    is_secure = call.headers.get("origin", "").startswith("https:")
-    return _UNCACHED | {"set-cookie": cookie(token, seconds=seconds, is_secure=is_secure)}
-
-
-def _whoami(who: Principal) -> Whoami:
-    grants = [
-        TokenGrant(role=each.role, applications=sorted(each.applications), clients=sorted(each.clients))
-        for each in who.grants
-    ]
-    return Whoami(kind=who.kind, name=who.name, proof=who.proof, grants=grants)
 
 
 OPERATIONS: tuple[Operation[Any], ...] = (
@@ -168,38 +122,5 @@ OPERATIONS: tuple[Operation[Any], ...] = (
         description="It is refused when the answer comes, and on other replicas within two seconds. Its name is free.",
         target_in_body=True,
         errors=(TokenNotFound, TokenIsRevoked),
-    ),
-)
-WHOAMI_OPERATIONS: tuple[Operation[Any], ...] = (
-    Operation(
-        "GET",
-        "Tell who asks",
-        Permission.WHOAMI,
-        whoami,
-        Query,
-        {200: {"whoami": Whoami}},
-        description="What the service knows of the caller, and what it may do.",
-    ),
-)
-SESSION_OPERATIONS: tuple[Operation[Any], ...] = (
-    Operation(
-        "POST",
-        "Sign a browser in",
-        Permission.WHOAMI,
-        sign_in,
-        Query,
-        {200: {"whoami": Whoami}},
-        description="The browser sends its token as `Authorization: Bearer cck_…` and gets it back as a cookie. No "
-        "script can read it, and no other site can have sent it. It ends after 12 hours. It is worth as much as the "
-        "token: it is refused once that is revoked or expired.",
-    ),
-    Operation(
-        "DELETE",
-        "Sign a browser out",
-        Permission.WHOAMI,
-        sign_out,
-        Query,
-        {200: {}},
-        description="The browser forgets the cookie. The token goes on working elsewhere; revoke it to end it.",
     ),
 )

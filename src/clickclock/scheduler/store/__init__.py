@@ -18,6 +18,7 @@ from clickclock.scheduler.store.audit import PRUNE_MAX as AUDIT_PRUNE_MAX
 from clickclock.scheduler.store.audit import Audit
 from clickclock.scheduler.store.backfill_progress import Led
 from clickclock.scheduler.store.backfills import Backfills
+from clickclock.scheduler.store.browser_sessions import BrowserSessions
 from clickclock.scheduler.store.calendars import Calendars
 from clickclock.scheduler.store.chains import Chains, Told
 from clickclock.scheduler.store.changes import PRUNE_MAX as CHANGE_PRUNE_MAX
@@ -40,6 +41,7 @@ from clickclock.scheduler.store.queue import Edited, Held, Queue
 from clickclock.scheduler.store.replicas import Census, Heartbeat, LastBeat, Replicas
 from clickclock.scheduler.store.rollups import COUNT_MAX, Statistics
 from clickclock.scheduler.store.schedules import NewSchedule, Schedules
+from clickclock.scheduler.store.sign_ins import SignIns
 from clickclock.scheduler.store.tokens import Tokens
 from clickclock.scheduler.store.triggers import Mark, Triggers
 
@@ -102,6 +104,8 @@ class Store:
         self.audit = Audit(database)
         self.overview = Overview(database)
         self.tokens = Tokens(database)
+        self.browser_sessions = BrowserSessions(database)
+        self.sign_ins = SignIns(database)
         self.hints = Hints(database)
 
     @classmethod

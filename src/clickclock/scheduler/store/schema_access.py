@@ -1,7 +1,7 @@
-"""The table of tokens.
+"""The tables of tokens, of sessions of browsers, and of what makes one of these.
 
-Never holds logic, and never a token: only its digest. Invariants in the schema: a digest is one token's; no two tokens
-that are not revoked share a name.
+Never holds logic, and never a secret: only its digest. Invariants in the schema: a digest is one token's, or one
+session's; no two tokens that are not revoked share a name.
 """
 
 import sqlalchemy as sa
@@ -28,3 +28,38 @@ sa.Index(
     sqlite_where=access_token.c.revoked_at.is_(None),
     postgresql_where=access_token.c.revoked_at.is_(None),
 )
+browser_session = sa.Table(
+    "browser_session",
+    metadata,
+    sa.Column("session_id", sa.Text, primary_key=True),
+    sa.Column("sha256", sa.Text, nullable=False, unique=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("principal_id", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("grants", sa.Text, nullable=False),
+    # Of the token that it rests on: when that is rotated, nothing has this digest any more.
+    sa.Column("token_sha256", sa.Text),
+    sa.Column("created_at", InstantMs, nullable=False),
+    sa.Column("last_used_at", InstantMs, nullable=False),
+)
+sa.Index("ix_browser_session_principal", browser_session.c.kind, browser_session.c.principal_id)
+sa.Index("ix_browser_session_last_used", browser_session.c.last_used_at)
+
+# A link that signs a browser in, or a command line that waits for a person to let it in: used once, and short-lived.
+sign_in = sa.Table(
+    "sign_in",
+    metadata,
+    sa.Column("sha256", sa.Text, primary_key=True),
+    # What the person reads off the command line; null for a link.
+    sa.Column("code", sa.Text, unique=True),
+    # What the command line says of itself.
+    sa.Column("said", sa.Text),
+    # Who it is for; null until somebody lets it in.
+    sa.Column("kind", sa.Text),
+    sa.Column("principal_id", sa.Text),
+    sa.Column("name", sa.Text),
+    sa.Column("grants", sa.Text),
+    sa.Column("token_sha256", sa.Text),
+    sa.Column("expires_at", InstantMs, nullable=False),
+)
+sa.Index("ix_sign_in_expires_at", sign_in.c.expires_at)

@@ -48,20 +48,20 @@ class Tokens:
                 raise TokenExists(faults=[Fault("name", sentence)])
             connection.execute(sa.insert(access_token).values(row))
             audited(Resource.TOKEN, new.name, None, new.model_dump_json(by_alias=True))
-            return _token(connection.execute(sa.select(access_token).where(_t.sha256 == sha256)).one())
+            return token_of(connection.execute(sa.select(access_token).where(_t.sha256 == sha256)).one())
 
         return await self._database.write(work)
 
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[Token]:
         """Tokens whose columns equal `filters` (name), in the order in which they were made."""
         query = page(sa.select(access_token).where(*equal(access_token, filters)), [_t.token_id], after, limit)
-        return await self._database.read(lambda c: [_token(row) for row in c.execute(query)])
+        return await self._database.read(lambda c: [token_of(row) for row in c.execute(query)])
 
     async def by_digest(self, sha256: str) -> Token | None:
         """The token with this digest, valid or not."""
         query = sa.select(access_token).where(_t.sha256 == sha256)
         row = await self._database.read(lambda c: c.execute(query).one_or_none())
-        return None if row is None else _token(row)
+        return None if row is None else token_of(row)
 
     async def rotate(self, name: str, sha256: str) -> Token:
         """The valid token of that name has this digest from now on. Raises `TokenNotFound`, `TokenIsRevoked`."""
@@ -78,7 +78,7 @@ class Tokens:
             if token_id is None:
                 gone = sa.select(sa.func.max(_t.revoked_at)).where(_t.name == name)
                 raise TokenNotFound if connection.execute(gone).scalar() is None else TokenIsRevoked
-            changed = _token(connection.execute(sa.select(access_token).where(_t.token_id == token_id)).one())
+            changed = token_of(connection.execute(sa.select(access_token).where(_t.token_id == token_id)).one())
             audited(Resource.TOKEN, name, {"change": ""}, {"change": what})
             return changed
 
@@ -94,6 +94,7 @@ def _named(name: str) -> sa.ColumnElement[bool]:
     return sa.and_(_t.name == name, _t.revoked_at.is_(None))
 
 
-def _token(row: Any) -> Token:
+def token_of(row: Any) -> Token:
+    """A token, of its row."""
     known = {name: value for name, value in row._mapping.items() if name not in {"grants", "sha256"}}
     return Token.model_validate({**known, "grants": json.loads(row.grants)})

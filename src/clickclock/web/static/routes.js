@@ -23,5 +23,7 @@ export const ROUTES = [
   { path: "/attribution/orders/{clientId}/{orderId}", load: () => import("./pages/proof.js") },
   { path: "/clicks", load: () => import("./pages/clicks.js"), group: "Attribution", word: "Clicks", key: "k" },
   { path: "/attribution/paths", load: () => import("./pages/paths.js"), group: "Attribution", word: "Paths", more: true },
+  { path: "/sign-in", load: () => import("./pages/sign-in.js") },
+  { path: "/login", load: () => import("./pages/login.js") },
   { path: "/attribution/versions", load: () => import("./pages/versions.js"), group: "Attribution", word: "Results", more: true },
 ];

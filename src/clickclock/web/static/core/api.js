@@ -42,11 +42,28 @@ async function call(method, path, { query = {}, body, headers = {}, signal } = {
 export const ask = (name, query, signal) => call("GET", path(name), { query, signal });
 
 /** `change("PUT", "schedules", { scheduleId, paused: true }, { etag })`: a change; with `etag`, of that version only. */
-export const change = (method, name, body, { query, etag } = {}) =>
-  call(method, path(name), { query, body, headers: etag ? { "if-match": etag } : {} });
+export async function change(method, name, body, { query, etag } = {}) {
+  const send = async () => call(method, path(name), { query, body, headers: { ...(await ours()), ...(etag ? { "if-match": etag } : {}) } });
+  try {
+    return await send();
+  } catch (error) {
+    if (error.code !== "noSessionToken") throw error;
+    session = null;   // this browser has signed in anew, in another tab
+    return send();
+  }
+}
 
-/** Have the browser keep a token, or none any more: as a cookie, out of reach of every script. */
-export const signIn = (token) => call("POST", path("session"), { headers: { authorization: `Bearer ${token}` } });
-export const signOut = () => call("DELETE", path("session"));
+let session = null;
+
+/** What a change of a signed-in browser has to bring; a page of another site cannot read it. Nothing without a session. */
+async function ours() {
+  session ??= ask("whoami").then(({ whoami }) => (whoami.sessionToken ? { "x-session-token": whoami.sessionToken } : {}));
+  try { return await session; } catch (error) { session = null; throw error; }
+}
+
+/** Begin a session by a token, or by the secret of a link: its cookie is out of reach of every script. */
+export const signIn = ({ token, link }) =>
+  call("POST", path("session"), token ? { headers: { authorization: `Bearer ${token}` } } : { body: { link } });
+export const signOut = () => change("DELETE", "session");
 
 const path = (name) => (name.startsWith("/") ? name : `/schedulerService/${name}`);

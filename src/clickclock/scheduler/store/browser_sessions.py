@@ -1,0 +1,98 @@
+"""Sessions of browsers in the store, by their digests.
+
+Never sees a session's secret, and never decides whether one is over (`browser_session.py` does). Invariants: a digest
+is one session's; what was ended is not there any more, so that no clock brings it back.
+"""
+
+import json
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from clickclock.foundation.ids import new_id
+from clickclock.foundation.principal import Kind, Principal, Proof
+from clickclock.scheduler.access.audit import Resource
+from clickclock.scheduler.access.browser_session import IDLE, LONGEST, Session, grants_of, read_grants
+from clickclock.scheduler.store.auditing import audited
+from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.schema_access import access_token, browser_session
+from clickclock.scheduler.store.tokens import token_of
+
+_s = browser_session.c
+
+
+class BrowserSessions:
+    """Begin, find by digest, note that one is used, end."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def begin(self, principal: Principal, sha256: str, now: datetime) -> None:
+        """A session of this principal, with its grants, found by this digest."""
+        row = {"session_id": new_id(), "sha256": sha256, "created_at": now, "last_used_at": now}
+
+        def work(connection: sa.Connection) -> None:
+            connection.execute(sa.insert(browser_session).values(row | columns_of(principal)))
+            audited(Resource.SESSION, principal.id, None, None)
+
+        await self._database.write(work)
+
+    async def by_digest(self, sha256: str) -> Session | None:
+        """The session with this digest, over or not."""
+        query = sa.select(browser_session).where(_s.sha256 == sha256)
+
+        def work(connection: sa.Connection) -> Session | None:
+            row = connection.execute(query).one_or_none()
+            if row is None:
+                return None
+            rests_on = sa.select(access_token).where(access_token.c.sha256 == row.token_sha256)
+            kept = None if row.token_sha256 is None else connection.execute(rests_on).one_or_none()
+            token = None if kept is None else token_of(kept)
+            return Session(row.session_id, principal_of(row), row.created_at, row.last_used_at, token)
+
+        return await self._database.read(work)
+
+    async def used(self, session_id: str, now: datetime) -> None:
+        """Note when a session was used."""
+        noted = sa.update(browser_session).where(_s.session_id == session_id).values(last_used_at=now)
+        await self._database.write(lambda c: c.execute(noted))
+
+    async def end(self, sha256: str) -> None:
+        """End the session with this digest, if there is one."""
+        await self._remove(_s.sha256 == sha256)
+
+    async def end_of(self, kind: Kind, principal_id: str) -> None:
+        """End all sessions of a principal, as when its grants change."""
+        await self._remove(sa.and_(_s.kind == kind.value, _s.principal_id == principal_id))
+
+    async def prune(self, now: datetime) -> None:
+        """Remove what is over by its time."""
+        over = sa.or_(_s.created_at < now - LONGEST, _s.last_used_at < now - IDLE)
+        await self._database.write(lambda c: c.execute(sa.delete(browser_session).where(over)))
+
+    async def _remove(self, which: sa.ColumnElement[bool]) -> None:
+        def work(connection: sa.Connection) -> None:
+            gone = sa.delete(browser_session).where(which).returning(_s.principal_id)
+            for (principal_id,) in connection.execute(gone).all():
+                audited(Resource.SESSION, principal_id, {"session": "open"}, {"session": "ended"})
+
+        await self._database.write(work)
+
+
+def columns_of(principal: Principal) -> dict[str, Any]:
+    """A principal as the columns that both sessions and what leads to them have."""
+    return {
+        "kind": principal.kind.value,
+        "principal_id": principal.id,
+        "name": principal.name,
+        "grants": json.dumps(grants_of(principal.grants)),
+        "token_sha256": principal.token_sha256,
+    }
+
+
+def principal_of(row: Any) -> Principal:
+    """The principal of such columns."""
+    grants = read_grants(json.loads(row.grants))
+    kind = Kind(row.kind)
+    return Principal(kind, row.principal_id, row.name, Proof.SESSION, grants, token_sha256=row.token_sha256)

@@ -1,0 +1,168 @@
+"""Sessions over HTTP: begun by a token or a link, changed by pages of this service alone, ended everywhere."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from clickclock.foundation.bearer import digest, session_token
+from clickclock.foundation.clock import ManualClock
+from clickclock.foundation.permission import Role
+from clickclock.scheduler.agents.authenticator import STALE_S
+from clickclock.scheduler.engine import Engine
+from tests.api.conftest import JOB
+from tests.api.test_token import asking, made
+
+COOKIE = "clickclock"
+
+
+@asynccontextmanager
+async def signed_in(engine: Engine, token: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A browser that has signed in by a token, and keeps to what pages of the service send."""
+    async with asking(engine) as browser:
+        begun = await browser.post("session", headers={"authorization": f"Bearer {token}"})
+        assert begun.status_code == 200
+        browser.headers["x-session-token"] = begun.json()["whoami"]["sessionToken"]
+        yield browser
+
+
+@pytest.fixture
+async def admin(engine: Engine) -> AsyncIterator[httpx.AsyncClient]:
+    async with asking(engine, engine.authenticator.own_token) as client:
+        yield client
+
+
+async def test_a_session_is_worth_its_token_and_is_not_the_token(engine: Engine, admin: httpx.AsyncClient) -> None:
+    token = await made(admin, "anna", Role.OPERATOR)
+    async with signed_in(engine, token) as browser:
+        session = browser.cookies[COOKIE]
+        assert token not in session
+        who = (await browser.get("whoami")).json()["whoami"]
+        assert (who["name"], who["proof"], who["sessionToken"]) == ("anna", "session", session_token(session))
+        assert (await browser.post("job", json=JOB)).json()["code"] == "forbidden"
+        as_bearer = {"authorization": f"Bearer {session}"}
+        async with asking(engine) as other:
+            assert (await other.get("job", headers=as_bearer)).status_code == 401
+        both = {"authorization": f"Bearer {engine.authenticator.own_token}"}
+        assert (await browser.get("whoami", headers=both)).json()["whoami"]["name"] == "the service"
+    records = (await admin.get("audit", params={"resource": "session"})).json()["records"]
+    assert [(each["principal"], each["operation"]) for each in records] == [("anna", "POST session")]
+
+
+async def test_a_change_needs_the_sessions_token_and_a_question_does_not(
+    engine: Engine, admin: httpx.AsyncClient
+) -> None:
+    async with signed_in(engine, await made(admin, "anna", Role.EDITOR)) as browser:
+        ours = browser.headers.pop("x-session-token")
+        assert (await browser.get("job")).status_code == 200
+        for given in ({}, {"x-session-token": "x"}, {"x-session-token": ours[::-1]}):
+            refused = await browser.post("job", json=JOB, headers=given)
+            assert (refused.status_code, refused.json()["code"]) == (403, "noSessionToken")
+        foreign = {"x-session-token": ours, "origin": "https://evil.example"}
+        assert (await browser.post("job", json=JOB, headers=foreign)).json()["code"] == "foreignOrigin"
+        assert (await browser.post("job", json=JOB, headers={"x-session-token": ours})).status_code == 201
+
+
+async def test_a_session_ends_by_sign_out_and_with_its_token(
+    engine: Engine, admin: httpx.AsyncClient, clock: ManualClock
+) -> None:
+    token = await made(admin, "anna", Role.VIEWER)
+    async with signed_in(engine, token) as browser:
+        copy = browser.cookies[COOKIE]
+        gone = await browser.delete("session")
+        assert "Max-Age=0" in gone.headers["set-cookie"]
+        browser.cookies.set(COOKIE, copy)
+        refused = await browser.get("job")
+        assert (refused.status_code, "was ended" in refused.json()["message"]) == (401, True)
+    async with signed_in(engine, token) as browser:
+        await admin.put("token", json={"name": "anna"})
+        assert "was rotated" in (await browser.get("job")).json()["message"]
+    token = (await admin.put("token", json={"name": "anna"})).json()["secret"]
+    async with signed_in(engine, token) as browser:
+        await admin.delete("token", params={"name": "anna"})
+        assert "was revoked" in (await browser.get("job")).json()["message"]
+    async with signed_in(engine, await made(admin, "bert", Role.VIEWER)) as browser:
+        clock.advance(timedelta(hours=11).total_seconds())
+        assert (await browser.get("job")).status_code == 200
+        clock.advance(timedelta(hours=12).total_seconds() + STALE_S)
+        assert "This session ended at" in (await browser.get("job")).json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("address", "name"), [("http://127.0.0.1", "clickclock"), ("https://clock.localhost", "__Host-clickclock")]
+)
+async def test_under_tls_the_cookie_is_one_that_no_other_host_can_set(engine: Engine, address: str, name: str) -> None:
+    async with asking(engine, engine.authenticator.own_token) as browser:
+        begun = await browser.post(f"{address}/schedulerService/session")
+        kept = begun.headers["set-cookie"]
+        assert kept.startswith(f"{name}=ccs_")
+        assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(kept.split("; "))
+        assert ("Secure" in kept.split("; ")) is (name != COOKIE)
+        assert ("strict-transport-security" in begun.headers) is (name != COOKIE)
+
+
+async def test_a_link_signs_one_browser_in_once_within_a_minute(
+    engine: Engine, admin: httpx.AsyncClient, clock: ManualClock
+) -> None:
+    async with asking(engine, await made(admin, "anna", Role.OPERATOR)) as anna:
+        link = (await anna.post("signInLink")).json()["secret"]
+        late = (await anna.post("signInLink")).json()["secret"]
+    async with asking(engine) as browser:
+        begun = await browser.post("session", json={"link": link})
+        assert begun.json()["whoami"]["name"] == "anna"
+        assert begun.json()["whoami"]["grants"][0]["role"] == "operator"
+        assert (await browser.get("job")).status_code == 200
+    async with asking(engine) as thief:
+        again = await thief.post("session", json={"link": link})
+        assert (again.status_code, again.json()["code"]) == (404, "signInNotFound")
+        clock.advance(60)
+        assert (await thief.post("session", json={"link": late})).status_code == 404
+        assert (await thief.post("session", json={"link": "x"})).status_code == 422
+        assert (await thief.post("session", json={})).status_code == 401
+        assert (await thief.post("session")).status_code == 401
+        assert (await thief.get("signInLink")).status_code == 405
+        assert (await thief.post("signInLink")).status_code == 401
+        assert (await thief.get(f"session?link={link}")).status_code == 405
+        assert "addresses are logged" in (await thief.get(f"job?link={link}")).json()["message"]
+
+
+async def test_a_command_line_is_let_in_by_a_person_with_that_persons_grants_or_less(
+    engine: Engine, admin: httpx.AsyncClient, clock: ManualClock
+) -> None:
+    async with signed_in(engine, await made(admin, "anna", Role.OPERATOR)) as anna, asking(engine) as laptop:
+        begun = (await laptop.post("login", json={"said": "anna@laptop\u202e\n"})).json()
+        waiting = {"loginKey": begun["loginKey"]}
+        assert (await laptop.put("login", json=waiting)).json()["secret"] is None
+        assert (await laptop.get("loginApproval", params={"code": begun["code"]})).status_code == 401
+        typed = begun["code"].lower().replace("-", " ")
+        assert (await anna.get("loginApproval", params={"code": typed})).json()["login"]["said"] == "anna@laptop"
+        greedy = {"code": typed, "grants": [{"role": "viewer"}, {"role": "editor"}]}
+        refused = await anna.put("loginApproval", json=greedy)
+        assert (refused.status_code, refused.json()["errors"][0]["field"]) == (403, "grants[1]")
+        less = {"code": typed, "grants": [{"role": "viewer", "applications": ["shop"], "clients": []}]}
+        assert (await anna.put("loginApproval", json=less)).status_code == 200
+        got = (await laptop.put("login", json=waiting)).json()
+        assert (got["token"]["createdBy"], got["token"]["grants"]) == ("anna", less["grants"])
+        assert (await laptop.put("login", json=waiting)).json()["code"] == "signInNotFound"
+        async with asking(engine, got["secret"]) as viewer:
+            assert (await viewer.get("job")).status_code == 200
+            assert (await viewer.post("jobTrigger", json={"application": "shop", "jobName": "x"})).status_code == 403
+        assert (await anna.put("loginApproval", json={"code": "nothing"})).status_code == 404
+        never = (await laptop.post("login")).json()
+        clock.advance(600)
+        assert (await laptop.put("login", json={"loginKey": never["loginKey"]})).status_code == 404
+
+
+async def test_no_secret_of_a_sign_in_is_in_the_store(engine: Engine, admin: httpx.AsyncClient) -> None:
+    async with signed_in(engine, await made(admin, "anna", Role.VIEWER)) as browser:
+        session = browser.cookies[COOKIE]
+        link = (await browser.post("signInLink")).json()["secret"]
+        login = (await browser.post("login")).json()
+    database = Path(str(engine.store._database.url.database))
+    kept = b"".join(file.read_bytes() for file in database.parent.glob(f"{database.name}*"))
+    for secret in (session, link, login["loginKey"], session_token(session)):
+        assert secret[4:].encode() not in kept
+    assert digest(session).encode() in kept
