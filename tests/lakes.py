@@ -11,9 +11,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from clickclock.app.exporting import exporter_of
+from clickclock.app.lake import docket_of
+from clickclock.attribution.api.query_context import Desk
 from clickclock.attribution.crediting.policy import Policies, Policy
+from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.lake import ADS, COSTS, IDENTITIES, TOUCHES, Lake, Table, credits_table
+from clickclock.attribution.models import BUILT_IN
 from clickclock.attribution.reporting.result import Result
+from clickclock.foundation.clock import SystemClock
+from clickclock.foundation.config import Config
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 NOW_MS = int(NOW.timestamp() * 1000)
@@ -154,3 +161,12 @@ def cost(
         "currency": currency,
         "imported_at": at,
     }
+
+
+def small_desk(config: Config) -> Desk:
+    """What questions about the lake of a configuration are answered from, in this process."""
+    lake, engine = Lake(config.lake), DuckDB(memory_mb=256, threads=1, temp_dir=config.data_dir)
+    exporter = exporter_of(config, lake)
+    return Desk(
+        lake, engine, BUILT_IN, docket_of(config), config.journal_dir, exporter, config.upload_model, SystemClock()
+    )

@@ -12,15 +12,12 @@ import httpx
 import pytest
 
 from clickclock.app.desk import open_desk
-from clickclock.app.lake import docket_of
 from clickclock.attribution.api import create_app, order_list, report
 from clickclock.attribution.api.query_context import Desk, Reply
 from clickclock.attribution.api.remembered import Remembered
-from clickclock.attribution.engines.duckdb import DuckDB
-from clickclock.attribution.lake import COSTS, Lake
-from clickclock.attribution.models import BUILT_IN
+from clickclock.attribution.lake import COSTS
 from clickclock.foundation.config import Config
-from tests.lakes import NOW, SmallLake, cost, credited
+from tests.lakes import NOW, SmallLake, cost, credited, small_desk
 
 
 @pytest.fixture
@@ -35,8 +32,7 @@ def small(config: Config) -> SmallLake:
 
 @pytest.fixture
 def desk(config: Config) -> Desk:
-    engine = DuckDB(memory_mb=256, threads=1, temp_dir=config.data_dir)
-    return Desk(Lake(config.lake), engine, BUILT_IN, docket_of(config))
+    return small_desk(config)
 
 
 @pytest.fixture

@@ -25,16 +25,14 @@ from clickclock.attribution.agents.prover import NoOrder
 from clickclock.attribution.api import create_app, diff, order_proof, query_process, report, versions
 from clickclock.attribution.api.query_context import Desk
 from clickclock.attribution.api.query_process import Asker, TooManyQuestions
-from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.erasing.erasure import Identifier
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import Lake
-from clickclock.attribution.models import BUILT_IN
 from clickclock.attribution.reporting.report import NoVersion
 from clickclock.foundation.config import Config
 from tests.credited import START_MS, attributor, click, load, order
 from tests.house.tree import ROOT
-from tests.lakes import SmallLake, credited
+from tests.lakes import SmallLake, credited, small_desk
 from tests.shop import asked
 
 DEADLINE_S = 60
@@ -72,8 +70,7 @@ def small(config: Config) -> SmallLake:
 @pytest.fixture
 def desk(config: Config) -> Desk:
     """What the process would answer from, here."""
-    engine = DuckDB(memory_mb=256, threads=1, temp_dir=config.data_dir)
-    return Desk(Lake(config.lake), engine, BUILT_IN, docket_of(config))
+    return small_desk(config)
 
 
 @pytest.fixture

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from clickclock.attribution.agents.extractor import _with_query
 from clickclock.attribution.api import orders
 from clickclock.attribution.clicks import click
 from clickclock.attribution.clicks.account import Accounts, Profile
 from clickclock.attribution.clicks.entry import EntryKind, connection, decode, encode, encode_plain
-from clickclock.attribution.lake import CLICKS
+from clickclock.attribution.lake import CLICKS, with_query
 from clickclock.attribution.lake.plain import plain_clicks
 from clickclock.attribution.lake.rows import row_of
 from clickclock.attribution.orders.amendment import everyone
@@ -57,7 +56,7 @@ def _agree(queries: list[bytes], accounts: Accounts, agent: bytes = b"curl") -> 
     for row in fast:
         assert row == slow[row["id"]]
     for name, row in slow.items():
-        assert _with_query(dict(row))["query"] == clicks[name]
+        assert with_query(dict(row))["query"] == clicks[name]
     return len(fast)
 
 

@@ -16,6 +16,7 @@ from clickclock.app.lake import docket_of, found_lake
 from clickclock.app.lake_lock import among_others
 from clickclock.attribution.agents.exporter import Exported, Exporter, Wanted
 from clickclock.attribution.files.outbox import Outbox
+from clickclock.attribution.lake import Lake
 from clickclock.attribution.uploads.upload import Network
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
@@ -35,9 +36,13 @@ def export(
     make_data_dir(config.data_dir)
     chosen = tuple(map(Network, networks)) or tuple(Network)
     wanted = Wanted(model or config.upload_model, chosen, client_id, conversion_name or config.google_conversion_name)
-    outbox = Outbox(output or folder_of(config))
     with among_others(config, is_private=output is None), docket_of(config).explaining():
-        return Exporter(lake, policies_of(config), SystemClock(), outbox).step(wanted)
+        return exporter_of(config, lake, output).step(wanted)
+
+
+def exporter_of(config: Config, lake: Lake, output: Path | None = None) -> Exporter:
+    """What exports from a lake, into this folder or the configuration's."""
+    return Exporter(lake, policies_of(config), SystemClock(), Outbox(output or folder_of(config)))
 
 
 def folder_of(config: Config) -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from clickclock.app.exporting import exporter_of
 from clickclock.app.lake import docket_of, found_lake, lake_of
 from clickclock.app.models import known_models
 from clickclock.attribution.agents.lister import Lister
@@ -19,6 +20,7 @@ from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.reporting.listing import Orders
 from clickclock.attribution.reporting.report import Asked, Report
 from clickclock.foundation import log
+from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 
 
@@ -40,7 +42,17 @@ def desk_of(config: Config) -> Desk:
     folder = config.data_dir / "answers"
     shutil.rmtree(folder, ignore_errors=True)  # what such a process, when it was killed, had not in memory
     folder.mkdir()
-    return Desk(lake_of(config), _engine(config, folder), known_models(), docket_of(config))
+    lake = lake_of(config)
+    return Desk(
+        lake,
+        _engine(config, folder),
+        known_models(),
+        docket_of(config),
+        config.journal_dir,
+        exporter_of(config, lake),
+        config.upload_model,
+        SystemClock(),
+    )
 
 
 def _engine(config: Config, folder: Path) -> DuckDB:

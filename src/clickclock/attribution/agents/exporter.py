@@ -133,26 +133,26 @@ class Exporter:
         self._outbox.publish(sorted(committed))
         return sorted(committed)
 
+    def look(self, wanted: Wanted) -> Exported:
+        """What a step would do now; nothing is written. Raises `Invalid` if the result has no such model."""
+        exported, results = Exported(), self._lake.results()
+        if results:
+            exported.version = results[-1].version
+            made = self._made(*self._begun(wanted, 0), results[-1], exported)
+            exported.files = [file for file, _ in made]
+        return exported
+
+    def size_of(self, name: str) -> int | None:
+        """How long a file is, in bytes; None if it is not in the folder (any more)."""
+        return self._outbox.size_of(name)
+
     def _export(self, wanted: Wanted, result: Result, exported: Exported) -> None:
-        ledger = self._lake.ledger(UPLOADS)
+        ledger = self._lake.ledger(UPLOADS)  # before anything is read: another's commit after this refuses ours
         number = (ledger.noted(NOTE) or 0) + 1
-        told = {network: self._told(network, wanted.client_id) for network in wanted.networks}
-        now_ms = self._clock.epoch_ms()
-        # Later than all that was told: by that order, memory gives conversions their names.
-        latest_ms = max((each.exported_ms for uploads in told.values() for each in uploads), default=0)
-        export = _Export(wanted, now_ms, max(now_ms, latest_ms + 1), f"{number:06}-{uuid.uuid4().hex[:8]}")
-        for network in wanted.networks:
-            memories = upload.by_client(told[network])
-            found, orders = self._credited(export, network, result, {each.order_id for each in told[network]})
-            credited = upload.by_client(found)
-            for client_id in sorted(memories.keys() | credited.keys()):
-                known = Memory(memories.get(client_id, ()))
-                of_client = credited.get(client_id, ())
-                made = upload.plan(of_client, known, orders.get(client_id, ()), RULES[network], export.now_ms)
-                for file, content in self._files(export, network, client_id, made, known, exported.changes[network]):
-                    self._outbox.write(file.name, content)
-                    exported.files.append(file)
-                exported.fates[network].update(made.fates)
+        export, told = self._begun(wanted, number)
+        for file, content in self._made(export, told, result, exported):
+            self._outbox.write(file.name, content)
+            exported.files.append(file)
         if exported.files:
             self._outbox.sync()
             parts = ledger.parts(f"export-{export.mark}", export.exported_ms)
@@ -160,6 +160,29 @@ class Exporter:
             parts.write(pa.Table.from_pylist(rows, UPLOADS.whole))
             ledger.commit(parts.close(), export.exported_ms, notes={NOTE: number})
             self._outbox.publish([file.name for file in exported.files])
+
+    def _begun(self, wanted: Wanted, number: int) -> tuple["_Export", dict[Network, list[Upload]]]:
+        """The export of this number, and what its networks were told before."""
+        told = {network: self._told(network, wanted.client_id) for network in wanted.networks}
+        now_ms = self._clock.epoch_ms()
+        # Later than all that was told: by that order, memory gives conversions their names.
+        latest_ms = max((each.exported_ms for uploads in told.values() for each in uploads), default=0)
+        return _Export(wanted, now_ms, max(now_ms, latest_ms + 1), f"{number:06}-{uuid.uuid4().hex[:8]}"), told
+
+    def _made(
+        self, export: "_Export", told: Mapping[Network, list[Upload]], result: Result, exported: Exported
+    ) -> Iterator[tuple[File, bytes]]:
+        """Every file with its content; what nothing is told of is counted in `exported`."""
+        for network in export.wanted.networks:
+            memories = upload.by_client(told[network])
+            found, orders = self._credited(export, network, result, {each.order_id for each in told[network]})
+            credited = upload.by_client(found)
+            for client_id in sorted(memories.keys() | credited.keys()):
+                known = Memory(memories.get(client_id, ()))
+                of_client = credited.get(client_id, ())
+                made = upload.plan(of_client, known, orders.get(client_id, ()), RULES[network], export.now_ms)
+                yield from self._files(export, network, client_id, made, known, exported.changes[network])
+                exported.fates[network].update(made.fates)
 
     def _told(self, network: Network, client_id: str | None) -> list[Upload]:
         since = self._clock.now() - timedelta(days=MEMORY_DAYS)

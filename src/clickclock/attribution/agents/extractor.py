@@ -20,10 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clickclock.attribution.clicks.shape import EVENT_TIME, rebuild
 from clickclock.attribution.importing.csv_cell import as_cell
-from clickclock.attribution.lake import CLICKS, DAY, Lake
-from clickclock.foundation.instant import ms_of
+from clickclock.attribution.lake import CLICKS, DAY, Lake, with_query
 
 _COLUMNS: Final = tuple(name for name in CLICKS.schema.names if name != "shape")
 _SCHEMA: Final = pa.schema([CLICKS.schema.field(name) for name in _COLUMNS])
@@ -66,7 +64,7 @@ class Wanted:
 def clicks(lake: Lake, wanted: Wanted) -> Iterator[list[Row]]:
     """The clicks, some thousand at a time, as rows; `query` is in every one. Raises `LakeUnreachable`."""
     for batch in lake.scan(CLICKS.name, wanted.filter, CLICKS.schema.names):
-        yield [_with_query(row) for row in batch.to_pylist()]
+        yield [with_query(row) for row in batch.to_pylist()]
 
 
 def extract(lake: Lake, wanted: Wanted, as_format: Format, sink: IO[bytes], *, raw: bool = False) -> int:
@@ -76,23 +74,6 @@ def extract(lake: Lake, wanted: Wanted, as_format: Format, sink: IO[bytes], *, r
     """
     batches = clicks(lake, wanted)
     return _write_csv(batches, sink, raw=raw) if as_format is Format.CSV else _WRITERS[as_format](batches, sink)
-
-
-def _with_query(row: Row) -> Row:
-    shape = row.pop("shape")
-    other = row["other"] = dict(row["other"] or ())
-    if shape is None:
-        return row
-    sent = row["event_time_sent"] or row["event_time"]
-
-    def value(name: str) -> str:
-        if name == EVENT_TIME:
-            return str(ms_of(sent))
-        found = other[name] if name in other else row[name]
-        assert isinstance(found, str)
-        return found
-
-    return row | {"query": rebuild(shape, value)}
 
 
 def _write_ndjson(batches: Iterator[list[Row]], sink: IO[bytes]) -> int:

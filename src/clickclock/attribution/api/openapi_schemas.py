@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from clickclock.attribution.api.proof_schemas import proof_schemas
 from clickclock.attribution.api.schemas import array, field, record
+from clickclock.attribution.api.traffic_schemas import traffic_schemas
 from clickclock.attribution.crediting.channel import Origin
 from clickclock.attribution.registering.check import Read
 from clickclock.attribution.reporting.difference import Cause
@@ -48,6 +49,7 @@ def components() -> Mapping[str, Schema]:
         "Report": _report_schema(),
         "ReportRow": _report_row(),
         **proof_schemas(),
+        **traffic_schemas(),
         "Order": _order_schema(),
         "Diff": _diff_schema(),
         "Setting": record(

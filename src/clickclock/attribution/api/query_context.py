@@ -8,14 +8,17 @@ b'{"status":"success"}'
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from clickclock.attribution.agents.exporter import Exporter
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.files.docket import Docket
 from clickclock.attribution.lake import Lake
 from clickclock.attribution.models import Factory
+from clickclock.foundation.clock import Clock
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,12 @@ class Desk:
     engine: Engine
     models: Mapping[str, Factory]
     docket: Docket
+    journals: Path
+    """The folder of all journals: what is not in the lake yet."""
+    exporter: Exporter
+    upload_model: str
+    """Whose credit ad networks are told."""
+    clock: Clock
 
 
 @dataclass(frozen=True)

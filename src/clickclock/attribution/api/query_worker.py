@@ -15,7 +15,17 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import IO, Any, Final
 
-from clickclock.attribution.api import diff, order_list, order_proof, report, versions
+from clickclock.attribution.api import (
+    diff,
+    erasures,
+    funnel,
+    last_clicks,
+    order_list,
+    order_proof,
+    report,
+    uploads,
+    versions,
+)
 from clickclock.attribution.api.query_context import Desk, Reply
 from clickclock.attribution.api.query_process import LENGTH_BYTES, PIECE_BYTES, Outcome, framed
 from clickclock.attribution.api.remembered import Remembered
@@ -32,6 +42,10 @@ ANSWERS: Final[Mapping[str, Callable[[Desk, Any], Reply]]] = {
     "orders": order_list.answer_orders,
     "paths": order_list.answer_paths,
     "diff": diff.answer,
+    "clicks": last_clicks.answer,
+    "funnel": funnel.answer,
+    "uploads": uploads.answer,
+    "erasures": erasures.answer,
 }
 
 _log = logging.getLogger(__name__)

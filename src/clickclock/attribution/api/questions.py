@@ -4,7 +4,7 @@ Never reads the lake: the process that answers does (`query_process.py`). Invari
 with all its faults before anybody is asked; who leaves before the answer is not answered.
 
 >>> sorted(READERS)
-['diff', 'order', 'orders', 'paths', 'report', 'versions']
+['clicks', 'diff', 'erasures', 'funnel', 'order', 'orders', 'paths', 'report', 'uploads', 'versions']
 """
 
 import asyncio
@@ -17,7 +17,17 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from clickclock.attribution.api import diff, order_list, order_proof, report, versions
+from clickclock.attribution.api import (
+    diff,
+    erasures,
+    funnel,
+    last_clicks,
+    order_list,
+    order_proof,
+    report,
+    uploads,
+    versions,
+)
 from clickclock.attribution.api.query_process import Answer, Asker
 from clickclock.foundation.caller import caller
 from clickclock.foundation.errors import Fault, Malformed
@@ -43,6 +53,10 @@ READERS: Final[Mapping[str, Reading]] = {
     "orders": Reading(Permission.PROOF_READ, order_list.read_orders),
     "paths": Reading(Permission.REPORT_READ, order_list.read_paths),
     "diff": Reading(Permission.REPORT_READ, diff.read),
+    "clicks": Reading(Permission.CLICK_READ, last_clicks.read),
+    "funnel": Reading(Permission.CLICK_READ, funnel.read),
+    "uploads": Reading(Permission.PROOF_READ, uploads.read),
+    "erasures": Reading(Permission.REPORT_READ, erasures.read),
 }
 """By the last part of the path; `answering.ANSWERS` has the other half."""
 

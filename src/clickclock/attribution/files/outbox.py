@@ -47,6 +47,13 @@ class Outbox:
         """The names that hidden files are to have."""
         return sorted(path.name[1:].removesuffix(_ENDING) for path in self.folder.glob(f".*{_ENDING}"))
 
+    def size_of(self, name: str) -> int | None:
+        """How long a file under its name is, in bytes; None if there is none."""
+        try:
+            return (self.folder / name).stat().st_size
+        except OSError:
+            return None
+
     def write(self, name: str, content: bytes) -> None:
         """Write a hidden file, and make it durable."""
         with self._hidden(name).open("wb") as file:

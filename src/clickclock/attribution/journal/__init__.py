@@ -13,6 +13,7 @@ from clickclock.attribution.journal.batch import Done
 from clickclock.attribution.journal.erasing import Holding, held, holding
 from clickclock.attribution.journal.frame import Frame
 from clickclock.attribution.journal.inspection import Summary, identity, inspect, slots
+from clickclock.attribution.journal.newest_lines import NEWEST_MAX, newest
 from clickclock.attribution.journal.reader import Damage, Tail, read, verify
 from clickclock.attribution.journal.recovery import Recovery, is_taken, sealed_held
 from clickclock.attribution.journal.salvage import SALVAGE, Salvage, salvage
@@ -20,6 +21,7 @@ from clickclock.attribution.journal.segment import Segment, State, delete, forge
 from clickclock.attribution.journal.writer import SYNC_BUCKETS_S, Figures, Journal
 
 __all__ = [
+    "NEWEST_MAX",
     "SALVAGE",
     "SYNC_BUCKETS_S",
     "Damage",
@@ -41,6 +43,7 @@ __all__ = [
     "identity",
     "inspect",
     "is_taken",
+    "newest",
     "read",
     "salvage",
     "sealed_held",

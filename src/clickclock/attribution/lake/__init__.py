@@ -62,8 +62,9 @@ from clickclock.attribution.lake.noted import absent
 from clickclock.attribution.lake.published import publish, published
 from clickclock.attribution.lake.reach import reaching
 from clickclock.attribution.lake.reading import dataset_of
-from clickclock.attribution.lake.receipts import give_receipt
+from clickclock.attribution.lake.receipts import give_receipt, kept_receipts
 from clickclock.attribution.lake.revision import Find, Retracted, Standing, standing
+from clickclock.attribution.lake.rows import with_query
 from clickclock.attribution.lake.sums import Sums, Words, different, differing, keys_of
 from clickclock.attribution.lake.tables import (
     CLICKS,
@@ -134,10 +135,12 @@ __all__ = [
     "erasings",
     "give_receipt",
     "groups",
+    "kept_receipts",
     "keys_of",
     "numbers",
     "seen_together",
     "whole_orders",
+    "with_query",
 ]
 
 _WHOLE: Final = {table.name: table.stored for table in TABLES}

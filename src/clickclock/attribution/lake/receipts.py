@@ -6,6 +6,7 @@ Never changes one. Invariant: a receipt is there once, however often it is given
 True
 """
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,18 @@ if TYPE_CHECKING:
     from clickclock.attribution.lake import Lake
 
 
+def kept_receipts(lake: "Lake") -> Iterator[Receipt]:
+    """All that are kept, in no certain order."""
+    for batch in lake.scan(RECEIPTS.name, columns=["receipt"]):
+        for text in batch["receipt"].to_pylist():
+            yield msgspec.json.decode(text, type=Receipt)
+
+
 def give_receipt(lake: "Lake", receipt: Receipt, now: datetime) -> Receipt:
     """Keep a receipt, and return the one that is kept: of two with one id, the first."""
-    for batch in lake.scan(RECEIPTS.name, columns=["id", "receipt"]):
-        for row in batch.to_pylist():
-            if row["id"] == receipt.id:
-                return msgspec.json.decode(row["receipt"], type=Receipt)
+    for kept in kept_receipts(lake):
+        if kept.id == receipt.id:
+            return kept
     row = {
         "id": receipt.id,
         "created_at": now,

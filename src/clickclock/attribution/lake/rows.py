@@ -23,7 +23,7 @@ from clickclock.attribution.lake.tables import CLICK_PARAMETERS, CLICKS, EVENTS,
 from clickclock.attribution.orders import amendment
 from clickclock.attribution.registering.identification import is_query
 from clickclock.attribution.registering.registration import accepted
-from clickclock.foundation.instant import instant_of
+from clickclock.foundation.instant import instant_of, ms_of
 
 
 class _Anyone(Accounts):
@@ -98,6 +98,24 @@ def _click(entry: Entry) -> dict[str, Any]:
         "shape": shape,
         "query": entry.raw if shape is None else None,
     }
+
+
+def with_query(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of the lake's clicks with its query as it came, in bytes, and `other` as a dictionary; without `shape`."""
+    shape = row.pop("shape")
+    other = row["other"] = dict(row["other"] or ())
+    if shape is None:
+        return row
+    sent = row["event_time_sent"] or row["event_time"]
+
+    def value(name: str) -> str:
+        if name == EVENT_TIME:
+            return str(ms_of(sent))
+        found = other[name] if name in other else row[name]
+        assert isinstance(found, str)
+        return found
+
+    return row | {"query": rebuild(shape, value)}
 
 
 def _is_other(name: str, value: str) -> bool:

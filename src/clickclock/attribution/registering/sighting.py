@@ -44,20 +44,21 @@ class Sighting:
     """By name, in JSON's types."""
 
 
-_SEEN = {
+SEEN = {
     EntryKind.PLAIN_CLICK: Seen.CLICK,
     EntryKind.CLICK: Seen.CLICK,
     EntryKind.REJECTION: Seen.REJECTION,
     EntryKind.ORDER: Seen.ORDER,
     EntryKind.OTHER: Seen.OTHER,
 }
+"""What an entry of each kind is."""
 _ACCOUNTS = {profile.value: Accounts(default_profile=profile) for profile in Profile}
 _IDENTIFIERS = ("cli_ubid", "device_id", "customer_id")
 
 
 def sight(entry: Entry) -> Sighting:
     """What is shown of an entry."""
-    seen = _SEEN[entry.kind]
+    seen = SEEN[entry.kind]
     refusal = _refusal(entry.detail) if seen is Seen.REJECTION else {}
     # By what it was: the query of a click may begin like an order.
     is_order = seen is Seen.ORDER or refusal.get("was") == "order"

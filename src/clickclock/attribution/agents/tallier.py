@@ -1,0 +1,157 @@
+"""Counts what came: from the lake, and from the journals what is not in the lake yet.
+
+Never changes anything, and never holds more than a batch. Invariants: an entry of a journal that the lake has, too, is
+counted once; what is read of the journals is bounded, whatever a collector writes meanwhile.
+
+>>> Tallier(lake, Path("journal")).funnel(Asked(), now)   # doctest: +SKIP
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clickclock.attribution.clicks.entry import Entry, decode
+from clickclock.attribution.journal import NEWEST_MAX, newest
+from clickclock.attribution.lake import CLICKS, DAY, ORDER_MONTH, ORDERS, REJECTIONS, Lake
+from clickclock.attribution.registering.sighting import SEEN, Seen, sight
+from clickclock.attribution.reporting.funnel import Asked, Counted, Window
+from clickclock.attribution.reporting.result import Result
+from clickclock.foundation.errors import Fault, Malformed
+from clickclock.foundation.instant import instant_of
+
+_CLICK: Final = "click"
+_US: Final = 1000
+
+Times: TypeAlias = npt.NDArray[np.int64]
+"""In milliseconds since 1970."""
+
+
+class Tallier:
+    """Counts over one lake and the journals before it."""
+
+    def __init__(self, lake: Lake, journals: Path) -> None:
+        self._lake = lake
+        self._journals = journals
+
+    def funnel(self, asked: Asked, now: datetime) -> tuple[Counted, Window]:
+        """What came in a span, and what became of it. Raises `Malformed`, `LakeUnreachable`."""
+        window = asked.window(now)
+        counted = Counted.nothing(window)
+        where = _within(window, asked.client_id)
+        waiting = self._waiting(window, asked.client_id)
+        self._clicks(where, window, counted, waiting[Seen.CLICK])
+        self._rejections(where, window, counted, waiting[Seen.REJECTION])
+        orders = [_ms(each) for each in self._stored(ORDERS.name, where, ["received_at"], waiting[Seen.ORDER])]
+        counted.orders = _buckets([*orders, _received(waiting[Seen.ORDER])], window)
+        results = self._lake.results()
+        if results:
+            counted.version = results[-1].version
+            counted.in_journeys, counted.credited = self._credited(results[-1], asked, window)
+        return counted, window
+
+    def _waiting(self, window: Window, client_id: str | None) -> dict[Seen, dict[str, Entry]]:
+        """Entries of the journals in the window, by what they are and by their ids."""
+        found: dict[Seen, dict[str, Entry]] = {seen: {} for seen in Seen}
+        for entry in map(decode, newest(self._journals, NEWEST_MAX)):
+            is_within = window.from_ms <= entry.received_ms < window.to_ms
+            if is_within and (client_id is None or sight(entry).client_id == client_id):
+                found[SEEN[entry.kind]][entry.id] = entry
+        return found
+
+    def _stored(
+        self, name: str, where: pc.Expression, columns: list[str], new: dict[str, Entry]
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of the lake; those of them that are in a journal, too, are taken out of `new`."""
+        for batch in self._lake.scan(name, where, [*columns, "id"] if new else columns):
+            if new:
+                known = pc.is_in(batch["id"], pa.array(list(new), pa.string()))
+                for entry_id in batch["id"].filter(known).to_pylist():
+                    del new[entry_id]
+            yield batch
+
+    def _clicks(self, where: pc.Expression, window: Window, counted: Counted, new: dict[str, Entry]) -> None:
+        flags: Counter[str] = Counter()
+        times = []
+        for batch in self._stored(CLICKS.name, where, ["received_at", "flags"], new):
+            times.append(_ms(batch))
+            flags.update(_counts(pc.list_flatten(batch["flags"])))
+        counted.in_lake = sum(map(len, times))
+        counted.flags = dict(flags)
+        counted.clicks = _buckets([*times, _received(new)], window)
+
+    def _rejections(self, where: pc.Expression, window: Window, counted: Counted, new: dict[str, Entry]) -> None:
+        reasons: Counter[str] = Counter()
+        times = []
+        for batch in self._stored(REJECTIONS.name, where, ["received_at", "what", "faults"], new):
+            times.append(_ms(batch))
+            clicks = batch.filter(pc.equal(batch["what"], _CLICK))
+            counted.rejected_clicks += clicks.num_rows
+            reasons.update(_counts(pc.struct_field(pc.list_flatten(clicks["faults"]), "code")))
+        for told in (sight(entry).fields for entry in new.values()):
+            if told["was"] == _CLICK:
+                counted.rejected_clicks += 1
+                reasons.update(fault.get("code", "") for fault in told["faults"])
+        counted.reasons = dict(reasons)
+        counted.rejections = _buckets([*times, _received(new)], window)
+
+    def _credited(self, result: Result, asked: Asked, window: Window) -> tuple[int, int]:
+        """How many clicks are in journeys, and how many of them earned something by the model."""
+        models = sorted(chain(*self._lake.models(result)))
+        if asked.model not in models:
+            sentence = f"Version {result.version} has no model {asked.model}; give one of: {', '.join(models)}."
+            raise Malformed(faults=[Fault("model", sentence)])
+        # The ids of clicks begin with the time of receipt; an order follows its clicks, whose own time may be earlier.
+        low, high = _first_id(window.from_ms), _first_id(window.to_ms)
+        where = pc.field(ORDER_MONTH) >= f"{instant_of(window.from_ms) - timedelta(days=31):%Y-%m}"
+        if asked.client_id is not None:
+            where &= pc.field("client_id") == asked.client_id
+        touched: set[str] = set()
+        credited: set[str] = set()
+        for rows in self._lake.credits(result, where, ["click_id"], [asked.model]):
+            ids = rows["click_id"]
+            mine = rows.filter(pc.and_(pc.greater_equal(ids, low), pc.less(ids, high)))
+            touched.update(mine["click_id"].to_pylist())
+            earned = mine.filter(pc.greater(mine[f"{asked.model}_credit"], 0))
+            credited.update(earned["click_id"].to_pylist())
+        return len(touched), len(credited)
+
+
+def _within(window: Window, client_id: str | None) -> pc.Expression:
+    since, until = instant_of(window.from_ms), instant_of(window.to_ms)
+    where = (pc.field("received_at") >= since) & (pc.field("received_at") < until)
+    where &= (pc.field(DAY) >= since.astimezone(UTC).date()) & (pc.field(DAY) <= until.astimezone(UTC).date())
+    return where if client_id is None else where & (pc.field("client_id") == client_id)
+
+
+def _ms(batch: pa.RecordBatch) -> Times:
+    """When the rows were received."""
+    return np.asarray(batch["received_at"].cast(pa.int64())) // _US
+
+
+def _received(new: Mapping[str, Entry]) -> Times:
+    return np.fromiter((entry.received_ms for entry in new.values()), np.int64, len(new))
+
+
+def _counts(values: pa.Array) -> dict[str, int]:
+    return {each["values"]: each["counts"] for each in pc.value_counts(values).to_pylist()}
+
+
+def _buckets(times: Iterable[Times], window: Window) -> list[int]:
+    counts = np.zeros(window.buckets, np.int64)
+    for each in times:
+        counts += np.bincount((each - window.first_ms) // window.width_ms, minlength=window.buckets)
+    told: list[int] = counts.tolist()
+    return told
+
+
+def _first_id(ms: int) -> str:
+    """The least id of version 7 of a millisecond."""
+    return f"{ms:012x}"

@@ -1,0 +1,24 @@
+"""Which of the last clicks, rejections and orders somebody asks for.
+
+Never reads any. Invariant: a question is bounded.
+
+>>> Last(limit=5).kinds[0].value
+'click'
+"""
+
+from typing import Final
+
+import msgspec
+
+from clickclock.attribution.registering.sighting import Seen
+
+LIMIT: Final = 50
+LIMIT_MAX: Final = 200
+
+
+class Last(msgspec.Struct, frozen=True, kw_only=True):
+    """Which of them, and how many at most."""
+
+    limit: int = LIMIT
+    kinds: tuple[Seen, ...] = tuple(Seen)
+    client_id: str | None = None
