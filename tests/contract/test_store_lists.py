@@ -12,9 +12,12 @@ import sqlalchemy as sa
 
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.insight.event import EVERYTHING, Wanted
+from clickclock.scheduler.insight.grid import Figure
+from clickclock.scheduler.insight.ranking import Rank
+from clickclock.scheduler.insight.statistics import Scope
 from clickclock.scheduler.jobs.trigger import Kind, State, Trigger
 from clickclock.scheduler.store import Store, history_page
-from tests.stores import NOW, add_job, engine_of, group, queue
+from tests.stores import NOW, add_job, ended, engine_of, finish, group, queue, start
 from tests.stores import job as a_job
 
 FILTERS: dict[str, dict[str, Any]] = {
@@ -75,7 +78,7 @@ async def plans_of(store: Store, table: str, ask: Callable[[], Awaitable[object]
     sent: list[tuple[str, Any]] = []
 
     def listen(_c: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
-        if re.search(rf"FROM {table}\b", statement):
+        if re.search(rf"(?:FROM|JOIN) {table}\b", statement):
             sent.append((statement, parameters))
 
     engine = engine_of(store)
@@ -231,3 +234,48 @@ async def test_an_answer_looks_at_no_more_than_its_bound_and_says_where_to_go_on
     assert (list(found), found.reached is None) == ([], False)
     newest = await store.triggers.find({}, None, 9)
     assert found.reached == newest[-1].trigger_id
+
+
+SCOPES: dict[str, dict[str, str]] = {
+    "all": {},
+    "application": {"application": "shop"},
+    "job": {"application": "shop", "job_name": "export"},
+    "group": {"group_name": "g"},
+    "application and group": {"application": "shop", "group_name": "g"},
+}
+"""By what statistics, rankings and heat maps may be asked."""
+BOUNDS = {
+    "job_trigger": r"ix_job_trigger_(un)?(finished|counted)|pk_job_trigger|\(trigger_id=",
+    "rollup": r"hour\s*>=?",
+    "job_pulse": r"job_name\s*=",
+}
+"""How the plan of each table says that only what is asked for is read: what has not ended, a time, or a key."""
+
+
+async def test_whatever_statistics_are_asked_by_an_index_finds_their_rows(store: Store) -> None:
+    await store.groups.create(group("g"), NOW)
+    await store.jobs.create([a_job(group_name="g")], NOW)
+    await finish(store, await start(store), ended())
+    await store.statistics.count_all()
+    for scope, whose in SCOPES.items():
+        for ask in _questions(store, whose):
+            for table, bound in BOUNDS.items():
+                for statement, plan in await plans_of(store, table, ask):
+                    assert by_index(table, plan), (scope, statement, plan)
+                    assert re.search(bound, plan), (scope, statement, plan)
+                    assert not re.search("ix_job_trigger_(?!un|counted)", plan), (scope, statement, plan)
+
+
+def _questions(store: Store, whose: Mapping[str, str]) -> Iterator[Callable[[], Awaitable[object]]]:
+    """All that can be asked of a scope."""
+    statistics, since, until = store.statistics, NOW - timedelta(days=3), NOW + timedelta(days=1)
+    yield from (partial(statistics.ranking, rank, whose, since, until, 10) for rank in Rank)
+    yield from (partial(statistics.grid, figure, whose, since, until, 10) for figure in Figure)
+    yield partial(statistics.live_counts, whose)
+    yield partial(statistics.ends, since, until, 10)
+    yield partial(statistics.triggers_of, {new_id(), new_id()})
+    if whose.keys() != {"application", "group_name"}:
+        for dividing in ([], [NOW + timedelta(microseconds=1)]):
+            yield partial(statistics.window, Scope.of(**whose), since, until, dividing)
+    if "job_name" in whose:
+        yield partial(statistics.pulse, **whose)

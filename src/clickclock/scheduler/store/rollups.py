@@ -18,10 +18,12 @@ from clickclock.scheduler.insight.statistics import FAILURES, Ending, Key, Rollu
 from clickclock.scheduler.jobs.trigger import LIVE, State, Trigger
 from clickclock.scheduler.store.alarm_evaluation import take_note
 from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.history_page import unled
 from clickclock.scheduler.store.rows import ENDING_COLUMNS, among, ending_of, equal, insert_of, trigger_of
 from clickclock.scheduler.store.schema import (
     UNCOUNTED_ROWS,
     UNFINISHED_ROWS,
+    UNLED_GROUP,
     job_pulse,
     job_trigger,
     rollup,
@@ -231,10 +233,10 @@ class Statistics:
 
     async def live_counts(self, filters: Mapping[str, Any]) -> tuple[int, int]:
         """How many triggers are queued, and how many start or run; `filters` are columns of the trigger."""
-        query = (
-            sa.select(_t.state, sa.func.count().label("here"))
-            .where(UNFINISHED_ROWS, *equal(job_trigger, filters))
-            .group_by(_t.state)
-        )
+        meant = equal(job_trigger, filters)
+        if "group_name" in filters:  # else an index by group or by application is walked, with all that is over
+            others = [unled(_t[name], value) for name, value in filters.items() if name != "group_name"]
+            meant = [filters["group_name"] == UNLED_GROUP, *others]
+        query = sa.select(_t.state, sa.func.count().label("here")).where(UNFINISHED_ROWS, *meant).group_by(_t.state)
         counts = {State(row.state): row.here for row in await self._database.read(lambda c: c.execute(query).all())}
         return counts.get(State.QUEUED, 0), sum(counts.get(state, 0) for state in LIVE)
