@@ -1,16 +1,22 @@
 """The two verbs of the database: what shares a commit, and what one fault does to the others."""
 
 import asyncio
+import shutil
+import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from clickclock.foundation.errors import StoreUnreachable
+from clickclock.foundation.errors import StoreReplaced, StoreUnreachable
 from clickclock.scheduler.store.database import POSTGRESQL_WRITERS, Database
+from clickclock.scheduler.store.database_files import LOOK_S
 from clickclock.scheduler.store.prepared import command
+from tests.acceptance.clicking import until
 
 table = sa.Table("entry", sa.MetaData(), sa.Column("number", sa.Integer, primary_key=True))
 WITHIN_S = 60
@@ -102,3 +108,67 @@ async def test_a_broken_connection_costs_its_write_and_no_writer(database: Datab
             await asyncio.wait_for(database.write(breaking), WITHIN_S)
     await asyncio.wait_for(database.write(insert(1)), WITHIN_S)
     assert await numbers(database) == [1]
+
+
+def copied(source: Path, target: Path, suffixes: Sequence[str]) -> None:
+    """What `cp` does: the bytes of one file into another that is there."""
+    for suffix in suffixes:
+        shutil.copyfile(f"{source}{suffix}", f"{target}{suffix}")
+
+
+LOG, INDEX = "-wal", "-shm"
+WAYS = [
+    *(pytest.param(("",), pause, id=f"the file {pause}") for pause in ("after a pause", "in the middle of work")),
+    *(pytest.param(("", LOG), pause, id=f"file and log {pause}") for pause in ("at once", "after a pause")),
+    *(pytest.param(("", LOG, INDEX), pause, id=f"all {pause}") for pause in ("at once", "after a pause")),
+    pytest.param((LOG,), "at once", id="the log at once"),
+]
+
+
+@pytest.mark.parametrize(("suffixes", "pause"), WAYS)
+async def test_a_database_overwritten_by_a_copy_of_a_moment_ago_takes_no_more_writes(
+    tmp_path: Path, suffixes: tuple[str, ...], pause: str
+) -> None:
+    path, copy = tmp_path / "a.db", tmp_path / "b.db"
+    database = Database(f"sqlite:///{path}")
+    try:
+        await database.write(table.create)
+        await database.write(insert(1))
+        copied(path, copy, ("", LOG, INDEX))
+        await database.write(insert(2))
+        if pause == "after a pause":
+            await asyncio.to_thread(until, lambda: Path(f"{path}{LOG}").stat().st_size == 0, "the log is empty")
+        elif pause == "in the middle of work":
+            before = path.read_bytes()
+            number = 3
+            while path.read_bytes() == before:
+                await database.write(insert(number))
+                number += 1
+            await database.write(insert(number))
+        looked_s = time.monotonic()
+        await asyncio.to_thread(until, lambda: time.monotonic() > looked_s + 2 * LOOK_S, "it is looked at again")
+        copied(copy, path, suffixes)
+        for again in range(3):
+            with pytest.raises(StoreReplaced, match="was overwritten"):
+                await database.write(insert(-again))
+        assert database.displaced() is not None
+    finally:
+        database.close()
+
+
+async def test_what_others_do_to_a_database_overwrites_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    database = Database(f"sqlite:///{path}")
+    other = sqlite3.connect(path, isolation_level=None)
+    try:
+        await database.write(table.create)
+        statements = ("INSERT INTO entry VALUES (100)", "PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "ANALYZE")
+        for number, statement in enumerate((*statements, *statements[1:])):
+            other.execute(statement)
+            assert database.displaced() is None, statement
+            await database.write(insert(number))
+            assert database.displaced() is None, statement
+        assert len(await numbers(database)) == 8
+    finally:
+        other.close()
+        database.close()

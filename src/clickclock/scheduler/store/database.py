@@ -103,7 +103,8 @@ class Database:
 
         @sa.event.listens_for(engine, "connect")
         def _settings(connection: Any, _entry: ConnectionPoolEntry) -> None:
-            self._expect_in_place()  # else this would be a connection to another file than those before
+            if self._place is not None:
+                self._place.expect()  # else this would be a connection to another file than those before
             connection.isolation_level = None  # SQLAlchemy's BEGIN below is the only one
             _use_wal(connection)
             for pragma in (
@@ -112,6 +113,7 @@ class Database:
                 f"busy_timeout={SQLITE_BUSY_MS}",
                 "cache_size=-8192",
                 "temp_store=MEMORY",
+                "wal_autocheckpoint=0",  # `Place` does it
                 "journal_size_limit=67108864",
             ):
                 connection.execute(f"PRAGMA {pragma}")
@@ -139,8 +141,7 @@ class Database:
             "options": f"-c statement_timeout={ANSWER_S_MAX}s -c lock_timeout={LOCK_S_MAX}s "
             f"-c idle_in_transaction_session_timeout={LOCK_S_MAX}s -c tcp_keepalives_idle=5 "
             "-c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 "
-            # What is asked often has its index. A plan that was made, and kept, while a table was small would read all
-            # of it long after it has grown.
+            # What is asked often has its index. A plan that is kept from when a table was small would read all of it.
             "-c enable_seqscan=off",
         }
         engine = sa.create_engine(
@@ -230,6 +231,7 @@ class Database:
     def _next(self) -> _Waiting | None:
         """The first that waits. While nobody does, SQLite's log goes into the file, where no changed bit loses it."""
         while self._place is not None:
+            self._place.relieve()
             with contextlib.suppress(queue.Empty):
                 return self._queue.get(timeout=IDLE_S)
             if self._place.settle():
@@ -241,8 +243,8 @@ class Database:
         while True:
             was_fresh, begun, committing = session.is_fresh, False, False
             try:
-                if self._place is not None and self._place.is_suspect:
-                    self._place.expect()  # what is refused is not written either, where that is known before
+                if self._place is not None:
+                    self._place.expect_soon()  # what is refused is not written either, where that is known before
                 with session.working() as connection:
                     session.begin()
                     begun = True
@@ -250,7 +252,7 @@ class Database:
                     committing = True
                     session.commit()
                     if self._place is not None:
-                        self._place.expect_soon()
+                        self._place.expect_commit()
             except DBAPIError as error:
                 session.let_go()
                 # A connection that broke while nobody used it, or before the commit, has done nothing.
@@ -323,10 +325,6 @@ class Database:
     async def now(self) -> datetime:
         """The database's own clock. PostgreSQL only: SQLite has this machine's."""
         return await self.read(lambda c: c.execute(sa.text("SELECT clock_timestamp()")).scalar_one())
-
-    def _expect_in_place(self) -> None:
-        if self._place is not None:
-            self._place.expect()
 
     def _unreachable(self, error: DBAPIError) -> StoreUnreachable:
         """The driver's fault, or what is behind it: a file that was overwritten is one that SQLite cannot read."""
