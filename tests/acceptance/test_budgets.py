@@ -3,11 +3,13 @@
 import contextlib
 import re
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 
+from tests.acceptance.caller import UNFINISHED, Caller
 from tests.acceptance.service import running
 
 BODY_BYTES = 8 * 2**20
@@ -46,6 +48,34 @@ def test_a_hundred_unfinished_bodies_of_8_mib_take_the_memory_of_eight(tmp_path:
         assert taken < 24 * BODY_BYTES, taken
         job = {"application": "t", "jobName": "t", "command": "true"}
         assert httpx.post(f"{service.url}/schedulerService/job", json=job).status_code == 201
+
+
+def logs(folder: Path) -> list[Path]:
+    return list((folder / "data" / "logs").glob("*/*.log"))
+
+
+def test_a_job_that_writes_as_fast_as_it_can_takes_its_limit_of_the_disk_and_nobodys_memory(tmp_path: Path) -> None:
+    written, limit = 2 * 2**30, 2**20
+    config = tmp_path / "limits.toml"
+    config.write_text(f"attempt_log_bytes_max = {limit}\n", encoding="utf-8")
+    with running(tmp_path / "data", "--config", str(config)) as service:
+        caller, before = Caller(service), resident_bytes(service.process.pid)
+        trigger_id = caller.run("fast", f"head -c {written} /dev/zero")
+        most_bytes = most_s = grown = 0.0
+        while (trigger := caller.trigger(trigger_id))["state"] in UNFINISHED:
+            asked_s = time.monotonic()
+            caller.trigger(trigger_id)
+            most_s = max(most_s, time.monotonic() - asked_s)
+            most_bytes = max(most_bytes, *(each.stat().st_blocks * 512 for each in logs(tmp_path)), 0)
+            grown = max(grown, resident_bytes(service.process.pid) - before)
+        (log,) = logs(tmp_path)
+        # A look comes within a quarter of a second: so much of it may be there at a time.
+        allowed = limit + 2 * written * 0.25 * 1000 / trigger["durationMs"]
+        assert (trigger["state"], log.stat().st_size) == ("succeeded", written)
+        assert most_bytes < allowed
+        assert log.stat().st_blocks * 512 < limit + 20 * 4096
+        assert grown < 30 * 2**20
+        assert most_s < 2
 
 
 def test_what_a_proxy_passes_on_is_its_clients_and_not_its_own(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.executors import Launch
 from clickclock.scheduler.jobs.trigger import ExitKind
+from clickclock.scheduler.supervisor.attempt_log import log_path
 from tests.crash.test_supervisor import Service, run_service, serving, supervisor_gone, until
 
 ESCAPES = {
@@ -234,6 +235,28 @@ async def test_what_detaches_itself_is_kept_where_the_job_says_so_and_nothing_el
         kept = {escape for escape, word in words.items() if processes(word)}
         assert kept & ATTACHED == set()
         assert kept >= DETACHED
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["", "supervisor killed"])
+async def test_what_stays_is_held_to_the_limit_of_the_output(tmp_path: Path, *, is_killed: bool) -> None:
+    gate, limit = Gate(tmp_path), 100_000
+    async with serving(tmp_path) as service:
+        daemon = f"until [ -s {gate.path} ]; do head -c 100000 /dev/zero; sleep 0.05; done"
+        name = await start(service, f"setsid sh -c '{daemon}' & echo ready", keep=True)
+        try:
+            assert (await service.end(name)).code == 0
+            if is_killed:
+                await service.kill_supervisor()
+            log = log_path(str(tmp_path / "logs"), name)
+            more = os.stat(log).st_size + 20 * limit  # noqa: PTH116 - a Path may not be asked here
+
+            async def is_long_and_held() -> bool:
+                status = os.stat(log)  # noqa: PTH116
+                return status.st_size > more and status.st_blocks * 512 < limit + 20 * 4096
+
+            await until(is_long_and_held)
+        finally:
+            gate.open()
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["", "supervisor killed"])

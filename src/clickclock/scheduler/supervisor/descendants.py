@@ -160,6 +160,16 @@ def see_children() -> Children | None:
         return None
 
 
+def files_of_marked() -> Iterator[str]:
+    """The paths of all files that processes of attempts have open, whosever attempts they are, as far as we may ask."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            if _mark(int(pid)) is not None:
+                for descriptor in os.listdir(f"/proc/{pid}/fd"):
+                    with suppress(OSError):
+                        yield os.readlink(f"/proc/{pid}/fd/{descriptor}")
+
+
 def _mark(pid: int) -> int | None:
     """The mark that a process carries; None if it has none, or if nobody may ask."""
     try:

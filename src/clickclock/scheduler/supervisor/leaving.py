@@ -11,7 +11,7 @@ inf
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -54,6 +54,9 @@ class Leaving:
 
     def __contains__(self, name: str) -> bool:
         return name in self._rests
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rests)
 
     def add(self, kin: Kin, how: Ending, *, is_adopted: bool, kill_at: float) -> None:
         """Its first process has ended thus. Unless it `is_adopted`, its other processes become ours with time."""

@@ -20,6 +20,7 @@ from typing import Any
 from clickclock.foundation.clock import SystemClock
 from clickclock.scheduler.supervisor.attempt_log import LOOK_S_MIN, hold, keeps_ends, log_path, look_again_s, open_log
 from clickclock.scheduler.supervisor.descendants import Kin, Kins, put_mark
+from clickclock.scheduler.supervisor.detached import Detached
 from clickclock.scheduler.supervisor.forked import Launch, keep_capabilities
 from clickclock.scheduler.supervisor.journal import Attempt, Ending, Journal
 from clickclock.scheduler.supervisor.link import Link
@@ -69,6 +70,7 @@ class Supervisor:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             self._journal = Journal(os.path.join(folder, "journal"), file.read().strip())
         self._processes = Processes(self._journal, self._clock, self._conclude)
+        self._detached = Detached(self._logs)
         keep_capabilities()
         self._catch_signals()
         self._adopt_all()
@@ -85,12 +87,12 @@ class Supervisor:
             self._report()
 
     def _idle(self) -> bool:
-        return not (self._processes or self._waiting or self._link.connected or self._journal.pending)
+        is_quiet = not (self._processes or self._waiting or self._detached)
+        return is_quiet and not (self._link.connected or self._journal.pending)
 
     def _wait_s(self) -> float | None:
         now_s = self._clock.monotonic_s()
-        moments = [self._look_at if self._processes.running else float("inf"), self._waiting.wake_s()]
-        moments.append(self._processes.wake_s())
+        moments = [self._look_at, self._detached.wake_s(), self._waiting.wake_s(), self._processes.wake_s()]
         moments.append(self._news.wake_s(starts_wait=self._waiting.is_behind))
         if self._timers:
             moments.append(self._timers[0][0])
@@ -268,6 +270,8 @@ class Supervisor:
     def _end(self, name: str, how: Ending) -> None:
         self._hold(name)
         self._sizes.pop(name, None)
+        if self._journal.attempts[name].get("keeps_detached"):
+            self._detached.expect(self._clock.monotonic_s())
         self._journal.note(Attempt(name=name, exit={**how, "at": self._now()}))
         self._news.ended(name)
 
@@ -285,13 +289,19 @@ class Supervisor:
                 due[what].append(name)
         self._processes.signal(due["kill"], signal.SIGKILL)
         self._stop({name: self._journal.attempts[name]["grace_s"] for name in due["timeout"]}, "timeout")
-        if not self._processes.running:
+        if now >= self._detached.wake_s():
+            self._detached.look(now, self._processes.names)
+            self._sizes = {name: self._sizes.get(name, 0) for name in self._logs_written()}
+            self._look_at = min(self._look_at, now + LOOK_S_MIN)
+        if now >= self._look_at:
             self._look_at = float("inf")
-        elif now >= self._look_at:
-            running = self._processes.running
-            grown = max([self._hold(name) for name in running.values()])
-            self._look_s = look_again_s(grown, self._look_s, self._log_bytes_max or 0, running=len(running))
-            self._look_at = now + self._look_s
+            if names := self._logs_written():
+                grown = max([self._hold(name) for name in names])
+                self._look_s = look_again_s(grown, self._look_s, self._log_bytes_max or 0, running=len(names))
+                self._look_at = now + self._look_s
+
+    def _logs_written(self) -> list[str]:
+        return [*self._processes.names, *self._detached.names]
 
     def _hold(self, name: str) -> int:
         """Hold a log to its limit; by how many bytes its size has changed since the last look."""

@@ -36,6 +36,11 @@ class Processes:
     def __bool__(self) -> bool:
         return bool(self.running or self._leaving)
 
+    @property
+    def names(self) -> list[str]:
+        """The attempts that are not over."""
+        return [*self.running.values(), *self._leaving]
+
     def wake_s(self) -> float:
         """When `reap` has something to do, if no child ends before."""
         return self._leaving.wake_s()
