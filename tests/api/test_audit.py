@@ -84,7 +84,7 @@ async def test_every_operation_that_changes_something_leaves_a_record(
         (f"{each.method} {path.removeprefix(f'{BASE}/')}")
         for path, operations in TABLE.items()
         for each in operations
-        if each.method != "GET"
+        if each.method != "GET" and not each.permission.endswith(".read")
     }
     assert {each["operation"] for each in records} == changing
     assert {each["principal"] for each in records} == {"local"}

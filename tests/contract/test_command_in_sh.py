@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.jobs import command as commands
+from clickclock.scheduler.jobs.template_values import Values
 
 NOMINAL_TIME = datetime(2026, 11, 20, 10, tzinfo=UTC)
 IN_SHELL = True
@@ -25,10 +26,9 @@ SHELLS += [[path, "sh"] for name in ("busybox",) if (path := shutil.which(name))
 def printed(script: str, value: str, shell: list[str] | None = None) -> list[str]:
     """What a script prints that ends each of its words with a NUL; `value` is the parameter `a`."""
     command = commands.parse(script, shell=IN_SHELL, parameter_names=["a"])
-    argv = commands.resolve(command, trigger_id="T1", attempt=2, nominal_time=NOMINAL_TIME, parameters={"a": value})
-    variables = commands.environment(
-        application="shop", job_name="x", trigger_id="T1", attempt=2, nominal_time=NOMINAL_TIME, parameters={"a": value}
-    )
+    values = Values("T1", 2, NOMINAL_TIME, {"a": value})
+    argv = commands.resolve(command, values)
+    variables = commands.environment(command, values, application="shop", job_name="x")
     variables["PATH"] = "/usr/bin:/bin"
     done = subprocess.run([*(shell or argv[:1]), *argv[1:]], env=variables, capture_output=True, check=True)
     return done.stdout.decode().split("\0")[:-1]
@@ -46,6 +46,13 @@ def test_a_value_is_one_word_in_any_quotes_and_never_script(value: str) -> None:
         "printf '%s\\0' \"$(printf %s. {{ parameters.a }})\" $(({{ attempt }} + 1))"
     )
     assert printed(script, value) == [value, f"<{value}>", f"<{value}>", f"x{value}y", value, value + ".", "3"]
+
+
+def test_a_date_is_one_word_in_any_quotes_and_reads_nothing_but_its_variable() -> None:
+    date = "{{ nominalTime | subtract(days=1) | date('%d. \"%b\" $x') }}"
+    script = f"printf '%s\\0' {date} \"<{date}>\" '<{date}>' $(printf %s {{{{ zone }}}})"
+    day = '19. "Nov" $x'
+    assert printed(script, "") == [day, f"<{day}>", f"<{day}>", "UTC"]
 
 
 T = "{{ parameters.a }}"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.jobs import command as commands
 from clickclock.scheduler.jobs.command import Command, parse, resolve
+from clickclock.scheduler.jobs.template_values import Values
 
 IN_SHELL = True
 NOMINAL_TIME = datetime(2026, 11, 20, 10, tzinfo=UTC)
@@ -23,7 +24,7 @@ def argv(text: str, *, shell: bool = False, **parameters: str) -> tuple[str, ...
 
 
 def fill(command: Command, **parameters: str) -> tuple[str, ...]:
-    return resolve(command, trigger_id="T1", attempt=2, nominal_time=NOMINAL_TIME, parameters=parameters)
+    return resolve(command, Values("T1", 2, NOMINAL_TIME, parameters))
 
 
 def faults(text: str, *, shell: bool = False, declared: tuple[str, ...] = ()) -> list[str]:
@@ -200,7 +201,7 @@ def test_an_unknown_template_names_the_nearest_known(*, shell: bool) -> None:
     (parameter,) = faults("echo '{{ parameters.dya }}'", shell=shell, declared=("day",))
     assert "did you mean parameters.day, or declare it in parameters." in parameter
     (foreign,) = faults("docker ps --format '{{.Names}}'", shell=shell)
-    assert "known are nominalTime, triggerId, attempt" in foreign
+    assert "known are nominalTime, previousNominalTime, nextNominalTime, zone, triggerId, attempt" in foreign
     assert "write \\{{ outside of quotes" in foreign
 
 
@@ -223,14 +224,9 @@ def test_a_parsed_command_is_kept() -> None:
 
 
 def test_every_attempt_finds_its_circumstances_in_the_environment() -> None:
-    assert commands.environment(
-        application="shop",
-        job_name="export",
-        trigger_id="T1",
-        attempt=2,
-        nominal_time=NOMINAL_TIME,
-        parameters={"dayOf": NASTY},
-    ) == {
+    values = Values("T1", 2, NOMINAL_TIME, {"dayOf": NASTY})
+    command = parse("true", shell=False)
+    assert commands.environment(command, values, application="shop", job_name="export") == {
         "CLICKCLOCK_APPLICATION": "shop",
         "CLICKCLOCK_JOB_NAME": "export",
         "CLICKCLOCK_TRIGGER_ID": "T1",

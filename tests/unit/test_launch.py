@@ -11,6 +11,7 @@ from clickclock.foundation.record import rfc3339
 from clickclock.scheduler.jobs.image_mapping import ImageMapping
 from clickclock.scheduler.jobs.job import Job
 from clickclock.scheduler.jobs.launch import Launch, launch_of
+from clickclock.scheduler.jobs.template_values import Values
 
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
@@ -20,7 +21,7 @@ def launched(
 ) -> Launch:
     """The launch of a job with these fields, whose trigger was given these parameters."""
     job = Job.model_validate({"application": "shop", "job_name": "export", "command": "true", **fields})
-    return launch_of(job, trigger_id="t", attempt=2, nominal_time=TEN, parameters=given or {}, mappings=mappings)
+    return launch_of(job, Values("t", 2, TEN, given or {}), mappings=mappings)
 
 
 def test_a_launch_says_all_that_its_job_says() -> None:

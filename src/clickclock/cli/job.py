@@ -6,13 +6,27 @@ Never interprets a field. Invariant: a change leaves what it does not name, and 
 True
 """
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import calls
-from clickclock.cli.fields import Entry, Pair, body, field, flag, job_arguments, names, needs_fields, of_jobs, page
+from clickclock.cli.calling import calls, complete_schedule, complete_zone
+from clickclock.cli.fields import (
+    Entry,
+    Instant,
+    Pair,
+    body,
+    field,
+    flag,
+    job_arguments,
+    names,
+    needs_fields,
+    of_jobs,
+    page,
+    parameters,
+)
 from clickclock.cli.rendering import TRIGGERS, duration, field_names, record, says, sections, table, when
 
 if TYPE_CHECKING:
@@ -105,6 +119,18 @@ DETAIL = sections(
 )
 
 
+PREVIEW = sections(
+    record(
+        "commandPreview",
+        ("nominal time", "nominalTime", when),
+        ("time zone", "timeZone"),
+        ("runs", "argv", shlex.join),
+        ("folder", "workingDirectory"),
+    ),
+    record("commandPreview.environment", title="Environment"),
+)
+
+
 @click.group()
 def job() -> None:
     """Jobs: what to run."""
@@ -180,6 +206,23 @@ def create(client: "Client", application: str, job_name: str, fields: dict[str, 
 def update(client: "Client", application: str, job_name: str, fields: dict[str, Any]) -> "Payload":
     """Change some fields of a job."""
     return client.change_job(application, job_name, fields)
+
+
+@job.command()
+@job_arguments(required=False)
+@click.option("--nominal-time", type=Instant(), help="Fill it in for this nominal time; now if not given.")
+@click.option(
+    "--schedule-id", shell_complete=complete_schedule, help="The schedule of the run; its only one if not given."
+)
+@click.option("--command", help="A command to try, in place of the job's own; needs no job.")
+@click.option("--shell/--no-shell", default=None, help="Whether /bin/sh runs the command.")
+@click.option("--time-zone", shell_complete=complete_zone, help="The zone to try, where no job is named.")
+@parameters
+@click.option("--attempt", type=int, help="The number of the attempt; 1 if not given.")
+@calls(PREVIEW)
+def preview(client: "Client", **run: Any) -> "Payload":
+    """Show what a command becomes for a nominal time, without running it."""
+    return client.preview_command({name: value for name, value in names(run).items() if value is not None})
 
 
 @job.command()

@@ -18,6 +18,10 @@ class Timing:
         """The next times of an expression: `kind`, `expression`, `timeZone`, `from`, `count`, the DST policies."""
         return self._connection.call("GET", "schedulePreview", query=query)
 
+    def preview_command(self, run: Payload) -> Payload:
+        """What a command becomes, in `commandPreview`: `application` and `jobName`, or `command`; `nominalTime`."""
+        return self._connection.call("POST", "commandPreview", run)
+
     def list_calendars(self, **filters: object) -> Payload:
         """Calendars, by name."""
         return self._connection.call("GET", "calendar", query=filters)

@@ -17,6 +17,7 @@ from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.instant import shifted
 from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant, Record, rfc3339
+from clickclock.foundation.zone import zone_named
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.engine import Engine
@@ -26,7 +27,6 @@ from clickclock.scheduler.insight.statistics import KEPT, Peak, Scope, total
 from clickclock.scheduler.insight.summary import Summary, SummaryBucket, grouped, summarise, summarise_each
 from clickclock.scheduler.insight.window import HOUR, Days, Hours, dividing, hour_of
 from clickclock.scheduler.jobs.trigger import State, Trigger
-from clickclock.scheduler.times.wall_clock import zone_named
 
 WINDOW = timedelta(days=7)
 

@@ -13,6 +13,7 @@ from clickclock.foundation.errors import Fault, Invalid, Malformed
 from clickclock.foundation.instant import shifted
 from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant, Record, rfc3339
+from clickclock.foundation.zone import zone_named
 from clickclock.scheduler.api.job_stat import Width
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
@@ -21,7 +22,6 @@ from clickclock.scheduler.insight.statistics import KEPT
 from clickclock.scheduler.insight.summary import grouped
 from clickclock.scheduler.insight.window import Days, Hours, hour_of
 from clickclock.scheduler.jobs.trigger import State
-from clickclock.scheduler.times.wall_clock import zone_named
 
 WINDOW = timedelta(days=1)
 WINDOW_MAX_DAYS = {Width.HOUR: 14, Width.DAY: 92}

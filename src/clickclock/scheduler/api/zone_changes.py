@@ -11,9 +11,10 @@ from starlette.responses import Response
 from clickclock.foundation.errors import Invalid, Malformed
 from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant, Record
+from clickclock.foundation.zone import zone_named
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query, Word
-from clickclock.scheduler.times.wall_clock import TICK, seams, zone_named
+from clickclock.scheduler.times.wall_clock import TICK, seams
 
 
 class ZoneFilters(Query):

@@ -7,24 +7,30 @@ Invariants:
   variable that carries the value, so `sh` never parses it;
 - signs that only a shell understands are refused unless quoted or `shell` is set.
 
-A template is `{{ name }}`, inside or outside of quotes; `\{{` outside of quotes is two plain braces.
+A template is `{{ name }}`, perhaps with filters (`template.py`), inside or outside of quotes; `\{{` outside of quotes
+is two plain braces.
 
+>>> from datetime import datetime
 >>> command = parse("echo '{{ parameters.day }}' x", shell=False, parameter_names={"day"})
->>> due = datetime.fromisoformat("2026-11-20T10:00Z")
->>> resolve(command, trigger_id="t", attempt=1, nominal_time=due, parameters={"day": "a b"})
+>>> resolve(command, Values("t", 1, datetime.fromisoformat("2026-11-20T10:00Z"), {"day": "a b"}))
 ('echo', 'a b', 'x')
 """
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from difflib import get_close_matches
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from clickclock.foundation.errors import Fault, Invalid
-from clickclock.foundation.record import rfc3339
 from clickclock.scheduler.jobs.shell_script import TEMPLATE, find
+from clickclock.scheduler.jobs.template import (
+    PARAMETER,
+    faults_of,
+    nearest,
+    read,
+    shown,
+)
+from clickclock.scheduler.jobs.template_values import Values, evaluate, parameters_in, refuse_missing
 
 COMMAND_BYTES_MAX = 64 * 1024
 """Half of what Linux accepts as one argument (128 KiB), since with a shell the whole command is one."""
@@ -38,16 +44,12 @@ FAULTS_MAX = 10
 
 OR_BY_A_SHELL = ', or set "shell": true'
 """What else can be done, where it is the command of a job."""
-BUILT_IN_TEMPLATES = ("nominalTime", "triggerId", "attempt")
-_PARAMETER = "parameters."
 _PARAMETER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _VARIABLES = {
     "nominalTime": "CLICKCLOCK_NOMINAL_TIME",
     "triggerId": "CLICKCLOCK_TRIGGER_ID",
     "attempt": "CLICKCLOCK_ATTEMPT",
 }
-
-_BRACES = re.compile(r"\{\{([^{}]*)\}\}")
 
 # One pattern for each state of the splitter. No alternative can look ahead further than the next brace, so that
 # splitting is linear in the length of the command.
@@ -65,23 +67,29 @@ _SPLIT = {"": _UNQUOTED, '"': _DOUBLE, "'": _SINGLE}
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A place in a word where a value goes: `nominalTime`, `triggerId`, `attempt` or `parameters.NAME`."""
+    """A place in a word where a value goes. `text` is what stands in the braces, see `template.py`."""
 
-    name: str
+    text: str
 
 
 Piece = str | Template
 Words = tuple[str | tuple[Piece, ...], ...]
 """Words to fill in; one without templates is a plain string, so that it costs nothing."""
+_Read = tuple[tuple[str, ...], Words, list[str], dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command that can be run. `words` are as written (for the prefix mapping); `pieces` are filled in per word."""
+    """A command that can be run. `words` are as written (for the prefix mapping); `pieces` are filled in per word.
+
+    `variables` are those that its script reads and that carry the value of a template with more than a name.
+    """
 
     words: tuple[str, ...]
     pieces: Words
     parameters_used: frozenset[str]
+    asks_schedule: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse(command: str, *, shell: bool, parameter_names: Collection[str] = ()) -> Command:
@@ -98,104 +106,40 @@ def _parse(command: str, shell: bool, parameter_names: frozenset[str]) -> Comman
     messages = list(_text_faults(command))
     if messages:
         raise _invalid(messages)
-    words, pieces, used = _as_script(command, messages) if shell else _as_words(command, messages)
+    words, pieces, used, variables = _as_script(command, messages) if shell else _as_words(command, messages)
     messages += _template_faults(used, parameter_names)
     if messages:
         raise _invalid(messages)
-    parameters = frozenset(name.removeprefix(_PARAMETER) for name in used if name.startswith(_PARAMETER))
-    return Command(words, pieces, parameters)
+    return Command(words, pieces, parameters_in(used), any(read(text).asks_schedule for text in used), variables)
 
 
-def resolve(
-    command: Command, *, trigger_id: str, attempt: int, nominal_time: datetime, parameters: Mapping[str, str]
-) -> tuple[str, ...]:
-    """The argv of one attempt. `nominal_time` is aware: the due time where no schedule asked for the run.
+def resolve(command: Command, values: Values) -> tuple[str, ...]:
+    """The argv of one attempt.
 
-    Raises `Invalid` if a parameter that the command uses has no value (the job changed after the trigger was made).
+    Raises `Invalid` if something that the command asks for has no value: a parameter (the job changed after the trigger
+    was made), or a time of a schedule.
     """
-    _refuse_missing(command.parameters_used - parameters.keys())
-    values = _values(trigger_id, attempt, nominal_time, parameters)
-    return tuple(word if isinstance(word, str) else _fill(word, values) for word in command.pieces)
-
-
-def fill_text(
-    text: str,
-    declared: Collection[str],
-    *,
-    trigger_id: str,
-    attempt: int,
-    nominal_time: datetime,
-    parameters: Mapping[str, str],
-) -> str:
-    """A text with its templates filled in, such as a variable's value; braces around anything else stay.
-
-    Raises `Invalid` as `resolve` does, of parameters that the job has `declared`.
-
-    >>> due = datetime.fromisoformat("2026-11-20T10:00Z")
-    >>> fill_text("{{ parameters.a }}/{{ x }}", "a", trigger_id="t", attempt=1, nominal_time=due, parameters={"a": "b"})
-    'b/{{ x }}'
-    """
-    if "{{" not in text:
-        return text
-    used = {name.removeprefix(_PARAMETER) for name in _names_in(text) if name.startswith(_PARAMETER)}
-    _refuse_missing(used & set(declared) - parameters.keys())
-    values = _values(trigger_id, attempt, nominal_time, parameters)
-    return _BRACES.sub(lambda found: values.get(found[1].strip(), found[0]), text)
-
-
-def text_faults(field: str, text: str, parameter_names: Collection[str]) -> list[Fault]:
-    """A fault for each template of a text that is a parameter not declared, or a misspelling.
-
-    Other names in braces may be meant for the program itself.
-    """
-    known = [*BUILT_IN_TEMPLATES, *(_PARAMETER + name for name in parameter_names)]
-    faults = []
-    for name in dict.fromkeys(name for name in _names_in(text) if name not in known):
-        hint = _nearest(name, known)
-        if hint or name.startswith(_PARAMETER):
-            sentence = hint or "declare it in parameters"
-            faults.append(Fault(field, f"There is no template {{{{ {_shown(name)} }}}}: {sentence}."))
-    return faults[:FAULTS_MAX]
-
-
-def _names_in(text: str) -> list[str]:
-    return [name.strip() for name in _BRACES.findall(text)]
-
-
-def _refuse_missing(names: Collection[str]) -> None:
-    if names:
-        raise Invalid(
-            "The command uses parameters that the trigger does not have; trigger the job again.",
-            [Fault(_PARAMETER + name, f"Give a value for {name}.") for name in sorted(names)],
-        )
-
-
-def _values(trigger_id: str, attempt: int, nominal_time: datetime, parameters: Mapping[str, str]) -> dict[str, str]:
-    return {
-        "nominalTime": rfc3339(nominal_time),
-        "triggerId": trigger_id,
-        "attempt": str(attempt),
-        **{_PARAMETER + name: value for name, value in parameters.items()},
-    }
+    refuse_missing(command.parameters_used - values.parameters.keys())
+    plain = values.plain
+    return tuple(word if isinstance(word, str) else _fill(word, values, plain) for word in command.pieces)
 
 
 def environment(
+    command: Command,
+    values: Values,
     *,
     application: str,
     job_name: str,
-    trigger_id: str,
-    attempt: int,
-    nominal_time: datetime,
-    parameters: Mapping[str, str],
 ) -> dict[str, str]:
-    """The variables that every attempt finds. They must win over the job's own: the shell's templates are these."""
+    """The variables that every attempt finds. They must win over the job's own: the shell's templates are these.
+
+    Raises `Invalid` as `resolve` does.
+    """
     return {
         "CLICKCLOCK_APPLICATION": application,
         "CLICKCLOCK_JOB_NAME": job_name,
-        "CLICKCLOCK_TRIGGER_ID": trigger_id,
-        "CLICKCLOCK_ATTEMPT": str(attempt),
-        "CLICKCLOCK_NOMINAL_TIME": rfc3339(nominal_time),
-        **{variable(_PARAMETER + name): value for name, value in parameters.items()},
+        **{variable(name): text for name, text in values.plain.items()},
+        **{name: evaluate(text, values) for name, text in command.variables.items()},
     }
 
 
@@ -205,7 +149,7 @@ def variable(template: str) -> str:
     >>> variable("parameters.day")
     'CLICKCLOCK_PARAM_DAY'
     """
-    return _VARIABLES.get(template) or "CLICKCLOCK_PARAM_" + template.removeprefix(_PARAMETER).upper()
+    return _VARIABLES.get(template) or "CLICKCLOCK_PARAM_" + template.removeprefix(PARAMETER).upper()
 
 
 def parameter_name_faults(declared: Mapping[str, str | None]) -> list[str]:
@@ -215,13 +159,13 @@ def parameter_name_faults(declared: Mapping[str, str | None]) -> list[str]:
     for name, default in declared.items():
         if not _PARAMETER_NAME.fullmatch(name) or len(name) > PARAMETER_NAME_CHARS_MAX:
             faults.append(
-                f"{_shown(name)!r} cannot name a parameter: use up to {PARAMETER_NAME_CHARS_MAX} "
+                f"{shown(name)!r} cannot name a parameter: use up to {PARAMETER_NAME_CHARS_MAX} "
                 "letters, digits and underscores, not beginning with a digit."
             )
         elif (first := by_variable.setdefault(name.upper(), name)) != name:
             faults.append(f"Rename {first} or {name}: they differ only by case, and would share one variable.")
         if default is not None and (fault := _value_fault(default)):
-            faults.append(f"The default of {_shown(name)!r} {fault}")
+            faults.append(f"The default of {shown(name)!r} {fault}")
     return faults
 
 
@@ -229,24 +173,24 @@ def parameter_faults(declared: Mapping[str, str | None], given: Mapping[str, str
     """What keeps `given` from filling `declared`: unknown names, missing values, values that no process can get."""
     faults = []
     for name in [name for name in given if name not in declared][:FAULTS_MAX]:
-        hint = _nearest(name, declared) or f"it declares {', '.join(declared) or 'none'}"
-        faults.append(Fault(_PARAMETER + _shown(name), f"The job has no parameter {_shown(name)!r}: {hint}."))
+        hint = nearest(name, declared) or f"it declares {', '.join(declared) or 'none'}"
+        faults.append(Fault(PARAMETER + shown(name), f"The job has no parameter {shown(name)!r}: {hint}."))
     for name, default in declared.items():
         if name in given and (fault := _value_fault(given[name])):
-            faults.append(Fault(_PARAMETER + name, f"The value of {name} {fault}"))
+            faults.append(Fault(PARAMETER + name, f"The value of {name} {fault}"))
         elif default is None and name not in given:
-            faults.append(Fault(_PARAMETER + name, f"Give a value for {name}: it has no default."))
+            faults.append(Fault(PARAMETER + name, f"Give a value for {name}: it has no default."))
     return faults
 
 
-def _as_words(command: str, messages: list[str]) -> tuple[tuple[str, ...], Words, list[str]]:
-    """The words as written, the words to fill in, and the templates' names; adds what is wrong to `messages`."""
+def _as_words(command: str, messages: list[str]) -> _Read:
+    """The words as written, the words to fill in, the templates' texts, and variables; adds to `messages`."""
     split, refused = _split(command)
     messages += [_refusal(sign, position) for sign, position in refused.items()]
     if not split or not split[0]:
         messages.append("The first word names the program to run, and must not be empty.")
-    used = [piece.name for word in split for piece in word if isinstance(piece, Template)]
-    return tuple(_as_written(word) for word in split), tuple(_compact(word) for word in split), used
+    used = [piece.text for word in split for piece in word if isinstance(piece, Template)]
+    return tuple(_as_written(word) for word in split), tuple(_compact(word) for word in split), used, {}
 
 
 def _split(command: str) -> tuple[list[list[Piece]], dict[str, int]]:
@@ -266,7 +210,7 @@ def _split(command: str) -> tuple[list[list[Piece]], dict[str, int]]:
         text, position, at = match[0], match.start() + 1, match.end()
         match match.lastgroup:
             case "template":
-                put(Template(match["name"].strip()))
+                put(Template(match["text"].strip()))
             case "blank":
                 if "\n" in text and words and at < len(command):
                     refused.setdefault("\n", position)
@@ -286,7 +230,7 @@ def _split(command: str) -> tuple[list[list[Piece]], dict[str, int]]:
     return words, refused
 
 
-def _as_script(command: str, messages: list[str]) -> tuple[tuple[str, ...], Words, list[str]]:
+def _as_script(command: str, messages: list[str]) -> _Read:
     """As `_as_words`, for `sh -c`: each template becomes a reference to its variable, one word in any quotes."""
     found = find(command)
     messages += found.faults[:FAULTS_MAX]
@@ -294,11 +238,17 @@ def _as_script(command: str, messages: list[str]) -> tuple[tuple[str, ...], Word
         messages.append(_refusal("{{", found.unclosed))
     script: list[str] = []
     copied = 0
+    computed: dict[str, str] = {}
     for each in found.templates:
-        script += [command[copied : each.start], each.reference(variable(each.name))]
+        if each.text in _VARIABLES or each.text.startswith(PARAMETER):
+            name = variable(each.text)
+        else:
+            name = computed.setdefault(each.text, f"CLICKCLOCK_TEMPLATE_{len(computed) + 1}")
+        script += [command[copied : each.start], each.reference(name)]
         copied = each.end
-    used = [each.name for each in found.templates]
-    return tuple(command.split()), ("/bin/sh", "-c", "".join([*script, command[copied:]])), used
+    used = [each.text for each in found.templates]
+    words = ("/bin/sh", "-c", "".join([*script, command[copied:]]))
+    return tuple(command.split()), words, used, {name: text for text, name in computed.items()}
 
 
 def _text_faults(command: str) -> Iterator[str]:
@@ -331,22 +281,14 @@ def _utf8_bytes(text: str) -> int | None:
         return None
 
 
-def _template_faults(used: Collection[str], parameter_names: frozenset[str]) -> Iterator[str]:
-    known = [*BUILT_IN_TEMPLATES, *sorted(_PARAMETER + name for name in parameter_names)]
-    for name in list(dict.fromkeys(name for name in used if name not in known))[:FAULTS_MAX]:
-        hint = _nearest(name, known) or f"known are {', '.join(known)}"
-        undeclared = name.startswith(_PARAMETER) and _PARAMETER_NAME.fullmatch(name.removeprefix(_PARAMETER))
+def _template_faults(used: Collection[str], parameter_names: frozenset[str]) -> list[str]:
+    faults: list[str] = []
+    for text in dict.fromkeys(used):
+        name = read(text).name
+        undeclared = name.startswith(PARAMETER) and _PARAMETER_NAME.fullmatch(name.removeprefix(PARAMETER))
         remedy = "or declare it in parameters" if undeclared else r"or write \{{ outside of quotes for plain braces"
-        yield f"There is no template {{{{ {_shown(name)} }}}}: {hint}, {remedy}."
-
-
-def _nearest(name: str, known: Collection[str]) -> str | None:
-    nearest = get_close_matches(_shown(name), known, n=1)
-    return f"did you mean {nearest[0]}" if nearest else None
-
-
-def _shown(name: str) -> str:
-    return name[:PARAMETER_NAME_CHARS_MAX]
+        faults += faults_of(text, parameter_names, remedy=remedy)
+    return faults[:FAULTS_MAX]
 
 
 def _refusal(sign: str, position: int) -> str:
@@ -385,8 +327,10 @@ def _compact(word: list[Piece]) -> str | tuple[Piece, ...]:
 
 
 def _as_written(word: list[Piece]) -> str:
-    return "".join(piece if isinstance(piece, str) else f"{{{{ {piece.name} }}}}" for piece in word)
+    return "".join(piece if isinstance(piece, str) else f"{{{{ {piece.text} }}}}" for piece in word)
 
 
-def _fill(word: tuple[Piece, ...], values: Mapping[str, str]) -> str:
-    return "".join(piece if isinstance(piece, str) else values[piece.name] for piece in word)
+def _fill(word: tuple[Piece, ...], values: Values, plain: Mapping[str, str]) -> str:
+    return "".join(
+        piece if isinstance(piece, str) else plain.get(piece.text) or evaluate(piece.text, values) for piece in word
+    )

@@ -29,6 +29,7 @@ from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.jobs import command as commands
 from clickclock.scheduler.jobs.dependency import Condition, IfSkipped
+from clickclock.scheduler.jobs.filled_text import text_faults
 from clickclock.scheduler.jobs.notification import Notifications
 from clickclock.scheduler.jobs.retry import RetryRule
 from clickclock.scheduler.jobs.run_as import USER_PATTERN
@@ -336,7 +337,7 @@ class Job(Record):
         """Templates in the environment and the folder that do not exist. Jobs of earlier releases may have them."""
         texts = {f"environment.{name}": text for name, text in self.environment.items()}
         texts["workingDirectory"] = self.working_directory or ""
-        return [fault for field, text in texts.items() for fault in commands.text_faults(field, text, self.parameters)]
+        return [fault for field, text in texts.items() for fault in text_faults(field, text, self.parameters)]
 
     def leaving_unsaid(self, old: "Job") -> "Job":
         """This job, where what `old` left unsaid and still has its plain default stays unsaid.

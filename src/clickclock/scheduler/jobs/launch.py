@@ -12,9 +12,11 @@ from datetime import datetime
 from functools import partial
 
 from clickclock.scheduler.jobs import command as commands
+from clickclock.scheduler.jobs.filled_text import asks_schedule, fill_text
 from clickclock.scheduler.jobs.image_mapping import ImageMapping, choose, none_fits
 from clickclock.scheduler.jobs.job import Job, PullPolicy
 from clickclock.scheduler.jobs.secret import SecretRef
+from clickclock.scheduler.jobs.template_values import Values
 from clickclock.scheduler.jobs.trigger import attempt_name
 
 
@@ -54,11 +56,8 @@ class Launch:
 
 def launch_of(
     job: Job,
+    values: Values,
     *,
-    trigger_id: str,
-    attempt: int,
-    nominal_time: datetime,
-    parameters: Mapping[str, str],
     not_before: datetime | None = None,
     patient: bool = False,
     mappings: Sequence[ImageMapping] | None = None,
@@ -73,31 +72,15 @@ def launch_of(
         image = choose(command.words, mappings, None).image
         if image is None:
             raise none_fits(command.words, mappings)
-    fill = partial(
-        commands.fill_text,
-        declared=job.parameters,
-        trigger_id=trigger_id,
-        attempt=attempt,
-        nominal_time=nominal_time,
-        parameters=parameters,
-    )
+    fill = partial(fill_text, declared=job.parameters, values=values)
     return Launch(
-        name=attempt_name(trigger_id, attempt),
+        name=attempt_name(values.trigger_id, values.attempt),
         application=job.application,
         job_name=job.job_name,
-        argv=commands.resolve(
-            command, trigger_id=trigger_id, attempt=attempt, nominal_time=nominal_time, parameters=parameters
-        ),
+        argv=commands.resolve(command, values),
         # Our own variables go over the job's: a shell command's templates read them.
         environment={name: fill(text) for name, text in job.environment.items()}
-        | commands.environment(
-            application=job.application,
-            job_name=job.job_name,
-            trigger_id=trigger_id,
-            attempt=attempt,
-            nominal_time=nominal_time,
-            parameters=parameters,
-        ),
+        | commands.environment(command, values, application=job.application, job_name=job.job_name),
         secret_refs=tuple(job.secret_refs),
         working_directory=job.working_directory and fill(job.working_directory),
         user=job.user,
@@ -113,4 +96,16 @@ def launch_of(
         group_name=job.group_name,
         priority=job.priority,
         preemptible=job.preemption,
+    )
+
+
+def depends_on_schedule(job: Job) -> bool:
+    """Whether what an attempt of this job is given depends on its schedule: a zone, or a time beside its own.
+
+    Of a command that cannot be parsed any more it is not known, and nobody needs it.
+    """
+    return (
+        asks_schedule(job.command)
+        or asks_schedule(job.working_directory or "")
+        or any(map(asks_schedule, job.environment.values()))
     )

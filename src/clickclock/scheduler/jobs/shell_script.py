@@ -4,14 +4,14 @@ Never runs or expands anything, and never judges a script: what is not closed is
 Invariants: a template is found in every context but a comment; one in a place that cannot be quoted for every `sh`
 alike, or that a shell does not expand, is a fault with its line and column, never a guess.
 
->>> [(each.name, each.reference("X")) for each in find("echo {{ a }} \"{{ b }}\" '{{ c }}'").templates]
+>>> [(each.text, each.reference("X")) for each in find("echo {{ a }} \"{{ b }}\" '{{ c }}'").templates]
 [('a', '"${X}"'), ('b', '${X}'), ('c', '\'"${X}"\'')]
 """
 
 import re
 from dataclasses import dataclass, field
 
-TEMPLATE = r"(?P<template>\{\{(?P<name>[^{}]*)\}\})|(?P<unclosed>\{\{)"
+TEMPLATE = r"(?P<template>\{\{(?P<text>[^{}]*)\}\})|(?P<unclosed>\{\{)"
 _EXPANSION = r"(?P<open>\$\(\(|\$\(|\$\{)|(?P<tick>`)"
 _DELIMITER = re.compile(r"(?:\\(?s:.)|'[^']*'|\"(?:\\(?s:.)|[^\"\\])*\"|[^\s;&|<>()'\"\\`])+")
 _KEYWORDS = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{"})
@@ -37,9 +37,9 @@ _BARE = frozenset({'"', "<<", "#", '"{'})
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A template, from `start` to `end`; `inside` says in what."""
+    """A template, from `start` to `end`; `text` is what its braces hold, `inside` says in what it stands."""
 
-    name: str
+    text: str
     start: int
     end: int
     inside: str
@@ -246,7 +246,7 @@ class _Scanner:
             self._refuse(
                 found.start(), f"comes after {self._doubt}", "take that away, or put the value into a variable"
             )
-        self._script.templates.append(Found(found["name"].strip(), found.start(), found.end(), kind))
+        self._script.templates.append(Found(found["text"].strip(), found.start(), found.end(), kind))
 
     def _doubt_from(self, position: int, what: str) -> None:
         self._doubt = self._doubt or f"{what} ({self._place(position)})"

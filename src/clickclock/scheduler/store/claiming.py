@@ -13,9 +13,12 @@ import sqlalchemy as sa
 
 from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.jobs.image_mapping import ImageMapping
+from clickclock.scheduler.jobs.job import Job
 from clickclock.scheduler.jobs.launch import Launch, launch_of
 from clickclock.scheduler.jobs.slots import Candidate, Counts, choose, reserve
+from clickclock.scheduler.jobs.template_values import NO_SCHEDULE, Cadence, Values
 from clickclock.scheduler.jobs.trigger import State, attempt_name
+from clickclock.scheduler.store.cadences import cadences
 from clickclock.scheduler.store.changes import note_triggers
 from clickclock.scheduler.store.jobs import keyed
 from clickclock.scheduler.store.prepared import Prepared
@@ -221,16 +224,17 @@ def _start(
     launches: list[Launch] = []
     unstartable: list[tuple[str, str]] = []
     updates: list[dict[str, Any]] = []
-    for row in chosen:
-        preemptible = effective_job(row.definition, row.grouped).preemption or None
+    jobs = [effective_job(row.definition, row.grouped) for row in chosen]
+    asked = cadences(connection, list(zip(chosen, jobs, strict=True)))
+    for row, its_job in zip(chosen, jobs, strict=True):
         update = {
             **holder,
             "b_id": row.trigger_id,
             "b_image": None,
             "b_command": None,
-            "b_preemptible": preemptible,
+            "b_preemptible": its_job.preemption or None,
         }
-        match launch_or_reason(row, row.attempt + 1, mappings):
+        match launch_or_reason(row, its_job, row.attempt + 1, mappings, asked):
             case Launch() as launch:
                 update |= {"b_image": launch.image, "b_command": list(launch.argv)}
                 launches.append(launch)
@@ -260,15 +264,23 @@ def mappings_of(connection: sa.Connection) -> list[ImageMapping]:
     return [stored_mapping(row) for row in connection.execute(sa.select(image_mapping)).all()]
 
 
-def launch_or_reason(row: Any, number: int, mappings: Sequence[ImageMapping] | None) -> Launch | str:
-    """The launch of a row of `with_jobs` as attempt `number`; or why it has none: its job changed under it."""
+def launch_or_reason(
+    row: Any,
+    its_job: Job,
+    number: int,
+    mappings: Sequence[ImageMapping] | None,
+    asked: Mapping[str, Cadence],
+) -> Launch | str:
+    """The launch of a row of `with_jobs` as attempt `number`; or why it has none: its job changed under it.
+
+    `asked` are the schedules that commands ask about, by trigger id.
+    """
+    nominal_time = row.nominal_time or row.due_time
+    cadence = asked.get(row.trigger_id, NO_SCHEDULE)
     try:
         return launch_of(
-            effective_job(row.definition, row.grouped),
-            trigger_id=row.trigger_id,
-            attempt=number,
-            nominal_time=row.nominal_time or row.due_time,
-            parameters=row.parameters,
+            its_job,
+            Values(row.trigger_id, number, nominal_time, row.parameters, cadence),
             not_before=row.ready_at,
             mappings=mappings,
         )

@@ -17,9 +17,11 @@ import sqlalchemy as sa
 
 from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.jobs.job import Job
-from clickclock.scheduler.jobs.launch import Launch, launch_of
+from clickclock.scheduler.jobs.launch import Launch, depends_on_schedule, launch_of
 from clickclock.scheduler.jobs.slots import reserve
+from clickclock.scheduler.jobs.template_values import NO_SCHEDULE, Values
 from clickclock.scheduler.jobs.trigger import Kind, State
+from clickclock.scheduler.store.cadences import cadence_of_rows
 from clickclock.scheduler.store.changes import note_taken
 from clickclock.scheduler.store.claiming import HELD, HERE
 from clickclock.scheduler.store.prepared import Inserting, Prepared
@@ -86,13 +88,11 @@ class Taking:
             or self._slots_left(taker) <= 0
         ):
             return False
+        cadence = cadence_of_rows([row]) if depends_on_schedule(its_job) else NO_SCHEDULE
         try:
             launch = launch_of(
                 its_job,
-                trigger_id=trigger["trigger_id"],
-                attempt=1,
-                nominal_time=fire.nominal,
-                parameters=trigger["parameters"],
+                Values(trigger["trigger_id"], 1, fire.nominal, trigger["parameters"], cadence),
                 not_before=fire.due,
                 patient=self._is_ahead and not row.is_awaited,
             )

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from clickclock.scheduler.jobs.image_mapping import ImageMapping
 from clickclock.scheduler.jobs.job import Job
 from clickclock.scheduler.jobs.launch import Launch
+from clickclock.scheduler.jobs.template_values import Cadence
 from clickclock.scheduler.jobs.trigger import (
     Conclusion,
     Exit,
@@ -24,6 +25,7 @@ from clickclock.scheduler.jobs.trigger import (
     attempt_name,
     parse_attempt_name,
 )
+from clickclock.scheduler.store.cadences import cadences
 from clickclock.scheduler.store.changes import note_running
 from clickclock.scheduler.store.claiming import Claimed, claim, launch_or_reason, mappings_of, with_jobs
 from clickclock.scheduler.store.concluding import NOT_STOPPING, finish
@@ -284,14 +286,17 @@ class Queue:
         launches: list[Launch] = []
         unstartable: dict[str, str] = {}
 
-        def rows(connection: sa.Connection) -> tuple[Sequence[Any], list[ImageMapping] | None]:
-            return connection.execute(query).all(), mappings_of(connection) if wants_image else None
+        def rows(
+            connection: sa.Connection,
+        ) -> tuple[list[tuple[Any, Job]], dict[str, Cadence], list[ImageMapping] | None]:
+            found = [(row, effective_job(row.definition, row.grouped)) for row in connection.execute(query)]
+            return found, cadences(connection, found), mappings_of(connection) if wants_image else None
 
-        found, mappings = await self._database.read(rows)
-        for row in found:
+        found, asked, mappings = await self._database.read(rows)
+        for row, its_job in found:
             if (name := attempt_name(row.trigger_id, row.attempt)) not in names:
                 continue
-            launch = launch_or_reason(row, row.attempt, mappings)
+            launch = launch_or_reason(row, its_job, row.attempt, mappings, asked)
             if isinstance(launch, str):
                 unstartable[name] = launch
             else:

@@ -15,7 +15,9 @@ from sqlalchemy.exc import IntegrityError
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.errors import ScheduleExists, ScheduleNotFound, no_calendar, no_job
 from clickclock.scheduler.jobs.job import Job
+from clickclock.scheduler.jobs.template_values import Cadence
 from clickclock.scheduler.store.auditing import audited_schedule, principal
+from clickclock.scheduler.store.cadences import cadence_of_rows, rows_of_job
 from clickclock.scheduler.store.changes import note_schedules
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.dependencies import has_dependents
@@ -106,6 +108,22 @@ class Schedules:
         if row is None:
             raise ScheduleNotFound
         return stored_schedule(row)
+
+    async def cadence(self, application: str, job_name: str, schedule_id: str | None) -> Cadence:
+        """What a run of a job may ask of its schedule; without an id as a run that no schedule asked for.
+
+        Raises `ScheduleNotFound` if the job has no such schedule.
+        """
+
+        def work(connection: sa.Connection) -> Cadence:
+            rows = rows_of_job(connection, application, job_name)
+            if schedule_id is not None:
+                rows = [row for row in rows if row.schedule_id == schedule_id]
+                if not rows:
+                    raise ScheduleNotFound
+            return cadence_of_rows(rows)
+
+        return await self._database.read(work)
 
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[StoredSchedule]:
         """Schedules whose columns equal `filters` (schedule_id, application, job_name, schedule_name), by id."""

@@ -19,8 +19,8 @@ from pydantic import Field
 
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.record import Instant, Record
+from clickclock.foundation.zone import zone_named
 from clickclock.scheduler.jobs.job import Name, Text
-from clickclock.scheduler.times.wall_clock import zone_named
 
 DATES_MAX = 5000
 """Twenty years of every holiday and bridging day; they are read whenever a schedule is planned anew."""

@@ -24,6 +24,7 @@ from typing import NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
 from clickclock.foundation.errors import Fault, Invalid, collect
+from clickclock.foundation.zone import zone_named
 from clickclock.scheduler.jobs.trigger import SkipReason
 from clickclock.scheduler.times.business_days import Days
 from clickclock.scheduler.times.cron_fields import hashed
@@ -37,7 +38,6 @@ from clickclock.scheduler.times.wall_clock import (
     Once,
     WallClock,
     seam_between,
-    zone_named,
 )
 
 __all__ = [
