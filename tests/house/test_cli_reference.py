@@ -11,7 +11,8 @@ import click
 import pytest
 
 from clickclock.cli import COMMANDS, main
-from clickclock.cli.following import EXIT_CODES, INTERRUPTED, NOT_STARTED
+from clickclock.cli.exit_codes import INTERRUPTED
+from clickclock.cli.following import EXIT_CODES, NOT_STARTED
 from tests.house.cli_page import commands, printed
 from tests.house.tree import ROOT
 

@@ -16,11 +16,15 @@ import pytest
 from click.testing import CliRunner
 
 from clickclock.cli import COMMANDS, OTHERS, main, stat
-from clickclock.cli.calling import STATES, refusal
-from clickclock.cli.fields import Document, Instant, Json, Pair, body, camel_case
-from clickclock.cli.following import INTERRUPTED, exit_code
+from clickclock.cli.calling import refusal
+from clickclock.cli.completing import STATES
+from clickclock.cli.exit_codes import INTERRUPTED
+from clickclock.cli.fields import Document, Instant, Json, Pair, body
+from clickclock.cli.following import exit_code
 from clickclock.cli.program import Program
-from clickclock.cli.rendering import TRIGGERS, at, duration, plain, size, table, when
+from clickclock.cli.rendering import at, duration, plain, size, when
+from clickclock.cli.tables import TRIGGERS, table
+from clickclock.cli.words import camel_case
 from clickclock.client import DEFAULT_URL
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.scheduler.jobs.trigger import State
@@ -171,7 +175,7 @@ def test_every_command_has_help(name: str) -> None:
         ["nonsense"],
         ["job", "update", "a", "j"],
         ["job", "create", "a", "j", "--label", "no-value"],
-        ["trigger", "a", "j", "--at", "tomorrow"],
+        ["trigger", "a", "j", "--at", "someday"],
         ["--url", "service.test", "cluster"],
         ["completion", "tcsh"],
         ["attribution", "erase", "--client-id", "shop-1"],

@@ -10,7 +10,6 @@ job's own); with `--json`, standard output is the answer of the service and noth
 """
 
 import os
-from pathlib import Path
 
 import click
 
@@ -55,6 +54,45 @@ COMMANDS = {
     "completion": "clickclock.cli.completion:completion",
 }
 """Every command and where it is; add yours here."""
+HELPS = {
+    "serve": "Run the scheduler and the click collectors.",
+    "collect": "Run the click collectors alone.",
+    "check-config": "Check the configuration, and print the settings in force.",
+    "cluster": "Show the state of the service and its clusters.",
+    "open": "Open the dashboard in a browser.",
+    "doctor": "Check the installation: what is wrong, and what to do.",
+    "demo": "Send a small shop's clicks and orders, and credit them.",
+    "job": "Jobs: what to run.",
+    "schedule": "Schedules: when to run a job.",
+    "calendar": "Calendars: which days are business days.",
+    "group": "Groups: shared policy for a set of jobs.",
+    "application": "Applications: defaults for all their jobs.",
+    "mapping": "Mappings from command prefixes to container images.",
+    "apply": "Create, change and delete jobs as files say.",
+    "export": "Print jobs as YAML that `apply` takes, or write files.",
+    "import-crontab": "Create jobs and schedules from a crontab.",
+    "schema": "Print the JSON Schema of the files that `apply` takes.",
+    "trigger": "Run a job now.",
+    "triggers": "Triggers: single runs of jobs, past and present.",
+    "log": "Show the output of an attempt.",
+    "backfill": "Backfills: runs for past times of a schedule.",
+    "stat": "Show statistics of jobs, applications or a group.",
+    "search": "Find applications, groups, jobs, schedules and calendars by a part of their name.",
+    "bulk": "Cancel or run again many triggers, or pause or resume many schedules, with an answer for each.",
+    "token": "Tokens: who may do what.",
+    "whoami": "Show who the service takes you for, and what you may do.",
+    "events": "Show changes of triggers, jobs, schedules, groups, alarms.",
+    "alarms": "Alarms: jobs that failed, did not run, or run too long.",
+    "notifications": "Notifications: alarms on their way to webhooks and mail.",
+    "audit": "The audit trail: who changed what, and when.",
+    "clicks": "Watch clicks arrive, check what becomes of one, or export them from the lake.",
+    "attribution": "Credit orders to the clicks that earned them.",
+    "replay": "Register clicks from logs, or judge rejections again.",
+    "compact": "Load the journals into the lake.",
+    "journal": "Inspect what the collectors wrote.",
+    "completion": "Print the script for tab completion in a shell.",
+}
+"""What each does, for the list of all: to load them for it would take longer than all the rest. A test compares."""
 TITLES = {
     "serve": "The service",
     "job": "Jobs",
@@ -88,6 +126,7 @@ OTHERS = {
 @click.group(
     cls=Program,
     commands_at=COMMANDS,
+    helps=HELPS,
     titles=TITLES,
     others=OTHERS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -112,17 +151,19 @@ OTHERS = {
 )
 @click.option(
     "--token-file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False),
     envvar="CLICKCLOCK_TOKEN_FILE",
     show_envvar=True,
     help="Send the token that is in this file, rather than CLICKCLOCK_TOKEN.",
 )
 @click.version_option(package_name="clickclock")
 @click.pass_context
-def main(ctx: click.Context, url: str, headers: tuple[tuple[str, str], ...], token_file: Path | None) -> None:
+def main(ctx: click.Context, url: str, headers: tuple[tuple[str, str], ...], token_file: str | None) -> None:
     """Jobs that run on time, and orders credited to the clicks that earned them."""
     ctx.obj = url  # `calling` reads the headers and the file where it calls
     del headers, token_file
     # Whatever a command does with numpy takes one thread, on every machine. Those that OpenBLAS makes when it is loaded
     # have nothing to do, and wait for that so busily that the start of a command takes a seventh more.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # noqa: TID251 (OpenBLAS reads it, and we never do)
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # noqa: TID251 (what all programs heed)
+        ctx.color = False

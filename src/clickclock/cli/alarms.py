@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import calls
+from clickclock.cli.completing import complete_alarm, complete_application, complete_group, complete_job, one_of
 from clickclock.cli.fields import names, of_jobs, page
-from clickclock.cli.rendering import says, table, when
+from clickclock.cli.lazy import Commands
+from clickclock.cli.rendering import says, when
+from clickclock.cli.tables import table
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
@@ -34,9 +37,15 @@ ALARMS = table(
 
 
 def _scope(command: Callable[..., Any]) -> Callable[..., Any]:
-    command = click.option("--group", "group_name", help="The jobs of this group.")(command)
-    command = click.option("--job", "job_name", help="This job of the application alone.")(command)
-    return click.option("--application", help="The jobs of this application.")(command)
+    command = click.option("--group", "group_name", shell_complete=complete_group, help="The jobs of this group.")(
+        command
+    )
+    command = click.option("--job", "job_name", shell_complete=complete_job, help="This job of the application alone.")(
+        command
+    )
+    return click.option("--application", shell_complete=complete_application, help="The jobs of this application.")(
+        command
+    )
 
 
 def _by(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,7 +56,7 @@ def _me(by: str | None) -> str:
     return by or getpass.getuser()
 
 
-@click.group()
+@click.group(cls=Commands)
 def alarms() -> None:
     """Alarms: jobs that failed, did not run, or run too long."""
 
@@ -55,7 +64,11 @@ def alarms() -> None:
 @alarms.command("list")
 @click.option("--all", "everything", is_flag=True, help="Include alarms that are over.")
 @of_jobs(group=True)
-@click.option("--kind", help="Only those of this kind: missed, longRun, failure or skip.")
+@click.option(
+    "--kind",
+    shell_complete=one_of("missed", "longRun", "failure", "skip"),
+    help="Only those of this kind: missed, longRun, failure or skip.",
+)
 @page
 @calls(ALARMS)
 def list_alarms(client: "Client", everything: bool, **filters: Any) -> "Payload":
@@ -64,7 +77,7 @@ def list_alarms(client: "Client", everything: bool, **filters: Any) -> "Payload"
 
 
 @alarms.command()
-@click.argument("alarm_id")
+@click.argument("alarm_id", shell_complete=complete_alarm)
 @_by
 @click.option("--note", help="What you know about it.")
 @calls(says("Alarm {alarm_id} is acknowledged by {alarm[acknowledgedBy]}."))
@@ -93,6 +106,7 @@ def unsilence(client: "Client", **scope: Any) -> "Payload":
 
 
 @alarms.command()
+@click.option("--limit", type=click.IntRange(min=1), help="Show at most this many; all if not given.")
 @calls(
     table(
         "silences",
@@ -104,6 +118,7 @@ def unsilence(client: "Client", **scope: Any) -> "Payload":
         ("note", "note"),
     )
 )
-def silences(client: "Client") -> "Payload":
+def silences(client: "Client", limit: int | None) -> "Payload":
     """List the silences in force."""
-    return client.list_silences()
+    payload = client.list_silences()
+    return payload | {"silences": payload["silences"][:limit]}

@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clickclock.cli.asking import asks, may_ask
 from clickclock.cli.calling import calls
+from clickclock.cli.completing import complete_application, complete_target
 from clickclock.cli.fields import names, page
-from clickclock.cli.rendering import says, table
+from clickclock.cli.lazy import Commands
+from clickclock.cli.rendering import says
+from clickclock.cli.tables import table
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
 
-APPLICATION = click.argument("application", metavar="APP")
+APPLICATION = click.argument("application", metavar="APP", shell_complete=complete_application)
 
 
-@click.group()
+@click.group(cls=Commands)
 def application() -> None:
     """Applications: defaults for all their jobs."""
 
@@ -35,7 +39,9 @@ def list_applications(client: "Client", **filters: Any) -> "Payload":
 
 @application.command("set")
 @APPLICATION
-@click.option("--target", "targets", multiple=True, help="A target to notify; may be repeated.")
+@click.option(
+    "--target", "targets", shell_complete=complete_target, multiple=True, help="A target to notify; may be repeated."
+)
 @click.option("--on", multiple=True, help="When to notify: missed, longRun, failure, skip, recovery; may be repeated.")
 @click.option("--long-run-seconds", type=float, help="Raise an alarm if an attempt runs longer.")
 @calls(says("The defaults of application {application[application]} are set."))
@@ -49,7 +55,9 @@ def set_defaults(
 
 @application.command()
 @APPLICATION
+@may_ask
 @calls(says("The defaults of application {application} are deleted."))
+@asks("Delete the defaults of application {application}?")
 def delete(client: "Client", application: str) -> "Payload":
     """Delete an application's defaults; its jobs stay."""
     return client.delete_application(application)

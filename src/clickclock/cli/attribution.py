@@ -34,5 +34,5 @@ COMMANDS = {
 def attribution() -> None:
     """Credit orders to the clicks that earned them.
 
-    These commands read and write files, and need no service.
+    What only reads asks the running service, or without one the files here. All else works on the files.
     """

@@ -1,6 +1,6 @@
 """`clickclock attribution diff`: every order that differs between two result versions, and why.
 
-Never asks the service: it reads the lake. Invariants: the exit code is 0 whether or not anything differs; with
+Never explains more than was asked for. Invariants: the exit code is 0 whether or not anything differs; with
 `--json`, standard output is the comparison and nothing else.
 
 >>> diff.name
@@ -9,14 +9,19 @@ Never asks the service: it reads the lake. Invariants: the exit code is 0 whethe
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from clickclock.attribution.reporting.difference import LIMIT, LIMIT_MAX
+from clickclock.cli.answering import answered
 from clickclock.cli.calling import print_json
 from clickclock.cli.rendering import Payload, counted, plain
-from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings
+from clickclock.cli.settings import OF_LAKE, settings
+
+if TYPE_CHECKING:
+    from clickclock.client import Client
+    from clickclock.foundation.config import Config
 
 
 @click.command()
@@ -36,12 +41,18 @@ def diff(
     config: Path | None, before: int, after: int, client_id: str | None, limit: int, as_json: bool, **options: Any
 ) -> None:
     """Show which orders differ between two versions, and why."""
-    with configuration(config, options) as loaded:
-        expect_lake(loaded)
+
+    def read(loaded: "Config") -> Payload:
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
         from clickclock.app.comparing import compare  # noqa: PLC0415 (see the line above)
 
-        payload = compare(loaded, before, after, client_id, limit)
+        return compare(loaded, before, after, client_id, limit)
+
+    def ask(client: "Client") -> Payload:
+        told: Payload = client.difference(before, after, client_id, limit)["diff"]
+        return told
+
+    payload = answered(ask, read, config, options)
     if as_json:
         print_json(payload)
         return

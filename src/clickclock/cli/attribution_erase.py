@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import print_json
-from clickclock.cli.following import INTERRUPTED
+from clickclock.cli.exit_codes import INTERRUPTED
 from clickclock.cli.rendering import counted
 from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings
 from clickclock.foundation.errors import ClickclockError, ConfigurationError

@@ -14,8 +14,9 @@ import click
 
 from clickclock.cli.calling import print_json
 from clickclock.cli.importing import AS_JSON, working
-from clickclock.cli.rendering import counted, table
+from clickclock.cli.rendering import counted
 from clickclock.cli.settings import FOLDER, OF_LAKE, expect_lake, settings
+from clickclock.cli.tables import table
 
 if TYPE_CHECKING:
     from clickclock.attribution.agents.exporter import Exported

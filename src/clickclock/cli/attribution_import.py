@@ -26,8 +26,9 @@ from clickclock.cli.importing import (
     warn_of_cuts,
     working,
 )
-from clickclock.cli.rendering import counted, table
+from clickclock.cli.rendering import counted
 from clickclock.cli.settings import OF_LAKE, settings
+from clickclock.cli.tables import table
 
 if TYPE_CHECKING:
     from clickclock.attribution.agents.cost_importer import CostsReport

@@ -1,6 +1,6 @@
 """`clickclock attribution order`: why an order is credited as it is, as a tree.
 
-Never asks the service: it reads the lake. Invariants: every click of the person is in the tree, with what became of it;
+Never computes anything. Invariants: every click of the person is in the tree, with what became of it;
 what does not agree with what is stored comes first, in red, and the exit code is 1.
 
 >>> order.name
@@ -14,11 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clickclock.cli.answering import answered
 from clickclock.cli.rendering import WIDTH, Payload, counted, plain, share, when
-from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings
+from clickclock.cli.settings import OF_LAKE, settings
 
 if TYPE_CHECKING:
     from rich.tree import Tree
+
+    from clickclock.client import Client
+    from clickclock.foundation.config import Config
 
 IN_JOURNEY = "in_journey"
 ERASED = "Some of what this was computed with was erased since; the next run credits anew: clickclock attribution run"
@@ -37,12 +41,18 @@ def order(
 
     The proof has its person, every click and its fate, and each model's arithmetic.
     """
-    with configuration(config, options) as loaded:
-        expect_lake(loaded)
+
+    def read(loaded: "Config") -> Payload:
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
         from clickclock.app.proving import prove  # noqa: PLC0415 (see the line above)
 
-        proof = prove(loaded, client_id, order_id, version)
+        return prove(loaded, client_id, order_id, version)
+
+    def ask(client: "Client") -> Payload:
+        told: Payload = client.proof(client_id, order_id, version)["proof"]
+        return told
+
+    proof = answered(ask, read, config, options)
     click.echo(json.dumps(proof, ensure_ascii=False) if as_json else drawn(proof))
     if proof["differs"]:
         is_left = proof["result"]["kind"] == "erasure"

@@ -1,6 +1,6 @@
 """`clickclock attribution orders`: the orders behind a row of a report, latest first.
 
-Never asks the service: it reads the lake. Invariants: with `--json`, standard output is the page and nothing else; the
+Never decides what fits. Invariants: with `--json`, standard output is the page and nothing else; the
 filters are those of `GET /attribution/orders`.
 
 >>> orders.name
@@ -8,15 +8,21 @@ filters are those of `GET /attribution/orders`.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from clickclock.cli.answering import answered, query
 from clickclock.cli.attribution_report import parameters_of, usage
 from clickclock.cli.calling import print_json
-from clickclock.cli.rendering import Payload, plain, table
-from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings
+from clickclock.cli.fields import Day
+from clickclock.cli.rendering import Payload, plain
+from clickclock.cli.settings import OF_LAKE, settings
+from clickclock.cli.tables import table
 from clickclock.foundation.errors import Malformed
+
+if TYPE_CHECKING:
+    from clickclock.foundation.config import Config
 
 ASKED = (
     *("client_id", "seller_id", "channel", "campaign", "ad_set", "ad", "currency", "since", "until", "credited"),
@@ -59,8 +65,8 @@ SHOW = table(
 @click.option("--ad-set", help="With a touchpoint of this ad set.")
 @click.option("--ad", help="With a touchpoint of this ad.")
 @click.option("--currency", help="Only this currency, such as EUR.")
-@click.option("--from", "since", help="First day, as 2026-11-20, in the account's time zone.")
-@click.option("--to", "until", help="Last day.")
+@click.option("--from", "since", type=Day(), help="First day, as 2026-11-20 or -7d, in the account's time zone.")
+@click.option("--to", "until", type=Day(), help="Last day.")
 @click.option("--credited/--not-credited", default=None, help="Only those with a touchpoint, or without one.")
 @click.option("--model", "models", multiple=True, help="Model; may be repeated.  [default: last]")
 @click.option("--version", help="Result version; the latest if not given.")
@@ -72,23 +78,20 @@ def orders(config: Path | None, credited: bool | None, as_json: bool, **options:
     """List the orders of a result version, latest first."""
     asked = {name: options.pop(name) for name in ASKED if name != "credited"}
     asked["credited"] = None if credited is None else str(credited).lower()
-    with configuration(config, options) as loaded:
-        expect_lake(loaded)
+    parameters = parameters_of(asked)
+
+    def read(loaded: "Config") -> Payload:
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
         from clickclock.app.reporting import orders as page_of  # noqa: PLC0415 (see the line above)
         from clickclock.attribution.reporting.listing import read_orders  # noqa: PLC0415 (see the line above)
 
         try:
-            page = page_of(loaded, read_orders(parameters_of(asked)))
+            return page_of(loaded, read_orders(parameters))
         except Malformed as error:
             raise usage(error, ASKED) from error
+
+    page = answered(lambda client: client.orders(**query(parameters)), read, config, options)
     if as_json:
-        print_json({"status": "success", **page})
+        print_json({"status": "success"} | page)
     else:
-        _show(page)
-
-
-def _show(page: Payload) -> None:
-    SHOW(page)
-    if page["nextCursor"] is not None:
-        click.echo("There are more; give --limit or a filter, or continue with --cursor as --json shows it.", err=True)
+        SHOW(page)

@@ -17,8 +17,8 @@ from clickclock.attribution.importing.csv_cell import as_cell
 from clickclock.cli.calling import print_json
 from clickclock.cli.clicks_export import RAW, refuse_raw
 from clickclock.cli.fields import Json
-from clickclock.cli.rendering import table
 from clickclock.cli.settings import given
+from clickclock.cli.tables import table
 from clickclock.foundation.errors import ClickclockError
 
 TRANSFORMS = ("unique", "exposure", "first", "frequency")

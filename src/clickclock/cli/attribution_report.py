@@ -1,29 +1,36 @@
 """`clickclock attribution report`: what clicks brought, by channel, campaign, day and whatever else they have.
 
-Never asks the service: it reads the lake. Invariants: a file is there in full or not at all; with `--format json`,
+Never computes anything. Invariants: a file is there in full or not at all; with `--format json`,
 standard output is the report and nothing else; the table has the same rows.
 
 >>> report.name
 'report'
 """
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from clickclock.cli.answering import answered, query
 from clickclock.cli.clicks_export import RAW, refuse_raw, sink
-from clickclock.cli.fields import camel_case
-from clickclock.cli.rendering import Column, plain, table
-from clickclock.cli.settings import FILE, OF_LAKE, configuration, expect_lake, settings
+from clickclock.cli.fields import Day
+from clickclock.cli.rendering import Column, Payload, plain
+from clickclock.cli.settings import FILE, OF_LAKE, settings
+from clickclock.cli.tables import table
+from clickclock.cli.words import camel_case
 from clickclock.foundation.errors import Malformed
 
 if TYPE_CHECKING:
-    from clickclock.attribution.reporting.report import Report
+    from clickclock.client import Client
+    from clickclock.foundation.config import Config
 
 TABLE = "table"
-FORMATS = (TABLE, "json", "csv", "parquet")
+FILES = ("csv", "parquet")
+FORMATS = (TABLE, "json", *FILES)
 ASKED = ("by", "figures", "models", "since", "until", "client_id", "seller_id", "channel", "currency", "version")
 NONE = "(none)"
 NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
@@ -36,8 +43,8 @@ NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
 )
 @click.option("--figures", help="Figures, separated by commas; all if not given. `people` is the slowest.")
 @click.option("--model", "models", multiple=True, help="Model; may be repeated.  [default: last]")
-@click.option("--from", "since", help="First day, as 2026-11-20, in the account's time zone.")
-@click.option("--to", "until", help="Last day.")
+@click.option("--from", "since", type=Day(), help="First day, as 2026-11-20 or -7d, in the account's time zone.")
+@click.option("--to", "until", type=Day(), help="Last day.")
 @click.option("--client-id", help="Only this client.")
 @click.option("--seller-id", help="Only this seller.")
 @click.option("--channel", help="Only this channel.")
@@ -58,25 +65,46 @@ def report(config: Path | None, form: str, raw: bool, output: Path | None, **opt
     refuse_raw(raw=raw, form=form)
     asked = {name: options.pop(name) for name in ASKED}
     asked |= {"form": None if form == TABLE else form, "raw": "true" if raw else None}
-    with configuration(config, options) as loaded:
-        expect_lake(loaded)
+    parameters = parameters_of(asked)
+
+    def read(loaded: "Config") -> _Told:
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
         from clickclock.app.reporting import report as compute  # noqa: PLC0415 (see the line above)
         from clickclock.attribution.agents.reporter import write  # noqa: PLC0415 (see the line above)
-        from clickclock.attribution.reporting.report import read  # noqa: PLC0415 (see the line above)
+        from clickclock.attribution.reporting.report import read as read_question  # noqa: PLC0415 (see the line above)
 
         try:
-            told = compute(loaded, read(parameters_of(asked)))
+            told = compute(loaded, read_question(parameters))
         except Malformed as error:
             raise usage(error, ASKED) from error
-        if form == TABLE:
-            _show(told)
-        else:
-            with sink(output) as file:
-                write(told, file)
+        return _Told(told.wire(), lambda file: write(told, file))
+
+    def ask(client: "Client") -> _Told:
+        questions = query(parameters)
+        file = client.report_file(**questions) if form in FILES else b""
+        told = client.report(**{name: value for name, value in questions.items() if name not in {"format", "raw"}})
+        return _Told(told["report"], lambda sink: sink.write(file))
+
+    told = answered(ask, read, config, options)
+    if form == TABLE:
+        _show(told.report)
+    else:
+        with sink(output) as file:
+            told.write(file) if form in FILES else file.write(_json(told.report))
     if form != "json":
-        for note in told.notes if told.rows else ():
+        for note in told.report["notes"] if told.report["rows"] else ():
             click.echo(note, err=True)
+
+
+class _Told(NamedTuple):
+    """A report as the interface has it, and what writes it as the file that was asked for."""
+
+    report: Payload
+    write: Callable[[IO[bytes]], object]
+
+
+def _json(report: Payload) -> bytes:
+    return json.dumps(report, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def parameters_of(options: dict[str, Any]) -> dict[str, list[str]]:
@@ -86,13 +114,17 @@ def parameters_of(options: dict[str, Any]) -> dict[str, list[str]]:
     return {name: values for name, values in lists.items() if values and values != [None]}
 
 
-def _show(told: "Report") -> None:
-    from clickclock.attribution.reporting.report import as_text  # noqa: PLC0415 (loaded when it is used)
+def _show(report: Payload) -> None:
+    rows = report["rows"]
+    names = {*report["by"], "model", "currency"}
+    columns: list[Column] = [
+        (_snake_case(name), name, _name if name in names else plain) for name in (rows[0] if rows else ())
+    ]
+    table("rows", *columns, empty=" ".join(report["notes"]))(report)
 
-    figures = set(told.asked.figures)
-    columns: list[Column] = [(name, name, plain if name in figures else _name) for name in told.columns]
-    rows = [{name: as_text(value) for name, value in row.items()} for row in told.rows]
-    table("rows", *columns, empty=" ".join(told.notes))({"rows": rows})
+
+def _snake_case(name: str) -> str:
+    return re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name)
 
 
 def _name(value: Any) -> str:

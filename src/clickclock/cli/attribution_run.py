@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clickclock.cli.answering import answered
 from clickclock.cli.calling import print_json
-from clickclock.cli.rendering import counted, table, when
+from clickclock.cli.rendering import counted, when
 from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings
+from clickclock.cli.tables import table
 from clickclock.foundation import memory
 
 if TYPE_CHECKING:
     from clickclock.attribution.reporting.result import Result
+    from clickclock.client import Payload
+    from clickclock.foundation.config import Config
 
 VERSIONS = table(
     "versions",
@@ -63,14 +67,16 @@ def run(config: Path | None, full: bool, as_json: bool, **options: Any) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the versions as JSON.")
 def versions(config: Path | None, as_json: bool, **options: Any) -> None:
     """List the result versions, latest first."""
-    with configuration(config, options) as loaded:
-        expect_lake(loaded)
+
+    def read(loaded: "Config") -> "Payload":
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
         from clickclock.app import attribution  # noqa: PLC0415 (see the line above)
         from clickclock.attribution.reporting.result import told  # noqa: PLC0415 (see the line above)
 
-        found = attribution.versions(loaded)
-    payload = {"versions": [told(each) for each in reversed(found)]}
+        return {"versions": [told(each) for each in reversed(attribution.versions(loaded))]}
+
+    found = answered(lambda client: client.versions(), read, config, options)
+    payload = {"versions": found["versions"]}
     if as_json:
         print_json(payload)
     else:

@@ -15,9 +15,12 @@ import click
 
 from clickclock.cli.calling import calls, service
 from clickclock.cli.clicks_export import sink
+from clickclock.cli.completing import complete_record, one_of
 from clickclock.cli.fields import Instant, names, of_jobs, page
-from clickclock.cli.rendering import counted, field_names, plain, record, sections, table, when
+from clickclock.cli.lazy import Commands
+from clickclock.cli.rendering import counted, field_names, plain, record, sections, when
 from clickclock.cli.settings import FILE
+from clickclock.cli.tables import table
 from clickclock.foundation.hash_chain import Verdict, verify
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ RECORDS = table(
 )
 
 
-@click.group()
+@click.group(cls=Commands)
 def audit() -> None:
     """The audit trail: who changed what, and when."""
 
@@ -50,9 +53,9 @@ def audit() -> None:
 @click.option("--permission", help="Only what needs this permission, such as job.write.")
 @click.option("--resource", help="Only records about things of this kind: job, schedule, trigger, ….")
 @click.option("--id", "resource_id", help="Only records about the thing of this id or name.")
-@click.option("--outcome", help="Only what ended so: done or refused.")
-@click.option("--from", "from_", type=Instant(), help="Only records of this time or later.")
-@click.option("--to", type=Instant(), help="Only records before this time.")
+@click.option("--outcome", shell_complete=one_of("done", "refused"), help="Only what ended so: done or refused.")
+@click.option("--from", "--since", "from_", type=Instant(looks_back=True), help="Only records of this time or later.")
+@click.option("--to", type=Instant(looks_back=True), help="Only records before this time.")
 @page
 @calls(RECORDS)
 def list_records(client: "Client", **filters: Any) -> "Payload":
@@ -70,7 +73,7 @@ def _sides(payload: "Payload") -> None:
 
 
 @audit.command()
-@click.argument("audit_id")
+@click.argument("audit_id", shell_complete=complete_record)
 @calls(sections(record("records.0"), _sides))
 def show(client: "Client", audit_id: str) -> "Payload":
     """Show one record, with what changed."""

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import calls, complete_schedule
+from clickclock.cli.calling import calls
+from clickclock.cli.completing import complete_backfill, complete_schedule
 from clickclock.cli.fields import Instant, body, field, names, needs_fields, of_jobs, page
+from clickclock.cli.lazy import Commands
 from clickclock.cli.rendering import Payload as Answer
-from clickclock.cli.rendering import record, says, table, when
+from clickclock.cli.rendering import record, says, when
+from clickclock.cli.tables import table
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
 
-ID = click.argument("backfill_id")
+ID = click.argument("backfill_id", shell_complete=complete_backfill)
 PACE = (
     field("--max-concurrent-triggers", type=int, help="How many may be unfinished at once; 1 if not given."),
     field(
@@ -35,14 +38,14 @@ def _started(payload: Answer) -> None:
         says("Backfill {backfill[backfillId]} is started: {backfill[total]} times.")(payload)
 
 
-@click.group()
+@click.group(cls=Commands)
 def backfill() -> None:
     """Backfills: runs for past times of a schedule."""
 
 
 @backfill.command("list")
 @of_jobs()
-@click.option("--schedule-id", help="Only those of this schedule.")
+@click.option("--schedule-id", shell_complete=complete_schedule, help="Only those of this schedule.")
 @click.option("--state", help="Only those in this state.")
 @page
 @calls(
@@ -75,8 +78,10 @@ def show(client: "Client", backfill_id: str) -> "Payload":
 
 @backfill.command()
 @click.argument("schedule_id", shell_complete=complete_schedule)
-@click.option("--from", "from_", type=Instant(), required=True, help="The first nominal time to run.")
-@click.option("--to", type=Instant(), required=True, help="The last nominal time to run; not in the future.")
+@click.option("--from", "from_", type=Instant(looks_back=True), required=True, help="The first nominal time to run.")
+@click.option(
+    "--to", type=Instant(looks_back=True), required=True, help="The last nominal time to run; not in the future."
+)
 @click.option("--dry-run", is_flag=True, help="Show what would run, and run nothing.")
 @body(*PACE, field("--reason", help="Why; recorded on each of its triggers."))
 @calls(_started)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import calls, complete_state
+from clickclock.cli.calling import calls
+from clickclock.cli.completing import complete_backfill, complete_schedule, complete_state
 from clickclock.cli.fields import Instant, names, of_jobs
-from clickclock.cli.rendering import counted, plain, table
+from clickclock.cli.rendering import counted, plain
+from clickclock.cli.tables import table
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
@@ -43,8 +45,10 @@ def _shown(payload: "Payload") -> None:
 @click.command()
 @click.argument("action", type=click.Choice(["cancel", "runAgain", "pause", "resume"]))
 @of_jobs(group=True)
-@click.option("--schedule-id", help="Only this schedule, or the triggers that it decided.")
-@click.option("--backfill-id", help="Only the triggers of this backfill.")
+@click.option(
+    "--schedule-id", shell_complete=complete_schedule, help="Only this schedule, or the triggers that it decided."
+)
+@click.option("--backfill-id", shell_complete=complete_backfill, help="Only the triggers of this backfill.")
 @click.option(
     "--state",
     "states",
@@ -52,10 +56,12 @@ def _shown(payload: "Payload") -> None:
     multiple=True,
     help="Only triggers in this state; may be repeated.",
 )
-@click.option("--from", "from_", type=Instant(), help="Only triggers recorded at this time or later.")
-@click.option("--to", type=Instant(), help="Only triggers recorded before this time.")
+@click.option(
+    "--from", "--since", "from_", type=Instant(looks_back=True), help="Only triggers recorded at this time or later."
+)
+@click.option("--to", type=Instant(looks_back=True), help="Only triggers recorded before this time.")
 @click.option("--reason", help="Why.")
-@click.option("--yes", is_flag=True, help="Do it; without this, only count what it would be done to.")
+@click.option("--yes", "-y", is_flag=True, help="Do it; without this, only count what it would be done to.")
 @calls(_shown)
 def bulk(client: "Client", action: str, *, yes: bool, reason: str | None, **filters: Any) -> "Payload":
     """Cancel or run again many triggers, or pause or resume many schedules, with an answer for each."""

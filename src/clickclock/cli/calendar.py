@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import calls, complete_zone
+from clickclock.cli.asking import asks, may_ask
+from clickclock.cli.calling import calls
+from clickclock.cli.completing import complete_calendar, complete_zone
 from clickclock.cli.fields import body, field, names, needs_fields, page
-from clickclock.cli.rendering import record, says, table
+from clickclock.cli.lazy import Commands
+from clickclock.cli.rendering import record, says
+from clickclock.cli.tables import table
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
 
-NAME = click.argument("calendar_name", metavar="CALENDAR")
+NAME = click.argument("calendar_name", metavar="CALENDAR", shell_complete=complete_calendar)
 OPTIONS = (
     field("--description", help="What the calendar is for."),
     field(
@@ -41,7 +45,7 @@ OPTIONS = (
 )
 
 
-@click.group()
+@click.group(cls=Commands)
 def calendar() -> None:
     """Calendars: which days are business days."""
 
@@ -91,7 +95,9 @@ def update(client: "Client", calendar_name: str, fields: dict[str, Any]) -> "Pay
 
 @calendar.command()
 @NAME
+@may_ask
 @calls(says("Calendar {calendar_name} is deleted."))
+@asks("Delete calendar {calendar_name}?")
 def delete(client: "Client", calendar_name: str) -> "Payload":
     """Delete a calendar that no schedule uses."""
     return client.delete_calendar(calendar_name)

@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from clickclock.cli.calling import print_json, refusal
-from clickclock.cli.rendering import table
 from clickclock.cli.settings import OF_SERVE, given, settings
+from clickclock.cli.tables import table
 from clickclock.foundation.errors import ConfigurationError
 from clickclock.foundation.redaction import redacted, redacted_value
 

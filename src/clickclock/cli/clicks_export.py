@@ -35,10 +35,10 @@ RAW = click.option("--raw", is_flag=True, help="In CSV, write texts that look li
 @click.option("--client-id", help="Only those of this client.")
 @click.option(
     "--since",
-    type=Instant(),
-    help="Only those received at this time or later; RFC 3339, or local time without an offset.",
+    type=Instant(looks_back=True),
+    help="Only those received at this time or later.",
 )
-@click.option("--until", type=Instant(), help="Only those received before this time.")
+@click.option("--until", type=Instant(looks_back=True), help="Only those received before this time.")
 @click.option("--output", type=FILE, help="File to write; standard output if not given.")
 def export(
     config: Path | None,

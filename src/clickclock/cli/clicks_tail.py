@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import service
-from clickclock.cli.following import INTERRUPTED
+from clickclock.cli.exit_codes import INTERRUPTED
 from clickclock.cli.rendering import WIDTH, plain
 
 if TYPE_CHECKING:

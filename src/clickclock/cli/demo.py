@@ -10,7 +10,7 @@ import click
 
 from clickclock.cli.calling import NoService, headers, service
 from clickclock.cli.program import address
-from clickclock.cli.rendering import table
+from clickclock.cli.tables import table
 
 REPORT = table(
     "report.rows",

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import print_json, service
+from clickclock.cli.exit_codes import INTERRUPTED
 from clickclock.cli.fields import names
-from clickclock.cli.following import INTERRUPTED
 from clickclock.cli.rendering import plain, when
 
 if TYPE_CHECKING:

@@ -3,25 +3,25 @@
 Never knows a field: `--timeout-seconds` is `timeoutSeconds` by its name alone, and the service judges the value.
 Invariants: only what was given is sent; `--set` wins over an option, an option over `--file`.
 
->>> camel_case("max_concurrent_triggers")
-'maxConcurrentTriggers'
+>>> names({"max_concurrent_triggers": 3})
+{'maxConcurrentTriggers': 3}
 """
 
-import codecs
 import functools
-import json
 import re
-import tomllib
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC
 from math import isinf
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
-from clickclock.cli.calling import NOT_JSON, complete_application, complete_job
-from clickclock.foundation.errors import Malformed
-from clickclock.foundation.strict_json import StrictJson
+from clickclock.cli.calling import NOT_JSON
+from clickclock.cli.completing import complete_application, complete_group, complete_job
+from clickclock.cli.words import camel_case
+
+if TYPE_CHECKING:
+    from clickclock.foundation.strict_json import StrictJson
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,17 +34,40 @@ HALF_A_PAIR = "has half of a surrogate pair, which is no text"
 
 
 class Instant(click.ParamType[str]):
-    """A moment: RFC 3339, or local time if no offset is given."""
+    """A moment, exact or relative to now; see `moment.py`. With `looks_back`, `2h` is two hours ago."""
 
     name = "time"
 
+    def __init__(self, *, looks_back: bool = False) -> None:
+        self._looks_back = looks_back
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from clickclock.cli.moment import FORMS, Ambiguous, read_moment  # noqa: PLC0415 (only a time needs it)
+        from clickclock.foundation.clock import SystemClock  # noqa: PLC0415 (as above)
+
         try:
-            moment = datetime.fromisoformat(value).astimezone(UTC)
+            moment = read_moment(value, SystemClock().now(), looks_back=self._looks_back).astimezone(UTC)
+        except Ambiguous:
+            self.fail(f"{value!r} may be past or to come; write -{value} or +{value}", param, ctx)
         except (ValueError, OverflowError):
-            self.fail(f"{value!r} is no time; write 2026-11-20T10:00 (local) or 2026-11-20T10:00:00Z", param, ctx)
+            self.fail(f"{value!r} is no time; write one such as {FORMS}", param, ctx)
         text: str = moment.isoformat(timespec="milliseconds")
         return text.replace("+00:00", "Z")
+
+
+class Day(click.ParamType[str]):
+    """A day, exact or relative to today by this machine's calendar."""
+
+    name = "day"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from clickclock.cli.moment import DAY_FORMS, read_day  # noqa: PLC0415 (only a day needs it)
+        from clickclock.foundation.clock import SystemClock  # noqa: PLC0415 (as above)
+
+        try:
+            return read_day(value, SystemClock().now().astimezone().date()).isoformat()
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is no day; write one such as {DAY_FORMS}", param, ctx)
 
 
 class Pair(click.ParamType[dict[str, Any]]):
@@ -82,10 +105,12 @@ class Json(Pair):
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        from clickclock.foundation.errors import Malformed  # noqa: PLC0415 (only such a field needs it)
+
         pairs = super().convert(value, param, ctx)
         for name, content in pairs.items():
             try:
-                pairs[name] = _JSON.read(content.encode())
+                pairs[name] = _json().read(content.encode())
             except Malformed as error:
                 pairs[name] = content
                 if ctx is not None and _BEGINS_AS_JSON.match(content):
@@ -101,13 +126,19 @@ class Document(click.ParamType[dict[str, Any]]):
     name = "file"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        import codecs  # noqa: PLC0415 (only a file needs it)
+        import json  # noqa: PLC0415 (as above)
+        import tomllib  # noqa: PLC0415 (as above)
+
+        from clickclock.foundation.errors import Malformed  # noqa: PLC0415 (as above)
+
         try:
             with click.open_file(value, "rb") as file:
                 raw = file.read().removeprefix(codecs.BOM_UTF8)
             if value.endswith(".toml"):
                 # TOML has times and dates of its own, which JSON writes as text.
                 raw = json.dumps(tomllib.loads(raw.decode()), default=str).encode()
-            fields = _JSON.read(raw)
+            fields = _json().read(raw)
         except OSError as error:
             self.fail(f"{value} cannot be read: {error.strerror}", param, ctx)
         except RecursionError:
@@ -210,7 +241,9 @@ def of_jobs(*, group: bool = False) -> Decorator:
 
         last = job_arguments(required=False)(run)
         if group:
-            last = click.option("--group", "group_name", help="Only those of this group.")(last)
+            last = click.option(
+                "--group", "group_name", shell_complete=complete_group, help="Only those of this group."
+            )(last)
         last = click.option("--job", "of_job", shell_complete=complete_job, help="Only those of jobs with this name.")(
             last
         )
@@ -241,12 +274,6 @@ def names(options: dict[str, Any]) -> dict[str, Any]:
     return {camel_case(name): value for name, value in options.items()}
 
 
-def camel_case(name: str) -> str:
-    """The API's way of writing a name."""
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
-
-
 def _finite(text: str) -> float:
     number = float(text)
     if isinf(number):
@@ -254,11 +281,17 @@ def _finite(text: str) -> float:
     return number
 
 
-_JSON = StrictJson(number=_finite)
+@functools.cache
+def _json() -> "StrictJson":
+    from clickclock.foundation.strict_json import StrictJson  # noqa: PLC0415 (only a field or a file needs it)
+
+    return StrictJson(number=_finite)
 
 
 def _has_half_a_pair(value: Any) -> bool:
     r"""Whether JSON says something, as `"\ud800"`, that cannot be sent as UTF-8."""
+    import json  # noqa: PLC0415 (only a field or a file needs it)
+
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

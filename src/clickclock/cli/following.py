@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from clickclock.cli.exit_codes import INTERRUPTED, SIGNAL_BASE
 from clickclock.cli.rendering import duration, plain
 
 if TYPE_CHECKING:
     from clickclock.client import AttemptEnd, Client, LogText, Payload
 
-SIGNAL_BASE = 128
-"""As a shell reports a command that a signal ended."""
-INTERRUPTED = SIGNAL_BASE + 2
 EXIT_CODES = {"succeeded": 0, "cancelled": 121, "lost": 122, "skipped": 123, "timedOut": 124}
 """By final state; 124 is what timeout(1) says. A failed trigger has the exit code of its command."""
 NOT_STARTED = 127

@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clickclock.cli.asking import asks, may_ask
 from clickclock.cli.calling import calls
+from clickclock.cli.completing import complete_group
 from clickclock.cli.fields import body, field, flag, names, needs_fields, page
-from clickclock.cli.rendering import record, says, table
+from clickclock.cli.lazy import Commands
+from clickclock.cli.rendering import record, says
+from clickclock.cli.tables import table
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
 
-NAME = click.argument("group_name", metavar="GROUP")
+NAME = click.argument("group_name", metavar="GROUP", shell_complete=complete_group)
 OPTIONS = (
     field("--description", help="What the group is for."),
     field("--max-concurrent-triggers", type=int, help="How many triggers of the group may run at once."),
@@ -26,7 +30,7 @@ OPTIONS = (
 )
 
 
-@click.group()
+@click.group(cls=Commands)
 def group() -> None:
     """Groups: shared policy for a set of jobs."""
 
@@ -80,7 +84,9 @@ def update(client: "Client", group_name: str, fields: dict[str, Any]) -> "Payloa
 
 @group.command()
 @NAME
+@may_ask
 @calls(says("Group {group_name} is deleted."))
+@asks("Delete group {group_name}?")
 def delete(client: "Client", group_name: str) -> "Payload":
     """Delete a group that has no jobs."""
     return client.delete_group(group_name)

@@ -14,7 +14,8 @@ from zoneinfo import available_timezones
 
 import click
 
-from clickclock.cli.calling import complete_zone, refusal
+from clickclock.cli.calling import refusal
+from clickclock.cli.completing import complete_zone
 from clickclock.cli.declaring import bring_about, terms
 from clickclock.cli.machine_zone import machine_zone
 from clickclock.cli.settings import FILE

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from clickclock.cli.calling import Render, print_json
-from clickclock.cli.following import INTERRUPTED
-from clickclock.cli.rendering import counted, table
+from clickclock.cli.exit_codes import INTERRUPTED
+from clickclock.cli.rendering import counted
 from clickclock.cli.settings import configuration
+from clickclock.cli.tables import table
 
 if TYPE_CHECKING:
     from clickclock.attribution.agents.importer import Report

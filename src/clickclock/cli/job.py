@@ -7,12 +7,13 @@ True
 """
 
 import shlex
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import calls, complete_schedule, complete_zone
+from clickclock.cli.asking import confirm, may_ask
+from clickclock.cli.calling import calls, service
+from clickclock.cli.completing import complete_cluster, complete_group, complete_schedule, complete_zone
 from clickclock.cli.fields import (
     Entry,
     Instant,
@@ -27,7 +28,9 @@ from clickclock.cli.fields import (
     page,
     parameters,
 )
-from clickclock.cli.rendering import TRIGGERS, duration, field_names, record, says, sections, table, when
+from clickclock.cli.lazy import Commands
+from clickclock.cli.rendering import counted, duration, field_names, record, says, sections, when
+from clickclock.cli.tables import TRIGGERS, table
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
@@ -38,11 +41,11 @@ OPTIONS = (
     field("--description", help="What the job is for."),
     field("--owner", help="Who is responsible for it."),
     field("--label", "labels", type=Pair(), help="A label; may be repeated."),
-    field("--group", "group_name", help="The group whose policy it shares."),
+    field("--group", "group_name", shell_complete=complete_group, help="The group whose policy it shares."),
     flag("enabled", help="A disabled job does not run."),
     flag("shell", help="Run the command with /bin/sh -c."),
     field("--image", help="Container image."),
-    field("--cluster", help="Where it runs."),
+    field("--cluster", shell_complete=complete_cluster, help="Where it runs."),
     field("--node", help="The only replica that may run it."),
     field("--env", "environment", type=Pair(), help="An environment variable; may be repeated."),
     field("--user", help="The user that it runs as; see the setting job_users."),
@@ -55,7 +58,7 @@ OPTIONS = (
     ),
     field("--timeout-seconds", type=float, help="Stop an attempt that runs longer."),
     field("--grace-period-seconds", type=float, help="Time between SIGTERM and SIGKILL."),
-    field("--max-retries", type=int, help="Further attempts after a failure."),
+    field("--max-retries", "--retries", "max_retries", type=int, help="Further attempts after a failure."),
     field("--priority", type=int, help="0 to 100; higher starts first."),
     field("--max-concurrent-triggers", type=int, help="How many triggers may run at once."),
     field("--expected-within-seconds", type=float, help="Raise an alarm if it has not succeeded for this long."),
@@ -131,7 +134,7 @@ PREVIEW = sections(
 )
 
 
-@click.group()
+@click.group(cls=Commands)
 def job() -> None:
     """Jobs: what to run."""
 
@@ -227,16 +230,44 @@ def preview(client: "Client", **run: Any) -> "Payload":
 
 @job.command()
 @job_arguments()
+@click.pass_obj
+def edit(url: str, application: str, job_name: str) -> None:
+    """Edit a job as YAML in VISUAL or EDITOR.
+
+    What is wrong is written into the file, and the file is opened again. Nobody else's change is overwritten.
+    """
+    from clickclock.cli.editing import Editable  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.cli.editing import edit as edited  # noqa: PLC0415 (as above)
+
+    with service(url) as client:
+
+        def read() -> "Payload":
+            job: Payload = client.job_detail(application, job_name)["jobDetail"]["job"]
+            return job
+
+        def write(before: "Payload", changes: "Payload", version: int) -> "Payload":
+            wanted = {name: value for name, value in (before | changes).items() if changes.get(name, ...) is not None}
+            return client.put_job(wanted, version)
+
+        answer = edited(Editable(f"{application}/{job_name}", read, write))
+    if answer is not None:
+        click.echo(f"Job {application}/{job_name} is changed (version {answer['job']['version']}).")
+
+
+@job.command()
+@job_arguments()
 @click.option("--force", is_flag=True, default=None, help="Even if it is running or others depend on it.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask; where there is no terminal, nothing is asked.")
+@may_ask
 @calls(says("Job {application}/{job_name} is deleted, and its schedules with it."))
 def delete(client: "Client", application: str, job_name: str, force: bool | None, yes: bool) -> "Payload":
     """Delete a job and its schedules."""
-    if not yes and sys.stdin.isatty() and sys.stdout.isatty():
-        schedules = len(client.job_detail(application, job_name)["jobDetail"]["schedules"])
-        count = {0: "no schedule", 1: "1 schedule"}.get(schedules, f"{schedules} schedules")
-        click.confirm(f"Delete {application}/{job_name} and {count}?", abort=True)
+    confirm(lambda: _what_goes(client, application, job_name), yes=yes)
     return client.delete_job(application, job_name, force=force)
+
+
+def _what_goes(client: "Client", application: str, job_name: str) -> str:
+    schedules = len(client.job_detail(application, job_name)["jobDetail"]["schedules"])
+    return f"Delete {application}/{job_name} and {counted(schedules, 'schedule') if schedules else 'no schedule'}?"
 
 
 @job.command()

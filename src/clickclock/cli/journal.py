@@ -1,7 +1,7 @@
 """`clickclock journal`: what the collector's journals hold, whether it is whole, and what comes in.
 
-Never writes but to salvage (`journal_salvage.py`), and needs no service: it reads the files. Invariants: `verify` ends
-with 1 exactly when something is damaged; a live journal can be looked at while it is written.
+Never writes but to salvage (`journal_salvage.py`). It reads the files; `tail` asks the service, if there is one.
+Invariants: `verify` ends with 1 exactly when something is damaged; a live journal can be looked at while it is written.
 
 >>> sorted(journal.commands)
 ['inspect', 'salvage', 'tail', 'verify']
@@ -15,15 +15,21 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from clickclock.cli.calling import print_json
-from clickclock.cli.following import INTERRUPTED
+from clickclock.cli.answering import names_files
+from clickclock.cli.calling import NoService, print_json, service
+from clickclock.cli.exit_codes import INTERRUPTED
 from clickclock.cli.journal_salvage import salvage
-from clickclock.cli.rendering import size, table, when
+from clickclock.cli.lazy import Commands
+from clickclock.cli.rendering import plain, size, when
 from clickclock.cli.settings import CONFIG, DATA_DIR, configuration, settings
+from clickclock.cli.tables import table
+from clickclock.foundation.redaction import redacted
 
 if TYPE_CHECKING:
     from clickclock.attribution.clicks.entry import Entry
+    from clickclock.client import Sighting
 
 POLL_S = 0.1
 """How often `tail` looks: often enough to seem live, seldom enough to cost nothing."""
@@ -55,11 +61,11 @@ OF_JOURNALS = (CONFIG, DATA_DIR)
 DAMAGES = table("damages", ("file", "file"), ("offset", "offset"), ("what", "sentence"), empty="Nothing is damaged.")
 
 
-@click.group()
+@click.group(cls=Commands)
 def journal() -> None:
     """Inspect what the collectors wrote.
 
-    These commands work on the files, and need no service.
+    These commands work on the files and need no service; tail asks the service, if there is one.
     """
 
 
@@ -129,7 +135,12 @@ def verify(ctx: click.Context, config: Path | None, data_dir: Path | None, as_js
 def tail(
     ctx: click.Context, config: Path | None, data_dir: Path | None, from_start: bool, no_follow: bool, as_json: bool
 ) -> None:
-    """Show entries as they arrive."""
+    """Show entries as they arrive.
+
+    Those of the running service or, without one, with --data-dir, --from-start or --no-follow, those of the files.
+    """
+    if not (from_start or no_follow or names_files({"data_dir": data_dir}, config)) and _watched(ctx, as_json=as_json):
+        return
     from clickclock.attribution.clicks.entry import decode  # noqa: PLC0415 (loaded when it is used)
 
     try:
@@ -143,6 +154,35 @@ def tail(
             click.echo(json.dumps(told, ensure_ascii=False) if as_json else _text(told))
     except KeyboardInterrupt:
         ctx.exit(INTERRUPTED)
+
+
+def _watched(ctx: click.Context, *, as_json: bool) -> bool:
+    """Show what the service sees arrive, until Ctrl-C; False if there is none and nobody named one."""
+    try:
+        with service(ctx.obj) as client:
+            for seen in client.follow_clicks():
+                if seen.seen == "watching":
+                    click.echo(f"Watching {redacted(ctx.obj)}; press Ctrl-C to stop.", err=True)
+                elif seen.seen == "missed":
+                    click.echo(seen.fields["message"], err=True)
+                elif as_json:
+                    click.echo(json.dumps({"kind": seen.seen, **seen.fields}))  # in ASCII: it may not be Unicode
+                else:
+                    click.echo(_line(seen))
+    except NoService:
+        if ctx.find_root().get_parameter_source("url") is not ParameterSource.DEFAULT:
+            raise
+        return False
+    except KeyboardInterrupt:
+        ctx.exit(INTERRUPTED)
+    return True
+
+
+def _line(seen: "Sighting") -> str:
+    told = seen.fields
+    faults = "; ".join(f"{each.get('field')}: {each.get('message')}" for each in told.get("faults", ()))
+    raw = told.get("query") or told.get("order")
+    return "  ".join(filter(None, (when(told["receivedAt"]), seen.seen, plain(faults), plain(raw))))
 
 
 def _lines(config: Path | None, data_dir: Path | None, *, from_end: bool, follow: bool) -> Iterator[bytes]:

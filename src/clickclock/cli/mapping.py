@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clickclock.cli.asking import asks, may_ask
 from clickclock.cli.calling import calls
+from clickclock.cli.completing import complete_prefix
 from clickclock.cli.fields import names, page
-from clickclock.cli.rendering import record, says, table, when
+from clickclock.cli.lazy import Commands
+from clickclock.cli.rendering import record, says, when
+from clickclock.cli.tables import table
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
 
 
-@click.group()
+@click.group(cls=Commands)
 def mapping() -> None:
     """Mappings from command prefixes to container images."""
 
@@ -40,7 +44,7 @@ def list_mappings(client: "Client", **filters: Any) -> "Payload":
 
 
 @mapping.command("set")
-@click.argument("prefix")
+@click.argument("prefix", shell_complete=complete_prefix)
 @click.argument("image")
 @click.option("--description", help="What the image is for.")
 @calls(says("Commands that begin with `{prefix}` run in {image}."))
@@ -50,8 +54,10 @@ def set_mapping(client: "Client", prefix: str, image: str, description: str | No
 
 
 @mapping.command()
-@click.argument("prefix")
+@click.argument("prefix", shell_complete=complete_prefix)
+@may_ask
 @calls(says("`{prefix}` is no longer mapped."))
+@asks("Remove the mapping of {prefix}?")
 def delete(client: "Client", prefix: str) -> "Payload":
     """Remove a prefix from the mapping."""
     return client.delete_mapping(prefix)

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import calls
+from clickclock.cli.completing import complete_alarm, complete_notification, complete_target, one_of
 from clickclock.cli.fields import names, of_jobs, page
-from clickclock.cli.rendering import says, table, when
+from clickclock.cli.lazy import Commands
+from clickclock.cli.rendering import says, when
+from clickclock.cli.tables import table
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
@@ -31,16 +34,18 @@ def _arrived(payload: "Payload") -> None:
     click.echo(f"The target {told['target']} got the test notification.")
 
 
-@click.group()
+@click.group(cls=Commands)
 def notifications() -> None:
     """Notifications: alarms on their way to webhooks and mail."""
 
 
 @notifications.command("list")
 @of_jobs()
-@click.option("--state", help="Only those in this state: pending, sent or dead.")
-@click.option("--target", help="Only those for this target.")
-@click.option("--alarm-id", help="Only those of this alarm.")
+@click.option(
+    "--state", shell_complete=one_of("pending", "sent", "dead"), help="Only those in this state: pending, sent or dead."
+)
+@click.option("--target", shell_complete=complete_target, help="Only those for this target.")
+@click.option("--alarm-id", shell_complete=complete_alarm, help="Only those of this alarm.")
 @page
 @calls(
     table(
@@ -62,7 +67,7 @@ def list_notifications(client: "Client", **filters: Any) -> "Payload":
 
 
 @notifications.command()
-@click.argument("notification_id")
+@click.argument("notification_id", shell_complete=complete_notification)
 @calls(says("Notification {notification_id} is tried again."))
 def retry(client: "Client", notification_id: str) -> "Payload":
     """Send a notification again, with all its tries anew."""
@@ -70,7 +75,7 @@ def retry(client: "Client", notification_id: str) -> "Payload":
 
 
 @notifications.command()
-@click.argument("target")
+@click.argument("target", shell_complete=complete_target)
 @calls(_arrived)
 def test(client: "Client", target: str) -> "Payload":
     """Send a test notification to a target, and say whether it arrived."""

@@ -1,13 +1,12 @@
-"""How answers look to a person: tables, and one thing with all its fields.
+"""How values look to a person, and one thing with all its fields; tables are in `tables.py`.
 
 Never decides what is shown: each command names its columns. Invariants: times are in the reader's local time;
 what jobs wrote cannot move the cursor; a pipe gets the same as a terminal, without colour.
 
->>> JOBS = table("jobs", ("application", "application"), ("next", "nextFireAt", when))
+>>> SHOWN = record("jobs.0", ("application", "application"), ("next", "nextFireAt", when))
 """
 
 import json
-import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -15,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from clickclock.cli.calling import Render
 
 Payload = dict[str, Any]
@@ -24,9 +21,7 @@ Show = Callable[[Any], str]
 Column = tuple[str, str] | tuple[str, str, Show]
 
 WIDTH = 1_000_000
-"""Wider than any row: no cell is cut or folded, so that an id can be copied whole; a narrow terminal wraps the line."""
-HEIGHT = 25
-"""Any: nothing is laid out by it."""
+"""Wider than any line: nothing is cut or folded, so that an id can be copied whole; a terminal wraps the line."""
 STYLES = {
     "succeeded": "green",
     "running": "cyan",
@@ -116,72 +111,23 @@ def size(count: float | None) -> str:
     return f"{count:.3g} GB"
 
 
-TRIGGERS: tuple[Column, ...] = (
-    ("id", "triggerId"),
-    ("application", "application"),
-    ("job", "jobName"),
-    ("kind", "kind"),
-    ("state", "state"),
-    ("due", "dueTime", when),
-    ("took", "durationMs", duration),
-    ("skipped for", "skipReason"),
-    ("message", "message"),
-)
-"""Triggers look the same wherever they are shown."""
-
-
-def table(path: str, *columns: Column, title: str | None = None, empty: str | None = None) -> "Render":
-    """Print the rows at `path` (dots lead inwards) of an answer; a column is (heading, field) or (…, how to show).
-
-    Without rows it prints `empty`; if that is None, `No jobs.` by the last word of the path, and `None.` below a title.
-    """
-    if empty is None:
-        empty = "None." if title else f"No {re.sub('[A-Z]', _small_word, path.rpartition('.')[2])}."
-
-    def render(payload: Payload) -> None:
-        # Here and not at the top: `--json` and `serve` have no use for it, and it takes long to load.
-        from rich.table import Table  # noqa: PLC0415 (see the line above)
-        from rich.text import Text  # noqa: PLC0415 (see the line above)
-
-        rows = at(payload, path) or []
-        heading = [Text(title, style="bold")] if title else []
-        if not rows:
-            _print(*heading, empty)
-            return
-        grid = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 3, 0, 0))
-        for name, *_ in columns:
-            grid.add_column(name, no_wrap=True)
-        for row in rows:
-            grid.add_row(*(_cell(row, column) for column in columns))
-        _print(*heading, grid)
-        if payload.get("nextCursor") and "." not in path:
-            click.echo(f"There are more: add --cursor {payload['nextCursor']}", err=True)
-
-    return render
-
-
-def _small_word(capital: re.Match[str]) -> str:
-    return f" {capital[0].lower()}"
-
-
 def record(path: str, *columns: Column, title: str | None = None) -> "Render":
     """Print one thing of an answer, a line per field that has a value; without columns all its fields."""
 
     def render(payload: Payload) -> None:
-        from rich.table import Table  # noqa: PLC0415 (loaded when it is used)
-        from rich.text import Text  # noqa: PLC0415 (loaded when it is used)
+        from clickclock.cli.tables import Cell, drawn  # noqa: PLC0415 (tables show values, and so come later)
 
         thing = at(payload, path) or {}
-        grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 0))
-        grid.add_column(style="dim", no_wrap=True)
-        grid.add_column(no_wrap=True)
-        for column in columns or [
-            (name, name, _showing(name)) for name, value in thing.items() if not _is_table(value)
-        ]:
-            cell = _cell(thing, column)
-            if cell.plain:
-                grid.add_row(column[0], cell)
-        _print(*([Text(title, style="bold")] if title else []), grid)
+        shown = columns or [(name, name, showing(name)) for name, value in thing.items() if not _is_table(value)]
+        rows = [
+            (Cell(name, "dim"), Cell(plain(show[0](value) if show else value), style_of(value)))
+            for name, field, *show in shown
+            for value in (at(thing, field),)
+        ]
+        if title:
+            click.secho(title, bold=True)
+        for line in drawn([row for row in rows if row[1].text]):
+            click.echo(line)
 
     return render
 
@@ -220,35 +166,17 @@ def at(payload: Any, path: str) -> Any:
     return payload
 
 
-def _cell(row: Payload, column: Column) -> Any:
-    from rich.text import Text  # noqa: PLC0415 (loaded when it is used)
-
-    show: Show = column[2] if len(column) > 2 else plain  # noqa: PLR2004 (the third part is how to show it)
-    value = at(row, column[1])
-    return Text(plain(show(value)), style=STYLES.get(value, "") if isinstance(value, str) else "")
+def style_of(value: Any) -> str:
+    """The style of a state, by its name; empty for anything else."""
+    return STYLES.get(value, "") if isinstance(value, str) else ""
 
 
 def _is_table(value: Any) -> bool:
     return isinstance(value, list) and any(isinstance(each, dict) for each in value)
 
 
-def _showing(name: str) -> Show:
+def showing(name: str) -> Show:
+    """How a field of this name is shown."""
     if name.endswith(("At", "Time")) and name != "at":
         return when
     return {"lagMs": duration, "durationMs": duration, "maxMemoryBytes": size}.get(name, plain)
-
-
-def _console() -> "Console":
-    from rich.console import Console  # noqa: PLC0415 (loaded when it is used)
-
-    # With a height as well, for else a dumb terminal (TERM=dumb) is taken for 80 characters wide.
-    return Console(width=WIDTH, height=HEIGHT, highlight=False, markup=False, emoji=False)
-
-
-def _print(*parts: Any) -> None:
-    """Print without the spaces that fill up a table's last column."""
-    console = _console()
-    with console.capture() as captured:
-        for part in parts:
-            console.print(part)
-    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))

@@ -26,8 +26,10 @@ REJECTIONS = "rejections"
 @click.command()
 @click.argument("sources", metavar=f"FILE...|{REJECTIONS}", nargs=-1, required=True)
 @click.option("--client-id", help="Of the rejections, only those of this client.")
-@click.option("--since", type=Instant(), help="Of the rejections, only those received at this time or later.")
-@click.option("--until", type=Instant(), help="Of the rejections, only those received before this time.")
+@click.option(
+    "--since", type=Instant(looks_back=True), help="Of the rejections, only those received at this time or later."
+)
+@click.option("--until", type=Instant(looks_back=True), help="Of the rejections, only those received before this time.")
 @SKIP_UNREADABLE
 @DRY_RUN
 @settings(OF_LAKE)

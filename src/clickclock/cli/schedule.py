@@ -11,25 +11,42 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import calls, complete_schedule, complete_zone
+from clickclock.cli.asking import asks, may_ask
+from clickclock.cli.calling import calls, service
+from clickclock.cli.completing import complete_calendar, complete_schedule, complete_zone, one_of
 from clickclock.cli.fields import Instant, Pair, body, field, flag, job_arguments, names, needs_fields, of_jobs, page
-from clickclock.cli.rendering import duration, plain, record, says, table, when
+from clickclock.cli.lazy import Commands
+from clickclock.cli.rendering import duration, plain, record, says, when
+from clickclock.cli.tables import table
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
 
-KIND = field("--kind", help="How the expression is read: cron, interval, once or rrule.")
+KIND = field(
+    "--kind",
+    shell_complete=one_of("cron", "interval", "once", "rrule"),
+    help="How the expression is read: cron, interval, once or rrule.",
+)
 TIME_ZONE = field(
     "--time-zone", shell_complete=complete_zone, help="IANA time zone, such as Europe/Berlin; UTC if not given."
 )
 DST_POLICIES = (
-    field("--dst-gap-policy", help="For a fixed time that the clock jumps over: fireAfterGap or skip."),
-    field("--dst-fold-policy", help="For a fixed time that the clock shows twice: first, second or both."),
+    field(
+        "--dst-gap-policy",
+        shell_complete=one_of("fireAfterGap", "skip"),
+        help="For a fixed time that the clock jumps over: fireAfterGap or skip.",
+    ),
+    field(
+        "--dst-fold-policy",
+        shell_complete=one_of("first", "second", "both"),
+        help="For a fixed time that the clock shows twice: first, second or both.",
+    ),
 )
 CALENDAR = (
-    field("--calendar", "calendar_name", help="The calendar to follow."),
+    field("--calendar", "calendar_name", shell_complete=complete_calendar, help="The calendar to follow."),
     field(
         "--calendar-rule",
+        shell_complete=one_of("businessDays", "otherDays", "firstBusinessDay", "lastBusinessDay"),
         help="One of businessDays (if not given), otherDays, firstBusinessDay and lastBusinessDay of a month.",
     ),
 )
@@ -46,7 +63,11 @@ OPTIONS = (
     field("--pause-after-failures", type=int, help="Pause it after so many failures in a row."),
     field("--jitter-seconds", type=float, help="Spread the start over this many seconds."),
     *DST_POLICIES,
-    field("--overlap-policy", help="While the last trigger is unfinished: skip, queue, replace or allow."),
+    field(
+        "--overlap-policy",
+        shell_complete=one_of("skip", "queue", "replace", "allow"),
+        help="While the last trigger is unfinished: skip, queue, replace or allow.",
+    ),
     field("--param", "parameters", type=Pair(), help="A value for a parameter; may be repeated."),
     flag("paused", help="While paused, due times are skipped."),
     field("--pause-reason", help="Why it is paused."),
@@ -106,7 +127,7 @@ def _foreseen(payload: "Payload") -> None:
         click.echo(f"There is more: add --from {foreseen['to']}", err=True)
 
 
-@click.group()
+@click.group(cls=Commands)
 def schedule() -> None:
     """Schedules: when to run a job."""
 
@@ -162,7 +183,36 @@ def update(client: "Client", schedule_id: str, fields: dict[str, Any]) -> "Paylo
 
 @schedule.command()
 @click.argument("schedule_id", shell_complete=complete_schedule)
+@click.pass_obj
+def edit(url: str, schedule_id: str) -> None:
+    """Edit a schedule as YAML in VISUAL or EDITOR.
+
+    What is wrong is written into the file, and the file is opened again. Nobody else's change is overwritten.
+    """
+    from clickclock.cli.editing import Editable  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.cli.editing import edit as edited  # noqa: PLC0415 (as above)
+    from clickclock.cli.naming import whole_id  # noqa: PLC0415 (as above)
+
+    with service(url) as client:
+        whole = whole_id(client, schedule_id, "schedule_id")
+
+        def read() -> "Payload":
+            found: Payload = client.schedule(whole)["schedules"][0]
+            return found
+
+        def write(_before: "Payload", changes: "Payload", version: int) -> "Payload":
+            return client.update_schedule(whole, changes, version)
+
+        answer = edited(Editable(f"schedule {whole}", read, write))
+    if answer is not None:
+        click.echo(f"Schedule {whole} is changed (version {answer['schedule']['version']}).")
+
+
+@schedule.command()
+@click.argument("schedule_id", shell_complete=complete_schedule)
+@may_ask
 @calls(says("Schedule {schedule_id} is deleted."))
+@asks("Delete schedule {schedule_id}?")
 def delete(client: "Client", schedule_id: str) -> "Payload":
     """Delete a schedule."""
     return client.delete_schedule(schedule_id)
@@ -204,7 +254,7 @@ def preview(client: "Client", **query: Any) -> "Payload":
 
 @schedule.command()
 @of_jobs(group=True)
-@click.option("--schedule-id", help="Only this schedule.")
+@click.option("--schedule-id", shell_complete=complete_schedule, help="Only this schedule.")
 @click.option("--from", "from_", type=Instant(), help="Show times at this or later; now if not given.")
 @click.option("--to", type=Instant(), help="Show times before this; a day later if not given.")
 @calls(_foreseen)
@@ -215,8 +265,8 @@ def forecast(client: "Client", **query: Any) -> "Payload":
 
 @schedule.command()
 @click.argument("schedule_id", shell_complete=complete_schedule)
-@click.option("--from", "from_", type=Instant(), help="Only nominal times at this or later.")
-@click.option("--to", type=Instant(), help="Only nominal times before this.")
+@click.option("--from", "from_", type=Instant(looks_back=True), help="Only nominal times at this or later.")
+@click.option("--to", type=Instant(looks_back=True), help="Only nominal times before this.")
 @click.option("--limit", type=click.IntRange(1, 1000), help="At most this many; 48 if not given.")
 @calls(lambda payload: TOLD(payload["schedules"][0]))
 def times(client: "Client", schedule_id: str, **query: Any) -> "Payload":

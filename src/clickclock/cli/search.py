@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clickclock.cli.calling import calls
-from clickclock.cli.rendering import table
+from clickclock.cli.tables import table
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload

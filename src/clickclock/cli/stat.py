@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import calls, complete_zone
+from clickclock.cli.calling import calls
+from clickclock.cli.completing import complete_group, complete_zone
 from clickclock.cli.fields import Instant, job_arguments, names
-from clickclock.cli.rendering import duration, record, sections, share, size, table, when
+from clickclock.cli.rendering import duration, record, sections, share, size, when
+from clickclock.cli.tables import table
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
@@ -69,9 +71,15 @@ def show(payload: "Payload") -> None:
 
 @click.command()
 @job_arguments(required=False)
-@click.option("--group", "group_name", help="Only the jobs of this group.")
-@click.option("--from", "from_", type=Instant(), help="Beginning of the window; 7 days ago if not given.")
-@click.option("--to", type=Instant(), help="End of the window; now if not given.")
+@click.option("--group", "group_name", shell_complete=complete_group, help="Only the jobs of this group.")
+@click.option(
+    "--from",
+    "--since",
+    "from_",
+    type=Instant(looks_back=True),
+    help="Beginning of the window; 7 days ago if not given.",
+)
+@click.option("--to", type=Instant(looks_back=True), help="End of the window; now if not given.")
 @click.option(
     "--bucket", type=click.Choice(["hour", "day"]), help="Group by hour (UTC) or by day; by day if not given."
 )

@@ -9,10 +9,12 @@ whatever was written, what comes after the command has no colour.
 
 import re
 import sys
+from collections.abc import Sequence
 from typing import Final, TextIO
 
 HELD_MAX: Final = 4096
 """A sequence that is longer is none."""
+_HOME_AND_ERASE: Final = "\x1b[H\x1b[2J"
 _RESET: Final = "\x1b[0m"
 _STYLE: Final = r"\x1b\[[0-9;:]*m"
 _TEXT_OF_ONE: Final = r"[^\x07\x1b\x9c\n]*"
@@ -67,6 +69,18 @@ class Terminal:
         if styles := re.findall(_STYLE, text):
             self._is_styled = styles[-1] not in {_RESET, "\x1b[m"}
         self._stream.write(text)
+
+    def obeyed(self, sequence: str) -> None:
+        """Write a sequence of our own, which the terminal is to obey."""
+        self._stream.write(sequence)
+
+
+def drawn_anew(lines: Sequence[str]) -> None:
+    """Show lines from the top of the window, in the place of what it showed."""
+    if isinstance(sys.stdout, Terminal):
+        sys.stdout.obeyed(_HOME_AND_ERASE)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
 
 
 def guard_terminals() -> list[Terminal]:

@@ -16,9 +16,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from clickclock.cli.calling import print_json, service
-from clickclock.cli.rendering import table, when
+from clickclock.cli.asking import asks, may_ask
+from clickclock.cli.calling import Render, in_forms, service, show
+from clickclock.cli.completing import complete_application, complete_token
+from clickclock.cli.fields import Instant
+from clickclock.cli.lazy import Commands
+from clickclock.cli.rendering import when
 from clickclock.cli.settings import CONFIG, DATA_DIR, configuration, settings
+from clickclock.cli.tables import table
 from clickclock.foundation.permission import Role
 
 if TYPE_CHECKING:
@@ -27,25 +32,25 @@ if TYPE_CHECKING:
 
     Keys = Client | Keyring
 
-NAME = click.argument("name")
+NAME = click.argument("name", shell_complete=complete_token)
 OF_TOKENS = (CONFIG, DATA_DIR, click.option("--database-url", help="sqlite:///FILE or postgresql://USER@HOST/NAME."))
 
 
-@click.group()
+@click.group(cls=Commands)
 def token() -> None:
     """Tokens: who may do what. Without --url, on the store of this host, whether a service runs or not."""
 
 
-def _keyed(show: Callable[["Payload"], None]) -> Callable[[Callable[..., "Payload"]], Callable[..., None]]:
+def _keyed(render: Render) -> Callable[[Callable[..., "Payload"]], Callable[..., None]]:
     """Give a command the service's tokens, or those of the store on this host, and print what it returns."""
 
     def decorate(command: Callable[..., "Payload"]) -> Callable[..., None]:
         @settings(OF_TOKENS)
-        @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+        @in_forms
         @functools.wraps(command)
         def run(
             *,
-            as_json: bool,
+            form: str | None,
             config: Path | None,
             data_dir: Path | None,
             database_url: str | None,
@@ -53,10 +58,7 @@ def _keyed(show: Callable[["Payload"], None]) -> Callable[[Callable[..., "Payloa
         ) -> None:
             with _keys(config, {"data_dir": data_dir, "database_url": database_url}) as keys:
                 payload = command(keys, **arguments)
-            if as_json:
-                print_json(payload)
-            else:
-                show(payload)
+            show(payload, form, render)
 
         return run
 
@@ -102,9 +104,15 @@ def _grants(grants: list[dict[str, Any]]) -> str:
     required=True,
     help="What it may do; may be repeated.",
 )
-@click.option("--application", "applications", multiple=True, help="Only in this application; may be repeated.")
+@click.option(
+    "--application",
+    "applications",
+    shell_complete=complete_application,
+    multiple=True,
+    help="Only in this application; may be repeated.",
+)
 @click.option("--client", "clients", multiple=True, help="Only of this client account; may be repeated.")
-@click.option("--expires-at", metavar="TIME", help="When it ends, such as 2027-01-01T00:00:00Z; never if not given.")
+@click.option("--expires-at", type=Instant(), help="When it ends, such as +90d; never if not given.")
 @_keyed(_tell)
 def create(
     keys: "Keys",
@@ -149,7 +157,9 @@ def rotate(keys: "Keys", name: str) -> "Payload":
 
 @token.command()
 @NAME
+@may_ask
 @_keyed(_revoked)
+@asks("Revoke the token {name}? Nothing brings it back.")
 def revoke(keys: "Keys", name: str) -> "Payload":
     """Revoke a token; nothing brings it back."""
     return keys.revoke_token(name)

@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clickclock.cli.calling import calls, complete_state, complete_trigger
+from clickclock.cli.calling import calls
+from clickclock.cli.completing import (
+    complete_backfill,
+    complete_kind,
+    complete_schedule,
+    complete_state,
+    complete_trigger,
+)
 from clickclock.cli.fields import Instant, names, of_jobs, page
-from clickclock.cli.rendering import TRIGGERS, at, record, says, sections, table, when
-from clickclock.cli.trigger_id import whole_id
+from clickclock.cli.lazy import Commands
+from clickclock.cli.rendering import at, record, says, sections, when
+from clickclock.cli.tables import TRIGGERS, table
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
@@ -54,7 +62,7 @@ def _itself(payload: "Payload") -> None:
         WAITS(payload)
 
 
-@click.group()
+@click.group(cls=Commands)
 def triggers() -> None:
     """Triggers: single runs of jobs, past and present."""
 
@@ -66,11 +74,15 @@ def triggers() -> None:
     shell_complete=complete_state,
     help="Only those in this state, such as running, or in several: failed,lost.",
 )
-@click.option("--kind", help="Only those of this kind: manual, schedule, backfill or dependency.")
-@click.option("--schedule-id", help="Only those of this schedule.")
-@click.option("--backfill-id", help="Only those of this backfill.")
-@click.option("--from", "from_", type=Instant(), help="Only those recorded at this time or later.")
-@click.option("--to", type=Instant(), help="Only those recorded before this time.")
+@click.option(
+    "--kind", shell_complete=complete_kind, help="Only those of this kind: manual, schedule, backfill or dependency."
+)
+@click.option("--schedule-id", shell_complete=complete_schedule, help="Only those of this schedule.")
+@click.option("--backfill-id", shell_complete=complete_backfill, help="Only those of this backfill.")
+@click.option(
+    "--from", "--since", "from_", type=Instant(looks_back=True), help="Only those recorded at this time or later."
+)
+@click.option("--to", type=Instant(looks_back=True), help="Only those recorded before this time.")
 @page
 @calls(table("triggers", *TRIGGERS))
 def list_triggers(client: "Client", **filters: Any) -> "Payload":
@@ -89,7 +101,7 @@ def list_triggers(client: "Client", **filters: Any) -> "Payload":
 )
 def show(client: "Client", trigger_id: str) -> "Payload":
     """Show one trigger and its attempts."""
-    return client.get_trigger(whole_id(client, trigger_id))
+    return client.get_trigger(trigger_id)
 
 
 @triggers.command()
@@ -97,4 +109,4 @@ def show(client: "Client", trigger_id: str) -> "Payload":
 @calls(says("Trigger {trigger_id} is asked to end."))
 def cancel(client: "Client", trigger_id: str) -> "Payload":
     """Cancel a trigger; if it is running, by SIGTERM and in the end SIGKILL."""
-    return client.cancel_trigger(whole_id(client, trigger_id))
+    return client.cancel_trigger(trigger_id)

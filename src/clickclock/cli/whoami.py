@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from clickclock.cli.calling import calls
-from clickclock.cli.rendering import record, sections, table
+from clickclock.cli.rendering import record, sections
+from clickclock.cli.tables import table
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload

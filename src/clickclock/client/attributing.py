@@ -49,6 +49,11 @@ class Attributing:
         """What clicks brought; the query is that of `GET /attribution/report` (`from` as `**{"from": …}`)."""
         return self._ask("report", query)
 
+    def report_file(self, **query: object) -> bytes:
+        """The same as a file; `format` is `csv` or `parquet`."""
+        path = f"{self._connection.root_url}/attribution/report"
+        return self._connection.send("GET", path, query=query, timeout_s=ASKING_TIMEOUT_S).content
+
     def proof(self, client_id: str, order_id: str, version: int | None = None) -> Payload:
         """Why an order is credited as it is, in a result version or the latest."""
         return self._ask("order", {"clientId": client_id, "orderId": order_id, "version": version})
