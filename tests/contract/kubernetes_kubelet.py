@@ -1,7 +1,9 @@
 """The kubelets of the double: pods as processes of this machine, with the statuses that containerd is known to give.
 
 Never tells a status that a real kubelet would not: times in whole seconds, an exit as a code, a command that cannot be
-executed as `StartError` with runc's words. Invariant: what a pod started ends with it.
+executed as `StartError` with runc's words. Invariants: what a pod started ends with it; its command is process 1 of a
+namespace of processes of its own, and hears no signal that it does not handle but SIGKILL from outside, where this
+machine lets us make such a namespace.
 
 >>> Kubelet(double, folder)   # doctest: +SKIP
 """
@@ -18,8 +20,9 @@ import subprocess
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     from tests.contract.kubernetes_double import KubernetesDouble
@@ -40,6 +43,12 @@ NO_DNS = (
     'to "Default" policy.'
 )
 POD_GC_EVERY_S = 20.0
+NAMESPACE = (shutil.which("unshare") or "", "--pid", "--fork", "--kill-child", "--")
+RUNTIME_IS_DOWN = (
+    b'rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing: dial unix '
+    b'/run/containerd/containerd.sock: connect: connection refused"'
+)
+"""What a kubelet says in the place of an output's end while nobody runs its containers."""
 _UNITS = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 
 
@@ -52,6 +61,12 @@ def expand(text: str, variables: dict[str, str]) -> str:
     return _REFERENCE.sub(lambda found: "$" if found[1] is None else variables.get(found[1], found[0]), text)
 
 
+@cache
+def makes_namespaces() -> bool:
+    """Whether a pod's command can be process 1."""
+    return NAMESPACE[0] != "" and subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
+
+
 @dataclass
 class Running:
     """A pod's process."""
@@ -60,6 +75,15 @@ class Running:
     watch: int
     started: str
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def first(self) -> int | None:
+        """The command's own process; None while it is being made."""
+        if not makes_namespaces():
+            return self.process.pid
+        with contextlib.suppress(OSError):
+            children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_bytes()
+            return next(map(int, children.split()), None)
+        return None
 
 
 class Kubelet:
@@ -80,11 +104,21 @@ class Kubelet:
         self.follows_slowly = False
         """Whether an output that is followed comes in scraps, as that of a command that writes a lot."""
         self.history: dict[str, dict[str, Object]] = {}
+        self.makes_one_in_s = 0.0
+        """How long it takes to make a pod's container; one is made at a time, and the others wait for their turn."""
+        self._turn_at = 0.0
+        self.runtime_is_down = asyncio.Event()
+        """Whether nothing runs containers on the nodes: what they write meanwhile is lost, and nobody can read."""
+        self._lost: dict[str, list[tuple[int, int]]] = {}
 
     def close(self) -> None:
         """End all pods."""
         for name, running in list(self._running.items()):
             self._end(name, running)
+
+    def runs_any(self) -> bool:
+        """Whether any pod's command runs."""
+        return bool(self._running)
 
     # A pod's way.
 
@@ -97,7 +131,9 @@ class Kubelet:
         pod["spec"]["nodeName"] = self._double.next_node()
         self._condition(pod, "PodScheduled", "True", None, None)
         self._put(pod)
-        asyncio.get_running_loop().call_soon(self.try_to_run, pod["metadata"]["name"])
+        loop = asyncio.get_running_loop()
+        self._turn_at = max(self._turn_at, loop.time()) + self.makes_one_in_s
+        loop.call_at(self._turn_at, self.try_to_run, pod["metadata"]["name"])
 
     def try_to_run(self, name: str) -> None:
         """Pull the image, make the container, start it."""
@@ -152,9 +188,11 @@ class Kubelet:
             return
         self.starts.append(pod["metadata"]["annotations"]["clickclock/attempt-name"])
         limits = container.get("resources", {}).get("limits", {})
-        with (self._folder / f"{name}.log").open("wb") as log:
+        with self.log_of(name).open("wb") as log:
             process = subprocess.Popen(
-                argv, executable=program, env=environment, cwd=self._directory(name, container.get("workingDir", "/")),
+                [*NAMESPACE, program, *argv[1:]] if makes_namespaces() else argv,
+                executable=None if makes_namespaces() else program, env=environment,
+                cwd=self._directory(name, container.get("workingDir", "/")),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
                 preexec_fn=_limit(limits),  # noqa: PLW1509 - it sets limits and takes no lock
             )  # fmt: skip
@@ -226,8 +264,16 @@ class Kubelet:
             self._remove(name)
             return
         if before is None:
-            running.process.send_signal(signal.SIGTERM)
+            self._ask_to_end(running)
         asyncio.get_running_loop().call_later(seconds, self._kill_group, running)
+
+    def _ask_to_end(self, running: Running) -> None:
+        """SIGTERM, to the command's own process."""
+        if (first := running.first()) is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(first, signal.SIGTERM)
+        elif running.process.poll() is None:
+            asyncio.get_running_loop().call_later(0.005, self._ask_to_end, running)
 
     def _remove(self, name: str) -> None:
         pod = self._double.things["pods"].get(name)
@@ -244,7 +290,8 @@ class Kubelet:
         self._put(pod)
         running = self._running.get(name)
         if reason == "TerminationByKubelet" and running is not None:
-            running.process.send_signal(signal.SIGTERM)
+            self._ask_to_end(running)
+            asyncio.get_running_loop().call_later(1.0, self._kill_group, running)
         else:
             self.delete(pod, 1)
 
@@ -273,28 +320,61 @@ class Kubelet:
 
     def rotate(self, name: str) -> None:
         """What was written so far is shown to nobody any more who does not follow already."""
-        self._hidden[name] = (self._folder / f"{name}.log").stat().st_size
+        self._hidden[name] = self.log_of(name).stat().st_size
+
+    def kill_runtime(self) -> None:
+        """As `kill -9` of containerd does: the commands run on."""
+        self.runtime_is_down.set()
+        for name, running in self._running.items():
+            self._lost.setdefault(name, []).append((self.log_of(name).stat().st_size, -1))
+            running.changed.set()
+
+    def restart_runtime(self) -> None:
+        """It is there again, and reads on; what was written meanwhile is nowhere."""
+        self.runtime_is_down.clear()
+        for name, lost in self._lost.items():
+            lost[-1] = lost[-1][0], self.log_of(name).stat().st_size
+            if name in self._running:
+                self._running[name].changed.clear()
 
     def has_log(self, name: str) -> bool:
         """Whether its container has ever run."""
-        return (self._folder / f"{name}.log").exists()
+        return self.log_of(name).exists()
+
+    def log_of(self, name: str) -> Path:
+        """What its container has written, lost or not."""
+        return self._folder / f"{name}.log"
 
     async def read_log(self, name: str, *, follow: bool) -> AsyncIterator[bytes]:
         """Its output from the first byte; with `follow` until its end."""
-        with (self._folder / f"{name}.log").open("rb") as file:
+        with self.log_of(name).open("rb") as file:
             file.seek(self._hidden.get(name, 0))
             while True:
                 running = self._running.get(name)
                 is_slow = follow and self.follows_slowly
-                while piece := file.read(10 if is_slow else 65_536):
+                while piece := self._kept(name, file, 10 if is_slow else 65_536):
                     yield piece
                     if is_slow:
                         with contextlib.suppress(TimeoutError):  # each line is flushed by itself
                             await asyncio.wait_for(asyncio.Event().wait(), 0.02)
+                if self.runtime_is_down.is_set():
+                    yield RUNTIME_IS_DOWN
+                    return
                 if not follow or running is None:
                     return
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(running.changed.wait(), 0.01)
+
+    def _kept(self, name: str, file: BinaryIO, size: int) -> bytes:
+        """The next piece of an output, without what is lost."""
+        for begin, end in self._lost.get(name, ()):
+            if file.tell() < begin:
+                return file.read(min(size, begin - file.tell()))
+            if file.tell() == begin:
+                if end < 0:
+                    return b""
+                file.seek(end)
+        return file.read(size)
 
     # Statuses.
 

@@ -26,7 +26,7 @@ from clickclock.scheduler.jobs.trigger import Exit, ExitKind
 from clickclock.scheduler.supervisor.attempt_log import log_path
 from tests.container_engine import IMAGE, OPTIONS, ContainerEngine
 from tests.contract.kubernetes_double import KubernetesDouble
-from tests.contract.kubernetes_kubelet import API_SERVER
+from tests.contract.kubernetes_kubelet import API_SERVER, makes_namespaces
 
 DEADLINE_S = 90.0
 LOG_BYTES_MAX = 100_000
@@ -132,6 +132,8 @@ class KubernetesMember(ProcessMember):
     def __init__(self, folder: Path, double: KubernetesDouble, **options: Any) -> None:
         super().__init__(folder)
         self._options = {"kubeconfig": str(double.kubeconfig), **options}
+        self._double = double
+        self.is_process_1 = makes_namespaces()
 
     def build(self) -> Executor:
         return KubernetesExecutor(
@@ -142,6 +144,13 @@ class KubernetesMember(ProcessMember):
             clock=SystemClock(),
             options=self._options,
         )
+
+    def wait_until_gone(self, pid: int) -> None:
+        """The number is one of the pod's own namespace, of which nothing is left when its first process is gone."""
+        if self.is_process_1:
+            assert not self._double.call(self._double.kubelet.runs_any)
+        else:
+            super().wait_until_gone(pid)
 
 
 class RealKubernetesMember(KubernetesMember):

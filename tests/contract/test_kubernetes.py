@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.executors import Capacity, Launch
 from clickclock.scheduler.executors.kubernetes import KubernetesExecutor
-from clickclock.scheduler.executors.kubernetes.manifest import job_of
+from clickclock.scheduler.executors.kubernetes.attempt import GAP as GAP_MESSAGE
+from clickclock.scheduler.executors.kubernetes.manifest import has_gap, job_of
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
-from clickclock.scheduler.executors.kubernetes.output import MISSING
+from clickclock.scheduler.executors.kubernetes.output import GAP, MISSING
 from clickclock.scheduler.jobs.trigger import ExitKind
 from tests.contract import test_executors as executors
 from tests.contract.kubernetes_double import NAMESPACE, ROOT, Answered, KubernetesDouble
@@ -482,6 +484,42 @@ async def test_what_a_node_says_instead_of_output_is_no_output(place: Place, tmp
     place.double.excuses = [words]
     end.touch()
     assert (await place.end(name)).code == 0
+    assert await place.output(name) == b"one\ntwo\n" + (GAP if b"Unavailable" in words else b"")
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["", "and the service is restarted"])
+async def test_where_a_runtime_was_killed_while_the_command_ran_output_and_message_say_so(
+    place: Place, tmp_path: Path, *, is_restarted: bool
+) -> None:
+    number, double = tmp_path / "number", place.double
+    number.write_text("1", encoding="ascii")
+    script = f"i=1; while [ $i -lt 5 ]; do [ $(cat {number}) -ge $i ] && echo line $i && i=$((i + 1)); sleep 0.01; done"
+    name, pod = await place.begun(script)
+    await place.printed(name, b"line 1\n")
+    log = double.kubelet.log_of(pod)
+    double.call(double.kubelet.kill_runtime)
+    number.write_text("2", encoding="ascii")
+    await place.until(lambda: b"line 2\n" in log.read_bytes())
+    await place.until(lambda: any(has_gap(each) for each in double.jobs()))
+    double.call(double.kubelet.restart_runtime)
+    if is_restarted:
+        await place.reopen()
+    number.write_text("4", encoding="ascii")
+    ending = await place.end(name)
+    assert (ending.kind, ending.code, ending.message) == (ExitKind.CODE, 0, GAP_MESSAGE)
+    assert await place.output(name) == b"line 1\nline 3\nline 4\n" + GAP
+    await place.reopen()  # an end is told again until it is forgotten, and nothing is written twice
+    assert (await place.end(name)).message == GAP_MESSAGE
+    assert await place.output(name) == b"line 1\nline 3\nline 4\n" + GAP
+
+
+async def test_what_a_proxy_or_a_node_that_is_slow_does_to_an_output_is_no_gap(place: Place, tmp_path: Path) -> None:
+    end = tmp_path / "end"
+    place.double.excuses = [b"failed to create fsnotify watcher: too many open files"] * 2
+    name = await place.shell(f"echo one; until [ -e {end} ]; do sleep 0.01; done; echo two")
+    await place.until(lambda: not place.double.excuses)
+    end.touch()
+    assert (await place.end(name)).message is None
     assert await place.output(name) == b"one\ntwo\n"
 
 
@@ -603,6 +641,45 @@ async def test_a_pod_that_takes_long_to_make_and_is_in_no_trouble_is_waited_for(
     await impatient.until(lambda: impatient.double.requests.count(asked) > 3)
     del impatient.double.image_faults[IMAGE]
     assert (await impatient.end(name)).code == 0
+
+
+async def test_pods_that_wait_their_turn_for_seconds_all_run(impatient: Place) -> None:
+    impatient.double.kubelet.makes_one_in_s = 0.3
+    names = [await impatient.shell(f"exit {number}") for number in range(7)]
+    assert [(await impatient.end(name)).code for name in names] == list(range(7))
+
+
+async def test_a_pod_that_waits_its_turn_can_be_stopped(place: Place) -> None:
+    place.double.kubelet.makes_one_in_s = 60.0
+    name = await place.shell("true")
+    await place.until(lambda: any(each["spec"].get("nodeName") for each in place.double.pods()))
+    await place.executor.stop([name], 1.0)
+    assert (await place.end(name)).kind is ExitKind.STOPPED
+    assert place.double.kubelet.starts == []
+
+
+@pytest.mark.needs("namespaces")
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("kill -9 $$; kill -TERM $$; kill -SEGV $$; exit 4", 4),
+        ("sh -c 'kill -TERM $PPID; kill -9 $PPID'; exit 5", 5),
+        ("trap 'exit 7' TERM; sh -c 'kill -TERM $PPID'; sleep 5", 7),
+    ],
+)
+async def test_process_1_hears_no_signal_of_its_own_container_that_it_does_not_handle(
+    place: Place, script: str, code: int
+) -> None:
+    ending = await place.end(await place.shell(script))
+    assert (ending.kind, ending.code) == (ExitKind.CODE, code)
+
+
+@pytest.mark.needs("namespaces")
+async def test_process_1_that_does_not_handle_sigterm_is_killed_when_its_grace_period_is_over(place: Place) -> None:
+    name, _ = await place.begun("sleep 60")
+    await place.executor.stop([name], 1.0)
+    ending = await place.end(name)
+    assert (ending.kind, ending.signal) == (ExitKind.STOPPED, signal.SIGKILL)
 
 
 async def test_a_warning_that_holds_nothing_up_ends_no_attempt_and_is_told(

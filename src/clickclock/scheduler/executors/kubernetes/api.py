@@ -46,6 +46,8 @@ REMOVED = (
 )
 """How it says that a container was removed, once all of its output has come: that of a pod that was deleted is at once,
 when it has ended."""
+RUNTIME_DOWN = b"rpc error: code = Unavailable"
+"""How it says that nothing runs its containers at the moment."""
 EXCUSE_BYTES_MAX = 4096
 _GONE, _TOO_MANY, _TIMED_OUT = 410, 429, 408
 # A host that vanishes says nothing: the kernel asks it, and gives up after half a minute.
@@ -79,6 +81,10 @@ class Refused(Permanent):
 
 class Removed(Permanent):
     """The container was removed after all of its output had come."""
+
+
+class RuntimeDown(Unreachable):
+    """The node's container runtime does not answer: what commands write meanwhile may be lost."""
 
 
 class Gone(Permanent):
@@ -272,7 +278,8 @@ async def without_excuses(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes,
     if held.startswith(REMOVED):
         raise Removed(held.decode(errors="replace"))
     if held.startswith(EXCUSES):
-        raise Unreachable(f"The node cannot read the output: {held.decode(errors='replace')}.")
+        fault = RuntimeDown if held.startswith(RUNTIME_DOWN) else Unreachable
+        raise fault(f"The node cannot read the output: {held.decode(errors='replace')}.")
     if held:
         yield held
 

@@ -22,10 +22,12 @@ from clickclock.scheduler.executors.kubernetes.making import Maker, Surroundings
 from clickclock.scheduler.executors.kubernetes.manifest import (
     ended_by,
     grace_seconds,
+    has_gap,
     impossible,
     job_name,
     job_of,
     overlay,
+    with_gap,
 )
 from clickclock.scheduler.executors.kubernetes.output import Output
 from clickclock.scheduler.executors.kubernetes.patience import EVENTS_EVERY_S, Patience
@@ -34,6 +36,7 @@ from clickclock.scheduler.jobs.trigger import NEVER_STARTED, Exit, ExitKind
 
 PAUSE_S_MIN, PAUSE_S_MAX = 0.1, 10.0
 _NOT_FOUND = 404
+GAP = "The container runtime of its node did not answer while it ran: lines of its output may be missing."
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +53,8 @@ class Attempt:
         self._around = around
         self._launch = launch
         self._accepted_s = around.clock.monotonic_s()
-        self._output = Output(around.logs, name)
+        self._output = Output(around.logs, name, self._found_gap)
+        self._has_gap = False
         self._copying: asyncio.Task[None] | None = None
         self._pod: Object | None = None
         self._pod_gone = self.is_gone = False
@@ -180,6 +184,8 @@ class Attempt:
         """Act on what is known now; returns seconds until something is to be done though nothing was told."""
         if self._launch is not None and not self.is_gone and self._grace_s is None:
             await self._hand_over(self._launch)
+        if self._has_gap and not self.is_gone and not has_gap(job):
+            self._learn(await self._around.api.patch("jobs", job_name(self.name), with_gap()))
         now = self._around.clock.now()
         stands = verdict.standing(job, self._pod, pod_gone=self._pod_gone, job_gone=self.is_gone)
         if self.is_gone and stands.exit is None and (self._pod is None or self._pod_gone):
@@ -206,6 +212,11 @@ class Attempt:
                 self._output.copy(self._around.api, self._pod["metadata"]["name"], self._ended, self._around.turns)
             )
 
+    def _found_gap(self) -> None:
+        """The cluster may have lost some of its output."""
+        self._has_gap = True
+        self._changed.set()
+
     async def _conclude(self, exit_: Exit, now: datetime, *, is_silent: bool = False) -> None:
         """The exit, once the output is here; from a node that says nothing any more, none is waited for."""
         started_at, ending = self._started_at, None if self.job is None else Ending.of(self.job)
@@ -215,6 +226,9 @@ class Attempt:
         if self._copying is not None:
             is_removed = self._pod_gone or self._pod is None or verdict.ending_since(self._pod) is not None
             await self._output.complete(self._copying, is_silent=is_silent, is_removed=is_removed)
+            if self._has_gap or (self.job is not None and has_gap(self.job)):
+                self._output.note_gap()
+                exit_ = replace(exit_, message=f"{exit_.message} {GAP}" if exit_.message else GAP)
         node = None if self._pod is None else self._pod["spec"].get("nodeName")
         self._end(replace(exit_, finished_at=finished_at, started_at=started_at, node=node))
 

@@ -28,6 +28,7 @@ TIMEOUT_S = "clickclock/timeout-seconds"
 ENDING = "clickclock/ending"
 """The annotation that says that we ended an attempt, and why; written before its pod is deleted."""
 CONCLUDED = "clickclock/concluded"
+OUTPUT_GAP = "clickclock/output-gap"
 """The annotation of a Job that is done with and only keeps its name taken, so that nobody makes it again."""
 NAME_KEPT_S = 3600
 """ … for so long; who made it and stood still for longer is not waited for."""
@@ -114,6 +115,16 @@ def secret_of(job: Mapping[str, Any], data: Mapping[str, str]) -> dict[str, Any]
 def ended_by(ending: str) -> dict[str, Any]:
     """What makes a Job one that we ended: it makes no pod any more, and says why."""
     return {"metadata": {"annotations": {ENDING: ending}}, "spec": {"suspend": True}}
+
+
+def with_gap() -> dict[str, Any]:
+    """What says on a Job that the cluster may have lost some of its output, so that a restart knows it."""
+    return {"metadata": {"annotations": {OUTPUT_GAP: "true"}}}
+
+
+def has_gap(job: dict[str, Any]) -> bool:
+    """Whether a Job says so."""
+    return OUTPUT_GAP in (job["metadata"].get("annotations") or {})
 
 
 def concluded() -> dict[str, Any]:

@@ -12,12 +12,13 @@ where something is missing a line says so.
 import asyncio
 import contextlib
 import os
+from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 
 import httpx
 
-from clickclock.scheduler.executors.kubernetes.api import Api, Refused, Removed, Unreachable
+from clickclock.scheduler.executors.kubernetes.api import Api, Refused, Removed, RuntimeDown, Unreachable
 from clickclock.scheduler.executors.kubernetes.options import ATTEMPT_CONTAINER
 from clickclock.scheduler.executors.log_file import LogFiles
 
@@ -34,6 +35,7 @@ of a followed output by itself, which takes ten times as long."""
 LAST_TRIES_S = 20.0
 """How long the output of a command that has ended is asked for, before its end is told without the rest."""
 MISSING = b"\n[clickclock: the cluster rotated this output, and a part of it may be missing here]\n"
+GAP = b"\n[clickclock: the node's container runtime did not answer for a while; lines may be missing above]\n"
 
 
 def overlap(ours: bytes, theirs: bytes) -> int:
@@ -52,8 +54,11 @@ class Turns:
 class Output:
     """The copy of one attempt's output."""
 
-    def __init__(self, logs: LogFiles, name: str) -> None:
+    def __init__(self, logs: LogFiles, name: str, found_gap: Callable[[], None]) -> None:
+        """`found_gap` is called when the cluster says that it may have lost some of it."""
         self._logs = logs
+        self._found_gap = found_gap
+        self._has_gap_note = False
         self._path = Path(logs.path(name))
         self._have, self._head = 0, b""
         """How much we have of what the cluster shows, and how that begins."""
@@ -101,6 +106,8 @@ class Output:
                     if not (gone and self._ended_well):
                         self._append(f"\n[clickclock: the rest of this output cannot be read: {error}]\n".encode())
                     return
+                if isinstance(error, RuntimeDown) and not last:
+                    self._found_gap()
                 # A pod may be removed before we learn of its end: that takes nothing from a good end.
                 self._ended_well = self._ended_well and (last or gone)
             else:
@@ -149,11 +156,23 @@ class Output:
             self._append(MISSING)
         self._have, self._head = known, begin[:HEAD_BYTES]
 
+    def note_gap(self) -> None:
+        """Say at its end, once, that lines may be missing."""
+        if not self._has_gap_note:
+            self._append(GAP)
+            self._has_gap_note = True
+
     def _open(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with os.fdopen(os.open(self._path, os.O_RDONLY | os.O_CREAT, 0o600), "rb") as file:
             self._head = file.read(HEAD_BYTES)
         self._have = self._size()
+        with self._path.open("rb") as file:
+            file.seek(max(0, self._have - len(GAP)))
+            self._has_gap_note = file.read() == GAP
+        if self._has_gap_note:
+            self._have -= len(GAP)
+            self._head = self._head[: self._have]
 
     def _size(self) -> int:
         return self._path.stat().st_size
