@@ -45,6 +45,7 @@ PARTS = {
         "a package index: connect to PyPI, or set UV_DEFAULT_INDEX to one that can be reached",
     ),
     "openssl": (("openssl",), "openssl: apt-get install openssl"),
+    "php": (("php",), "PHP, in which the plugin for WooCommerce is: apt-get install php-cli"),
     "podman": (("podman",), "a container engine: apt-get install podman runc catatonit"),
     "root": (("setpriv",), "the right to become another user: run as root, with util-linux"),
     "runc": (("runc",), "what starts containers: apt-get install runc"),

@@ -112,8 +112,9 @@
     return RegExp('[?&](' + names + ')=[^&]').test(query);
   }
 
+  // Of the tag, or of a page that cannot give the tag attributes: a tag manager puts the same names into this object.
   function data(name) {
-    return tag.getAttribute('data-' + name);
+    return (w.clickclockSettings || {})[name] || tag.getAttribute('data-' + name);
   }
 
   function random() {
