@@ -102,7 +102,8 @@ def _in_container(collector_url: str, event: dict[str, Any], **fields: str) -> d
     code = _sections("clickclock-server.tpl")["SANDBOXED_JS_FOR_SERVER"]
     data = {"collectorUrl": collector_url, "clientId": "shop-1", **fields}
     given = {"data": data, "event": event, "address": "192.0.2.7"}
-    return _node("tag_manager.js", code, json.dumps(given))
+    outcome: dict[str, Any] = _node("tag_manager.js", code, json.dumps(given))
+    return outcome
 
 
 def _node(double: str, code: str, *arguments: str) -> Any:
