@@ -24,6 +24,7 @@ import pytest
 import yaml
 from uuid_utils import uuid7
 
+from clickclock.app import backup_state
 from clickclock.app.data_folder import sole
 from clickclock.app.doctor import Check, Result, doctor
 from clickclock.app.doctor.check import CHECKS
@@ -225,6 +226,20 @@ def test_old_time_zones_are_told(tmp_path: Path) -> None:
     (tmp_path / "tzdata.zi").write_text("# version 2019a\n", encoding="ascii")
     _, checks = run("--data-dir", tmp_path, CLICKCLOCK_URL=NOWHERE, PYTHONTZPATH=str(tmp_path))
     seen(checks, "timeZones", Result.WARN, "2019a")
+
+
+def test_that_the_last_verified_backup_is_too_old_is_told(tmp_path: Path) -> None:
+    seen(look(tmp_path), "backup", Result.OK, "None is configured")
+    seen(look(tmp_path, backup_url=str(tmp_path.parent)), "backup", Result.WARN, "No backup", "verified yet")
+    (tmp_path / "node").write_text("node-1")
+    seen(look(tmp_path, backup_url=str(tmp_path.parent)), "backup", Result.OK, "verified yet")
+    state = backup_state.State(verified_at="2020-01-01T00:00:00.000Z", verified_id="20200101T000000.000Z-5f0c")
+    backup_state.write(tmp_path, state)
+    backup_state.failed(config(tmp_path), SystemClock().now(), "The place is full.")
+    old = seen(
+        look(tmp_path, backup_url=str(tmp_path.parent)), "backup", Result.WARN, state.verified_id or "", "is full"
+    )
+    assert "clickclock backup create --verify" in old.remedy
 
 
 def test_a_service_without_its_supervisor_is_told(tmp_path: Path) -> None:

@@ -60,7 +60,10 @@ def test_every_dependency_is_explained_and_nothing_else_is() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project = settings["project"]
     # Those of `spark` are in the table of what the tests need.
-    required = [*project["dependencies"], *project["optional-dependencies"]["attribution"]]
+    required = [
+        *project["dependencies"],
+        *(each for extra in ("attribution", "encryption") for each in project["optional-dependencies"][extra]),
+    ]
     for group in settings["dependency-groups"].values():
         required += [entry for entry in group if isinstance(entry, str)]
     page = (ROOT / "docs/explanation/dependencies.md").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clickclock.app.own_jobs import APPLICATION, ensure_own_jobs, own_jobs
+from clickclock.app.own_jobs import APPLICATION, OPERATIONS, ensure_own_jobs, out_of_reach, own_jobs
 from clickclock.foundation.config import Config
 from clickclock.scheduler.jobs.job import Job
 from clickclock.scheduler.times.schedule import Schedule
@@ -48,11 +48,28 @@ def test_no_secret_is_in_a_job() -> None:
     assert "hush" not in str(own_jobs(config, None))
 
 
+def test_a_backup_is_made_each_night_where_it_is_said_where_to_and_without_clicks() -> None:
+    given = {
+        "clicks": False,
+        "backup_url": "backups",
+        "backup_key_file": "key",
+        "database_url": "postgresql://u:hush@h/d",
+    }
+    ((job, schedule),) = own_jobs(Config.model_validate(given), None)
+    words = shlex.split(job["command"])
+    assert words[3:6] == ["backup", "create", "--verify"]
+    assert words[-4:] == ["--backup-url", str(Path.cwd() / "backups"), "--key-file", str(Path.cwd() / "key")]
+    assert "hush" not in str(job)
+    assert schedule["scheduleId"] == "clickclock.backup"
+    (fault,) = out_of_reach(Config.model_validate(given), {"CLICKCLOCK_DATABASE_URL": "postgresql://u:hush@h/d"})
+    assert fault.field == "database_url"
+
+
 def test_the_scheduler_takes_them_as_they_are() -> None:
-    for job, schedule in own_jobs(Config(), None):
+    for job, schedule in own_jobs(Config(backup_url="s3://backups"), None):
         made, planned = Job.model_validate(job), Schedule.model_validate(schedule)
         assert (made.application, made.job_name) == (planned.application, planned.job_name)
-        assert made.application == APPLICATION
+        assert made.application in {APPLICATION, OPERATIONS}
         assert made.max_concurrent_triggers == 1
 
 

@@ -25,6 +25,8 @@ from clickclock.foundation.errors import ConfigurationError, Fault
 ADDRESS_SALT = "address-salt"
 """The name of the secret without which nobody makes the pseudonym of an address."""
 BACKLOG = 4096
+RESTORING = "restoring"
+"""The mark of a folder in which a backup is being restored: the backup's id. What has it is no data folder yet."""
 FILES_MIN = 256
 """A quiet service has some 40 open, and a collector keeps 64 for itself; the rest is for those who ask."""
 _FOLDERS = ("answers", "exports", "journal", "lake", "logs", "run", "stops", "supervisor")
@@ -45,6 +47,7 @@ def make_data_dir(data_dir: Path) -> None:
 
     Somebody's own folder may become one (a volume is never quite empty), unless it has what we would empty.
     """
+    _expect_restored(data_dir)
     with writing(data_dir):
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         expect_own(data_dir)
@@ -136,6 +139,20 @@ def expect_data_dir(data_dir: Path) -> None:
     except OSError as error:
         sentence = f"{data_dir.absolute()}: {error.strerror}; give the data folder of the service."
         raise ConfigurationError(faults=[Fault("data_dir", sentence)]) from error
+    _expect_restored(data_dir)
+
+
+def _expect_restored(data_dir: Path) -> None:
+    """Refuse a folder in which a backup was only begun to be restored."""
+    with writing(data_dir):
+        mark = data_dir / RESTORING
+        backup_id = mark.read_text(encoding="utf-8", errors="replace").strip() if mark.is_file() else None
+    if backup_id is not None:
+        sentence = (
+            f"the backup {backup_id} is not yet restored in {data_dir}; wait for that, or, if it was cut off, run "
+            "`clickclock backup restore` again, or delete the folder."
+        )
+        raise ConfigurationError(faults=[Fault("data_dir", sentence)])
 
 
 def expect_lake(config: Config) -> None:

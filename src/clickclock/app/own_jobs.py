@@ -1,4 +1,4 @@
-"""Attribution's own recurring work, as jobs on the scheduler: created over HTTP, as any user's jobs are.
+"""Our own recurring work, as jobs on the scheduler: created over HTTP, as any user's jobs are.
 
 Never changes what a user changed: limits, times and the rest stay as they were left; who wants a job to rest pauses its
 schedule, as what is missing is created again. Invariants: only a job's command and node are kept up to date, because
@@ -15,12 +15,15 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from clickclock.client import Client, Payload, Refused
 from clickclock.foundation.config import PREFIX, Config, from_environment
 from clickclock.foundation.errors import ClickclockError, Fault
 
 APPLICATION = "attribution"
+OPERATIONS = "clickclock"
+"""The application of jobs that are for the whole installation."""
 EXISTS = "jobExists"
 SETTINGS = (
     "attribution_engine",
@@ -51,6 +54,7 @@ class OwnJob:
     retention_days: int
     of_the_lake: bool = True
     """Whether it works on the lake, rather than on the journals of one data folder."""
+    application: str = APPLICATION
 
 
 OWN_JOBS = (
@@ -100,6 +104,22 @@ OWN_JOBS = (
 )
 
 
+BACKUP = OwnJob(
+    "backup",
+    "Makes a backup of the store, the journals, the lake and the output of jobs, and verifies it.",
+    ("backup", "create", "--verify"),
+    {
+        "scheduleName": "nightly",
+        "expression": "10 2 * * *",
+        "description": "The finding comes after two nights without.",
+    },
+    timeout_s=12 * 3600,
+    retention_days=90,
+    of_the_lake=False,
+    application=OPERATIONS,
+)
+
+
 def own_jobs(config: Config, file: Path | None, node: str | None = None) -> list[tuple[Payload, Payload]]:
     """Each job with its schedule, as they are first created. `file` is the configuration's, if it came from one.
 
@@ -115,7 +135,23 @@ def own_jobs(config: Config, file: Path | None, node: str | None = None) -> list
         is_address = "://" in config.lake_url
         settings += ["--lake-url", config.lake_url if is_address else str(Path(config.lake_url).absolute())]
     bound_to = node if config.shares_database else None
-    return [_payloads(job, settings, bound_to, is_shared=_is_shared(job, config)) for job in OWN_JOBS]
+    made = [_payloads(job, settings, bound_to, is_shared=_is_shared(job, config)) for job in OWN_JOBS if config.clicks]
+    if config.backup_url is not None:
+        made.append(_payloads(BACKUP, [*settings, *_of_backup(config)], bound_to, is_shared=False))
+    return made
+
+
+def _of_backup(config: Config) -> list[str]:
+    """What a backup is told on its command line: where, under which key, and of which database, but no password."""
+    url = config.backup_url or ""
+    told = ["--backup-url", url if "://" in url else str(Path(url).absolute())]
+    if config.backup_key_file is not None:
+        told += ["--key-file", str(config.backup_key_file.absolute())]
+    if config.database_url_file is not None:
+        told += ["--database-url-file", str(config.database_url_file.absolute())]
+    elif config.database_url is not None and urlsplit(config.database_url).password is None:
+        told += ["--database-url", config.database_url]
+    return told
 
 
 def out_of_reach(config: Config, variables: Mapping[str, str]) -> list[Fault]:
@@ -124,9 +160,14 @@ def out_of_reach(config: Config, variables: Mapping[str, str]) -> list[Fault]:
     >>> [fault.field for fault in out_of_reach(Config(), {"CLICKCLOCK_CLICK_RETENTION_DAYS": "30"})]
     ['click_retention_days']
     """
-    given = from_environment(variables, []) if config.clicks else {}
-    names = {name: f"{PREFIX}{name.upper()}" for name in SETTINGS if name in given}
-    told = "does not reach the jobs of attribution; give it in the file, or name the variable in job_environment."
+    needed = [*(SETTINGS if config.clicks else ())]
+    if config.backup_url is not None:
+        needed += ["backup_keep"]
+        if config.database_url is not None and urlsplit(config.database_url).password is not None:
+            needed += ["database_url"]
+    given = from_environment(variables, [])
+    names = {name: f"{PREFIX}{name.upper()}" for name in needed if name in given}
+    told = "does not reach the service's own jobs; give it in the file, or name the variable in job_environment."
     return [Fault(name, f"{names[name]} {told}") for name in names if names[name] not in config.job_environment]
 
 
@@ -135,11 +176,11 @@ def _is_shared(job: OwnJob, config: Config) -> bool:
 
 
 def _payloads(job: OwnJob, settings: list[str], node: str | None, *, is_shared: bool) -> tuple[Payload, Payload]:
-    name, schedule_id = job.name, f"{APPLICATION}.{job.name}"
+    name, schedule_id = job.name, f"{job.application}.{job.name}"
     if node is not None and not is_shared:
         # A node's name ends in what no other has; its whole name can be too long for an id.
         name, schedule_id = f"{name}-{node}", f"{schedule_id}-{node.rpartition('-')[2]}"
-    whose = {"application": APPLICATION, "jobName": name}
+    whose = {"application": job.application, "jobName": name}
     made = {
         **whose,
         "description": job.description,
@@ -165,13 +206,13 @@ def ensure_own_jobs(url: str, token: str, config: Config, file: Path | None, nod
             for job, schedule in own_jobs(config, file, node):
                 _ensure(client, job, schedule, living)
     except ClickclockError as error:
-        _log.error("the jobs of attribution could not be set up, which is tried again: %s", error)
+        _log.error("the service's own jobs could not be set up, which is tried again: %s", error)
         return False
     return True
 
 
 def _ensure(client: Client, job: Payload, schedule: Payload, living: set[str]) -> None:
-    there = client.list_jobs(application=APPLICATION, jobName=job["jobName"])["jobs"]
+    there = client.list_jobs(application=job["application"], jobName=job["jobName"])["jobs"]
     ours: Payload = {name: job[name] for name in ("command", "node") if name in job}
     if not there:
         try:
@@ -181,6 +222,6 @@ def _ensure(client: Client, job: Payload, schedule: Payload, living: set[str]) -
                 raise
             return  # another replica starts at the same time, and was first
     elif there[0].get("node") not in living - {job.get("node")} and {n: there[0].get(n) for n in ours} != ours:
-        client.change_job(APPLICATION, job["jobName"], ours)
+        client.change_job(job["application"], job["jobName"], ours)
     if not client.list_schedules(scheduleId=schedule["scheduleId"])["schedules"]:
         client.create_schedule(schedule)

@@ -25,6 +25,7 @@ import uvicorn
 import uvloop
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from clickclock.app import backup_state
 from clickclock.app.budget import Budget, allow_connections
 from clickclock.app.checking import check
 from clickclock.app.clusters import LOCAL, clusters
@@ -152,8 +153,7 @@ async def _serve(
         limits=Limits(config.preemptions_max, config.backfill_times_max, config.job_users, config.audit_days),
         url=advertised_url(config, listener),
     )
-    noticing = Noticing(config)
-    engine.scanner.noticed = lambda: noticing.findings
+    noticing = _noticing(config, engine)
     await engine.open()
     server, stopped = _server(config, engine, await _peers(config, store)), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -169,8 +169,9 @@ async def _serve(
     url = url_of(listener)
     async with contextlib.AsyncExitStack() as running:
         if for_clicks:
-            own = partial(ensure_own_jobs, url, engine.authenticator.own_token, config, file, node)
-            await running.enter_async_context(_clicks(config, for_clicks, noticing, own))
+            await running.enter_async_context(_clicks(config, for_clicks, noticing))
+        own = partial(ensure_own_jobs, url, engine.authenticator.own_token, config, file, node)
+        await running.enter_async_context(_own_jobs(config, own))
         # What is here now stays: the collector need not walk through it again in the middle of a busy moment.
         gc.collect()
         gc.freeze()
@@ -190,6 +191,14 @@ async def _serve(
     return 1 if working.exception() else 0
 
 
+def _noticing(config: Config, engine: Engine) -> Noticing:
+    """What the scanner tells with its own findings: of clicks, and of backups."""
+    noticing = Noticing(config)
+    engine.scanner.noticed = lambda: noticing.findings
+    engine.scanner.backup = lambda: backup_state.age(config)
+    return noticing
+
+
 async def _peers(config: Config, store: Store) -> Peers | None:
     """Knows our own user, where that user needs no key; where the kernel cannot, its token is in the data folder."""
     if config.access is not Mode.SAME_USER:
@@ -202,23 +211,33 @@ async def _peers(config: Config, store: Store) -> Peers | None:
 
 
 @contextlib.asynccontextmanager
-async def _clicks(
-    config: Config, sockets: list[socket.socket], noticing: Noticing, ensure_own: Callable[[], bool]
-) -> AsyncIterator[None]:
-    """The collectors, attribution's own jobs, and what is noticed of clicks."""
+async def _clicks(config: Config, sockets: list[socket.socket], noticing: Noticing) -> AsyncIterator[None]:
+    """The collectors, and what is noticed of clicks."""
     async with Collectors.started(config, sockets) as collectors:
         announcing = asyncio.create_task(collectors.announce())
-        # It waits for the port to answer, which is as soon as the rest is ready.
-        stopping = asyncio.Event()
-        asking = asyncio.create_task(_keep_own_jobs(stopping, config, ensure_own))
         looking = asyncio.create_task(noticing.keep())
         try:
             yield
         finally:
             announcing.cancel()
             looking.cancel()
-            stopping.set()
-            await asyncio.gather(asking, looking, return_exceptions=True)
+            await asyncio.gather(looking, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def _own_jobs(config: Config, ensure_own: Callable[[], bool]) -> AsyncIterator[None]:
+    """Jobs of our own, on our own scheduler, where there are any."""
+    if not config.clicks and config.backup_url is None:
+        yield
+        return
+    # It waits for the port to answer, which is as soon as the rest is ready.
+    stopping = asyncio.Event()
+    asking = asyncio.create_task(_keep_own_jobs(stopping, config, ensure_own))
+    try:
+        yield
+    finally:
+        stopping.set()
+        await asyncio.gather(asking, return_exceptions=True)
 
 
 async def _keep_own_jobs(stopping: asyncio.Event, config: Config, ensure_own: Callable[[], bool]) -> None:

@@ -22,6 +22,7 @@ COMMANDS = {
     "cluster": "clickclock.cli.cluster:cluster",
     "open": "clickclock.cli.open_page:open_page",
     "doctor": "clickclock.cli.doctor:doctor",
+    "backup": "clickclock.cli.backup:backup",
     "demo": "clickclock.cli.demo:demo",
     "job": "clickclock.cli.job:job",
     "schedule": "clickclock.cli.schedule:schedule",

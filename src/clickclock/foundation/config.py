@@ -22,6 +22,7 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 from clickclock.foundation.access import Mode
 from clickclock.foundation.account_config import AccountConfig
 from clickclock.foundation.attribution_config import DAYS_MAX, AttributionSettings
+from clickclock.foundation.backup_config import BackupSettings
 from clickclock.foundation.errors import ConfigurationError, Fault
 from clickclock.foundation.reach import is_loopback, refuse_reachable
 from clickclock.foundation.target_config import SmtpConfig, Targets
@@ -32,7 +33,7 @@ NOT_SETTINGS = frozenset(f"{PREFIX}{name}" for name in ("URL", "CLICK_URL", "CON
 DATABASE_SCHEMES = ("sqlite", "postgresql")
 
 
-class Config(AttributionSettings):
+class Config(AttributionSettings, BackupSettings):
     """Every setting of the service. Names in TOML are as here; in the environment `CLICKCLOCK_` and upper case."""
 
     data_dir: Path = Field(Path("clickclock-data"), description="Folder for the store, logs and running jobs' records.")
@@ -135,7 +136,9 @@ class Config(AttributionSettings):
     )
 
     # Of single fields, not of the whole: those run only when every field is fine, and faults are reported together.
-    @field_validator("data_dir", "database_url_file", "secrets_dir", "examples", "spark_scratch", mode="before")
+    @field_validator(
+        *("data_dir", "database_url_file", "secrets_dir", "examples", "spark_scratch", "backup_key_file"), mode="before"
+    )
     @classmethod
     def _refuse_what_names_no_folder(cls, folder: object) -> object:
         if folder == "":  # that would be the one that we happen to be in

@@ -16,6 +16,7 @@ MODULES: Final = {
         *("crawleruseragents", "deltalake", "duckdb", "ibis", "isal", "narwhals", "numpy", "packaging", "pyarrow"),
         "scipy",
     ),
+    "encryption": ("cryptography",),
     "spark": ("pandas", "py4j", "pyspark"),
 }
 """What each extra brings, by the names that are imported."""

@@ -30,6 +30,7 @@ CHECKS: Mapping[str, str] = {
     "diskSpace": "Bytes and files that are free there.",
     "diskSync": "How long a small write takes to be on disk.",
     "timeZones": "Whether time zones are known, and how old that knowledge is.",
+    "backup": "When the last backup of the data folder was verified, where backups are configured.",
     "supervisor": "Whether the supervisor of this machine's jobs lives, where a service has the data folder.",
     "store": "Whether the database answers, and is the one that the data folder knows.",
     "storeRevision": "Whether its tables fit this program.",

@@ -33,8 +33,8 @@ def clicks(config: Config, now_ms: int) -> Iterator[Check]:
     if not config.clicks:
         return
     yield from _port(config)
-    yield from _journals(config, now_ms)
-    lake = _lake(config)
+    yield from journals(config, now_ms)
+    lake = lake_check(config)
     yield lake
     if lake.result is Result.OK:
         yield visitors(lake_of(config), config.journal_dir)
@@ -93,7 +93,8 @@ def _unhealthy(config: Config) -> str | None:
     return None if answer.is_success else f"{url} answers {answer.status_code}"
 
 
-def _journals(config: Config, now_ms: int) -> Iterator[Check]:
+def journals(config: Config, now_ms: int) -> Iterator[Check]:
+    """Whether they are whole, as far as a second of reading tells, and compacted in time."""
     damaged: list[str] = []
     waiting, waiting_bytes, segments, left = 0, 0, 0, 0
     whole: list[tuple[int, journal.Segment]] = []
@@ -155,7 +156,8 @@ def _missing(lake: Lake) -> list[str]:
     return [path for name in names for path in lake.uris(name) if not Path(path).exists()]
 
 
-def _lake(config: Config) -> Check:
+def lake_check(config: Config) -> Check:
+    """Whether it can be read and, in a folder, whether all of its files are there."""
     lake = lake_of(config)
     try:
         there = lake.table(CLICKS.name)

@@ -48,7 +48,7 @@ async def stores(config: Config, *, service_answers: bool) -> AsyncIterator[Chec
         return
     try:
         if file is not None:
-            damages = _damages(file)
+            damages = damages_of(file)
             if damages:
                 yield fail("storeIntegrity", f"{file} is damaged: {'; '.join(damages[:DAMAGES_TOLD])}.", _RECOVER)
                 return
@@ -64,7 +64,7 @@ async def stores(config: Config, *, service_answers: bool) -> AsyncIterator[Chec
         yield fail("store", str(error), remedy)
 
 
-def _damages(file: Path) -> list[str]:
+def damages_of(file: Path) -> list[str]:
     """What SQLite says of a file; nothing, if it is whole. Raises `StoreUnreachable`."""
     try:
         connection = sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True, timeout=5.0)

@@ -9,9 +9,11 @@ Never changes anything. Invariant: a part that cannot be looked at is told, and 
 import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 
+from clickclock.app import backup_state
 from clickclock.app.checking import check
-from clickclock.app.doctor.check import Check, Result, fail, ok, unusable
+from clickclock.app.doctor.check import Check, Result, fail, ok, unusable, warn
 from clickclock.app.doctor.clusters import clusters
 from clickclock.app.doctor.machine import machine, zones
 from clickclock.app.doctor.service import service, supervisor
@@ -34,6 +36,7 @@ async def look(
     found.append(zones(clock.now()))
     if any(each.check == "dataFolder" and each.result is not Result.FAIL for each in found):
         found.append(supervisor(config.data_dir))
+        found.append(_backup(config, clock.now()))
     with _told_if_forbidden(found, "store"):
         found += [each async for each in stores(config, service_answers=asked.answers)]
     if not asked.answers:
@@ -56,6 +59,15 @@ def _told_if_forbidden(found: list[Check], check: str) -> Iterator[None]:
     except PermissionError as error:
         remedy = "Run the doctor as the user that runs the service."
         found.append(fail(check, f"{error.filename} cannot be read: {error.strerror}.", remedy))
+
+
+def _backup(config: Config, now: datetime) -> Check:
+    age = backup_state.age(config)
+    if age is None:
+        return ok("backup", "None is configured; give backup_url, and one is made and verified each night.")
+    if wrong := age.findings(now):
+        return warn("backup", age.sentence(now), wrong[0].remedy)
+    return ok("backup", age.sentence(now))
 
 
 def _configured(config: Config) -> list[Check]:

@@ -13,6 +13,7 @@ from typing import Any
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import StoreReplaced, StoreUnreachable
 from clickclock.foundation.record import rfc3339
+from clickclock.scheduler.insight.backup_age import BackupAge
 from clickclock.scheduler.insight.finding import (
     FAILURES_UNHEARD,
     JUMP_S_MAX,
@@ -74,6 +75,8 @@ class Scanner:
         self._beat_error = beat_error
         self.noticed: Callable[[], Iterable[Finding]] = tuple
         """What others have found, and is not looked for here."""
+        self.backup: Callable[[], BackupAge | None] = lambda: None
+        """How old this data folder's last verified backup is; None where none is configured."""
         self._starting: dict[str, float] = {}
         self._ahead_s: float | None = None
         self._jumped: tuple[float, float] | None = None
@@ -136,6 +139,7 @@ class Scanner:
             *self._of_clock(now, survey),
             *self._of_rows(survey, beats, clusters),
             *self.noticed(),
+            *(() if (backup := self.backup()) is None else backup.findings(now)),
         ]
         return sorted(found, key=lambda each: each.severity)
 

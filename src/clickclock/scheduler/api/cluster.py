@@ -16,6 +16,7 @@ from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.reading import Query
 from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.insight.backup_age import BackupAge
 from clickclock.scheduler.insight.finding import Finding, FindingCode
 from clickclock.scheduler.jobs.notification import Delivery
 from clickclock.scheduler.store import Heartbeat
@@ -107,6 +108,9 @@ class ClusterInformation(Record):
     totals: Totals = Field(description="What there is.")
     invariants: Invariants = Field(description="What should be 0.")
     alarms: AlarmState = Field(description="What people should look at.")
+    backup: BackupAge | None = Field(
+        None, description="How old the last verified backup is; null where no backups are configured."
+    )
     findings: list[Finding] = Field(description="What is wrong now, by a code, and what to do about it.")
     problems: list[str] = Field(
         description="What is wrong now, a sentence each; empty when all is well.",
@@ -151,6 +155,7 @@ async def read(call: Call[Query]) -> Response:
             stuck_attempts=counts.get(FindingCode.STUCK_ATTEMPTS, 0),
         ),
         alarms=await _alarms(engine),
+        backup=engine.scanner.backup(),
         findings=findings,
         problems=[each.message for each in findings],
     )

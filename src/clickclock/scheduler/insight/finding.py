@@ -66,6 +66,7 @@ class FindingCode(StrEnum):
     UNHEARD_FAILURES = "unheardFailures"
     CLICKS_WITHOUT_VISITOR = "clicksWithoutVisitor"
     PAUSED_BY_FAILURES = "pausedByFailures"
+    BACKUP_TOO_OLD = "backupTooOld"
 
 
 class Finding(Record):
@@ -196,6 +197,12 @@ RULES: Mapping[FindingCode, Rule] = {
         "Schedules that were paused after failures in a row (`pauseAfterFailures`): {count}.",
         "See why with `clickclock schedule show ID` and `clickclock triggers list`, fix the job, then `clickclock "
         "schedule resume ID`: what it missed is not made up.",
+    ),
+    FindingCode.BACKUP_TOO_OLD: Rule(
+        _WARN,
+        "{said}",
+        "See `clickclock triggers list clickclock`, mend what the last try says, and run `clickclock backup create "
+        "--verify`.",
     ),
 }
 

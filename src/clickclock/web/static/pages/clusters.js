@@ -40,6 +40,8 @@ function replica(each) {
 
 const table = (label, heads, rows) => html`<div class="table-box" tabindex="0" role="region" aria-label=${label}><table class="stacked" data-rows><thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div>`;
 
+const backup = (known) => known ? figure("Last verified backup", known.verifiedAt ? html`${span(Math.max(0, now() - ms(known.verifiedAt)))} ago` : "none yet", known.failure ?? known.verifiedId ?? "") : nothing;
+
 function findings() {
   if (!info.findings.length) return card("findings", "Wrong now", html`<p class="note">${glyph("succeeded")} Nothing.</p>`);
   return card("findings", "Wrong now", html`<ul class="attention">${info.findings.map((each) => html`<li>${glyph(each.severity === "fail" ? "failed" : "timedOut", each.severity)}<div><p>${each.message}</p><p class="under">${each.remedy ?? ""}</p></div></li>`)}</ul>`, { count: info.findings.length });
@@ -50,7 +52,7 @@ export function view() {
   if (!info) return html`<div class="page"><h1>Clusters</h1>${fault(wrong)}</div>`;
   const { totals, store } = info;
   return html`<div class="page"><div class="page-head"><h1>Clusters</h1></div>${ignoredFilters(filters([]).ignored)}${wrong ? fault(wrong) : nothing}
-    <div class="figures">${figure("Running", number(totals.running), `${number(totals.queued)} wait`)}${figure("Jobs", number(totals.jobs), `${number(totals.schedules)} schedules`)}${figure("Store", span(store.latencyMs), `${store.kind}, an empty transaction`)}</div>
+    <div class="figures">${figure("Running", number(totals.running), `${number(totals.queued)} wait`)}${figure("Jobs", number(totals.jobs), `${number(totals.schedules)} schedules`)}${figure("Store", span(store.latencyMs), `${store.kind}, an empty transaction`)}${backup(info.backup)}</div>
     ${findings()}${card("places", "Where attempts run", info.clusters.length ? table("Clusters", ["Cluster", "State", "Slots", "Waiting", "Nodes"], info.clusters.map(cluster)) : empty("No cluster", "No replica that is alive runs attempts."))}
     ${card("replicas", "Who serves", table("Replicas", ["Node", "Host", "Version", "Started", "Heartbeat", "Loops"], info.replicas.map(replica)), { count: info.replicas.length })}</div>`;
 }

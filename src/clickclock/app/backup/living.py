@@ -1,0 +1,52 @@
+"""Whether the installation that a backup was made of still lives: a second one would start every job twice.
+
+Never changes anything. Invariant: what cannot be known is told as that, and counts as living.
+"""
+
+import socket
+from pathlib import Path
+
+from clickclock.app.backup.manifest import Head
+from clickclock.app.backup.place import BackupRefused
+from clickclock.app.doctor.holders import holder_of, told
+from clickclock.client import Client, Refused, Unreachable
+from clickclock.foundation.errors import ConfigurationError
+
+_TIMEOUT_S = 3.0
+_SAY_SO = "Stop it first; if that is not the installation of this backup, give --original-is-gone."
+
+
+def expect_gone(head: Head, *, is_said: bool) -> None:
+    """Refuse if it lives. `is_said` that it does not: then only its folder on this machine is looked at.
+
+    Raises `BackupRefused`.
+    """
+    if head.host == socket.gethostname() and (pid := holder_of(Path(head.data_dir) / "lock")) is not None:
+        raise BackupRefused(
+            f"The installation of this backup lives: {told(pid)} serves {head.data_dir}. A second copy of it would "
+            f"start "
+            "every job twice. Stop it first, with the jobs that it runs (`clickclock serve --stop-jobs`)."
+        )
+    if is_said or head.url is None:
+        return
+    try:
+        with Client(head.url, timeout_s=_TIMEOUT_S, retries=0) as client:
+            nodes = {each["node"] for each in client.cluster()["cluster"]["replicas"]}
+    except Unreachable:
+        return
+    except Refused as refused:
+        if refused.code == "notTheScheduler":
+            return
+        raise BackupRefused(
+            f"A service answers at {head.url}, as this backup's did ({refused}). {_SAY_SO}"
+        ) from refused
+    except (ConfigurationError, KeyError, TypeError) as error:
+        raise BackupRefused(
+            f"It is not known what answers at {head.url}, where this backup's did. {_SAY_SO}"
+        ) from error
+    if head.node in nodes:
+        raise BackupRefused(
+            f"The installation of this backup lives: its replica {head.node} answers at {head.url}. A second copy "
+            f"of it "
+            f"would start every job twice. {_SAY_SO}"
+        )
