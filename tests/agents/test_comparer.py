@@ -20,7 +20,9 @@ from clickclock.attribution.reporting.difference import Cause, Comparison, docum
 from clickclock.attribution.reporting.report import NoVersion
 from clickclock.attribution.reporting.result import Result
 from clickclock.cli.attribution_diff import diff
-from tests.credited import DAY_MS, HOUR_MS, MODELS, START_MS, click, erase, load, order, run
+from clickclock.foundation.instant import instant_of
+from clickclock.foundation.record import rfc3339
+from tests.credited import DAY_MS, HOUR_MS, MODELS, START_MS, click, erase, identify, load, order, run
 from tests.lakes import NOW, NOW_MS, SmallLake, credited, touch
 
 NOVEMBER_MS = START_MS + DAY_MS
@@ -107,6 +109,47 @@ def test_people_whom_a_crowded_device_parts_are_told_with_the_rule(lake: Lake, t
     device = identifier.code("shop", "device_id", "tablet")
     why = f"; device {device} had 4 visitors at one time, too many for one person"
     assert [each.endswith(why) for each in whats] == [True] * 3
+
+
+def test_a_withdrawn_identification_is_told_with_whom_it_parts_when_and_by_which_message(
+    lake: Lake, tmp_path: Path
+) -> None:
+    load(
+        lake,
+        click(60, START_MS, cli_ubid="phone's"),
+        click(61, START_MS, cli_ubid="laptop's", source="meta"),
+        *(identify(62 + n, START_MS, customer_id="7", cli_ubid=each) for n, each in enumerate(["phone's", "laptop's"])),
+        order(64, "bought", START_MS + HOUR_MS, cli_ubid="phone's"),
+        order(65, "too", START_MS + HOUR_MS, cli_ubid="laptop's"),
+    )
+    run(lake, tmp_path)
+    gone_ms = START_MS + 2 * HOUR_MS
+    load(lake, identify(66, gone_ms, customer_id="7", cli_ubid="laptop's", status="withdrawn"))
+    run(lake, tmp_path)
+    customer, laptop = identifier.code("shop", "customer_id", "7"), identifier.code("shop", "cli_ubid", "laptop's")
+    at = rfc3339(instant_of(gone_ms))
+    message = f"{66:032x} of the table events, received {at}"
+    why = f"; customer {customer} and cli_ubid {laptop} were parted at {at} by {message}"
+    parted = {
+        each.order_id: told.what
+        for each in Comparer(lake).compare(2, 3).orders
+        for told in each.causes
+        if told.cause is Cause.PERSON_PARTED
+    }
+    assert parted.keys() == {"bought", "too"}
+    assert all(what.endswith(why) for what in parted.values()), parted
+    # And back again: who is one by it is told by which message.
+    load(lake, identify(67, gone_ms + HOUR_MS, customer_id="7", cli_ubid="laptop's"))
+    run(lake, tmp_path)
+    merged = [
+        told.what
+        for each in Comparer(lake).compare(3, 4).orders
+        for told in each.causes
+        if told.cause is Cause.PERSON_MERGED
+    ]
+    assert len(merged) == 1
+    assert f"; customer {customer} and cli_ubid {laptop} were identified at" in merged[0]
+    assert f"{67:032x} of the table events" in merged[0]
 
 
 def test_a_click_that_another_program_takes_for_one_on_another_ad_is_told_with_the_one_it_repeated(

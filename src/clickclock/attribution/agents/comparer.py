@@ -10,8 +10,9 @@ are two numbers for each order of the other months, and the rows of those orders
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 import numpy as np
@@ -19,10 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from clickclock.attribution.clicks.identifier import CUSTOMER, code
 from clickclock.attribution.crediting.reversal import COMPARED, why_added, why_left_out
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import (
     CREDITS,
+    EVENTS,
     FITTED,
     IDENTITIES,
     ORDER_MONTH,
@@ -34,24 +37,29 @@ from clickclock.attribution.lake import (
     differing,
     keys_of,
 )
+from clickclock.attribution.registering.identification import NAME, Identification, Status, of_query
 from clickclock.attribution.reporting.difference import (
     LIMIT,
     Circumstances,
     Comparison,
+    Message,
     Row,
     added,
     explain,
     guard,
+    identification,
     left,
     settings_between,
 )
 from clickclock.attribution.reporting.report import find
 from clickclock.attribution.reporting.result import Result
+from clickclock.foundation.instant import instant_of, ms_of
 
 _FACTS: Final[tuple[str, ...]] = tuple(credits_table(()).whole.names)
 """The columns of credits that every version has."""
 _ID: Final = pa.schema([("id", pa.string())])
 _ORDER: Final = pa.schema([("client_id", pa.string()), ("order_id", pa.string())])
+_EVENT: Final = pa.schema([EVENTS.schema.field(name) for name in ("id", "received_at", "name", "raw")])
 _BY_ORDER: Final = [("client_id", "ascending"), ("order_id", "ascending")]
 
 Key = tuple[str, str]
@@ -78,6 +86,9 @@ class Comparer:
         names = _first([then.first(where, keys, limit), now.first(where, keys, limit)], limit)
         rows_then, rows_now = then.rows(where, names), now.rows(where, names)
         orders = [(rows_then[key], rows_now[key]) for key in rows_then]
+        persons = {rows[0]["person"] for rows, _ in orders if rows}
+        are_others = any(left(*each) is not None or added(*reversed(each)) for each in orders)
+        said = _said_between(then, now) if are_others else _Said({}, {})
         came = then.came_since({row["click_id"] for each in orders for row in added(*each)})
         known = Circumstances(
             tuple(then.models),
@@ -87,7 +98,8 @@ class Comparer:
             came=came,
             persons_now=now.persons({person for each in orders if (person := left(*each)) is not None}),
             reversals=_reversals(then, now, orders),
-            guards=now.guards_since(then, {rows[0]["person"] for rows, _ in orders if rows}),
+            guards=_together(now.guards_since(then, persons), said.parted),
+            identified=said.joined,
         )
         return Comparison(
             before=before,
@@ -218,14 +230,14 @@ class _Version:
     def guards_since(self, then: "_Version", persons: set[int | None]) -> dict[int, tuple[str, ...]]:
         """Why identifiers of these persons of another version link nobody here, and did there."""
         guarded = self.guarded() if persons else {}
-        for code in then.guarded() if guarded else ():
-            guarded.pop(code, None)
+        for known in then.guarded() if guarded else ():
+            guarded.pop(known, None)
         found: dict[int, tuple[str, ...]] = {}
         persons_then = then.persons(set(guarded))
-        for code, row in sorted(guarded.items()):
-            person = persons_then.get(code, code)
+        for number, row in sorted(guarded.items()):
+            person = persons_then.get(number, number)
             if person in persons:
-                found[person] = (*found.get(person, ()), guard(code, row["links"], row.get("visitors")))
+                found[person] = (*found.get(person, ()), guard(number, row["links"], row.get("visitors")))
         return found
 
     def guarded(self) -> dict[int, Row]:
@@ -237,6 +249,60 @@ class _Version:
             where |= pc.field("visitors").is_valid()
         batches = self.lake.scan(IDENTITIES.name, where, None, self.result.identities_version)
         return {row["code"]: row for batch in batches for row in batch.to_pylist()}
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What was said of identifiers since a version, by person: who were parted there, and who were joined here."""
+
+    parted: Mapping[int, tuple[str, ...]]
+    joined: Mapping[int, tuple[str, ...]]
+
+
+def _said_between(then: _Version, now: _Version) -> _Said:
+    """The identifications that the second version knows and the first did not, while the lake still has both."""
+    parted, joined = defaultdict[int, tuple[str, ...]](tuple), defaultdict[int, tuple[str, ...]](tuple)
+    try:
+        messages = [(_message(said, at), *pair) for said, at in _messages(then, now) for pair in _codes(said)]
+    except VersionGone:
+        return _Said({}, {})
+    codes = {each for _, customer, _, other in messages for each in (customer, other)}
+    persons_then, persons_now = then.persons(codes), now.persons(codes)
+    for message, customer, kind, other in messages:
+        sentence = identification(customer, kind, other, message)
+        found, persons = (parted, persons_then) if message.is_withdrawal else (joined, persons_now)
+        for person in {persons.get(each, each) for each in (customer, other)}:
+            found[person] += (sentence,)
+    return _Said(parted, joined)
+
+
+def _messages(then: _Version, now: _Version) -> Iterator[tuple[Identification, datetime]]:
+    """Those of the second version's files that the first had not, but for messages that were there in others."""
+    of_then, of_now = (
+        set() if each.result.events_version is None else set(each.lake.stored(EVENTS.name, each.result.events_version))
+        for each in (then, now)
+    )
+    gone, fresh = (now.lake.rows(EVENTS.name, files, _EVENT) for files in (of_then - of_now, of_now - of_then))
+    known = set(gone["id"].to_pylist())
+    for row in fresh.filter(pc.equal(fresh["name"], NAME)).to_pylist():
+        said = of_query(row["raw"], ms_of(row["received_at"]), entry_id=row["id"])
+        if isinstance(said, Identification) and row["id"] not in known:
+            yield said, row["received_at"]
+
+
+def _message(said: Identification, received_at: datetime) -> Message:
+    return Message(said.entry_id, received_at, instant_of(said.event_time_ms), said.status is Status.WITHDRAWN)
+
+
+def _codes(said: Identification) -> list[tuple[int, str, int]]:
+    """Its customer, and the kind and code of each identifier that it names."""
+    customer = code(said.client_id, CUSTOMER, said.customer_id)
+    named = {kind: value for kind in ("cli_ubid", "device_id") if (value := getattr(said, kind)) is not None}
+    return [(customer, kind, code(said.client_id, kind, value)) for kind, value in named.items()]
+
+
+def _together(some: Mapping[int, tuple[str, ...]], others: Mapping[int, tuple[str, ...]]) -> dict[int, tuple[str, ...]]:
+    return {person: some.get(person, ()) + others.get(person, ()) for person in some.keys() | others.keys()}
 
 
 def _reversals(then: _Version, now: _Version, orders: Iterable[tuple[list[Row], list[Row]]]) -> dict[str, str]:

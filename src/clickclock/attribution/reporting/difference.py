@@ -81,7 +81,10 @@ class Circumstances(msgspec.Struct, frozen=True):
     reversals: Mapping[str, str] = MappingProxyType({})
     """By click that counts in one of the versions alone: why, where it is known."""
     guards: Mapping[int, tuple[str, ...]] = MappingProxyType({})
-    """By person of the first version, which of its identifiers link nobody in the second one, and why."""
+    """By person of the first version, which of its identifiers link nobody in the second one, and why; and which of its
+    identifications were withdrawn since."""
+    identified: Mapping[int, tuple[str, ...]] = MappingProxyType({})
+    """By person of the second version, the identifications since that name its identifiers."""
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -252,7 +255,7 @@ def _of_person(then: int | None, now: int | None, known: Circumstances) -> Told:
     if then is None:
         return Told(Cause.PERSON_FOUND, f"nobody, now {now}")
     if now is not None and known.persons_now.get(then) == now:
-        return Told(Cause.PERSON_MERGED, f"{then} is {now} now")
+        return Told(Cause.PERSON_MERGED, "; ".join([f"{then} is {now} now", *known.identified.get(now, ())]))
     if now is None:
         why = "" if then in known.guards else ": all that the order names identifies nobody"
         return _parted(f"{then}, now nobody{why}", then, known)
@@ -272,6 +275,26 @@ def guard(code: int, links: int | None, visitors: int | None) -> str:
     if visitors is not None:
         return f"device {code} had {visitors} visitors at one time, too many for one person"
     return f"identifier {code} has {links} links, too many for one person" if links else f"{code} identifies nobody"
+
+
+class Message(msgspec.Struct, frozen=True):
+    """An identification, or the withdrawal of one, as the lake's table of events has it."""
+
+    id: str
+    received_at: datetime
+    event_time: datetime
+    is_withdrawal: bool
+
+
+def identification(customer: int, kind: str, code: int, message: Message) -> str:
+    """What a message said of two identifiers, by their codes, and which message it was.
+
+    >>> identification(7, "cli_ubid", 9, Message("018f-1", datetime.max, datetime(2026, 1, 2), True))[:76]
+    'customer 7 and cli_ubid 9 were parted at 2026-01-02T00:00:00.000Z by 018f-1 '
+    """
+    verb = "parted" if message.is_withdrawal else "identified"
+    which = f"{message.id} of the table events, received {rfc3339(message.received_at)}"
+    return f"customer {customer} and {kind} {code} were {verb} at {rfc3339(message.event_time)} by {which}"
 
 
 def _consequence(known: Circumstances) -> Told:
