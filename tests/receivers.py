@@ -24,6 +24,7 @@ class Post:
 
     headers: dict[str, str]
     body: str
+    path: str = ""
 
 
 @dataclass
@@ -34,6 +35,8 @@ class Hook:
     got: list[Post] = field(default_factory=list)
     url: str = ""
     news: asyncio.Event = field(default_factory=asyncio.Event)
+    judge: Callable[[Post], bytes] | None = None
+    """What answers each request, instead of `answers`."""
     on_request: Callable[[], None] | None = None
     """Done when a request is here, instead of answering it."""
 
@@ -43,13 +46,16 @@ class Hook:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             pairs = (line.split(": ", 1) for line in head.split("\r\n")[1:] if line)
             headers = {name.lower(): value for name, value in pairs}
-            self.got.append(Post(headers, (await reader.readexactly(int(headers["content-length"]))).decode()))
+            body = (await reader.readexactly(int(headers["content-length"]))).decode()
+            self.got.append(Post(headers, body, head.split(" ", 2)[1]))
             self.news.set()
             if self.on_request is not None:
                 self.on_request()
                 return
-            answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-            writer.write(answer)
+            if self.judge is not None:
+                writer.write(self.judge(self.got[-1]))
+            else:
+                writer.write(self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])
             await writer.drain()
         finally:
             writer.close()
@@ -70,9 +76,9 @@ def answer(status: int, body: str = "", **headers: str) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def hook(*answers: bytes) -> AsyncIterator[Hook]:
-    """A web server on a free port; 204 is its answer if no other is given."""
-    receiver = Hook(list(answers) or [answer(204)])
+async def hook(*answers: bytes, judge: Callable[[Post], bytes] | None = None) -> AsyncIterator[Hook]:
+    """A web server on a free port; 204 is its answer if no other is given, and no `judge`."""
+    receiver = Hook(list(answers) or [answer(204)], judge=judge)
     server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0)
     receiver.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook"
     async with server:

@@ -75,6 +75,18 @@ async def test_what_fails_is_tried_again_with_growing_waits_and_is_dead_in_the_e
     assert len(set(ops.got)) == 1
 
 
+async def test_a_target_that_says_when_to_come_back_is_not_asked_earlier(
+    notifier: Notifier, store: Store, clock: ManualClock, ops: ScriptedTarget
+) -> None:
+    await store.outbox.add_test("ops", NOW)
+    for retry_after_s, next_s in ((0.5, WAITS_S[0]), (600.0, WAITS_S[0] + 600.0)):
+        ops.raises = Undelivered("The server answered with status 429.", retry_after_s=retry_after_s)
+        await notifier.step()
+        await notifier.settle()
+        assert (await the_one(store)).next_try_at == at(next_s)
+        clock.advance(next_s)
+
+
 async def test_a_target_that_says_never_again_is_not_asked_again(
     notifier: Notifier, store: Store, ops: ScriptedTarget
 ) -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.insight.event import envelope
-from clickclock.scheduler.targets import Undelivered
-from clickclock.scheduler.targets.mail import Mail, Server, letter
-from clickclock.scheduler.targets.webhook import TOLD_CHARACTERS_MAX, Webhook, secret_of, signature
+from clickclock.scheduler.targets import MailServer, Undelivered
+from clickclock.scheduler.targets.mail import Mail, letter
+from clickclock.scheduler.targets.posting import TOLD_CHARACTERS_MAX
+from clickclock.scheduler.targets.webhook import Webhook, secret_of, signature
 from tests.receivers import Letterbox, answer, hook, letterbox
 from tests.stores import NOW
 
@@ -106,13 +107,20 @@ def box() -> Iterator[Letterbox]:
         yield served
 
 
-def server(port: int, **fields: object) -> Server:
-    plain = {"host": "127.0.0.1", "security": "none", "username": None, "password": None, "ca_file": None}
-    return Server(**{**plain, "port": port, **fields})  # type: ignore[arg-type] # as each is
+def server(port: int, **fields: object) -> MailServer:
+    plain = {
+        "host": "127.0.0.1",
+        "security": "none",
+        "username": None,
+        "password": None,
+        "ca_file": None,
+        "sender": "clock@example.com",
+    }
+    return MailServer(**{**plain, "port": port, **fields})  # type: ignore[arg-type] # as each is
 
 
 async def test_mail_says_what_is_wrong_of_which_job(box: Letterbox) -> None:
-    await Mail(server(box.port), "clock@example.com", ["ops@example.com", "ada@example.com"]).send("n-1", BODY, NOW)
+    await Mail(server(box.port), ["ops@example.com", "ada@example.com"]).send("n-1", BODY, NOW)
     (envelope_,) = box.envelopes
     assert isinstance(envelope_.content, bytes)
     text = envelope_.content.decode()
@@ -128,12 +136,12 @@ async def test_mail_is_encrypted_before_the_password_is_told() -> None:
     tls.load_cert_chain(CERTIFICATES / "server.pem")
     with letterbox(tls) as box:
         access = {"security": "starttls", "username": "clock", "ca_file": CERTIFICATES / "ca.pem"}
-        await Mail(server(box.port, **access, password="secret"), "a@b.test", ["c@d.test"]).send("n-1", BODY, NOW)
+        await Mail(server(box.port, **access, password="secret"), ["c@d.test"]).send("n-1", BODY, NOW)
         assert (box.was_encrypted, box.logins) == ([True], [(b"clock", b"secret")])
-        wrong = Mail(server(box.port, **access, password="wrong"), "a@b.test", ["c@d.test"])
+        wrong = Mail(server(box.port, **access, password="wrong"), ["c@d.test"])
         with pytest.raises(Undelivered, match="535"):
             await wrong.send("n-2", BODY, NOW)
-        unknown = Mail(server(box.port, security="starttls"), "a@b.test", ["c@d.test"])
+        unknown = Mail(server(box.port, security="starttls"), ["c@d.test"])
         with pytest.raises(Undelivered, match="certificate"):
             await unknown.send("n-3", BODY, NOW)
         assert len(box.envelopes) == 1
@@ -141,17 +149,17 @@ async def test_mail_is_encrypted_before_the_password_is_told() -> None:
 
 async def test_mail_that_shall_be_encrypted_is_not_sent_where_it_cannot_be(box: Letterbox) -> None:
     with pytest.raises(Undelivered, match="STARTTLS"):
-        await Mail(server(box.port, security="starttls"), "a@b.test", ["c@d.test"]).send("n-1", BODY, NOW)
+        await Mail(server(box.port, security="starttls"), ["c@d.test"]).send("n-1", BODY, NOW)
     assert box.envelopes == []
 
 
 async def test_what_the_mail_server_says_against_it_is_told() -> None:
     with letterbox(refuses="452 The disk is full") as box:
         with pytest.raises(Undelivered, match="452 The disk is full"):
-            await Mail(server(box.port), "a@b.test", ["c@d.test"]).send("n-1", BODY, NOW)
+            await Mail(server(box.port), ["c@d.test"]).send("n-1", BODY, NOW)
         port = box.port
     with pytest.raises(Undelivered, match="refused"):
-        await Mail(server(port), "a@b.test", ["c@d.test"]).send("n-1", BODY, NOW)
+        await Mail(server(port), ["c@d.test"]).send("n-1", BODY, NOW)
 
 
 def test_what_a_job_is_called_cannot_become_a_header() -> None:

@@ -99,8 +99,8 @@ def test_a_name_like_no_setting_leads_to_the_reference(tmp_path: Path) -> None:
 
 def test_a_name_like_no_setting_of_a_table_is_told_as_such(tmp_path: Path) -> None:
     file = tmp_path / "clickclock.toml"
-    file.write_text('[notifications.ops]\nkind = "webhook"\n')
-    assert faults_of(file)["notifications.ops.kind"].startswith("There is no such setting (it comes from ")
+    file.write_text('[smtp]\nkind = "webhook"\n')
+    assert faults_of(file)["smtp.kind"].startswith("There is no such setting (it comes from ")
 
 
 def test_what_others_put_into_the_environment_is_none_of_our_business() -> None:

@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 
 from pydantic import ValidationError
 
+from clickclock.app.options import option_faults
 from clickclock.app.own_program import own_program, path_of_jobs
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
@@ -49,10 +50,7 @@ def clusters(
                 options=options,
             )
         except ValidationError as error:
-            for each in error.errors():
-                is_unknown = each["type"] == "extra_forbidden"
-                sentence = "There is no such option" if is_unknown else each["msg"].removeprefix("Value error, ")
-                faults.append(Fault(".".join(["clusters", name, *map(str, each["loc"])]), f"{sentence}."))
+            faults += option_faults(f"clusters.{name}", error)
     if faults:
         raise ConfigurationError(faults=faults)
     return made

@@ -1,24 +1,26 @@
-"""The settings of those who are told of alarms: webhooks, mail, and the server that mail is handed to.
+"""The settings of those who are notified of alarms, and of the server that mail is handed to.
 
-Never reads a file: secrets are named here, and read where they are used. Never shown in whole: a webhook's address
-often is a secret itself.
-Invariant: a target is a webhook with a secret, or mail; a line's end cannot be in an address.
+Never reads a file, and never judges the options of a kind: the kind does, where targets are made. Never shows an option
+in whole: a webhook's address often is a secret itself.
+Invariants: a target has a kind, said or told by `url` or `email`; a line's end cannot be in an address of mail.
 
->>> TargetConfig(url="https://a:b@hooks.example.com/T0/hush", secret_file="s").model_dump()["url"]
+>>> TargetConfig(url="https://a:b@hooks.example.com/T0/hush", secret_file="s").model_dump()["options"]["url"]
 'https://hooks.example.com/…'
 """
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_serializer, model_validator
+from pydantic import AfterValidator, Field, field_serializer, model_validator
 
 from clickclock.foundation.record import Settings
 
 _ADDRESS = re.compile(r"[^\s<>,;:\"@]+@[A-Za-z0-9.-]+")
 TARGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+_TOLD_BY = {"url": "webhook", "email": "mail"}
+"""The kind of a table that says none, by the option that it has."""
 
 
 def _address(value: str) -> str:
@@ -30,38 +32,36 @@ def _address(value: str) -> str:
 Address = Annotated[str, AfterValidator(_address)]
 
 
-def _is_url(value: str) -> bool:
-    """Whether it can be posted to. It is never repeated: what is in its path may be a secret."""
-    try:
-        parts = urlsplit(value)
-        names_somebody = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is none, or half an IPv6 address
-        return False
-    return names_somebody and value.isascii() and value.isprintable() and " " not in value
-
-
 class TargetConfig(Settings):
-    """Somebody who can be told of alarms, a `[notifications.NAME]` table of the file."""
+    """Somebody who can be notified of alarms, a `[notifications.NAME]` table of the file."""
 
-    url: str | None = Field(None, repr=False, description="A webhook: where to post; with `secret_file`.")
-    secret_file: Path | None = Field(None, description="File with the webhook's secret: `whsec_` and base64.")
-    email: tuple[Address, ...] = Field((), description="Or mail: to whom; needs `[smtp]`.")
+    kind: str = Field(description="Which kind of target it is; `webhook` where there is a `url`, `mail` with `email`.")
+    options: dict[str, Any] = Field(default_factory=dict, repr=False, description="What that kind asks for.")
 
-    @field_serializer("url")
-    def _host_alone(self, url: str | None) -> str | None:
-        parts = urlsplit(url or "")
-        return url and f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/…"
+    @model_validator(mode="before")
+    @classmethod
+    def _options_stand_beside_the_kind(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        options = {name: value for name, value in given.items() if name != "kind"}
+        told = [kind for option, kind in _TOLD_BY.items() if option in options]
+        if "kind" not in given and len(told) != 1:
+            raise ValueError("give its kind, or a url with its secret_file, or email; one of both")
+        return {"kind": given["kind"] if "kind" in given else told[0], "options": options}
 
-    @model_validator(mode="after")
-    def _is_one_of_both(self) -> Self:
-        if (self.url is None) == (not self.email):
-            raise ValueError("give a url with its secret_file, or email; one of both")
-        if self.url is not None:
-            if not _is_url(self.url):
-                raise ValueError("give a url that begins with https:// or http:// and names a host")
-            if self.secret_file is None:
-                raise ValueError("give the secret_file too: whoever is told has to know that it was us")
-        return self
+    @field_serializer("options")
+    def _without_secrets(self, options: dict[str, Any]) -> dict[str, Any]:
+        return {name: _shown(name, value) for name, value in options.items()}
+
+
+def _shown(name: str, value: Any) -> Any:
+    if isinstance(value, str) and "://" in value:
+        try:
+            parts = urlsplit(value)
+        except ValueError:  # half an IPv6 address
+            return "…"
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/…"
+    return str(value) if name.endswith("_file") or name in _TOLD_BY else "…"
 
 
 class SmtpConfig(Settings):
@@ -78,13 +78,11 @@ class SmtpConfig(Settings):
     ca_file: Path | None = Field(None, description="Certificates to trust instead of the system's, as PEM.")
 
 
-def _can_be_told(targets: dict[str, TargetConfig], info: ValidationInfo) -> dict[str, TargetConfig]:
+def _have_names(targets: dict[str, TargetConfig]) -> dict[str, TargetConfig]:
     if wrong := [name for name in targets if not TARGET_NAME.fullmatch(name)]:
         raise ValueError(f"a target's name is letters, digits, _ and -; these are not: {', '.join(wrong)}")
-    if info.data.get("smtp") is None and (mail := [name for name, each in targets.items() if each.email]):
-        raise ValueError(f"mail needs a server; give [smtp] for: {', '.join(mail)}")
     return targets
 
 
-Targets = Annotated[dict[str, TargetConfig], AfterValidator(_can_be_told)]
-"""The targets by name, as a field of settings that have `smtp` before it."""
+Targets = Annotated[dict[str, TargetConfig], AfterValidator(_have_names)]
+"""The targets by name."""

@@ -98,5 +98,7 @@ class Notifier:
     async def _failed(self, parcel: Parcel, error: Undelivered) -> None:
         now = self._clock.now()
         again_at = None if error.for_good else next_try(parcel.tries, now, self._fraction())
+        if again_at is not None:
+            again_at = max(again_at, now + timedelta(seconds=error.retry_after_s))
         if await self._store.outbox.failed(parcel, self._lease_id, now, str(error), again_at) and again_at is None:
             _log.error("gave up notifying %s of %s: %s", parcel.target, parcel.notification_id, error)

@@ -8,48 +8,53 @@ another recipient; the `Message-ID` is the notification's, so that a second copy
 """
 
 import asyncio
-import json
 import smtplib
 import ssl
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from email.message import EmailMessage
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from clickclock.scheduler.targets import Undelivered
+from pydantic import Field, field_validator
+
+from clickclock.foundation.record import Settings
+from clickclock.scheduler.targets import MailServer, Undelivered
+from clickclock.scheduler.targets.notice import read
+from clickclock.scheduler.targets.options import MailAddress
 
 ANSWER_S = 10.0
-SUBJECTS = {"clickclock.alarm.opened": "", "clickclock.alarm.resolved": "resolved: "}
-LINES = (
-    *(("Job", "application", "jobName"), ("Kind", "kind"), ("Group", "groupName"), ("Trigger", "triggerId")),
-    *(("Since", "openedAt"), ("Over", "resolvedAt"), ("How", "resolution"), ("Alarm", "alarmId")),
-)
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """Where mail is handed in."""
+class Options(Settings):
+    """The table of some recipients."""
 
-    host: str
-    port: int
-    security: Literal["starttls", "tls", "none"]
-    username: str | None
-    password: str | None
-    ca_file: Path | None
+    email: tuple[MailAddress, ...] = Field(description="To whom.")
+
+    @field_validator("email")
+    @classmethod
+    def _is_somebody(cls, email: tuple[str, ...]) -> tuple[str, ...]:
+        if not email:
+            raise ValueError("give an address, or several")
+        return email
+
+
+def make(*, name: str, options: Mapping[str, Any], mail_server: MailServer | None) -> "Mail":
+    """The door's `Maker`."""
+    recipients = Options.model_validate(options).email
+    if mail_server is None:
+        raise ValueError("mail needs a server; give [smtp]")
+    return Mail(mail_server, recipients)
 
 
 class Mail:
     """Some recipients."""
 
-    def __init__(self, server: Server, sender: str, recipients: Sequence[str]) -> None:
+    def __init__(self, server: MailServer, recipients: Sequence[str]) -> None:
         self._server = server
-        self._sender = sender
         self._recipients = recipients
 
     async def send(self, notification_id: str, body: str, now: datetime) -> None:
-        message = letter(notification_id, body, self._sender, self._recipients)
+        message = letter(notification_id, body, self._server.sender, self._recipients)
         message["Date"] = now
         try:
             await asyncio.to_thread(self._hand_in, message)
@@ -77,27 +82,16 @@ class Mail:
 
 def letter(notification_id: str, body: str, sender: str, recipients: Sequence[str]) -> EmailMessage:
     """The message for a CloudEvent."""
-    event: dict[str, Any] = json.loads(body)
-    data = event["data"]
+    notice = read(notification_id, body)
     message = EmailMessage()
-    message["Subject"] = f"[clickclock] {_subject(event['type'], data)}"
+    message["Subject"] = f"[clickclock] {notice.title}"
     message["From"] = sender
     message["To"] = ", ".join(recipients)
     message["Message-ID"] = f"<{notification_id}@clickclock>"
     message["Auto-Submitted"] = "auto-generated"
-    lines = [data.get("resolution") or data["message"], ""]
-    for title, *names in LINES:
-        if found := [str(data[name]) for name in names if data.get(name) is not None]:
-            lines.append(f"{title + ':':<9}{'/'.join(found)}")
+    lines = [notice.text, "", *(f"{name + ':':<9}{value}" for name, value in notice.facts)]
     message.set_content("\n".join(lines) + "\n")
     return message
-
-
-def _subject(type_: str, data: dict[str, Any]) -> str:
-    if type_ not in SUBJECTS:
-        return type_.rpartition(".")[2]
-    text = f"{SUBJECTS[type_]}{data['kind']}: {data['application']}/{data['jobName']}"
-    return " ".join(text.split())  # a line's end would begin another header
 
 
 def _words(error: Exception) -> str:

@@ -1,7 +1,7 @@
 """Webhooks: a CloudEvent by POST, signed as Standard Webhooks has it (standardwebhooks.com).
 
-Never follows a redirect, and never reads more of an answer than it tells of. Invariants: the signature is over id, time
-and body, so that what is altered, or sent again much later, is not believed; only 2xx means that it arrived.
+Never sends another body than the event. Invariant: the signature is over id, time and body, so that what is altered, or
+sent again much later, is not believed.
 
 >>> signature(b"secret", "msg_1", 1674087231, "{}")
 'v1,299AHAFlDdA/rU0aTOq+IJEc1vm5uzOXtMuTIv0RYbo='
@@ -10,18 +10,41 @@ and body, so that what is altered, or sent again much later, is not believed; on
 import base64
 import binascii
 import hmac
+from collections.abc import Mapping
 from datetime import datetime
-from urllib.parse import urlsplit
+from typing import Any
 
-import httpx
+from pydantic import Field, SecretStr, field_validator
 
-from clickclock.scheduler.targets import Undelivered
+from clickclock.foundation.record import Settings
+from clickclock.scheduler.targets import MailServer
+from clickclock.scheduler.targets.options import HookAddress, SecretFile
+from clickclock.scheduler.targets.posting import Poster
 
-CONNECT_S, ANSWER_S = 5.0, 15.0
 SECRET_PREFIX = "whsec_"  # noqa: S105 (how every secret begins, and none itself)
 SECRET_BYTES_MIN, SECRET_BYTES_MAX = 24, 64
-TOLD_CHARACTERS_MAX = 200
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class Options(Settings):
+    """The table of a webhook."""
+
+    url: HookAddress = Field(repr=False, description="Where to post.")
+    secret: SecretFile = Field(alias="secret_file", description="File with the secret: `whsec_` and base64.")
+
+    @field_validator("secret")
+    @classmethod
+    def _is_a_key(cls, secret: SecretStr) -> SecretStr:
+        try:
+            secret_of(secret.get_secret_value())
+        except ValueError as error:
+            raise ValueError(f"the file holds no secret: {error}") from None
+        return secret
+
+
+def make(*, name: str, options: Mapping[str, Any], mail_server: MailServer | None) -> "Webhook":
+    """The door's `Maker`."""
+    read = Options.model_validate(options)
+    return Webhook(read.url, secret_of(read.secret.get_secret_value()))
 
 
 def secret_of(text: str) -> bytes:
@@ -47,48 +70,19 @@ class Webhook:
     """One address."""
 
     def __init__(self, url: str, key: bytes) -> None:
-        self._url = url
         self._key = key
-        self._http = httpx.AsyncClient(
-            timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S),
-            follow_redirects=False,
-            # A proxy of the company has no way to this machine.
-            trust_env=urlsplit(url).hostname not in LOOPBACK,
-        )
+        # A receiver of somebody's own may refuse what it takes a minute later; only 410 is for good.
+        self._poster = Poster(url, is_strict=False)
 
     async def send(self, notification_id: str, body: str, now: datetime) -> None:
         timestamp_s = int(now.timestamp())
         headers = {
             "content-type": "application/cloudevents+json; charset=utf-8",
-            "user-agent": "clickclock",
             "webhook-id": notification_id,
             "webhook-timestamp": str(timestamp_s),
             "webhook-signature": signature(self._key, notification_id, timestamp_s, body),
         }
-        try:
-            async with self._http.stream("POST", self._url, content=body.encode(), headers=headers) as answer:
-                if answer.is_success:
-                    return
-                said = await _beginning(answer)
-        except httpx.TimeoutException as error:
-            raise Undelivered(f"The server did not answer in time ({type(error).__name__}).") from error
-        except httpx.HTTPError as error:
-            raise Undelivered(f"The server cannot be reached: {str(error) or type(error).__name__}.") from error
-        if answer.is_redirect:
-            raise Undelivered(
-                "The server answered with a redirect, which is not followed; configure where it leads to."
-            )
-        # 410: Standard Webhooks' word for "never again".
-        for_good = answer.status_code == httpx.codes.GONE
-        raise Undelivered(f"The server answered with status {answer.status_code}{said}.", for_good=for_good)
+        await self._poster.post(body, headers, now)
 
     async def close(self) -> None:
-        await self._http.aclose()
-
-
-async def _beginning(answer: httpx.Response) -> str:
-    """What it says about it, in a few words: the rest is not read."""
-    async for piece in answer.aiter_bytes(TOLD_CHARACTERS_MAX):
-        words = " ".join(piece.decode("utf-8", "replace").split())[:TOLD_CHARACTERS_MAX]
-        return f": {words}" if words.isprintable() and words else ""
-    return ""
+        await self._poster.close()

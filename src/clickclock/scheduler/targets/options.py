@@ -1,0 +1,74 @@
+"""The types of which targets' options are made: secrets that stand in files, and addresses of services.
+
+Never shows what it read: what is wrong is told by the file's name, or by what an address lacks.
+
+>>> service_address("https://hooks.example.com/T0/B0")
+'https://hooks.example.com/T0/B0'
+"""
+
+import re
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, SecretStr
+
+SECRET_BYTES_MAX = 8192
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_ADDRESS = re.compile(r"[^\s<>,;:\"@]+@[A-Za-z0-9.-]+")
+
+
+def _read(value: object) -> SecretStr:
+    path = Path(str(value))
+    try:
+        content = path.read_bytes()[: SECRET_BYTES_MAX + 1]
+        text = content.decode().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ValueError(f"{path} cannot be read: {why}") from None
+    if not text or len(content) > SECRET_BYTES_MAX:
+        raise ValueError(f"{path} holds no secret: it is {'empty' if not text else 'too long'}")
+    return SecretStr(text)
+
+
+def hook_address(url: str) -> str:
+    """An address to which a webhook is posted. Raises `ValueError`; it is never repeated, for it may be a secret."""
+    try:
+        parts = urlsplit(url)
+        names_somebody = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none, or half an IPv6 address
+        names_somebody = False
+    if not (names_somebody and url.isascii() and url.isprintable() and " " not in url):
+        raise ValueError("give a url that begins with https:// or http:// and names a host")
+    return url
+
+
+def service_address(url: str) -> str:
+    """An address of a service; without TLS only on this machine. Raises `ValueError`, and never repeats it."""
+    parts = urlsplit(hook_address(url))
+    if parts.scheme != "https" and parts.hostname not in LOOPBACK:
+        raise ValueError("give a url that begins with https://: a secret does not travel in the clear")
+    return url
+
+
+def _secret_address(secret: SecretStr) -> SecretStr:
+    try:
+        service_address(secret.get_secret_value())
+    except ValueError as error:
+        raise ValueError(f"the file holds no address: {error}") from None
+    return secret
+
+
+def _mail_address(value: str) -> str:
+    if not _ADDRESS.fullmatch(value):
+        raise ValueError(f"{value!r} is no address such as ops@example.com")
+    return value
+
+
+SecretFile = Annotated[SecretStr, BeforeValidator(_read)]
+"""A file's name; its value is what the file holds, read once."""
+AddressFile = Annotated[SecretStr, BeforeValidator(_read), AfterValidator(_secret_address)]
+"""A file with the address of a webhook, which is a secret itself."""
+HookAddress = Annotated[str, AfterValidator(hook_address)]
+ServiceAddress = Annotated[str, AfterValidator(service_address)]
+MailAddress = Annotated[str, AfterValidator(_mail_address)]
