@@ -39,9 +39,11 @@ class World:
         await add_clicks(self.folder, self.lake, orders)
         publish(self.lake, orders)
 
-    def export(self, *networks: Network, folder: Path | None = None, model: str = "last", **only: str) -> Exported:
+    def export(
+        self, *networks: Network, folder: Path | None = None, model: str = "last", client_id: str | None = None
+    ) -> Exported:
         outbox = Outbox(folder or self.exports)
-        wanted = Wanted(model, networks or tuple(Network), **only)
+        wanted = Wanted(model, networks or tuple(Network), None if client_id is None else (client_id,))
         return Exporter(self.lake, BERLIN, self.clock, outbox).step(wanted)
 
     def files(self) -> list[str]:

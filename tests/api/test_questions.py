@@ -141,7 +141,7 @@ async def test_a_question_that_has_waited_too_long_is_refused(stopping: asyncio.
 def test_before_the_first_run_a_report_says_what_to_run_and_there_are_no_versions(desk: Desk) -> None:
     with pytest.raises(NoVersion, match="clickclock attribution run"):
         report.answer(desk, report.read({}))
-    assert json.loads(versions.answer(desk, 10).body) == {"status": "success", "versions": []}
+    assert json.loads(versions.answer(desk, versions.Wanted(10)).body) == {"status": "success", "versions": []}
 
 
 def test_a_report_of_nothing_is_no_error(desk: Desk, small: SmallLake) -> None:

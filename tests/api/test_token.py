@@ -1,23 +1,17 @@
 """Tokens over HTTP: made once, refused when they end, and a role for every route."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import httpx
 import pytest
 
-from clickclock.attribution import api as attribution_api
 from clickclock.foundation.access import SAME_USER, Access, Mode
-from clickclock.foundation.permission import REACHES, ROLES, Permission, Reach, Role
-from clickclock.foundation.principal import Grant, Kind, Principal, Proof
-from clickclock.scheduler.agents.authenticator import mint
+from clickclock.foundation.permission import Role
 from clickclock.scheduler.api import TABLE, create_app
-from clickclock.scheduler.api.operation import Operation
 from clickclock.scheduler.engine import Engine
 from tests.api.conftest import BASE, JOB, SCHEDULE
 
-_LISTS = {"job": "jobs", "schedules": "schedules"}
 ROUTES = [(path, operation) for path, operations in TABLE.items() for operation in operations]
 
 
@@ -99,42 +93,6 @@ async def test_who_sends_no_key_learns_the_health_and_nothing_else(engine: Engin
         assert (await stranger.get("http://127.0.0.1/docs")).status_code == 200
 
 
-def _scopes() -> Iterator[tuple[str, dict[str, list[str]]]]:
-    yield "everything", {}
-    yield "shop", {"applications": ["shop"], "clients": []}
-    yield "client", {"applications": [], "clients": ["shop-1"]}
-
-
-async def test_every_role_in_every_scope_gets_into_the_routes_of_its_row_and_no_other(
-    engine: Engine, admin: httpx.AsyncClient
-) -> None:
-    for role in Role:
-        for name, scope in _scopes():
-            secret = await made(admin, f"{role}-{name}", role, **scope)
-            async with asking(engine, secret) as client:
-                for path, operation in ROUTES:
-                    answer = await client.request(operation.method, f"http://127.0.0.1{path}?nonsense=1", content=b"[")
-                    told = answer.status_code != 403
-                    assert told is _may(role, scope, operation), (role, name, operation.method, path, answer.text)
-                    if not told:
-                        assert str(operation.permission) in answer.json()["message"]
-
-
-def _may(role: Role, scope: dict[str, list[str]], operation: Operation[object]) -> bool:  # type: ignore[type-var]
-    permission: Permission = operation.permission
-    if permission not in ROLES[role]:
-        return False
-    match REACHES[permission]:
-        case Reach.ANYWHERE:
-            return True
-        case Reach.INSTALLATION:
-            return not scope
-        case Reach.APPLICATION:
-            return not scope or (operation.scoped and bool(scope["applications"]))
-        case Reach.CLIENT:
-            return not scope or (operation.scoped and bool(scope["clients"]))
-
-
 async def test_on_its_own_machine_the_same_user_needs_no_key_and_a_token_counts_all_the_same(
     engine: Engine, admin: httpx.AsyncClient
 ) -> None:
@@ -157,46 +115,6 @@ async def test_on_its_own_machine_the_same_user_needs_no_key_and_a_token_counts_
         assert (await guest.get("job")).status_code == 200
 
 
-async def test_a_token_of_one_application_sees_and_changes_what_is_its_own(
-    engine: Engine, admin: httpx.AsyncClient
-) -> None:
-    ids = {}
-    for application in ("shop", "crm"):
-        named = {"application": application, "jobName": "export"}
-        await admin.post("job", json=JOB | named)
-        await admin.post("schedules", json=SCHEDULE | named | {"scheduleId": application})
-        ids[application] = (await admin.post("jobTrigger", json=named)).json()["trigger"]["triggerId"]
-    secret = await made(admin, "shop", Role.EDITOR, applications=["shop"], clients=[])
-    async with asking(engine, secret) as shop:
-        for path in ("job", "schedules"):
-            assert {each["application"] for each in (await shop.get(path)).json()[_LISTS[path]]} == {"shop"}
-            assert (await shop.get(path, params={"application": "crm"})).json()[_LISTS[path]] == []
-        assert (await shop.get("jobTrigger")).status_code == 403
-        assert len((await shop.get("jobTrigger", params={"application": "shop"})).json()["triggers"]) == 1
-        assert (await shop.get("jobTrigger", params={"application": "crm"})).status_code == 403
-        assert (await shop.get("jobTrigger", params={"triggerId": ids["crm"]})).json()["triggers"] == []
-        assert (await shop.get("jobLog", params={"triggerId": ids["crm"]})).json()["code"] == "triggerNotFound"
-        for application, status in (("shop", None), ("crm", 403)):
-            named = {"application": application, "jobName": "other"}
-            changes = [
-                await shop.post("job", json=JOB | named),
-                await shop.post("job", json=[JOB | {"application": "shop", "jobName": application}, JOB | named]),
-                await shop.put("job", json=JOB | named),
-                await shop.post("schedules", json=SCHEDULE | {"application": application}),
-                await shop.put("schedules", json={"scheduleId": application, "paused": True}),
-                await shop.post("jobTrigger", json={"application": application, "jobName": "export"}),
-                await shop.delete("jobTrigger", params={"triggerId": ids[application]}),
-                await shop.delete("schedules", params={"scheduleId": application}),
-                await shop.delete("job", params=named),
-            ]
-            assert [each.status_code for each in changes if status is None and each.status_code == 403] == []
-            if status is not None:
-                assert [each.status_code for each in changes] == [status] * len(changes)
-                assert "of the application crm" in changes[0].json()["message"]
-    left = (await admin.get("job", params={"application": "crm"})).json()["jobs"]
-    assert [each["jobName"] for each in left] == ["export"]
-
-
 async def test_an_operator_pauses_and_an_editor_writes_no_group(engine: Engine, admin: httpx.AsyncClient) -> None:
     await admin.post("job", json=JOB)
     await admin.post("schedules", json=SCHEDULE | {"scheduleId": "s"})
@@ -209,24 +127,3 @@ async def test_an_operator_pauses_and_an_editor_writes_no_group(engine: Engine, 
         assert (await editor.put("declaration", json=files)).status_code == 200
         refused = await editor.put("declaration", json=files | {"groups": [{"groupName": "exports"}]})
         assert (refused.status_code, "group.write" in refused.json()["message"]) == (403, True)
-
-
-_ANALYST = Principal(Kind.TOKEN, "t", "ada", Proof.TOKEN, (Grant(Role.ANALYST, frozenset(), frozenset({"shop-1"})),))
-
-
-class OneKey:
-    """Every token is ada's."""
-
-    async def principal_of(self, token: str) -> Principal:
-        return _ANALYST
-
-
-@pytest.mark.parametrize("path", ["report", "order", "diff", "clicks/stream"])
-async def test_who_analyses_one_client_asks_about_that_one_alone(tmp_path: Path, path: str) -> None:
-    app = attribution_api.create_app(tmp_path, desk=dict, access=Access(Mode.TOKENS, OneKey()))
-    headers = {"authorization": f"Bearer {mint()}"}
-    url = f"http://127.0.0.1/attribution/{path}?nonsense=1"
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), headers=headers) as client:
-        for about, status in (("", 403), ("&clientId=shop-2", 403), ("&clientId=shop-1&clientId=shop-2", 403)):
-            assert (await client.get(url + about)).status_code == status, about
-        assert (await client.get(f"{url}&clientId=shop-1")).status_code == 400

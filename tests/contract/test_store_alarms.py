@@ -271,7 +271,7 @@ async def test_an_alarm_is_acknowledged_while_it_is_open(store: Store) -> None:
         await store.alarms.acknowledge(by, at(4))
     with pytest.raises(AlarmNotFound):
         await store.alarms.acknowledge(by.model_copy(update={"alarm_id": "none"}), at(4))
-    assert await store.alarms.open_count() == 0
+    assert await store.alarms.open_count({}) == 0
 
 
 async def test_an_applications_defaults_are_kept_until_they_are_deleted(store: Store) -> None:

@@ -311,7 +311,7 @@ QUERIES: dict[str, tuple[Callable[[Store], Awaitable[object]], tuple[str, ...]]]
         lambda store: queue(store, idempotency_key="k"),
         ("uq_job_trigger_idempotency_key (application=? AND job_name=? AND idempotency_key=?)",),
     ),
-    "census": (lambda store: store.replicas.census(), ("ix_job_trigger_",)),
+    "census": (lambda store: store.replicas.census({}), ("ix_job_trigger_",)),
     "survey": (
         lambda store: store.surveys.take(at(120), overdue_before=at(60), queued_before=at(60), failures=5),
         (

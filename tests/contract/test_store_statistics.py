@@ -293,13 +293,13 @@ async def test_live_counts_are_of_what_is_queued_and_of_what_starts_or_runs(stor
 
 
 async def test_the_census_counts(store: Store) -> None:
-    assert await store.replicas.census() == Census(0, 0, 0, 0)
+    assert await store.replicas.census({}) == Census(0, 0, 0, 0)
     await store.jobs.create([job(), job("other")], NOW)
     await add_schedule(store)
     await start(store)
     await start(store, lease="gone")
     await queue(store)
-    assert await store.replicas.census() == Census(2, 1, 1, 2)
+    assert await store.replicas.census({}) == Census(2, 1, 1, 2)
 
 
 async def test_replicas_live_as_long_as_their_lease(store: Store) -> None:

@@ -35,7 +35,8 @@ def export(
     lake = found_lake(config)
     make_data_dir(config.data_dir)
     chosen = tuple(map(Network, networks)) or tuple(Network)
-    wanted = Wanted(model or config.upload_model, chosen, client_id, conversion_name or config.google_conversion_name)
+    clients = None if client_id is None else (client_id,)
+    wanted = Wanted(model or config.upload_model, chosen, clients, conversion_name or config.google_conversion_name)
     with among_others(config, is_private=output is None), docket_of(config).explaining():
         return exporter_of(config, lake, output).step(wanted)
 

@@ -247,6 +247,8 @@ def _fitting(table: ibis.Table, asked: Asked, seller: str | None, day: str | Non
     """The rows that were asked about."""
     wanted = [(column, value) for column, value in _filters(asked, seller) if value is not None]
     conditions = [table[column] == value for column, value in wanted if column in table.columns]
+    if asked.within is not None and "client_id" in table.columns:
+        conditions.append(table.client_id.isin(asked.within))
     if day is not None and asked.since is not None:
         conditions.append(table[day] >= asked.since)
     if day is not None and asked.until is not None:

@@ -80,7 +80,6 @@ _OF_THE_INSTALLATION: Final = frozenset(
         Permission.MAPPING_WRITE,
         Permission.NOTIFICATION_READ,
         Permission.NOTIFICATION_WRITE,
-        Permission.CLUSTER_READ,
         Permission.METRICS_READ,
         Permission.AUDIT_READ,
         Permission.TOKEN_READ,

@@ -36,6 +36,7 @@ from clickclock.attribution.lake import (
     credits_table,
     differing,
     keys_of,
+    of_clients,
 )
 from clickclock.attribution.registering.identification import NAME, Identification, Status, of_query
 from clickclock.attribution.reporting.difference import (
@@ -52,7 +53,7 @@ from clickclock.attribution.reporting.difference import (
     settings_between,
 )
 from clickclock.attribution.reporting.report import find
-from clickclock.attribution.reporting.result import Result
+from clickclock.attribution.reporting.result import Result, settings_of
 from clickclock.foundation.instant import instant_of, ms_of
 
 _FACTS: Final[tuple[str, ...]] = tuple(credits_table(()).whole.names)
@@ -72,15 +73,23 @@ class Comparer:
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
 
-    def compare(self, before: int, after: int, client_id: str | None = None, limit: int = LIMIT) -> Comparison:
+    def compare(
+        self,
+        before: int,
+        after: int,
+        client_id: str | None = None,
+        limit: int = LIMIT,
+        within: Sequence[str] | None = None,
+    ) -> Comparison:
         """What differs, of one client or of all; of at most `limit` orders it is told why.
 
+        `within` are the clients that may be seen, None for all.
         Raises `NoVersion`, `VersionGone`, `LakeUnreachable`.
         """
         results = self._lake.results()
         then, now = (_Version(self._lake, find(results, number)) for number in (before, after))
         common = sorted(then.models.keys() & now.models.keys())
-        where = _where(then, now, common, client_id)
+        where = _where(then, now, common, client_id, within)
         sums_then, sums_now = then.sums(where, common), now.sums(where, common)
         keys = differing(sums_then, sums_now)
         names = _first([then.first(where, keys, limit), now.first(where, keys, limit)], limit)
@@ -106,7 +115,7 @@ class Comparer:
             after=after,
             models_added=tuple(sorted(now.models.keys() - then.models.keys())),
             models_removed=tuple(sorted(then.models.keys() - now.models.keys())),
-            settings=tuple(settings_between(then.settings(common), now.settings(common))),
+            settings=tuple(settings_between(then.settings(common, within), now.settings(common, within))),
             differing=len(keys),
             new=len(np.setdiff1d(keys, sums_then.by_order[0], assume_unique=True)),
             gone=len(np.setdiff1d(keys, sums_now.by_order[0], assume_unique=True)),
@@ -132,9 +141,9 @@ class _Version:
         """What made it."""
         return self.result.code_version, self.result.engine
 
-    def settings(self, models: Sequence[str]) -> dict[str, Any]:
-        """Its settings, but of other models than these."""
-        settings: dict[str, Any] = json.loads(self.result.settings)
+    def settings(self, models: Sequence[str], within: Sequence[str] | None) -> dict[str, Any]:
+        """Its settings, but of other models or clients than these."""
+        settings = settings_of(self.result, within)
         return settings | {"models": {name: self.models[name] for name in models}}
 
     def files(self) -> dict[str | None, set[str]]:
@@ -335,7 +344,9 @@ def _by(rows: Iterable[Row], column: str) -> dict[Any, list[Row]]:
     return found
 
 
-def _where(then: _Version, now: _Version, models: Sequence[str], client_id: str | None) -> pc.Expression:
+def _where(
+    then: _Version, now: _Version, models: Sequence[str], client_id: str | None, within: Sequence[str] | None
+) -> pc.Expression:
     """The months that do not consist of the same files in both, or of which models learnt something else.
 
     Of an order that moved, both of its months do not.
@@ -347,6 +358,8 @@ def _where(then: _Version, now: _Version, models: Sequence[str], client_id: str 
         if before.get(month) != after.get(month)
     }
     where = pc.field(ORDER_MONTH).isin(pa.array(months, pa.string()))
+    if within is not None:
+        where &= of_clients(within)
     return where if client_id is None else where & (pc.field("client_id") == client_id)
 
 

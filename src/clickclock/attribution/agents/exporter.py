@@ -31,7 +31,7 @@ from clickclock.attribution.clicks.absent import present
 from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.files.export_files import client_name
 from clickclock.attribution.files.outbox import Outbox
-from clickclock.attribution.lake import CLICKS, ORDER_MONTH, UPLOADS, Lake
+from clickclock.attribution.lake import CLICKS, ORDER_MONTH, UPLOADS, Lake, of_clients
 from clickclock.attribution.orders.money import is_current
 from clickclock.attribution.reporting.result import Result
 from clickclock.attribution.uploads import google_upload, meta_upload, upload
@@ -60,11 +60,11 @@ _CLICK_COLUMNS: Final = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be exported: by which model, to which networks, and of which client; None is every one."""
+    """What is to be exported: by which model, to which networks, and of which clients; None is every one."""
 
     model: str
     networks: tuple[Network, ...] = tuple(Network)
-    client_id: str | None = None
+    clients: tuple[str, ...] | None = None
     conversion_name: str = google_upload.CONVERSION_NAME
     """What Google's conversion action is called in the account."""
 
@@ -163,7 +163,7 @@ class Exporter:
 
     def _begun(self, wanted: Wanted, number: int) -> tuple["_Export", dict[Network, list[Upload]]]:
         """The export of this number, and what its networks were told before."""
-        told = {network: self._told(network, wanted.client_id) for network in wanted.networks}
+        told = {network: self._told(network, wanted.clients) for network in wanted.networks}
         now_ms = self._clock.epoch_ms()
         # Later than all that was told: by that order, memory gives conversions their names.
         latest_ms = max((each.exported_ms for uploads in told.values() for each in uploads), default=0)
@@ -184,11 +184,11 @@ class Exporter:
                 yield from self._files(export, network, client_id, made, known, exported.changes[network])
                 exported.fates[network].update(made.fates)
 
-    def _told(self, network: Network, client_id: str | None) -> list[Upload]:
+    def _told(self, network: Network, clients: Sequence[str] | None) -> list[Upload]:
         since = self._clock.now() - timedelta(days=MEMORY_DAYS)
         where = pc.field("exported_at") >= since
-        if client_id is not None:
-            where &= pc.field("client_id") == client_id
+        if clients is not None:
+            where &= of_clients(clients)
         return [
             Upload(
                 Kind(row["kind"]),
@@ -218,8 +218,8 @@ class Exporter:
         # Months are those of the account's zone, which may be behind.
         month = f"{since - timedelta(days=1):%Y-%m}"
         where = pc.field(ORDER_MONTH) >= month
-        if export.wanted.client_id is not None:
-            where &= pc.field("client_id") == export.wanted.client_id
+        if export.wanted.clients is not None:
+            where &= of_clients(export.wanted.clients)
         own = (pc.field("channel") == str(network)) & (pc.field("placed_at") >= since)
         is_told = pc.field("order_id").isin(pa.array(told, pa.string()))
         credited: list[Credited] = []

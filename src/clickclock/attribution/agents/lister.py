@@ -126,6 +126,8 @@ def _page(rows: ibis.Table, filters: Filters, after: After | None) -> ibis.Table
 def _fitting(rows: ibis.Table, filters: Filters) -> ibis.Table:
     """The rows of orders that fit; where a touchpoint has to fit, these touchpoints alone."""
     conditions = [rows[name] == value for name, value in filters.of_order.items()]
+    if filters.within is not None:
+        conditions.append(rows.client_id.isin(filters.within))
     conditions += [
         rows[name] == value if value else rows[name].isnull() for name, value in filters.of_touchpoint.items()
     ]

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from clickclock.attribution.clicks.entry import Entry, EntryKind, decode
 from clickclock.attribution.journal import NEWEST_MAX, newest
-from clickclock.attribution.lake import CLICKS, DAY, EVENTS, ORDERS, REJECTIONS, Lake, with_query
+from clickclock.attribution.lake import CLICKS, DAY, EVENTS, ORDERS, REJECTIONS, Lake, of_clients, with_query
 from clickclock.attribution.registering.recent import Last
 from clickclock.attribution.registering.sighting import SEEN, Seen, sight
 from clickclock.foundation.instant import ms_of
@@ -55,7 +55,7 @@ class Recaller:
         table = _TABLES[kind]
         times: list[int] = []
         for span in _SPANS:
-            where = _since(now - span, asked.client_id)
+            where = _since(now - span, asked)
             times = [
                 each
                 for batch in self._lake.scan(table.name, where, ["received_at"])
@@ -66,7 +66,7 @@ class Recaller:
         if not times:
             return
         oldest_us = heapq.nlargest(asked.limit, times)[-1]
-        where = _since(datetime.fromtimestamp(oldest_us / 1e6, UTC) - timedelta(milliseconds=1), asked.client_id)
+        where = _since(datetime.fromtimestamp(oldest_us / 1e6, UTC) - timedelta(milliseconds=1), asked)
         for batch in self._lake.scan(table.name, where):
             for row in batch.to_pylist():
                 yield _ENTRIES[kind](row)
@@ -77,14 +77,14 @@ def _told(entry: Entry, asked: Last) -> dict[str, Any] | None:
     if SEEN[entry.kind] not in asked.kinds:
         return None
     sighting = sight(entry)
-    if asked.client_id not in {None, sighting.client_id}:
+    if not asked.takes(sighting.client_id):
         return None
     return {"seen": sighting.seen, **sighting.fields}
 
 
-def _since(since: datetime, client_id: str | None) -> pc.Expression:
+def _since(since: datetime, asked: Last) -> pc.Expression:
     where = (pc.field("received_at") >= since) & (pc.field(DAY) >= since.astimezone(UTC).date())
-    return where if client_id is None else where & (pc.field("client_id") == client_id)
+    return where if asked.clients is None else where & of_clients(asked.clients)
 
 
 def _click(row: dict[str, Any]) -> Entry:

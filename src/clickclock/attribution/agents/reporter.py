@@ -24,7 +24,7 @@ from clickclock.attribution.crediting.policy import Policies, Policy, channel_of
 from clickclock.attribution.engines import Engine, Source
 from clickclock.attribution.errors import EngineFailing
 from clickclock.attribution.importing.csv_cell import as_cell
-from clickclock.attribution.lake import ADS, COSTS, CREDITS, IDENTITIES, TOUCHES, Lake, Table, credits_table
+from clickclock.attribution.lake import ADS, COSTS, CREDITS, IDENTITIES, TOUCHES, Lake, Table, credits_table, of_clients
 from clickclock.attribution.report_query import calendar, counted, learnt_schema, of_credits, span
 from clickclock.attribution.reporting.report import (
     COUNTS,
@@ -127,8 +127,9 @@ class Reporter:
         return tables
 
     def _costs(self, asked: Asked, policies: Policies) -> pa.Table:
-        """The costs of the client that is asked about, or of all, by the names that their channels have for clicks."""
-        where = None if asked.client_id is None else pc.field("client_id") == asked.client_id
+        """The costs of the clients that are asked about, by the names that their channels have for clicks."""
+        conditions = _of_clients(asked)
+        where = reduce(and_, conditions) if conditions else None
         costs = pa.Table.from_batches(self._lake.scan(COSTS.name, where, COSTS.whole.names), COSTS.whole)
         words = {word: small_letters(word) for word in pc.unique(costs["channel"]).to_pylist()}
         costs = _replaced(costs, "channel", [words[word] for word in costs["channel"].to_pylist()])
@@ -158,13 +159,18 @@ def _replaced(table: pa.Table, name: str, values: list[str]) -> pa.Table:
 
 def _of_orders(asked: Asked) -> pc.Expression | None:
     """Which orders are asked for, by what is the same on all rows of one."""
-    said = {"client_id": asked.client_id, "seller_id": asked.seller_id, "currency": asked.currency}
-    where = [pc.field(name) == value for name, value in said.items() if value is not None]
+    said = {"seller_id": asked.seller_id, "currency": asked.currency}
+    where = [*_of_clients(asked), *(pc.field(name) == value for name, value in said.items() if value is not None)]
     if asked.since is not None:
         where.append(pc.field("order_day") >= asked.since)
     if asked.until is not None:
         where.append(pc.field("order_day") <= asked.until)
     return reduce(and_, where) if where else None
+
+
+def _of_clients(asked: Asked) -> list[pc.Expression]:
+    named = [] if asked.client_id is None else [pc.field("client_id") == asked.client_id]
+    return named if asked.within is None else [*named, of_clients(asked.within)]
 
 
 def policies_of(result: Result) -> Policies:

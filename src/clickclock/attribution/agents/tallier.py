@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from clickclock.attribution.clicks.entry import Entry, decode
 from clickclock.attribution.journal import NEWEST_MAX, newest
-from clickclock.attribution.lake import CLICKS, DAY, ORDER_MONTH, ORDERS, REJECTIONS, Lake
+from clickclock.attribution.lake import CLICKS, DAY, ORDER_MONTH, ORDERS, REJECTIONS, Lake, of_clients
 from clickclock.attribution.registering.sighting import SEEN, Seen, sight
 from clickclock.attribution.reporting.funnel import Asked, Counted, Window
 from clickclock.attribution.reporting.result import Result
@@ -45,8 +45,8 @@ class Tallier:
         """What came in a span, and what became of it. Raises `Malformed`, `LakeUnreachable`."""
         window = asked.window(now)
         counted = Counted.nothing(window)
-        where = _within(window, asked.client_id)
-        waiting = self._waiting(window, asked.client_id)
+        where = _within(window, asked)
+        waiting = self._waiting(window, asked)
         self._clicks(where, window, counted, waiting[Seen.CLICK])
         self._rejections(where, window, counted, waiting[Seen.REJECTION])
         orders = [_ms(each) for each in self._stored(ORDERS.name, where, ["received_at"], waiting[Seen.ORDER])]
@@ -57,12 +57,12 @@ class Tallier:
             counted.in_journeys, counted.credited = self._credited(results[-1], asked, window)
         return counted, window
 
-    def _waiting(self, window: Window, client_id: str | None) -> dict[Seen, dict[str, Entry]]:
+    def _waiting(self, window: Window, asked: Asked) -> dict[Seen, dict[str, Entry]]:
         """Entries of the journals in the window, by what they are and by their ids."""
         found: dict[Seen, dict[str, Entry]] = {seen: {} for seen in Seen}
         for entry in map(decode, newest(self._journals, NEWEST_MAX)):
             is_within = window.from_ms <= entry.received_ms < window.to_ms
-            if is_within and (client_id is None or sight(entry).client_id == client_id):
+            if is_within and (asked.clients is None or asked.takes(sight(entry).client_id)):
                 found[SEEN[entry.kind]][entry.id] = entry
         return found
 
@@ -111,8 +111,8 @@ class Tallier:
         # The ids of clicks begin with the time of receipt; an order follows its clicks, whose own time may be earlier.
         low, high = _first_id(window.from_ms), _first_id(window.to_ms)
         where = pc.field(ORDER_MONTH) >= f"{instant_of(window.from_ms) - timedelta(days=31):%Y-%m}"
-        if asked.client_id is not None:
-            where &= pc.field("client_id") == asked.client_id
+        if asked.clients is not None:
+            where &= of_clients(asked.clients)
         touched: set[str] = set()
         credited: set[str] = set()
         for rows in self._lake.credits(result, where, ["click_id"], [asked.model]):
@@ -124,11 +124,11 @@ class Tallier:
         return len(touched), len(credited)
 
 
-def _within(window: Window, client_id: str | None) -> pc.Expression:
+def _within(window: Window, asked: Asked) -> pc.Expression:
     since, until = instant_of(window.from_ms), instant_of(window.to_ms)
     where = (pc.field("received_at") >= since) & (pc.field("received_at") < until)
     where &= (pc.field(DAY) >= since.astimezone(UTC).date()) & (pc.field(DAY) <= until.astimezone(UTC).date())
-    return where if client_id is None else where & (pc.field("client_id") == client_id)
+    return where if asked.clients is None else where & of_clients(asked.clients)
 
 
 def _ms(batch: pa.RecordBatch) -> Times:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickclock.attribution.lake import UPLOADS, Lake
+from clickclock.attribution.lake import UPLOADS, Lake, of_clients
 from clickclock.attribution.orders.money import to_text
 from clickclock.attribution.reporting.uploads import Files
 from clickclock.foundation.record import rfc3339
@@ -45,8 +45,8 @@ class UploadLister:
 
     def _sums(self, asked: Files, since: datetime) -> list[dict[str, Any]]:
         where = pc.field("exported_at") >= since
-        if asked.client_id is not None:
-            where &= pc.field("client_id") == asked.client_id
+        if asked.clients is not None:
+            where &= of_clients(asked.clients)
         keys = [*_OF_FILE, "kind", "currency"]
         schema = pa.schema([UPLOADS.whole.field(name) for name in [*keys, "value_minor"]])
         batches = [*self._lake.scan(UPLOADS.name, where, schema.names)]

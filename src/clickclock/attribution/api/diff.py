@@ -3,7 +3,7 @@
 Parse, call, render. Never compares anything. Invariant: it is the same comparison as the command line's.
 
 >>> read({"from": ["3"], "to": ["4"]})
-Wanted(before=3, after=4, client_id=None, limit=1000)
+Wanted(before=3, after=4, client_id=None, limit=1000, within=None)
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +25,8 @@ class Wanted:
     after: int
     client_id: str | None
     limit: int
+    within: tuple[str, ...] | None = None
+    """The clients that may be seen, None for all."""
 
 
 def read(given: Mapping[str, Sequence[str]]) -> Wanted:
@@ -46,5 +48,5 @@ def answer(desk: "Desk", wanted: Wanted) -> "Reply":
     from clickclock.attribution.agents.comparer import Comparer  # noqa: PLC0415 (see the line above)
     from clickclock.attribution.api.query_context import reply  # noqa: PLC0415 (see the line above)
 
-    found = Comparer(desk.lake).compare(wanted.before, wanted.after, wanted.client_id, wanted.limit)
+    found = Comparer(desk.lake).compare(wanted.before, wanted.after, wanted.client_id, wanted.limit, wanted.within)
     return reply({"status": "success", "diff": document(found)})

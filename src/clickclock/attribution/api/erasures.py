@@ -9,8 +9,7 @@ Parse, call, render. Never tells an identifier: a receipt has none, and of what 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
+from clickclock.attribution.clicks.whose import Whose
 from clickclock.attribution.erasing.erasure import Erasure
 from clickclock.attribution.erasing.receipt import Kind
 from clickclock.attribution.reporting.parameters import Parameters, number_of, text_of
@@ -22,11 +21,10 @@ LIMIT: Final = 100
 LIMIT_MAX: Final = 1000
 
 
-class Receipts(msgspec.Struct, frozen=True, kw_only=True):
+class Receipts(Whose, frozen=True, kw_only=True):
     """Which receipts."""
 
     kinds: tuple[Kind, ...] = tuple(Kind)
-    client_id: str | None = None
     limit: int = LIMIT
 
 
@@ -48,14 +46,10 @@ def answer(desk: "Desk", asked: Receipts) -> "Reply":
     from clickclock.attribution.api.query_context import reply  # noqa: PLC0415 (see the line above)
     from clickclock.attribution.lake import kept_receipts  # noqa: PLC0415 (see the line above)
 
-    fitting = [
-        each
-        for each in kept_receipts(desk.lake)
-        if each.kind in asked.kinds and asked.client_id in {None, each.client_id}
-    ]
+    fitting = [each for each in kept_receipts(desk.lake) if each.kind in asked.kinds and asked.takes(each.client_id)]
     newest = sorted(fitting, key=lambda each: (each.created_at, each.id), reverse=True)
     under_way = desk.docket.read()
-    is_theirs = under_way is not None and asked.client_id in {None, under_way.client_id}
+    is_theirs = under_way is not None and asked.takes(under_way.client_id)
     told = {
         "receipts": [{**each.wire, "total": each.total} for each in newest[: asked.limit]],
         "hasMore": len(newest) > asked.limit,

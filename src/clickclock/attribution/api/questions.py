@@ -9,10 +9,11 @@ with all its faults before anybody is asked; who leaves before the answer is not
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import parse_qs
 
+from msgspec import structs
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -31,11 +32,12 @@ from clickclock.attribution.api import (
 from clickclock.attribution.api.query_process import Answer, Asker
 from clickclock.foundation.caller import caller
 from clickclock.foundation.errors import Fault, Malformed
-from clickclock.foundation.permission import Permission
-from clickclock.foundation.principal import EVERY
+from clickclock.foundation.permission import REACHES, Permission, Reach
 from clickclock.foundation.problem import refuse_changes
 
 PARAMETERS_MAX: Final = 100
+_VARY: Final = "Accept, Authorization, Cookie"
+"""A browser keeps no answer for the next person who signs in to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +46,50 @@ class Reading:
 
     permission: Permission
     read: Callable[[Mapping[str, Sequence[str]]], Any]
+    narrowed: Callable[[Any, tuple[str, ...]], Any]
+    """The same question, about these clients alone."""
+
+
+def _narrowed(question: Any, clients: tuple[str, ...]) -> Any:
+    return replace(question, within=clients)
+
+
+def _narrowed_struct(question: Any, clients: tuple[str, ...]) -> Any:
+    return structs.replace(question, within=clients)
+
+
+def _narrowed_filters(question: Any, clients: tuple[str, ...]) -> Any:
+    return structs.replace(question, filters=structs.replace(question.filters, within=clients))
 
 
 READERS: Final[Mapping[str, Reading]] = {
-    "report": Reading(Permission.REPORT_READ, report.read),
-    "versions": Reading(Permission.VERSION_READ, versions.read),
-    "order": Reading(Permission.PROOF_READ, order_proof.read),
-    "orders": Reading(Permission.PROOF_READ, order_list.read_orders),
-    "paths": Reading(Permission.REPORT_READ, order_list.read_paths),
-    "diff": Reading(Permission.REPORT_READ, diff.read),
-    "clicks": Reading(Permission.CLICK_READ, last_clicks.read),
-    "funnel": Reading(Permission.CLICK_READ, funnel.read),
-    "uploads": Reading(Permission.PROOF_READ, uploads.read),
-    "erasures": Reading(Permission.REPORT_READ, erasures.read),
+    "report": Reading(Permission.REPORT_READ, report.read, _narrowed_struct),
+    "versions": Reading(Permission.VERSION_READ, versions.read, _narrowed),
+    "order": Reading(Permission.PROOF_READ, order_proof.read, lambda asked, _: asked),
+    "orders": Reading(Permission.PROOF_READ, order_list.read_orders, _narrowed_filters),
+    "paths": Reading(Permission.REPORT_READ, order_list.read_paths, _narrowed_filters),
+    "diff": Reading(Permission.REPORT_READ, diff.read, _narrowed),
+    "clicks": Reading(Permission.CLICK_READ, last_clicks.read, _narrowed_struct),
+    "funnel": Reading(Permission.CLICK_READ, funnel.read, _narrowed_struct),
+    "uploads": Reading(Permission.PROOF_READ, uploads.read, _narrowed_struct),
+    "erasures": Reading(Permission.REPORT_READ, erasures.read, _narrowed_struct),
 }
 """By the last part of the path; `answering.ANSWERS` has the other half."""
 
 
-def require_client(permission: Permission, given: Mapping[str, Sequence[str]]) -> None:
-    """Raise `Forbidden` unless the caller holds a permission of the client that is asked about, or of all clients."""
+def seen_clients(permission: Permission, given: Mapping[str, Sequence[str]]) -> frozenset[str] | None:
+    """The clients of which the caller holds a permission; None for all.
+
+    Raises `Forbidden` where it does not hold that of a client that it names.
+    """
     principal = caller().principal
-    if principal.scope(permission) is not None:
-        named = given.get("clientId", ())
-        principal.require(permission, client=named[0] if len(named) == 1 else EVERY)
+    for named in given.get("clientId", ()):
+        principal.require(permission, client=named)
+    if REACHES[permission] is Reach.CLIENT:
+        return principal.scope(permission)
+    # What it reaches belongs to all, but for what it says of single clients.
+    principal.require(permission)
+    return principal.scope(Permission.REPORT_READ) if principal.may(Permission.REPORT_READ) else frozenset()
 
 
 class Question:
@@ -82,8 +105,10 @@ class Question:
         refuse_changes(request.method)
         reading = READERS[self._name]
         given = parameters_of(scope["query_string"])
-        require_client(reading.permission, given)
+        seen = seen_clients(reading.permission, given)
         question = reading.read(given)
+        if seen is not None:
+            question = reading.narrowed(question, tuple(sorted(seen)))
         if request.method == "HEAD":
             await StreamingResponse((), headers={"cache-control": "no-store"})(scope, receive, send)
             return
@@ -102,10 +127,10 @@ class Question:
 def _answered(answer: Answer, known: str) -> Response:
     """The answer; 304 where the asker has it, by its tag."""
     size = sum(map(len, answer.pieces))
-    headers = {"cache-control": "no-store", "content-length": str(size), "vary": "Accept", **answer.outcome.headers}
+    headers = {"cache-control": "no-store", "content-length": str(size), "vary": _VARY, **answer.outcome.headers}
     if headers.get("etag", "").removeprefix("W/") in {each.strip().removeprefix("W/") for each in known.split(",")}:
         kept = {name: headers[name] for name in ("etag", "cache-control")}
-        return Response(status_code=304, headers={**kept, "vary": "Accept, Accept-Encoding"})
+        return Response(status_code=304, headers={**kept, "vary": f"{_VARY}, Accept-Encoding"})
     return StreamingResponse(_each(answer.pieces), headers=headers, media_type=answer.outcome.media_type)
 
 

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl
@@ -23,7 +23,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from clickclock.attribution.agents.watcher import Round, Watcher, parse
-from clickclock.attribution.api.questions import require_client
+from clickclock.attribution.api.questions import seen_clients
 from clickclock.attribution.clicks.entry import decode
 from clickclock.attribution.registering.sighting import Seen, sight
 from clickclock.foundation.clock import Clock
@@ -53,6 +53,8 @@ class Filters:
 
     client_id: str | None
     kinds: frozenset[Seen]
+    within: frozenset[str] | None = None
+    """The clients that may be seen, None for all. What names no client is of none of them."""
 
 
 class Stream:
@@ -69,8 +71,9 @@ class Stream:
         """Answer, or raise what `problem.py` turns into an answer."""
         request = Request(scope)
         refuse_changes(request.method)
-        require_client(PERMISSION, parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True))
-        filters = parse_filters(scope["query_string"])
+        given = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        seen = seen_clients(PERMISSION, given)
+        filters = replace(parse_filters(scope["query_string"]), within=seen)
         position = request.headers.get("last-event-id")
         if position is not None:
             parse(position)
@@ -141,6 +144,8 @@ def _read(watcher: Watcher, filters: Filters, now_ms: Callable[[], int]) -> str:
 def _shown(line: bytes, position: str, filters: Filters) -> str:
     sighting = sight(decode(line))
     if sighting.seen not in filters.kinds or filters.client_id not in {None, sighting.client_id}:
+        return ""
+    if filters.within is not None and sighting.client_id not in filters.within:
         return ""
     return _event(sighting.seen, sighting.fields, position)
 

@@ -26,7 +26,7 @@ def answer(desk: "Desk", asked: Files) -> "Reply":
     from clickclock.attribution.api.query_context import reply  # noqa: PLC0415 (see the line above)
 
     found = UploadLister(desk.lake, desk.exporter.size_of).files(asked, desk.clock.now())
-    exported = desk.exporter.look(Wanted(desk.upload_model, asked.networks, asked.client_id))
+    exported = desk.exporter.look(Wanted(desk.upload_model, asked.networks, asked.clients))
     return reply({"status": "success", **found, "next": _next(asked, desk.upload_model, exported)})
 
 

@@ -2,11 +2,12 @@
 
 Parse, call, render. Never reads a credit. Invariant: what is told of a version never changes.
 
->>> read({"limit": ["5"]})
+>>> read({"limit": ["5"]}).limit
 5
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from clickclock.attribution.reporting.parameters import Parameters, number_of
@@ -19,18 +20,27 @@ LIMIT: Final = 100
 LIMIT_MAX: Final = 1000
 
 
-def read(given: Mapping[str, Sequence[str]]) -> int:
-    """How many to tell. Raises `Malformed`."""
+@dataclass(frozen=True)
+class Wanted:
+    """How many to tell, and the clients whose settings may be seen, None for all."""
+
+    limit: int
+    within: tuple[str, ...] | None = None
+
+
+def read(given: Mapping[str, Sequence[str]]) -> Wanted:
+    """What is asked. Raises `Malformed`."""
     parameters = Parameters(given)
     limit = parameters.one("limit", number_of(1, LIMIT_MAX))
     parameters.finish()
-    return limit or LIMIT
+    return Wanted(limit or LIMIT)
 
 
-def answer(desk: "Desk", limit: int) -> "Reply":
+def answer(desk: "Desk", wanted: Wanted) -> "Reply":
     """The latest versions."""
     # Only the process that answers gets here; the service has no use for what this loads.
     from clickclock.attribution.api.query_context import reply  # noqa: PLC0415 (see the line above)
 
-    results = desk.lake.results()
-    return reply({"status": "success", "versions": [told(result) for result in reversed(results[-limit:])]})
+    latest = reversed(desk.lake.results()[-wanted.limit :])
+    versions = [told(result, wanted.within) for result in latest]
+    return reply({"status": "success", "versions": versions})

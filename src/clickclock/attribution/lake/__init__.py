@@ -61,7 +61,7 @@ from clickclock.attribution.lake.load import Load, Overtaken
 from clickclock.attribution.lake.noted import absent
 from clickclock.attribution.lake.published import publish, published
 from clickclock.attribution.lake.reach import reaching
-from clickclock.attribution.lake.reading import dataset_of
+from clickclock.attribution.lake.reading import dataset_of, of_clients
 from clickclock.attribution.lake.receipts import give_receipt, kept_receipts
 from clickclock.attribution.lake.revision import Find, Retracted, Standing, standing
 from clickclock.attribution.lake.rows import with_query
@@ -138,6 +138,7 @@ __all__ = [
     "kept_receipts",
     "keys_of",
     "numbers",
+    "of_clients",
     "seen_together",
     "whole_orders",
     "with_query",

@@ -8,7 +8,7 @@ that fits; of a partition that cannot fit, no file is opened; a column as a dict
 7
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -20,6 +20,11 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from clickclock.attribution.lake.files import Storage
 
 _ENCODED: Final = pa.dictionary(pa.int32(), pa.string())
+
+
+def of_clients(clients: Sequence[str]) -> pc.Expression:
+    """That a row is of one of these clients; a row without a client is of none."""
+    return pc.field("client_id").isin(pa.array(clients, pa.string()))
 
 
 def dataset_of(

@@ -8,17 +8,15 @@ Never reads any. Invariant: a question is bounded.
 
 from typing import Final
 
-import msgspec
-
+from clickclock.attribution.clicks.whose import Whose
 from clickclock.attribution.registering.sighting import Seen
 
 LIMIT: Final = 50
 LIMIT_MAX: Final = 200
 
 
-class Last(msgspec.Struct, frozen=True, kw_only=True):
+class Last(Whose, frozen=True, kw_only=True):
     """Which of them, and how many at most."""
 
     limit: int = LIMIT
     kinds: tuple[Seen, ...] = tuple(Seen)
-    client_id: str | None = None

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from clickclock.attribution.clicks.whose import Whose
 from clickclock.attribution.reporting.parameters import Parameters, text_of
 from clickclock.foundation.errors import Fault, Malformed
 from clickclock.foundation.instant import instant_of, ms_of
@@ -56,13 +57,12 @@ class Window(msgspec.Struct, frozen=True):
         return -(-(self.to_ms - self.first_ms) // self.width_ms)
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class Asked(Whose, frozen=True, kw_only=True):
     """Which span, and whose requests. Without an end it is now; without a beginning, the hour before the end."""
 
     since: datetime | None = None
     until: datetime | None = None
     width: Width | None = None
-    client_id: str | None = None
     model: str = MODEL
 
     def window(self, now: datetime) -> Window:

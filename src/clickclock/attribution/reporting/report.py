@@ -129,6 +129,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     until: date | None = None
     """The last day."""
     client_id: str | None = None
+    within: tuple[str, ...] | None = None
+    """The clients that may be seen, None for all."""
     seller_id: str | None = None
     channel: str | None = None
     currency: str | None = None

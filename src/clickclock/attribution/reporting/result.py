@@ -8,7 +8,7 @@ and none is missing; what a version names never changes.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -76,7 +76,17 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, version=self.version + 1, created_at=created_at, **told)
 
 
-def told(result: Result) -> dict[str, Any]:
-    """A version as the interface and the command line write it."""
+def told(result: Result, within: Collection[str] | None = None) -> dict[str, Any]:
+    """A version as the interface and the command line write it; with the settings of clients that may be seen."""
     fields = {to_camel(name): value for name, value in msgspec.structs.asdict(result).items()}
-    return fields | {"createdAt": rfc3339(result.created_at), "settings": json.loads(result.settings)}
+    return fields | {"createdAt": rfc3339(result.created_at), "settings": settings_of(result, within)}
+
+
+def settings_of(result: Result, within: Collection[str] | None = None) -> dict[str, Any]:
+    """The settings that a version was made by; of clients `within` alone, None for all."""
+    settings: dict[str, Any] = json.loads(result.settings)
+    policies = settings.get("policies", {})
+    if within is not None and "clients" in policies:
+        seen = {name: each for name, each in policies["clients"].items() if name in within}
+        settings["policies"] = policies | {"clients": seen}
+    return settings

@@ -9,8 +9,7 @@ Never reads any. Invariant: a question is bounded, and refused with all its faul
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import msgspec
-
+from clickclock.attribution.clicks.whose import Whose
 from clickclock.attribution.reporting.parameters import Parameters, number_of, text_of
 from clickclock.attribution.uploads.upload import Network
 
@@ -18,11 +17,10 @@ LIMIT: Final = 100
 LIMIT_MAX: Final = 1000
 
 
-class Files(msgspec.Struct, frozen=True, kw_only=True):
+class Files(Whose, frozen=True, kw_only=True):
     """Which files."""
 
     networks: tuple[Network, ...] = tuple(Network)
-    client_id: str | None = None
     limit: int = LIMIT
 
 

@@ -5,7 +5,7 @@ never history; it is true of the moment in which it was made, whoever asks for i
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -111,6 +111,23 @@ class Scanner:
             self._told |= after
         self.last = Scan(tuple(findings), self._clock.now(), self._clock.monotonic_s() - began_s)
 
+    async def look_within(self, applications: Collection[str]) -> list[Finding]:
+        """What is wrong now with the things of some applications, that which needs somebody first."""
+        now = self._clock.now()
+        survey = await self._survey(now, applications)
+        found = self._of_rows(survey, await self._store.replicas.living(now), await self._capacities(), is_all=False)
+        return sorted(found, key=lambda each: each.severity)
+
+    async def _survey(self, now: datetime, within: Collection[str] | None = None) -> Survey:
+        return await self._store.surveys.take(
+            now,
+            overdue_before=now - OVERDUE_AFTER if self._clock.monotonic_s() >= self._made_up_by_s else _NEVER,
+            queued_before=now - QUEUED_TOO_LONG,
+            failures=FAILURES_UNHEARD,
+            looks_ahead=self._looks_ahead and within is None,
+            within=within,
+        )
+
     async def look(self, clusters: Sequence[Mapping[str, Any]] | None = None) -> list[Finding]:
         """What is wrong now, that which needs somebody first. Raises `StoreUnreachable`.
 
@@ -120,13 +137,7 @@ class Scanner:
         beats = await self._store.replicas.living(now)
         silent = await self._store.replicas.silent(now)
         clusters = await self._capacities() if clusters is None else clusters
-        survey = await self._store.surveys.take(
-            now,
-            overdue_before=now - OVERDUE_AFTER if self._clock.monotonic_s() >= self._made_up_by_s else _NEVER,
-            queued_before=now - QUEUED_TOO_LONG,
-            failures=FAILURES_UNHEARD,
-            looks_ahead=self._looks_ahead,
-        )
+        survey = await self._survey(now)
         displaced, unwritten = self._store.displaced(), self._beat_error()
         if displaced is not None:
             unwritable = [_of_store(StoreReplaced(displaced))]
@@ -144,16 +155,16 @@ class Scanner:
         return sorted(found, key=lambda each: each.severity)
 
     def _of_rows(
-        self, survey: Survey, beats: Sequence[Heartbeat], clusters: Sequence[Mapping[str, Any]]
+        self, survey: Survey, beats: Sequence[Heartbeat], clusters: Sequence[Mapping[str, Any]], *, is_all: bool = True
     ) -> Iterable[Finding]:
         here = {each["cluster"] for each in clusters} | {each["cluster"] for beat in beats for each in beat.clusters}
         nodes = {self._node, *(beat.node for beat in beats)}
         nowhere = [each.trigger_id for each in survey.queued if not self._has_place(each, here, nodes)]
         now_s = self._clock.monotonic_s()
-        self._starting = {name: self._starting.get(name, now_s) for name in survey.starting}
-        slow = [
-            name.rpartition("-")[0] for name, since_s in self._starting.items() if now_s - since_s > STARTING_TOO_LONG_S
-        ]
+        starting = {name: self._starting.get(name, now_s) for name in survey.starting}
+        if is_all:
+            self._starting = starting
+        slow = [name.rpartition("-")[0] for name, since_s in starting.items() if now_s - since_s > STARTING_TOO_LONG_S]
         for code, count, ids in (
             (FindingCode.STUCK_ATTEMPTS, survey.stuck.count, survey.stuck.ids),
             (FindingCode.OVERDUE_SCHEDULES, survey.overdue.count, survey.overdue.ids),

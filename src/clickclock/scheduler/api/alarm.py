@@ -11,6 +11,7 @@ from starlette.responses import Response
 from clickclock.foundation.errors import Fault, Invalid
 from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.permission import Permission
+from clickclock.foundation.principal import EVERY
 from clickclock.scheduler.api.operation import Call, Operation, success
 from clickclock.scheduler.api.paging import listed
 from clickclock.scheduler.api.reading import Body, Page, Query, Word
@@ -52,24 +53,40 @@ SILENCE = Body(SilenceRequest)
 
 async def find(call: Call[AlarmFilters]) -> Response:
     """GET: newest first."""
-    alarms, cursor = await listed("alarm", call.filters, call.engine.store.alarms.find, lambda each: [each.alarm_id])
+    alarms, cursor = await listed(
+        "alarm",
+        call.filters,
+        call.engine.store.alarms.find,
+        lambda each: [each.alarm_id],
+        call.seen(Permission.ALARM_READ),
+    )
     return success(200, alarms=alarms, nextCursor=cursor)
 
 
 async def acknowledge(call: Call[Query]) -> Response:
     """PUT: somebody takes it on."""
     by: Acknowledgement = ACKNOWLEDGEMENT.read(call.body)
-    return success(200, alarm=await call.engine.store.alarms.acknowledge(by, call.engine.clock.now()))
+    store = call.engine.store.alarms
+    if call.seen(Permission.ALARM_ACKNOWLEDGE) is not None:
+        found = await store.find({"alarm_id": by.alarm_id}, None, 1)
+        if not found:
+            raise AlarmNotFound
+        call.require_of(Permission.ALARM_ACKNOWLEDGE, found[0].application, Permission.ALARM_READ, AlarmNotFound)
+    by = by.model_copy(update={"acknowledged_by": call.doer(by.acknowledged_by)})
+    return success(200, alarm=await store.acknowledge(by, call.engine.clock.now()))
 
 
 async def list_silences(call: Call[Query]) -> Response:
     """GET: those that hold."""
-    return success(200, silences=await call.engine.store.alarms.silences(call.engine.clock.now()))
+    store, now = call.engine.store.alarms, call.engine.clock.now()
+    return success(200, silences=await store.silences(now, call.seen(Permission.SILENCE_READ)))
 
 
 async def silence(call: Call[Query]) -> Response:
     """PUT: tell nobody for a while."""
     asked: SilenceRequest = SILENCE.read(call.body, _check_scope)
+    call.principal.require(Permission.SILENCE_WRITE, application=asked.application or EVERY)
+    asked = asked.model_copy(update={"silenced_by": call.doer(asked.silenced_by)})
     return success(200, silence=await call.engine.store.alarms.silence(asked, call.engine.clock.now()))
 
 
@@ -77,6 +94,7 @@ async def end_silence(call: Call[SilenceTarget]) -> Response:
     """DELETE: tell again."""
     _check_scope(call.filters)
     target = call.filters
+    call.principal.require(Permission.SILENCE_WRITE, application=target.application or EVERY)
     now = call.engine.clock.now()
     await call.engine.store.alarms.end_silence(target.application, target.job_name, target.group_name, now)
     return success()
@@ -110,7 +128,6 @@ ALARM_OPERATIONS: tuple[Operation[Any], ...] = (
         examples={
             "with a note": {
                 "alarmId": EXAMPLE_ID,
-                "acknowledgedBy": "ada",
                 "note": "I am looking at it.",
             }
         },
@@ -138,8 +155,8 @@ SILENCE_OPERATIONS: tuple[Operation[Any], ...] = (
         "is notified then. A silence of the same jobs is replaced.",
         body=SilenceRequest,
         examples={
-            "a job": {"application": "shop", "jobName": "nightly-export", "seconds": 3600, "silencedBy": "ada"},
-            "a group": {"groupName": "exports", "seconds": 600, "silencedBy": "ada", "note": "The disk is replaced."},
+            "a job": {"application": "shop", "jobName": "nightly-export", "seconds": 3600},
+            "a group": {"groupName": "exports", "seconds": 600, "note": "The disk is replaced."},
         },
         errors=(Invalid,),
     ),

@@ -76,6 +76,7 @@ async def create(call: Call[Query]) -> Response:
     now = engine.clock.now()
     asked: BackfillRequest = BODY.read(call.body, lambda given: check_range(given, now))
     schedule = await engine.store.schedules.get(asked.schedule_id)
+    call.require_of(Permission.BACKFILL_WRITE, schedule.application, Permission.SCHEDULE_READ, ScheduleNotFound)
     calendars = await calendars_of(engine, [schedule.calendar_name])
     times = schedule.timetable(schedule.created_at, calendars.days(schedule))
     counted = await asyncio.to_thread(count_times, times, asked.since, asked.until, engine.limits.backfill_times_max)
@@ -97,7 +98,11 @@ async def create(call: Call[Query]) -> Response:
 async def find(call: Call[BackfillFilters]) -> Response:
     """GET: newest first, each with how far it is."""
     backfills, cursor = await listed(
-        "backfill", call.filters, call.engine.store.backfills.find, lambda each: [each.backfill_id]
+        "backfill",
+        call.filters,
+        call.engine.store.backfills.find,
+        lambda each: [each.backfill_id],
+        call.seen(Permission.BACKFILL_READ),
     )
     named = call.filters.backfill_id is not None and len(backfills) == 1
     return success(200, etag(backfills[0].version) if named else None, backfills=backfills, nextCursor=cursor)
@@ -108,6 +113,7 @@ async def change(call: Call[Query]) -> Response:
     engine = call.engine
     given = read_object(call.body)
     asked: BackfillChange = CHANGE.validate(given, lambda _: _refuse_nothing(given))
+    await _require(call, asked.backfill_id)
     pace: dict[str, Any] = {
         "max_concurrent": asked.max_concurrent_triggers,
         "per_second": asked.max_triggers_per_second,
@@ -123,6 +129,15 @@ async def change(call: Call[Query]) -> Response:
     return success(200, etag(stored.version), backfill=stored)
 
 
+async def _require(call: Call[Any], backfill_id: str) -> None:
+    """Raise `BackfillNotFound` or `Forbidden` unless the caller may change that backfill."""
+    if call.seen(Permission.BACKFILL_WRITE) is not None:
+        found = await call.engine.store.backfills.find({"backfill_id": backfill_id}, None, 1)
+        if not found:
+            raise BackfillNotFound
+        call.require_of(Permission.BACKFILL_WRITE, found[0].application, Permission.BACKFILL_READ, BackfillNotFound)
+
+
 def _refuse_nothing(given: Mapping[str, Any]) -> None:
     """What is given and faulty is told of as that."""
     if all(given.get(name) is None for name in ("paused", *wire_names(Pace))):
@@ -133,6 +148,7 @@ def _refuse_nothing(given: Mapping[str, Any]) -> None:
 async def cancel(call: Call[BackfillTarget]) -> Response:
     """DELETE: no more of its triggers start, and those that run are stopped."""
     engine = call.engine
+    await _require(call, call.filters.backfill_id)
     stored = await engine.store.backfills.cancel(call.filters.backfill_id, engine.clock.now(), call.if_version)
     engine.stop_attempts()
     return success(202, backfill=stored)

@@ -15,7 +15,7 @@ from clickclock.foundation.errors import ClickclockError, Invalid, StoreUnreacha
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.permission import Permission
 from clickclock.scheduler.api.operation import Call, Operation, success
-from clickclock.scheduler.api.paging import key_in, page
+from clickclock.scheduler.api.paging import key_in, page, seen_by
 from clickclock.scheduler.api.reading import Body, Query
 from clickclock.scheduler.api.schedules import changed
 from clickclock.scheduler.jobs.bulk import COUNTED_MAX, BulkAction, BulkCount, BulkItem, BulkRequest
@@ -33,15 +33,19 @@ _PERMISSIONS = {
     BulkAction.RESUME: Permission.SCHEDULE_PAUSE,
 }
 
+_READS = {True: Permission.TRIGGER_READ, False: Permission.SCHEDULE_READ}
+"""What the caller may see of triggers, or of schedules: others it does not learn of."""
+
 
 async def act(call: Call[Query]) -> Response:
     """POST: one page of items, or a count."""
     asked: BulkRequest = BODY.read(call.body, BulkRequest.check)
     call.principal.require(_PERMISSIONS[asked.action])
-    filters = asked.columns()
+    seen = seen_by(asked.columns(), call.seen(_READS[asked.action.is_of_triggers]))
     if asked.dry_run:
-        return success(bulkId=None, items=[], nextCursor=None, dryRun=await _counted(call, asked, filters))
-    told, cursor = await _page(call, asked, filters)
+        counted = BulkCount(states={}, is_complete=True) if seen is None else await _counted(call, asked, seen)
+        return success(bulkId=None, items=[], nextCursor=None, dryRun=counted)
+    told, cursor = ([], None) if seen is None else await _page(call, asked, seen)
     bulk_id = asked.bulk_id or new_id()
     # All at once: what is written together shares its commit.
     with call.engine.store.audit.needing(_PERMISSIONS[asked.action]):
@@ -56,7 +60,7 @@ async def act(call: Call[Query]) -> Response:
 async def _page(
     call: Call[Query], asked: BulkRequest, filters: Mapping[str, Any]
 ) -> tuple[Sequence[Trigger] | Sequence[StoredSchedule], str | None]:
-    bound = {"action": asked.action, **filters}
+    bound = {"action": asked.action, **asked.columns()}
     after = key_in(asked.cursor, "bulk", bound)
     store = call.engine.store
     if asked.action.is_of_triggers:

@@ -121,13 +121,15 @@ class ClusterInformation(Record):
 async def read(call: Call[Query]) -> Response:
     """GET: as it is now."""
     engine, store, now = call.engine, call.engine.store, call.engine.clock.now()
+    seen = call.seen(Permission.CLUSTER_READ)
+    within: dict[str, Any] = {} if seen is None else {"application": sorted(seen)}
     beats = await store.replicas.living(now)
-    census = await store.replicas.census()
+    census = await store.replicas.census(within)
     told = await engine.capacities()
-    findings = await engine.scanner.look(told)
+    findings = await (engine.scanner.look(told) if seen is None else engine.scanner.look_within(seen))
     counts = {each.code: each.count for each in findings}
     latency_s = await store.ping_s()
-    clusters = await _clusters(engine, beats, told)
+    clusters = await _clusters(engine, beats, told, within)
     information = ClusterInformation(
         replicas=[
             ReplicaState(
@@ -141,7 +143,7 @@ async def read(call: Call[Query]) -> Response:
                 clock_skew_ms=None if beat.clock_skew_ms is None else round(beat.clock_skew_ms, 3),
                 loops=[LoopState.model_validate(loop) for loop in beat.loops],
             )
-            for beat in beats
+            for beat in (beats if seen is None else ())
         ],
         clusters=clusters,
         store=StoreState(
@@ -154,7 +156,7 @@ async def read(call: Call[Query]) -> Response:
             overdue_schedules=counts.get(FindingCode.OVERDUE_SCHEDULES, 0),
             stuck_attempts=counts.get(FindingCode.STUCK_ATTEMPTS, 0),
         ),
-        alarms=await _alarms(engine),
+        alarms=await _alarms(engine, within),
         backup=engine.scanner.backup(),
         findings=findings,
         problems=[each.message for each in findings],
@@ -162,18 +164,20 @@ async def read(call: Call[Query]) -> Response:
     return success(cluster=information)
 
 
-async def _alarms(engine: Engine) -> AlarmState:
-    counts = await engine.store.outbox.counts()
+async def _alarms(engine: Engine, within: Mapping[str, Any]) -> AlarmState:
+    counts = {} if within else await engine.store.outbox.counts()
     return AlarmState(
-        open=await engine.store.alarms.open_count(),
+        open=await engine.store.alarms.open_count(within),
         targets=sorted(engine.notifier.targets),
         pending_notifications=counts.get(Delivery.PENDING, 0),
         dead_notifications=counts.get(Delivery.DEAD, 0),
     )
 
 
-async def _clusters(engine: Engine, beats: list[Heartbeat], told: Sequence[Mapping[str, Any]]) -> list[ClusterState]:
-    """Each cluster once: what the replicas that have it say, added up."""
+async def _clusters(
+    engine: Engine, beats: list[Heartbeat], told: Sequence[Mapping[str, Any]], within: Mapping[str, Any]
+) -> list[ClusterState]:
+    """Each cluster once: what the replicas that have it say, added up; with the triggers that the caller may see."""
     said: dict[str, list[Mapping[str, Any]]] = {each["cluster"]: [each] for each in told}
     for beat in beats:
         if beat.replica_id != engine.replica_id:
@@ -181,9 +185,9 @@ async def _clusters(engine: Engine, beats: list[Heartbeat], told: Sequence[Mappi
                 said.setdefault(each["cluster"], []).append(each)
     clusters = []
     for name, states in said.items():
-        queued, running = await engine.store.statistics.live_counts({"cluster": name})
+        queued, running = await engine.store.statistics.live_counts({"cluster": name, **within})
         if name == engine.default_cluster:
-            more_queued, more_running = await engine.store.statistics.live_counts({"cluster": UNNAMED})
+            more_queued, more_running = await engine.store.statistics.live_counts({"cluster": UNNAMED, **within})
             queued, running = queued + more_queued, running + more_running
         kind = (
             type(engine.executors[name]).__name__.removesuffix("Executor").lower() if name in engine.executors else None
@@ -213,7 +217,7 @@ OPERATIONS = (
         Query,
         {200: {"cluster": ClusterInformation}},
         description="Replicas, clusters, store, totals, the invariants, all of which should be 0, and what is wrong, "
-        "with what to do about it.",
+        "with what to do about it. Who may see some applications alone gets what is of those, and no replicas.",
         errors=(StoreUnreachable,),
     ),
 )

@@ -20,7 +20,8 @@ from clickclock.foundation.permission import Permission
 from clickclock.scheduler.api import calendar, group, image_mapping, job, notification, references, schedules
 from clickclock.scheduler.api.faults import unknown_name, wire_names
 from clickclock.scheduler.api.operation import Call, Operation, success
-from clickclock.scheduler.api.paging import key_in, page
+from clickclock.scheduler.api.paging import key_in, page, seen_by
+from clickclock.scheduler.api.permitting import is_seen, refusals_of_given, refusals_of_steps, refuse
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, read_value
 from clickclock.scheduler.declarations.declaration import (
     DEFAULT_SCHEDULE,
@@ -200,14 +201,19 @@ async def put(call: Call[DeclarationTarget]) -> Response:
         raise Malformed(faults=[Fault("set", "Say which set's things may go, with set, where you say prune.")])
     terms = Terms(asked.set, asked.prune, asked.adopt, asked.force, asked.allow_empty)
     given = await asyncio.to_thread(_given, call)  # a large one would hold up the loop
+    refused = refusals_of_given(call.principal, given.items, given.places)
     for races_left in range(RACES_MAX - 1, -1, -1):
-        plan = await _plan(given, terms, engine)
+        try:
+            plan = await _plan(given, terms, call)
+        except Invalid:
+            refuse(call.principal, refused)  # what is wrong with things that it may not touch is not its business
+            raise
+        refuse(call.principal, refused + refusals_of_steps(call.principal, plan.steps))
         if plan.held_elsewhere:
             raise HeldElsewhere(faults=plan.held_elsewhere)
         if plan.emptied:
             raise WouldEmpty(faults=plan.emptied)
         steps, faults = await _timed(plan.steps, engine)
-        call.require_writes(step.alteration.kind for step in steps)
         try:
             if steps:
                 now = engine.clock.now()
@@ -230,7 +236,10 @@ async def find(call: Call[DeclarationFilters]) -> Response:
     declared, asked = call.engine.store.declared, call.filters
     filters = {} if asked.application is None else {"application": asked.application}
     after = key_in(asked.cursor, "declaration", filters)
-    found = await declared.find(KINDS["job"], asked.application, after, asked.limit + 1)
+    seen = seen_by(filters, call.seen(Permission.JOB_READ))
+    if seen is None:
+        return success(declaration={}, nextCursor=None)
+    found = await declared.find(KINDS["job"], seen, after, asked.limit + 1)
     jobs, cursor = page("declaration", filters, found, asked.limit, lambda each: KINDS["job"].key(each)[1:])
     told: dict[str, list[dict[str, Any]]] = {}
     timed = await declared.schedules_of([each.key for each in jobs if isinstance(each, Job)])
@@ -239,7 +248,7 @@ async def find(call: Call[DeclarationFilters]) -> Response:
     for kind in KINDS.values():
         if kind.name in {"job", "schedule"} or (after is not None and not filters):
             continue
-        several = await declared.find(kind, None, None, THINGS_MAX)
+        several = await declared.find(kind, seen, None, THINGS_MAX)
         if filters:
             several = [each for each in several if kind.key(each) in used]
         told[kind.plural] = [said(each) for each in several]
@@ -269,11 +278,13 @@ def _given(call: Call[DeclarationTarget]) -> _Given:
     return given
 
 
-async def _plan(given: _Given, terms: Terms, engine: Engine) -> Plan:
+async def _plan(given: _Given, terms: Terms, call: Call[DeclarationTarget]) -> Plan:
     """What has to change. Raises `Invalid` naming every fault by its place."""
+    engine, seen = call.engine, call.seen(Permission.JOB_READ)
     keys = {kind.name: [kind.key_given(item) for item in given.items[kind.name]] for kind in KINDS.values()}
     asked = {key for several in keys.values() for key in several}
     kept = await engine.store.declared.read(asked, terms.set_name if terms.prune else None)
+    kept = {key: each for key, each in kept.items() if key in asked or is_seen(key, seen)}
     named: dict[str, Key] = {}
     same: set[Key] = set()
     wanted: list[Wanted] = []
@@ -297,7 +308,7 @@ async def _plan(given: _Given, terms: Terms, engine: Engine) -> Plan:
     if faults:
         jobs, timed = (dict(zip(given.places[kind], given.items[kind], strict=True)) for kind in ("job", "schedule"))
         beside = {"groups": given.items["group"], "calendars": given.items["calendar"]}
-        faults += await references.missing(engine, faults, jobs=jobs, schedules=timed, **beside)
+        faults += await references.missing(engine, faults, jobs=jobs, schedules=timed, seen=seen, **beside)
         raise Invalid(faults=faults)
     # What is kept in another way of writing (a prefix with two spaces) was not found as it was written.
     if other := {each.key for each in wanted} - asked:

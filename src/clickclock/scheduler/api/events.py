@@ -63,10 +63,9 @@ class EventFilters(Page):
             raise ValueError(f"there is no type {', '.join(wrong)}; give one of {about}, with or without its state")
         return value
 
-    @property
-    def wanted(self) -> Wanted:
-        """As the log is asked for them."""
-        return Wanted(self.application, self.job_name, self.group_name, _types(self.type))
+    def wanted(self, within: frozenset[str] | None) -> Wanted:
+        """As the log is asked for them, by somebody who may see these applications, or all."""
+        return Wanted(self.application, self.job_name, self.group_name, _types(self.type), within)
 
 
 def _types(given: str | None) -> frozenset[str]:
@@ -85,7 +84,8 @@ async def read(call: Call[EventFilters]) -> Response:
     if not is_stream:
         return await _list(call)
     most = asked.limit if "limit" in asked.model_fields_set else None
-    return _Stream(call.engine, asked.wanted, asked.after if last is None else last, most)
+    wanted = asked.wanted(call.seen(Permission.EVENT_READ))
+    return _Stream(call.engine, wanted, asked.after if last is None else last, most)
 
 
 def prefers_json(accepted: str) -> bool:
@@ -113,7 +113,9 @@ async def _list(call: Call[EventFilters]) -> Response:
         raise Malformed(faults=[Fault("after", "This goes with follow=true; a list goes on with cursor.")])
     before = key_in(asked.cursor, "events", filters)
     place = int(before[0]) if before else None
-    found = await call.engine.store.changes.recent(place, asked.wanted, asked.limit + 1)
+    found = await call.engine.store.changes.recent(
+        place, asked.wanted(call.seen(Permission.EVENT_READ)), asked.limit + 1
+    )
     changes, cursor = page("events", filters, found, asked.limit, lambda change: [str(change.position)])
     return success(200, events=[change.cloud_event() for change in changes], nextCursor=cursor)
 

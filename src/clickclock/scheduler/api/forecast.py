@@ -18,6 +18,7 @@ from clickclock.foundation.instant import ms_of, shifted
 from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant, Record, rfc3339
 from clickclock.scheduler.api.operation import Call, Operation, success
+from clickclock.scheduler.api.paging import seen_by
 from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.api.schedule_preview import PreviewTime
 from clickclock.scheduler.engine import Engine
@@ -121,7 +122,8 @@ async def read(call: Call[ForecastFilters]) -> Response:
     since, asked = wanted.window(engine.clock.now())
     names = ("application", "job_name", "group_name", "schedule_id")
     given = {name: value for name in names if (value := getattr(wanted, name)) is not None}
-    coming, until = await _coming(engine, given, since, asked)
+    seen = seen_by(given, call.seen(Permission.SCHEDULE_READ))
+    coming, until = ([], asked) if seen is None else await _coming(engine, seen, since, asked)
     found, until = await _foreseen(engine, coming, since, until)
     fires = [each for each in found if each.occurrence.skip_reason is None]
     buckets = [

@@ -3,6 +3,8 @@
 Parse, call, render.
 """
 
+from functools import partial
+
 from pydantic import Field
 from starlette.responses import Response
 
@@ -49,9 +51,8 @@ async def create(call: Call[Query]) -> Response:
 
 async def find(call: Call[GroupFilters]) -> Response:
     """GET: by name, with live counts."""
-    groups, cursor = await listed(
-        "group", call.filters, call.engine.store.groups.find, lambda group: [group.group_name]
-    )
+    counted = partial(call.engine.store.groups.find, within=call.seen(Permission.JOB_READ))
+    groups, cursor = await listed("group", call.filters, counted, lambda group: [group.group_name])
     named = call.filters.group_name is not None and len(groups) == 1
     return success(200, etag(groups[0].version) if named else None, groups=groups, nextCursor=cursor)
 
@@ -82,7 +83,8 @@ OPERATIONS = (
         find,
         GroupFilters,
         {200: {"groups": list[StoredGroup], "nextCursor": str | None}},
-        description="By name, each with its jobs, queued and running triggers as they are now.",
+        description="By name, each with its jobs, queued and running triggers as they are now; with those that "
+        "the caller may see.",
         versioned=True,
     ),
     Operation(

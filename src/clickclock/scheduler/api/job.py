@@ -117,9 +117,10 @@ def _user_fault(engine: Engine, cluster: Executor, job: Job) -> str | None:
 async def create(call: Call[Query]) -> Response:
     """POST: one job, or an array of them, all or none."""
     engine = call.engine
-    async with named_too(engine, call.body, "jobs"):
+    async with named_too(engine, call.body, "jobs", call.seen(Permission.JOB_READ)):
         jobs, as_array = await BODY.read_several(call.body, await checks(engine))
     call.principal.require_each(Permission.JOB_WRITE, (job.application for job in jobs))
+    call.principal.require_each(Permission.JOB_READ, (each.application for job in jobs for each in job.depends_on))
     with numbered(jobs, as_array):
         stored = await engine.store.jobs.create(jobs, engine.clock.now())
     if as_array:
@@ -130,7 +131,7 @@ async def create(call: Call[Query]) -> Response:
 async def find(call: Call[JobFilters]) -> Response:
     """GET: by name."""
     jobs, cursor = await listed(
-        "job", call.filters, call.engine.store.jobs.find, lambda job: job.key, call.principal.scope(Permission.JOB_READ)
+        "job", call.filters, call.engine.store.jobs.find, lambda job: job.key, call.seen(Permission.JOB_READ)
     )
     named = None not in {call.filters.application, call.filters.job_name} and len(jobs) == 1
     return success(200, etag(jobs[0].version) if named else None, jobs=jobs, nextCursor=cursor)
@@ -139,9 +140,10 @@ async def find(call: Call[JobFilters]) -> Response:
 async def put(call: Call[Query]) -> Response:
     """PUT: the whole definition; what is left out has its default."""
     engine = call.engine
-    async with named_too(engine, call.body, "jobs"):
+    async with named_too(engine, call.body, "jobs", call.seen(Permission.JOB_READ)):
         job: Job = BODY.read(call.body, await checks(engine), leave_out=_SET_BY_SERVICE)
     call.principal.require(Permission.JOB_WRITE, application=job.application)
+    call.principal.require_each(Permission.JOB_READ, (each.application for each in job.depends_on))
     if call.if_match == ANY_VERSION:
         await engine.store.jobs.get(*job.key)
     stored, created = await engine.store.jobs.put(job, engine.clock.now(), call.if_version)
@@ -170,7 +172,6 @@ OPERATIONS = (
         create,
         Query,
         {201: {"job": StoredJob, "jobs": list[StoredJob]}},
-        scoped=True,
         description="One object, or an array of up to 10,000: all of them or none. An object is answered with `job`, "
         "an array with `jobs`.",
         body=Job,
@@ -186,7 +187,6 @@ OPERATIONS = (
         find,
         JobFilters,
         {200: {"jobs": list[StoredJob], "nextCursor": str | None}},
-        scoped=True,
         description="By application and name. With both given, the answer has the job's ETag.",
         versioned=True,
     ),
@@ -197,7 +197,6 @@ OPERATIONS = (
         put,
         Query,
         {200: {"job": StoredJob}, 201: {"job": StoredJob}},
-        scoped=True,
         description="The body is the whole definition: a field that is left out has its default. Fields that the "
         "service sets (`version`, `createdAt`, `updatedAt`) may be sent back and are ignored.",
         body=Job,
@@ -212,7 +211,6 @@ OPERATIONS = (
         delete,
         JobTarget,
         {200: {}},
-        scoped=True,
         description="Refused while it has unfinished triggers or other jobs depend on it, unless `force=true`, which "
         "cancels the triggers (what runs gets SIGTERM, and SIGKILL after 10 s: `gracePeriodSeconds` is deleted with "
         "the job; where it matters, cancel them first); its dependents keep naming it, and run after it again when it "

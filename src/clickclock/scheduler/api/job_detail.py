@@ -80,8 +80,8 @@ class JobDetail(Record):
     job: StoredJob = Field(description="Its definition.")
     command: ResolvedCommand = Field(description="What its command comes to.")
     schedules: list[ScheduleDetail] = Field(description="Its schedules; the first 100.")
-    upstream: list[Neighbour] = Field(description="The jobs that it runs after.")
-    dependents: list[Neighbour] = Field(description="The jobs that run after it.")
+    upstream: list[Neighbour] = Field(description="The jobs that it runs after, those that the caller may see.")
+    dependents: list[Neighbour] = Field(description="The jobs that run after it, those that the caller may see.")
     running: list[Trigger] = Field(description="Triggers that start or run now; the newest 100.")
     recent: list[Trigger] = Field(description="Its last 20 triggers, newest first.")
     last_success: Trigger | None = Field(None, description="The last trigger that succeeded, while it is kept.")
@@ -97,6 +97,7 @@ async def read(call: Call[DetailTarget]) -> Response:
     """GET: the definition and everything around it."""
     store, now = call.engine.store, call.engine.clock.now()
     key = {"application": call.filters.application, "job_name": call.filters.job_name}
+    call.principal.require(Permission.JOB_READ, application=call.filters.application)
     job = await store.jobs.get(**key)
     schedules = await store.schedules.find(key, None, SCHEDULES_MAX)
     calendars = await calendars_of(call.engine, [each.calendar_name for each in schedules])
@@ -113,8 +114,8 @@ async def read(call: Call[DetailTarget]) -> Response:
             )
             for each in schedules
         ],
-        upstream=await _neighbours(call.engine, job.depends_on),
-        dependents=await _neighbours(call.engine, await store.jobs.dependents(**key)),
+        upstream=await _neighbours(call, job.depends_on),
+        dependents=await _neighbours(call, await store.jobs.dependents(**key)),
         running=await store.triggers.find({**key, "states": LIVE}, None, RUNNING_MAX),
         alarms=await store.alarms.find({**key, "is_open": True}, None, RECENT),
         recent=await store.triggers.find(key, None, RECENT),
@@ -140,7 +141,9 @@ async def _resolved(engine: Engine, job: StoredJob) -> ResolvedCommand:
     )
 
 
-async def _neighbours(engine: Engine, jobs: Sequence[Upstream]) -> list[Neighbour]:
+async def _neighbours(call: Call[DetailTarget], jobs: Sequence[Upstream]) -> list[Neighbour]:
+    engine, seen = call.engine, call.seen(Permission.JOB_READ)
+    jobs = [each for each in jobs if seen is None or each.application in seen]
     there = await engine.store.jobs.existing([each.key for each in jobs])
     found = []
     for each in jobs:

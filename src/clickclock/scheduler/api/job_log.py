@@ -79,8 +79,7 @@ async def read(call: Call[LogFilters]) -> Response:
     """GET: plain text, or a stream of events."""
     wanted = call.filters
     trigger = await call.engine.store.triggers.get(wanted.trigger_id)
-    if not call.principal.may(Permission.LOG_READ, application=trigger.application):
-        raise TriggerNotFound
+    call.require_of(Permission.LOG_READ, trigger.application, Permission.LOG_READ, TriggerNotFound)
     number = wanted.attempt or trigger.attempt
     if wanted.follow and wanted.attempt is not None and wanted.attempt > max(trigger.attempt, 1):
         raise LogNotFound
@@ -232,7 +231,6 @@ OPERATIONS = (
         read,
         LogFilters,
         {200: {}},
-        scoped=True,
         description="Plain text: the bytes as written, from `offset`, with `X-Next-Offset` (where to continue) and "
         "`X-Log-Complete` (whether more can come). With `follow=true` server-sent events: `log` with `text` "
         "and `offset`, and at last `end` with the trigger's `state` and the attempt's `exitCode`. Each event's id is "

@@ -70,6 +70,7 @@ async def search(call: Call[LogSearchFilters]) -> Response:
     """GET: piece by piece."""
     wanted, engine = call.filters, call.engine
     trigger = await engine.store.triggers.get(wanted.trigger_id)
+    call.require_of(Permission.LOG_READ, trigger.application, Permission.LOG_READ, TriggerNotFound)
     number = wanted.attempt or trigger.attempt
     if node := await relay.keeper(engine, call.headers, wanted.trigger_id, number):
         query = wanted.model_dump(mode="json", by_alias=True, exclude_none=True) | {"attempt": number}

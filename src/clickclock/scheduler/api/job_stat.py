@@ -19,6 +19,7 @@ from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant, Record, rfc3339
 from clickclock.foundation.zone import zone_named
 from clickclock.scheduler.api.operation import Call, Operation, success
+from clickclock.scheduler.api.paging import seen_by
 from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import GroupNotFound, JobNotFound
@@ -191,14 +192,17 @@ class _Whose(NamedTuple):
 async def read(call: Call[StatFilters]) -> Response:
     """GET: one answer, whatever it sums over."""
     wanted, engine, now = call.filters, call.engine, call.engine.clock.now()
-    whose = await _whose(engine, wanted)
+    within = call.seen(Permission.STATISTICS_READ)
+    if wanted.application is not None:
+        call.principal.require(Permission.STATISTICS_READ, application=wanted.application)
+    whose = await _whose(engine, wanted, within)
     since, until = wanted.window(now)
     days = Days(zone_named(wanted.time_zone))
     # What ended by now is all there is of this hour: it need not be divided at now.
     ends = [since, until] if until < now else [since]
     midnights = days.starting_in(since, min(until, now)) if wanted.bucket is Width.DAY and since < now else []
     statistics = engine.store.statistics
-    counted = await statistics.window(whose.scope, since, until, dividing([*ends, *reversed(midnights)]))
+    counted = await statistics.window(whose.scope, since, until, dividing([*ends, *reversed(midnights)]), within)
     ranked = None if wanted.rank is None else await _ranked(engine, wanted, wanted.rank, whose.columns, now)
     queued, running = await statistics.live_counts(whose.columns)
     spans = Hours() if wanted.bucket is Width.HOUR else days
@@ -227,7 +231,7 @@ async def read(call: Call[StatFilters]) -> Response:
     return success(jobStat=stat)
 
 
-async def _whose(engine: Engine, wanted: StatFilters) -> _Whose:
+async def _whose(engine: Engine, wanted: StatFilters, within: frozenset[str] | None) -> _Whose:
     """Raises `JobNotFound`, `GroupNotFound`."""
     columns = {"application": wanted.application, "job_name": wanted.job_name, "group_name": wanted.group_name}
     pulse: Mapping[str, Any] = {}
@@ -238,7 +242,7 @@ async def _whose(engine: Engine, wanted: StatFilters) -> _Whose:
         raise GroupNotFound
     return _Whose(
         Scope.of(wanted.application, wanted.job_name, wanted.group_name),
-        {name: value for name, value in columns.items() if value is not None},
+        seen_by({name: value for name, value in columns.items() if value is not None}, within) or {},
         pulse,
     )
 
@@ -281,6 +285,7 @@ OPERATIONS = (
         check=check,
         description="Of one job, of an application's jobs, of a group's jobs, or of all; over any window. A trigger "
         "counts once, in its final state, at the time at which it ended, and for the group that its job was in then. "
+        "Who may see some applications alone gets what is of those; a group is then the jobs that are in it now. "
         "Percentiles are within 2 % of the exact ones.",
         errors=(JobNotFound, GroupNotFound),
     ),

@@ -16,6 +16,7 @@ from clickclock.foundation.record import Instant, Record, rfc3339
 from clickclock.foundation.zone import zone_named
 from clickclock.scheduler.api.job_stat import Width
 from clickclock.scheduler.api.operation import Call, Operation, success
+from clickclock.scheduler.api.paging import seen_by
 from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.insight.grid import Figure, columns, minutes, row
 from clickclock.scheduler.insight.statistics import KEPT
@@ -156,7 +157,8 @@ async def read(call: Call[GridFilters]) -> Response:
     given = {"application": wanted.application, "group_name": wanted.group_name}
     filters = {name: value for name, value in given.items() if value is not None}
     window = (hour_of(starts[0]), spans.end_of(starts[-1]))
-    found = await call.engine.store.statistics.grid(wanted.figure, filters, *window, wanted.limit)
+    seen = seen_by(filters, call.seen(Permission.STATISTICS_READ))
+    found = [] if seen is None else await call.engine.store.statistics.grid(wanted.figure, seen, *window, wanted.limit)
     if found is None:
         sentence = "There are too many hours of jobs; make the window shorter, or name an application or group."
         raise Malformed(faults=[Fault("from", sentence)])
@@ -174,7 +176,8 @@ async def read(call: Call[GridFilters]) -> Response:
 async def count(call: Call[CountFilters]) -> Response:
     """GET: by minute."""
     since, until = call.filters.window(call.engine.clock.now())
-    ends = await call.engine.store.statistics.ends(since, until, ENDS_MAX + 1)
+    seen = call.seen(Permission.STATISTICS_READ)
+    ends = await call.engine.store.statistics.ends(since, until, ENDS_MAX + 1, seen)
     if len(ends) > ENDS_MAX:
         # Newest first: of the minute in which there were too many, some are missing.
         since = ends[-1][0].replace(second=0, microsecond=0) + timedelta(minutes=1)

@@ -17,7 +17,7 @@ from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.api.job import JobFilters
 from clickclock.scheduler.api.operation import Call, Operation, success
-from clickclock.scheduler.api.paging import columns, key_in, page
+from clickclock.scheduler.api.paging import columns, key_in, page, seen_by
 from clickclock.scheduler.jobs.trigger import SkipReason, State
 from clickclock.scheduler.store import Standing
 
@@ -79,7 +79,10 @@ async def find(call: Call[StateFilters]) -> Response:
     filters = columns(call.filters)
     own = {name: value for name, value in filters.items() if name != "recent"}
     after = key_in(call.filters.cursor, "jobState", filters)
-    found = await call.engine.store.overview.standings(own, after, call.filters.limit + 1, call.filters.recent)
+    seen = seen_by(own, call.seen(Permission.JOB_READ))
+    if seen is None:
+        return success(jobStates=[], nextCursor=None)
+    found = await call.engine.store.overview.standings(seen, after, call.filters.limit + 1, call.filters.recent)
     standings, cursor = page("jobState", filters, found, call.filters.limit, lambda each: each.key)
     return success(jobStates=[_shown(each) for each in standings], nextCursor=cursor)
 

@@ -13,11 +13,10 @@ from starlette.responses import Response
 from clickclock.foundation.errors import Fault, Invalid, Malformed, StoreUnreachable
 from clickclock.foundation.ids import EXAMPLE_ID, new_id
 from clickclock.foundation.permission import Permission
-from clickclock.foundation.principal import EVERY
 from clickclock.foundation.problem import Unhealthy
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.api.operation import BASE, Call, Operation, success
-from clickclock.scheduler.api.paging import columns, key_in, page
+from clickclock.scheduler.api.paging import columns, key_in, page, seen_by
 from clickclock.scheduler.api.reading import Body, Page, Query, Word
 from clickclock.scheduler.api.references import named_too
 from clickclock.scheduler.engine import Engine
@@ -104,15 +103,13 @@ async def find(call: Call[TriggerFilters]) -> Response:
     """GET: health and triggers."""
     if faults := await call.engine.faults():
         raise Unhealthy(" ".join(faults))
-    within = call.principal.scope(Permission.TRIGGER_READ)
-    if within is not None and call.filters.trigger_id is None:  # a list within one application
-        call.principal.require(Permission.TRIGGER_READ, application=call.filters.application or EVERY)
     given = columns(call.filters)
     after = key_in(call.filters.cursor, "jobTrigger", given)
-    found = await call.engine.store.triggers.find(by_columns(given), after, call.filters.limit + 1)
+    seen = seen_by(by_columns(given), call.seen(Permission.TRIGGER_READ))
+    if seen is None:
+        return success(triggers=[], nextCursor=None)
+    found = await call.engine.store.triggers.find(seen, after, call.filters.limit + 1)
     triggers, cursor = page("jobTrigger", given, found, call.filters.limit, lambda each: [each.trigger_id])
-    if within is not None:
-        triggers = [each for each in triggers if each.application in within]
     if call.filters.trigger_id is not None and triggers:
         triggers = [await _whole(call.engine, call.filters.trigger_id)]
     return success(triggers=triggers, nextCursor=cursor)
@@ -145,7 +142,7 @@ def by_columns(given: Mapping[str, Any]) -> dict[str, Any]:
 async def create(call: Call[Query]) -> Response:
     """POST: run now."""
     engine = call.engine
-    async with named_too(engine, call.body, "triggers"):
+    async with named_too(engine, call.body, "triggers", call.seen(Permission.JOB_READ)):
         request: TriggerRequest = BODY.read(call.body)
     call.principal.require(Permission.TRIGGER_CREATE, application=request.application)
     engine.expect_trigger()
@@ -176,7 +173,7 @@ async def cancel(call: Call[TriggerTarget]) -> Response:
     engine = call.engine
     if call.principal.scope(Permission.TRIGGER_CANCEL) is not None:
         of = await engine.store.triggers.get(call.filters.trigger_id)
-        call.principal.require(Permission.TRIGGER_CANCEL, application=of.application)
+        call.require_of(Permission.TRIGGER_CANCEL, of.application, Permission.TRIGGER_READ, TriggerNotFound)
     trigger = await engine.store.triggers.cancel(call.filters.trigger_id, engine.clock.now())
     engine.stop_attempts()
     engine.wake_dispatcher()
@@ -206,7 +203,6 @@ OPERATIONS = (
         find,
         TriggerFilters,
         {200: {"triggers": list[Trigger], "nextCursor": str | None}},
-        scoped=True,
         description="The health check: 200 with `status` `success` whenever the service is healthy, and 503 saying "
         "what is wrong when the store does not answer or a loop has stalled. An unknown job is no error: it has no "
         "triggers. The newest come first. With `triggerId` the trigger comes with its attempts and, while it is "
@@ -221,7 +217,6 @@ OPERATIONS = (
         create,
         Query,
         {200: {"trigger": Trigger}, 201: {"trigger": Trigger}},
-        scoped=True,
         description="201 with a new trigger, 200 with the earlier one when the idempotency key was used before.",
         body=TriggerRequest,
         examples={
@@ -247,7 +242,6 @@ OPERATIONS = (
         cancel,
         TriggerTarget,
         {202: {"trigger": Trigger}},
-        scoped=True,
         description="A queued trigger is cancelled at once. A running one gets SIGTERM, and SIGKILL after the job's "
         "`gracePeriodSeconds`; it is cancelled when it has ended.",
         target_in_body=True,

@@ -113,7 +113,11 @@ async def test(call: Call[Query]) -> Response:
 async def find_defaults(call: Call[ApplicationFilters]) -> Response:
     """GET: by name."""
     told, cursor = await listed(
-        "application", call.filters, call.engine.store.alarms.defaults, lambda each: [each.application]
+        "application",
+        call.filters,
+        call.engine.store.alarms.defaults,
+        lambda each: [each.application],
+        call.seen(Permission.APPLICATION_READ),
     )
     return success(200, applications=told, nextCursor=cursor)
 
@@ -122,11 +126,13 @@ async def put_defaults(call: Call[Query]) -> Response:
     """PUT: what holds for an application."""
     engine = call.engine
     new: ApplicationDefaults = DEFAULTS.read(call.body, lambda new: check_targets(engine, new.notifications))
+    call.principal.require(Permission.APPLICATION_WRITE, application=new.application)
     return success(200, application=await engine.store.alarms.put_defaults(new, engine.clock.now()))
 
 
 async def delete_defaults(call: Call[ApplicationTarget]) -> Response:
     """DELETE: nothing holds for it any more."""
+    call.principal.require(Permission.APPLICATION_WRITE, application=call.filters.application)
     await call.engine.store.alarms.delete_defaults(call.filters.application, call.engine.clock.now())
     return success()
 

@@ -11,7 +11,7 @@ False
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -22,11 +22,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from clickclock.foundation.caller import caller
-from clickclock.foundation.errors import ClickclockError, Fault, Malformed
+from clickclock.foundation.errors import ClickclockError, Fault, Malformed, NotFound
 from clickclock.foundation.permission import Permission
-from clickclock.foundation.principal import EVERY, Kind, Principal
+from clickclock.foundation.principal import Kind, Principal
 from clickclock.foundation.problem import MethodNotAllowed
-from clickclock.scheduler.access.audit import WRITES, act_of
+from clickclock.scheduler.access.audit import act_of
 from clickclock.scheduler.api.reading import CHUNK, Query, read_body, read_filters, read_target
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import StaleVersion
@@ -53,10 +53,23 @@ class Call(Generic[F]):
     is_secure: bool = False
     """Whether the caller came over TLS, up to us or up to a proxy that is trusted."""
 
-    def require_writes(self, kinds: Iterable[str]) -> None:
-        """Raise `Forbidden` unless the caller may write things of all these kinds."""
-        for kind in sorted(set(kinds)):
-            self.principal.require(WRITES[kind])
+    def seen(self, reads: Permission) -> frozenset[str] | None:
+        """The applications whose things the caller may read; None for all."""
+        return self.principal.scope(reads)
+
+    def require_of(self, permission: Permission, application: str, reads: Permission, missing: type[NotFound]) -> None:
+        """Raise `Forbidden` unless the caller may do this to a thing of an application that it named by an id.
+
+        Raises `missing` where it may not even read it: that there is one of this id is none of its business.
+        """
+        if not self.principal.may(reads, application=application):
+            raise missing
+        self.principal.require(permission, application=application)
+
+    def doer(self, given: str | None) -> str:
+        """The name to write beside what is done: the caller's own, or, of whoever is local, the one that it gives."""
+        is_nameless = self.principal.kind is Kind.LOCAL
+        return given if is_nameless and given is not None else self.principal.name
 
     @property
     def if_match(self) -> int | str | None:
@@ -116,7 +129,7 @@ class Operation(Generic[F]):
     method: str
     summary: str
     permission: Permission
-    """Nobody without it gets in; what it has to hold of, `run` checks."""
+    """Nobody without it gets in. Where it reaches applications, `run` checks of which it has to hold."""
     run: Run[F]
     filters: type[F]
     answers: Mapping[int, Payload]
@@ -139,8 +152,6 @@ class Operation(Generic[F]):
     """The answer to a caller without a key and without a question."""
     keyless_too: bool = False
     """It answers callers without a key as well: it is how they get one, and it checks itself what it is given."""
-    scoped: bool = False
-    """It looks itself at what the caller's grants cover; else a grant has to cover everything."""
     examples: Mapping[str, Any] = field(default_factory=dict)
     """Bodies that are well-formed, by name."""
     headers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -176,9 +187,8 @@ class Resource:
             response = await operation.keyless(Call(self._engine, principal, operation.filters(), {}, b""))
             await response(scope, receive, send)
             return
-        is_let_through = operation.keyless_too and principal.kind is Kind.NOBODY
-        if not is_let_through and principal.scope(operation.permission) is not None and not operation.scoped:
-            principal.require(operation.permission, application=EVERY, client=EVERY)
+        if not (operation.keyless_too and principal.kind is Kind.NOBODY):
+            principal.scope(operation.permission)  # of something at least
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         query: bytes = scope["query_string"]
         body = b""

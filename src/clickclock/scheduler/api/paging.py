@@ -59,13 +59,26 @@ async def listed(
     `within` are the applications of which the caller may see anything; None is all.
     """
     filters = columns(asked)
-    seen = filters if within is None else filters | {"application": _seen(filters.get("application"), within)}
-    found = await find(seen, key_in(asked.cursor, resource, filters), asked.limit + 1)
-    return page(resource, filters, found, asked.limit, key)
+    after = key_in(asked.cursor, resource, filters)
+    seen = seen_by(filters, within)
+    if seen is None:
+        return [], None
+    return page(resource, filters, await find(seen, after, asked.limit + 1), asked.limit, key)
 
 
-def _seen(application: str | None, within: frozenset[str]) -> list[str]:
-    return sorted(within if application is None else within & {application})
+def seen_by(filters: Mapping[str, Any], within: frozenset[str] | None) -> dict[str, Any] | None:
+    """The filters of a caller who may see these applications alone, or all of them; None where that leaves nothing.
+
+    >>> seen_by({"job_name": "a"}, frozenset({"shop", "crm"}))
+    {'job_name': 'a', 'application': ['crm', 'shop']}
+    >>> seen_by({"application": "crm"}, frozenset({"shop"})) is None
+    True
+    """
+    if within is None:
+        return dict(filters)
+    named = filters.get("application")
+    left = sorted(within if named is None else within & {named})
+    return {**filters, "application": left[0] if len(left) == 1 else left} if left else None
 
 
 def page(

@@ -55,8 +55,13 @@ def of_schedule(place: str, given: Given) -> Iterator[Reference]:
 
 
 @contextlib.asynccontextmanager
-async def named_too(engine: Engine, body: bytes, kind: Literal["jobs", "schedules", "triggers"]) -> AsyncIterator[None]:
-    """Within, `Invalid` raised of a body of things of this kind names also what they refer to and is not there."""
+async def named_too(
+    engine: Engine, body: bytes, kind: Literal["jobs", "schedules", "triggers"], seen: Collection[str] | None
+) -> AsyncIterator[None]:
+    """Within, `Invalid` raised of a body of things of this kind names also what they refer to and is not there.
+
+    Nothing is said of jobs of applications that are not `seen`; None is all.
+    """
     try:
         yield
     except Invalid as invalid:
@@ -64,7 +69,7 @@ async def named_too(engine: Engine, body: bytes, kind: Literal["jobs", "schedule
         items = {f"[{number}]": each for number, each in enumerate(given)} if isinstance(given, list) else {"": given}
         objects = {place: each for place, each in items.items() if isinstance(each, dict)}
         jobs, schedules = (objects, {}) if kind == "jobs" else ({}, objects)
-        invalid.faults += await missing(engine, invalid.faults, jobs=jobs, schedules=schedules)
+        invalid.faults += await missing(engine, invalid.faults, jobs=jobs, schedules=schedules, seen=seen)
         raise
 
 
@@ -76,15 +81,18 @@ async def missing(
     schedules: Mapping[str, Given],
     groups: Iterable[Given] = (),
     calendars: Iterable[Given] = (),
+    seen: Collection[str] | None = None,
 ) -> list[Fault]:
     """A fault for each field that names what is neither there nor given beside it, if none of that field was `told`.
 
-    `jobs`, and `schedules` or triggers, are given by their places.
+    `jobs`, and `schedules` or triggers, are given by their places. Jobs of applications that are not `seen` are left
+    out; None is all.
     """
     fields = {fault.field for fault in told}
     beside = {_name(each.get("groupName")) for each in groups} | {_key(each) for each in jobs.values()}
     named = [each for place, given in jobs.items() for each in of_job(place, given)]
     named += [each for place, given in schedules.items() for each in of_schedule(place, given)]
+    named = [each for each in named if seen is None or isinstance(each.name, str) or each.name[0] in seen]
     wanted = [each for each in named if each.name not in beside and each.field not in fields]
     there = await engine.store.groups.existing({each.name for each in wanted if isinstance(each.name, str)})
     declared = await engine.store.jobs.parameters({each.name for each in wanted if not isinstance(each.name, str)})

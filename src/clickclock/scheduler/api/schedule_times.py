@@ -89,7 +89,7 @@ async def read(call: Call[TimesFilters]) -> Response:
     schedules = []
     for schedule_id in dict.fromkeys(wanted.schedule_id):
         rows, has_more = await call.engine.store.overview.times_of(
-            schedule_id, wanted.since, wanted.until, wanted.limit
+            schedule_id, wanted.since, wanted.until, wanted.limit, call.seen(Permission.SCHEDULE_READ)
         )
         times = [schedule_time(row) for row in rows]
         schedules.append(ScheduleTimes.trusted(schedule_id=schedule_id, times=times, has_more=has_more))

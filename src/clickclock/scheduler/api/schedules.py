@@ -71,7 +71,7 @@ async def create(call: Call[Query]) -> Response:
         schedule_id = schedule.schedule_id or new_id()
         new.append(NewSchedule(schedule, schedule_id, first_time(schedule, schedule_id, now, now, calendars)))
 
-    async with named_too(engine, call.body, "schedules"):
+    async with named_too(engine, call.body, "schedules", call.seen(Permission.JOB_READ)):
         _, as_array = await BODY.read_several(call.body, plan)
     call.principal.require_each(Permission.SCHEDULE_WRITE, (each.schedule.application for each in new))
     with numbered(new, as_array):
@@ -89,7 +89,7 @@ async def find(call: Call[ScheduleFilters]) -> Response:
         call.filters,
         call.engine.store.schedules.find,
         lambda each: [each.schedule_id],
-        call.principal.scope(Permission.SCHEDULE_READ),
+        call.seen(Permission.SCHEDULE_READ),
     )
     named = call.filters.schedule_id is not None and len(schedules) == 1
     return success(200, etag(schedules[0].version) if named else None, schedules=schedules, nextCursor=cursor)
@@ -145,7 +145,7 @@ async def _require(call: Call[Any], permission: Permission, schedule_id: str) ->
     """Raise `Forbidden` unless the caller may do this to that schedule."""
     if call.principal.scope(permission) is not None:
         of = await call.engine.store.schedules.get(schedule_id)
-        call.principal.require(permission, application=of.application)
+        call.require_of(permission, of.application, Permission.SCHEDULE_READ, ScheduleNotFound)
 
 
 def _agreed_id(in_body: Any, in_query: str | None) -> str:
@@ -218,7 +218,6 @@ OPERATIONS = (
         find,
         ScheduleFilters,
         {200: {"schedules": list[StoredSchedule], "nextCursor": str | None}},
-        scoped=True,
         description="In the order of their ids. With `scheduleId` the answer has the schedule's ETag.",
         versioned=True,
     ),
@@ -229,7 +228,6 @@ OPERATIONS = (
         create,
         Query,
         {201: {"schedule": StoredSchedule, "schedules": list[StoredSchedule]}},
-        scoped=True,
         description="One object, or an array of up to 10,000: all of them or none. An object is answered with "
         "`schedule`, an array with `schedules`. Nothing that is past fires.",
         body=Schedule,
@@ -266,7 +264,6 @@ OPERATIONS = (
         update,
         ScheduleNamed,
         {200: {"schedule": StoredSchedule}},
-        scoped=True,
         description="The fields that are given change, the others stay; `null` takes a field back to its default, and "
         "an object such as `catchUp` is replaced as a whole. `paused` pauses and resumes: what was due meanwhile is "
         "skipped, and nothing that is past fires. The answer comes when nothing starts any more by what was there "
@@ -289,7 +286,6 @@ OPERATIONS = (
         delete,
         ScheduleTarget,
         {200: {}},
-        scoped=True,
         description="Its existing triggers are not affected; one that is on its way has started when the answer comes.",
         target_in_body=True,
         versioned=True,

@@ -33,7 +33,7 @@ class Match(Record):
 
 async def search(call: Call[SearchFilters]) -> Response:
     """GET: kind by kind."""
-    found = await call.engine.store.overview.named(call.filters.q, call.filters.limit)
+    found = await call.engine.store.overview.named(call.filters.q, call.filters.limit, call.seen(Permission.JOB_READ))
     matches = []
     for kind, row in found:
         its_own = row._mapping

@@ -15,7 +15,7 @@ from clickclock.foundation.permission import Permission
 from clickclock.foundation.record import Record
 from clickclock.scheduler.api.job_trigger import TriggerFilters, by_columns
 from clickclock.scheduler.api.operation import Call, Operation, success
-from clickclock.scheduler.api.paging import columns, key_in, page
+from clickclock.scheduler.api.paging import columns, key_in, page, seen_by
 from clickclock.scheduler.api.reading import Word
 from clickclock.scheduler.jobs.trigger import State
 from clickclock.scheduler.store import Mark
@@ -57,7 +57,10 @@ async def find(call: Call[MarkFilters]) -> Response:
     """GET: as columns."""
     given = columns(call.filters)
     after = key_in(call.filters.cursor, "triggerMarks", given)
-    found = await call.engine.store.triggers.marks(by_columns(given), after, call.filters.limit + 1)
+    seen = seen_by(by_columns(given), call.seen(Permission.TRIGGER_READ))
+    if seen is None:
+        return success(triggerMarks=_as_columns([]), nextCursor=None)
+    found = await call.engine.store.triggers.marks(seen, after, call.filters.limit + 1)
     marks, cursor = page("triggerMarks", given, found, call.filters.limit, lambda each: [each.trigger_id])
     return success(triggerMarks=_as_columns(marks), nextCursor=cursor)
 

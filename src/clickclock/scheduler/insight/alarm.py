@@ -113,7 +113,14 @@ class Acknowledgement(Record):
     """Somebody acknowledges an alarm: it stays open, and nobody is notified of it any more."""
 
     alarm_id: str = Field(max_length=64, description="The alarm.")
-    acknowledged_by: str = Field(min_length=1, max_length=128, description="Who takes it on.", examples=["ada"])
+    acknowledged_by: str | None = Field(
+        None,
+        min_length=1,
+        max_length=128,
+        description="Who takes it on. With a key it is the name of whoever asks; without one, on the service's own "
+        "machine, it is what is given.",
+        examples=["ada"],
+    )
     note: str | None = Field(None, max_length=4096, description="What they say.", examples=["I am looking at it."])
 
 
@@ -124,7 +131,14 @@ class SilenceRequest(Record):
     job_name: str | None = Field(None, min_length=1, max_length=128, description="One job of the application.")
     group_name: str | None = Field(None, min_length=1, max_length=128, description="Or: the jobs of this group.")
     seconds: float = Field(gt=0, le=31_536_000, description="For how long, from now.", examples=[3600])
-    silenced_by: str = Field(min_length=1, max_length=128, description="Who says so.", examples=["ada"])
+    silenced_by: str | None = Field(
+        None,
+        min_length=1,
+        max_length=128,
+        description="Who says so. With a key it is the name of whoever asks; without one, on the service's own "
+        "machine, it is what is given.",
+        examples=["ada"],
+    )
     note: str | None = Field(None, max_length=4096, description="Why.", examples=["Maintenance of the database."])
 
 

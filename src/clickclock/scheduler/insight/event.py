@@ -149,6 +149,8 @@ class Wanted:
     job_name: str | None = None
     group_name: str | None = None
     types: frozenset[str] = frozenset()
+    within: frozenset[str] | None = None
+    """The applications whose changes may be seen, None for all. What belongs to no application may be seen always."""
 
     def takes(self, change: Change) -> bool:
         """Whether this is one of them."""
@@ -156,6 +158,7 @@ class Wanted:
             (self.application is None or change.application == self.application)
             and (self.job_name is None or change.job_name == self.job_name)
             and (self.group_name is None or change.group_name == self.group_name)
+            and (self.within is None or change.application is None or change.application in self.within)
             and (not self.types or change.about in self.types or f"{change.about}.{change.state}" in self.types)
         )
 

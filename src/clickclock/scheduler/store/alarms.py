@@ -4,7 +4,7 @@ Never opens an alarm twice (`alarm_evaluation.py`). Invariant: a look at what is
 expected, the attempts that live and the alarms that are open, and never history.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -37,7 +37,7 @@ from clickclock.scheduler.store.alarm_evaluation import (
 from clickclock.scheduler.store.auditing import audited
 from clickclock.scheduler.store.changes import note
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.history_page import Asked, Found, Lead, in_order, unled, walk
+from clickclock.scheduler.store.history_page import Asked, Found, Lead, led, unled, walk
 from clickclock.scheduler.store.rows import definition_of, equal, page, planned_schedule, upsert
 from clickclock.scheduler.store.schema import LIVE_ROWS, job, job_group, job_pulse, job_trigger, schedule
 from clickclock.scheduler.store.schema_alarms import OPEN_ALARMS, alarm, application, silence
@@ -126,16 +126,14 @@ class Alarms:
         if (is_open := filters.get("is_open")) is not None:
             conditions["is_open"] = OPEN_ALARMS if is_open else sa.not_(OPEN_ALARMS)
             leads += [Lead(frozenset({"is_open"}), OPEN_ALARMS)] if is_open else []
-        for names in (("alarm_id",), ("application", "job_name")):
-            if filters.keys() >= set(names):
-                leads.append(in_order(sa.and_(*(alarm.c[name] == filters[name] for name in names)), *names))
+        leads += [*led(_a, filters, "alarm_id"), *led(_a, filters, "application", "job_name")]
         asked = Asked(sa.select(alarm), _a.alarm_id, conditions, leads)
         found = await self._database.read(lambda c: walk(c, asked, after and after[0], limit))
         return found.shown(alarm_of)
 
-    async def open_count(self) -> int:
-        """How many are open."""
-        query = sa.select(sa.func.count()).select_from(alarm).where(OPEN_ALARMS)
+    async def open_count(self, filters: Mapping[str, Any]) -> int:
+        """How many are open of those whose columns equal `filters`."""
+        query = sa.select(sa.func.count()).select_from(alarm).where(OPEN_ALARMS, *equal(alarm, filters))
         return await self._database.read(lambda c: c.execute(query).scalar_one())
 
     async def acknowledge(self, by: Acknowledgement, now: datetime) -> Alarm:
@@ -185,9 +183,11 @@ class Alarms:
 
         return await self._database.write(work)
 
-    async def silences(self, now: datetime) -> list[Silence]:
-        """Those that hold, the first to end first."""
+    async def silences(self, now: datetime, within: Collection[str] | None = None) -> list[Silence]:
+        """Those that hold, the first to end first; `within` some applications, with those of groups, or of all."""
         query = sa.select(silence).where(silence.c.until > now).order_by(silence.c.until)
+        if within is not None:
+            query = query.where(silence.c.application.in_(["", *sorted(within)]))
         return [silence_of(row) for row in await self._database.read(lambda c: c.execute(query).all())]
 
     async def end_silence(

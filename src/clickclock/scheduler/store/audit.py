@@ -16,7 +16,7 @@ from clickclock.foundation.hash_chain import signature
 from clickclock.scheduler.access.audit import Act, AuditChain, AuditRecord, Outcome, Resource
 from clickclock.scheduler.store.auditing import acting, audited, needing, recording
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.history_page import Asked, Found, in_order, unled, walk
+from clickclock.scheduler.store.history_page import Asked, Found, led, unled, walk
 from clickclock.scheduler.store.schema_audit import audit, audit_chain
 from clickclock.scheduler.store.triggers import APART_MS_MAX, first_id_at
 
@@ -127,11 +127,7 @@ def _asked(filters: Mapping[str, Any]) -> Asked:
             high.append(_a.audit_id < first_id_at(value, APART_MS_MAX))
         else:
             conditions[name] = unled(_a[name], value)
-    leads = [
-        in_order(sa.and_(*(_a[name] == filters[name] for name in names)), *names)
-        for names in (*_LEADS, ("application",))
-        if filters.keys() >= set(names)
-    ]
+    leads = [lead for names in (*_LEADS, ("application",)) for lead in led(_a, filters, *names)]
     return Asked(sa.select(audit), _a.audit_id, conditions, leads, low=low, high=high)
 
 

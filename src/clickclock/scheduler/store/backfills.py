@@ -19,7 +19,7 @@ from clickclock.scheduler.store.auditing import audited
 from clickclock.scheduler.store.backfill_progress import Led, lead
 from clickclock.scheduler.store.changes import note_backfill
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.history_page import Asked, Found, in_order, unled, walk
+from clickclock.scheduler.store.history_page import Asked, Found, led, unled, walk
 from clickclock.scheduler.store.rows import definition_of, refuse_stale, stored_backfill
 from clickclock.scheduler.store.schema import (
     backfill,
@@ -99,8 +99,7 @@ class Backfills:
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> Found[StoredBackfill]:
         """Backfills whose columns equal `filters` (backfill_id, application, …, state), newest first."""
         conditions = {name: unled(backfill.c[name], value) for name, value in filters.items()}
-        leads = [in_order(_b.backfill_id == filters["backfill_id"], "backfill_id")] if "backfill_id" in filters else []
-        asked = Asked(sa.select(_b.backfill_id), _b.backfill_id, conditions, leads)
+        asked = Asked(sa.select(_b.backfill_id), _b.backfill_id, conditions, led(_b, filters, "backfill_id"))
 
         def work(connection: sa.Connection) -> Found[StoredBackfill]:
             found = walk(connection, asked, after and after[0], limit)

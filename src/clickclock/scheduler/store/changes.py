@@ -314,6 +314,8 @@ def _conditions(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
         for name in ("application", "job_name", "group_name")
         if (value := getattr(wanted, name)) is not None
     ]
+    if wanted.within is not None:
+        conditions.append(sa.or_(_c.application.is_(None), _c.application.in_(sorted(wanted.within))))
     if wanted is not EVERYTHING and wanted.types:
         conditions.append(sa.or_(_c.about.in_(wanted.types), (_c.about + "." + _c.state).in_(wanted.types)))
     return conditions

@@ -27,7 +27,7 @@ from clickclock.scheduler.store import alarms, calendars, dependencies, groups, 
 from clickclock.scheduler.store.auditing import audited, audited_job, audited_schedule
 from clickclock.scheduler.store.changes import note, note_schedules
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.rows import among, page
+from clickclock.scheduler.store.rows import among, equal, page
 from clickclock.scheduler.store.schema import calendar, image_mapping, job, job_group, job_trigger, schedule
 from clickclock.scheduler.store.schema_alarms import application
 from clickclock.scheduler.times.business_days import Calendar
@@ -137,15 +137,13 @@ class Declared:
             return
 
     async def find(
-        self, kind: Kind, application: str | None, after: Sequence[str] | None, limit: int
+        self, kind: Kind, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int
     ) -> list[Declarable]:
-        """Things of a kind by their key; of one application, where the kind has one."""
+        """Things of a kind by their key; those of the `filters` count that are parts of the key."""
         table = _TABLES[kind.name]
         columns = [table.table.c[name] for name in table.key]
-        query = sa.select(table.table)
-        if application is not None and "application" in table.key:
-            query = query.where(table.table.c.application == application)
-        query = page(query, columns, after, limit)
+        own = {name: value for name, value in filters.items() if name in table.key}
+        query = page(sa.select(table.table).where(*equal(table.table, own)), columns, after, limit)
         return [_record(kind, row) for row in await self._database.read(lambda c: c.execute(query).all())]
 
     async def schedules_of(self, keys: Sequence[tuple[str, str]]) -> list[Schedule]:

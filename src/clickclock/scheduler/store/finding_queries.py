@@ -5,7 +5,7 @@ what is due, and never from history; where the answer could be long, it is cut o
 only when there is a sign of trouble.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -79,8 +79,9 @@ class Surveys:
         queued_before: datetime,
         failures: int,
         looks_ahead: bool = False,
+        within: Collection[str] | None = None,
     ) -> Survey:
-        """Look. `failures` is how often a job must have failed to be told of.
+        """Look, `within` some applications or everywhere. `failures` is how often a job must have failed to be told of.
 
         `looks_ahead` reads all schedules for the one that is planned furthest: for when the clock may have been set
         back, which whatever changes afterwards would hide.
@@ -90,16 +91,18 @@ class Surveys:
             living = sa.select(replica.c.replica_id).where(replica.c.lease_until > now)
             idle = schedule.c.next_due.is_(None), schedule.c.last_fire.is_(None), _NOT_PAUSED
             dead = notification.c.state == Delivery.DEAD
+            of_schedules, of_triggers = _within(schedule, within), _within(job_trigger, within)
+            is_all = within is None
             return Survey(
-                overdue=_some(connection, schedule.c.schedule_id, schedule.c.next_due < overdue_before),
-                stuck=_some(connection, _t.trigger_id, LIVE_ROWS, _t.lease_id.not_in(living)),
-                idle=_some(connection, schedule.c.schedule_id, *idle),
-                dead_notifications=_some(connection, notification.c.notification_id, dead),
-                unheard=_unheard(connection, failures),
-                queued=_queued(connection, queued_before),
-                starting=_starting(connection),
+                overdue=_some(connection, schedule.c.schedule_id, schedule.c.next_due < overdue_before, *of_schedules),
+                stuck=_some(connection, _t.trigger_id, LIVE_ROWS, _t.lease_id.not_in(living), *of_triggers),
+                idle=_some(connection, schedule.c.schedule_id, *idle, *of_schedules),
+                dead_notifications=_some(connection, notification.c.notification_id, dead) if is_all else Some(),
+                unheard=_unheard(connection, failures, _within(alarm, within)),
+                queued=_queued(connection, queued_before, of_triggers),
+                starting=_starting(connection, of_triggers),
                 changed_at=connection.execute(_NEWEST_CHANGE).scalar(),
-                failing=_some(connection, schedule.c.schedule_id, *_PAUSED_BY_FAILURES),
+                failing=_some(connection, schedule.c.schedule_id, *_PAUSED_BY_FAILURES, *of_schedules),
                 planned_through=connection.execute(_PLANNED_THROUGH).scalar() if looks_ahead else None,
             )
 
@@ -116,6 +119,11 @@ _NEWEST_CHANGE = sa.select(change.c.at).order_by(change.c.position.desc()).limit
 _PLANNED_THROUGH = sa.select(sa.func.max(schedule.c.high_water))
 
 
+def _within(table: sa.Table, within: Collection[str] | None) -> list[sa.ColumnElement[bool]]:
+    """Rows of some applications; no index of theirs is to be taken for it."""
+    return [] if within is None else [table.c.application.concat("").in_(sorted(within))]
+
+
 def _some(connection: sa.Connection, of: sa.Column[Any], *conditions: sa.ColumnElement[bool]) -> Some:
     first = connection.execute(sa.select(of).where(*conditions).limit(FIRST)).scalars().all()
     if len(first) < FIRST:
@@ -124,28 +132,29 @@ def _some(connection: sa.Connection, of: sa.Column[Any], *conditions: sa.ColumnE
     return Some(count, tuple(first))
 
 
-def _queued(connection: sa.Connection, before: datetime) -> tuple[Queued, ...]:
+def _queued(connection: sa.Connection, before: datetime, seen: Sequence[sa.ColumnElement[bool]]) -> tuple[Queued, ...]:
     query = (
         sa.select(_t.trigger_id, _t.cluster, job.c.node)
         .select_from(
             job_trigger.outerjoin(job, sa.and_(_t.application == job.c.application, _t.job_name == job.c.job_name))
         )
-        .where(QUEUED_ROWS, _t.ready_at < before, _t.waits.is_(None))
+        .where(QUEUED_ROWS, _t.ready_at < before, _t.waits.is_(None), *seen)
         .order_by(_t.ready_at)
         .limit(OLDEST)
     )
     return tuple(Queued(*row) for row in connection.execute(query))
 
 
-def _starting(connection: sa.Connection) -> tuple[str, ...]:
-    query = sa.select(_t.trigger_id, _t.attempt).where(LIVE_ROWS, _t.state == State.STARTING).limit(STARTING_MAX)
+def _starting(connection: sa.Connection, seen: Sequence[sa.ColumnElement[bool]]) -> tuple[str, ...]:
+    query = sa.select(_t.trigger_id, _t.attempt).where(LIVE_ROWS, _t.state == State.STARTING, *seen)
+    query = query.limit(STARTING_MAX)
     return tuple(f"{row.trigger_id}-{row.attempt}" for row in connection.execute(query))
 
 
-def _unheard(connection: sa.Connection, failures: int) -> Some:
+def _unheard(connection: sa.Connection, failures: int, seen: Sequence[sa.ColumnElement[bool]]) -> Some:
     """Jobs with an open alarm of so many failures, and nobody who is told."""
     often = sa.select(_a.application, _a.job_name).where(
-        OPEN_ALARMS, _a.kind == AlarmKind.FAILURE, _a.count >= failures
+        OPEN_ALARMS, _a.kind == AlarmKind.FAILURE, _a.count >= failures, *seen
     )
     jobs: Sequence[tuple[str, str]] = [
         (row.application, row.job_name) for row in connection.execute(often.order_by(*often.selected_columns))

@@ -77,10 +77,19 @@ class Groups:
 
         return await self._database.write(work)
 
-    async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> list[StoredGroup]:
-        """Groups whose columns equal `filters` (group_name, paused), by name, with live counts."""
+    async def find(
+        self,
+        filters: Mapping[str, Any],
+        after: Sequence[str] | None,
+        limit: int,
+        within: Collection[str] | None = None,
+    ) -> list[StoredGroup]:
+        """Groups whose columns equal `filters` (group_name, paused), by name, with live counts.
+
+        The counts are `within` some applications, or of all.
+        """
         query = page(sa.select(job_group).where(*equal(job_group, filters)), [job_group.c.group_name], after, limit)
-        return await self._database.read(lambda c: _with_counts(c, c.execute(query).all()))
+        return await self._database.read(lambda c: _with_counts(c, c.execute(query).all(), within))
 
     async def existing(self, names: Collection[str]) -> set[str]:
         """Those of these groups that there are."""
@@ -110,18 +119,18 @@ class Groups:
         await self._database.write(work)
 
 
-def _with_counts(connection: sa.Connection, rows: Sequence[Any]) -> list[StoredGroup]:
+def _with_counts(
+    connection: sa.Connection, rows: Sequence[Any], within: Collection[str] | None = None
+) -> list[StoredGroup]:
     names = [row.group_name for row in rows]
-    members: dict[Any, int] = dict(
-        connection.execute(
-            sa.select(job.c.group_name, sa.func.count()).where(job.c.group_name.in_(names)).group_by(job.c.group_name)
-        ).all()
-    )
+    seen: dict[str, Any] = {} if within is None else {"application": sorted(within)}
+    in_groups = sa.select(job.c.group_name, sa.func.count()).where(job.c.group_name.in_(names), *equal(job, seen))
+    members: dict[Any, int] = dict(connection.execute(in_groups.group_by(job.c.group_name)).all())
     queued: dict[str, int] = {}
     running: dict[str, int] = {}
     counts = (
         sa.select(job_trigger.c.group_name, job_trigger.c.state, sa.func.count())
-        .where(UNLED_GROUP.in_(names), UNFINISHED_ROWS)
+        .where(UNLED_GROUP.in_(names), UNFINISHED_ROWS, *equal(job_trigger, seen))
         .group_by(job_trigger.c.group_name, job_trigger.c.state)
     )
     for name, state, count in connection.execute(counts):

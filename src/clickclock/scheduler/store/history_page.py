@@ -9,12 +9,15 @@ that are asked for one after the other miss nothing and have nothing twice.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 
 SIZES = (1_000, 10_000, 25_000)
 """Rows that are looked at for one page, in steps: most questions are answered by the first."""
+WAYS_MAX = 20
+"""Of more values than this, each looked for in its index would cost more than to walk by the key."""
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -61,14 +64,27 @@ class Asked(NamedTuple):
     high: Sequence[Condition] = ()
 
 
-def in_order(condition: Condition, *answers: str) -> Lead:
-    """An index that has what meets one condition in the order of the key."""
-    return Lead(frozenset(answers), condition, (condition,))
+def led(columns: Any, filters: Mapping[str, Any], *names: str) -> list[Lead]:
+    """The index of these columns, where filters name them all; it has a way for each value of a list."""
+    if not filters.keys() >= set(names):
+        return []
+    values = [filters[name] if isinstance(filters[name], list) else [filters[name]] for name in names]
+    ways = tuple(
+        sa.and_(*(columns[name] == each for name, each in zip(names, way, strict=True))) for way in product(*values)
+    )
+    if len(ways) > WAYS_MAX:
+        return []
+    return [Lead(frozenset(names), sa.and_(*(one_of(columns[name], filters[name]) for name in names)), ways)]
+
+
+def one_of(column: sa.ColumnElement[Any], value: object) -> Condition:
+    """That a column has this value; one of them, where there is a list."""
+    return column.in_(value) if isinstance(value, list) else column == value
 
 
 def unled(column: sa.ColumnElement[Any], value: object) -> Condition:
-    """That a text is this one, so said that no index of the column is walked for it."""
-    return column.concat("") == value
+    """That a text is this one, or one of a list, so said that no index of the column is walked for it."""
+    return one_of(column.concat(""), value)
 
 
 def walk(connection: sa.Connection, asked: Asked, after: Any | None, limit: int) -> Found[Any]:

@@ -18,7 +18,7 @@ from clickclock.scheduler.jobs.notification import Delivery, Notification
 from clickclock.scheduler.store.alarm_evaluation import add_notification
 from clickclock.scheduler.store.auditing import audited
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.history_page import Asked, Found, in_order, unled, walk
+from clickclock.scheduler.store.history_page import Asked, Found, led, unled, walk
 from clickclock.scheduler.store.schema import replica
 from clickclock.scheduler.store.schema_alarms import PENDING_ROWS, notification, pending_rows
 
@@ -115,7 +115,7 @@ class Outbox:
     async def find(self, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int) -> Found[Notification]:
         """Notifications whose columns equal `filters`, newest first."""
         conditions = {name: unled(notification.c[name], value) for name, value in filters.items()}
-        leads = [in_order(_n[name] == filters[name], name) for name in ("notification_id", "state") if name in filters]
+        leads = [lead for name in ("notification_id", "state") for lead in led(_n, filters, name)]
         asked = Asked(sa.select(notification), _n.notification_id, conditions, leads)
         found = await self._database.read(lambda c: walk(c, asked, after and after[0], limit))
         return found.shown(_shown)

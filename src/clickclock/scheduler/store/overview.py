@@ -4,7 +4,7 @@ Never writes. Invariant: each question is answered from an index, in a bounded n
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -90,13 +90,19 @@ class Overview:
         return [_coming(row) for row in await self._database.read(lambda c: c.execute(query).all())]
 
     async def times_of(
-        self, schedule_id: str, since: datetime | None, until: datetime | None, limit: int
+        self,
+        schedule_id: str,
+        since: datetime | None,
+        until: datetime | None,
+        limit: int,
+        within: Collection[str] | None = None,
     ) -> tuple[Sequence[Any], bool]:
         """What became of a schedule's nominal times in [since, until), newest first, and whether there are more.
 
-        A row that stands for several skipped times is one of them while its last is.
+        A row that stands for several skipped times is one of them while its last is. A schedule of an application that
+        is not `within` has none.
         """
-        mine = _t.schedule_id == schedule_id
+        mine = sa.and_(_t.schedule_id == schedule_id, *_within(_t.application.concat(""), within))
         bounds = [] if until is None else [_t.nominal_time < until]
         newest = sa.select(*_SHOWN).where(mine, *bounds).order_by(_t.nominal_time.desc())
 
@@ -172,9 +178,14 @@ class Overview:
 
         return await self._database.read(work)
 
-    async def named(self, text: str, limit: int) -> list[tuple[NameKind, Any]]:
-        """Things with `text` in their name, best match first, in any case; and the trigger with that id."""
-        by_id = sa.select(_t.trigger_id.label("name"), _t.application, _t.job_name).where(_t.trigger_id == text.lower())
+    async def named(self, text: str, limit: int, within: Collection[str] | None = None) -> list[tuple[NameKind, Any]]:
+        """Things with `text` in their name, best match first, in any case; and the trigger with that id.
+
+        `within` some applications; groups and calendars belong to none.
+        """
+        by_id = sa.select(_t.trigger_id.label("name"), _t.application, _t.job_name).where(
+            _t.trigger_id == text.lower(), *_within(_t.application.concat(""), within)
+        )
 
         def work(connection: sa.Connection) -> list[tuple[NameKind, Any]]:
             found: list[tuple[NameKind, Any]] = [(NameKind.TRIGGER, row) for row in connection.execute(by_id)]
@@ -182,7 +193,7 @@ class Overview:
                 begins_with = sa.case((name.istartswith(text, autoescape=True), 0), else_=1)
                 query = (
                     sa.select(name.label("name"), *others)
-                    .where(name.icontains(text, autoescape=True))
+                    .where(name.icontains(text, autoescape=True), *_of_kind(kind, within))
                     .group_by(name, *others)
                     .order_by(begins_with, name, *others)
                     .limit(limit)
@@ -200,6 +211,20 @@ _NAMES: Mapping[NameKind, Sequence[sa.ColumnElement[str]]] = {
     NameKind.SCHEDULE: (_s.schedule_name, _s.application, _s.job_name, _s.schedule_id),
     NameKind.CALENDAR: (calendar.c.calendar_name,),
 }
+_APPLICATIONS: Mapping[NameKind, sa.ColumnElement[str]] = {
+    NameKind.APPLICATION: job.c.application,
+    NameKind.JOB: job.c.application,
+    NameKind.SCHEDULE: _s.application,
+}
+
+
+def _of_kind(kind: NameKind, within: Collection[str] | None) -> list[sa.ColumnElement[bool]]:
+    column = _APPLICATIONS.get(kind)
+    return [] if column is None else _within(column, within)
+
+
+def _within(column: sa.ColumnElement[str], within: Collection[str] | None) -> list[sa.ColumnElement[bool]]:
+    return [] if within is None else [column.in_(sorted(within))]
 
 
 def _coming(row: Any) -> Coming:

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from clickclock.scheduler.store.database import Database
-from clickclock.scheduler.store.rows import upsert
+from clickclock.scheduler.store.rows import equal, upsert
 from clickclock.scheduler.store.schema import (
     LIVE_ROWS,
     QUEUED_ROWS,
@@ -155,11 +155,12 @@ class Replicas:
         node: str | None = await self._database.read(lambda c: c.execute(query).scalar_one())
         return node
 
-    async def census(self) -> Census:
-        """Totals."""
+    async def census(self, filters: Mapping[str, Any]) -> Census:
+        """Totals of what is of the applications in `filters`, or of all."""
 
         def count(*conditions: sa.ColumnElement[bool], of: sa.Table = job_trigger) -> sa.ScalarSelect[int]:
-            return sa.select(sa.func.count()).select_from(of).where(*conditions).scalar_subquery()
+            query = sa.select(sa.func.count()).select_from(of)
+            return query.where(*conditions, *equal(of, filters)).scalar_subquery()
 
         query = sa.select(
             count(of=job),

@@ -187,11 +187,19 @@ class Statistics:
         return await self._database.read(lambda c: rollups_of(c, scope, since, until))
 
     async def window(
-        self, scope: Scope, since: datetime, until: datetime, dividing: Sequence[datetime] = ()
+        self,
+        scope: Scope,
+        since: datetime,
+        until: datetime,
+        dividing: Sequence[datetime] = (),
+        within: Collection[str] | None = None,
     ) -> Counted:
-        """What happened in [since, until) up to now, hours divided at the instants `dividing` if they can be."""
+        """What happened in [since, until) up to now, hours divided at the instants `dividing` if they can be.
+
+        `within` some applications, or everywhere. A group is then the jobs that are in it now.
+        """
         await self.count_all()
-        return await self._database.read(lambda c: window_of(c, scope, since, until, dividing))
+        return await self._database.read(lambda c: window_of(c, scope, since, until, dividing, within))
 
     async def ranking(
         self, rank: Rank, filters: Mapping[str, Any], since: datetime, until: datetime, most: int
@@ -213,10 +221,15 @@ class Statistics:
         await self.count_all()
         return await self._database.read(lambda c: grid_of(c, figure, filters, since, until, limit))
 
-    async def ends(self, since: datetime, until: datetime, limit: int) -> list[tuple[datetime, str, int]]:
-        """When triggers ended in the window, in which state, and how many times each stands for; newest first."""
+    async def ends(
+        self, since: datetime, until: datetime, limit: int, within: Collection[str] | None = None
+    ) -> list[tuple[datetime, str, int]]:
+        """When triggers ended in the window, in which state, and how many times each stands for; newest first.
+
+        `within` some applications, or everywhere.
+        """
         await self.count_all()
-        return await self._database.read(lambda c: ends_of(c, since, until, limit))
+        return await self._database.read(lambda c: ends_of(c, since, until, limit, within))
 
     async def triggers_of(self, trigger_ids: Collection[str]) -> dict[str, Trigger]:
         """Those of the triggers that are still kept, without their attempts, by id."""

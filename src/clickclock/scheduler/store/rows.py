@@ -25,6 +25,7 @@ from clickclock.scheduler.jobs.image_mapping import ImageMapping
 from clickclock.scheduler.jobs.job import Job, StoredJob
 from clickclock.scheduler.jobs.notification import ApplicationDefaults
 from clickclock.scheduler.jobs.trigger import Attempt, Kind, SkipReason, State, StopReason, Trigger, UpstreamTrigger
+from clickclock.scheduler.store.history_page import one_of
 from clickclock.scheduler.store.schema import job_trigger
 from clickclock.scheduler.times.backfill import Backfill, StoredBackfill
 from clickclock.scheduler.times.business_days import Calendar, CalendarRule, Days, StoredCalendar
@@ -93,10 +94,7 @@ def page(
 
 def equal(table: sa.Table, values: Mapping[str, Any]) -> list[sa.ColumnElement[bool]]:
     """That columns have these values; one of them, where there is a list."""
-    return [
-        table.c[name].in_(value) if isinstance(value, list) else table.c[name] == value
-        for name, value in values.items()
-    ]
+    return [one_of(table.c[name], value) for name, value in values.items()]
 
 
 def refuse_stale(version: int | None, wanted: int | None) -> None:

@@ -35,7 +35,7 @@ from clickclock.scheduler.store.changes import note_cancelled, note_triggers
 from clickclock.scheduler.store.concluding import IS_AWAITED, NOT_STOPPING
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.dependencies import has_dependents
-from clickclock.scheduler.store.history_page import Asked, Found, Lead, in_order, unled, walk
+from clickclock.scheduler.store.history_page import Asked, Found, Lead, led, one_of, unled, walk
 from clickclock.scheduler.store.rows import effective_job, insert_of, trigger_of
 from clickclock.scheduler.store.schema import (
     ANY_CLUSTER,
@@ -354,11 +354,11 @@ def _asked(filters: Mapping[str, Any]) -> Asked:
 
 def _leads(filters: Mapping[str, Any]) -> list[Lead]:
     """The indexes that these filters may be looked for in; the first is preferred where several have few rows."""
-    is_ = {name: _t[name] == value for name, value in filters.items() if name in _t}
+    is_ = {name: one_of(_t[name], value) for name, value in filters.items() if name in _t}
     states = frozenset(filters.get("states", ()))
     its_job = ("application", "job_name") if is_.keys() >= {"application", "job_name"} else ()
-    alone = (("trigger_id",), ("idempotency_key",), ("schedule_id",), its_job, ("job_name",))
-    leads = [_in_order(is_, names) for names in alone if names and is_.keys() >= set(names)]
+    alone = (("trigger_id",), ("idempotency_key",), ("schedule_id",), ("application", "job_name"), ("job_name",))
+    leads = [lead for names in alone for lead in led(_t, filters, *names)]
     if "backfill_id" in is_:
         leads.append(Lead(frozenset({"backfill_id"}), is_["backfill_id"]))
     if states and states <= UNFINISHED:
@@ -368,11 +368,7 @@ def _leads(filters: Mapping[str, Any]) -> list[Lead]:
         # The partial index knows its states as literals.
         ways = tuple(sa.and_(UNHAPPY_ROWS, _t.state == each) for each in sorted(states))
         leads.append(Lead(frozenset({"states"}), sa.and_(UNHAPPY_ROWS, _t.state.in_(sorted(states))), ways))
-    return leads + [_in_order(is_, (name,)) for name in ("group_name", "application", "kind") if name in is_]
-
-
-def _in_order(is_: Mapping[str, sa.ColumnElement[bool]], names: Sequence[str]) -> Lead:
-    return in_order(sa.and_(*(is_[name] for name in names)), *names)
+    return leads + [lead for name in ("group_name", "application", "kind") for lead in led(_t, filters, name)]
 
 
 def first_id_at(instant: datetime, later_ms: int = 0) -> str:

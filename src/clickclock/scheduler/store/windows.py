@@ -7,7 +7,7 @@ nothing is left out in silence; else it is counted whole, where it begins, and t
 []
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
@@ -20,14 +20,14 @@ from clickclock.scheduler.insight.grid import most as most_of
 from clickclock.scheduler.insight.ranking import Job, Outline, Rank, best
 from clickclock.scheduler.insight.statistics import Rollup, Scope, total
 from clickclock.scheduler.insight.window import HOUR, hour_of
-from clickclock.scheduler.store.rows import ENDING_COLUMNS, ending_of
+from clickclock.scheduler.store.rows import ENDING_COLUMNS, ending_of, equal
 from clickclock.scheduler.store.schema import COUNTED_ROWS, UNLED_GROUP, job, job_trigger, rollup
 
 TRIGGERS_MAX = 20_000
 """Triggers that one answer reads to divide hours: some 100 ms."""
 OUTLINES_MAX = 100_000
 """Rollups that one ranking reads: a second, beside the loop."""
-_JOB = "job"
+_JOB, _GROUP, _ALL = "job", "group", "all"
 _r = rollup.c
 _t = job_trigger.c
 
@@ -40,25 +40,40 @@ class Counted(NamedTuple):
 
 
 def rollups_of(
-    connection: sa.Connection, scope: Scope, since: datetime, until: datetime
+    connection: sa.Connection, scope: Scope, since: datetime, until: datetime, within: Collection[str] | None = None
 ) -> list[tuple[datetime, Rollup]]:
-    """A scope's rollups of all hours that begin in [since, until), oldest first."""
-    query = (
-        sa.select(_r.hour, _r.content)
-        .where(
-            _r.kind == scope.kind, _r.application == scope.application, _r.name == scope.name,
-            _r.hour >= since, _r.hour < until,
-        )
-        .order_by(_r.hour)
-    )  # fmt: skip
-    return [(row.hour, Rollup.load(row.content)) for row in connection.execute(query)]
+    """A scope's rollups of all hours that begin in [since, until), oldest first.
+
+    `within` some applications they are those of the applications themselves, or of the jobs that are in the group now.
+    """
+    whose = [_r.kind == scope.kind, _r.application == scope.application, _r.name == scope.name]
+    if within is not None and scope.kind in {_ALL, _GROUP}:
+        in_group = sa.tuple_(_r.application, _r.name).in_(_members(scope.name))
+        kinds = [_r.kind == "application"] if scope.kind == _ALL else [_r.kind == _JOB, in_group]
+        whose = [*kinds, _r.application.in_(sorted(within))]
+    query = sa.select(_r.hour, _r.content).where(*whose, _r.hour >= since, _r.hour < until).order_by(_r.hour)
+    found: dict[datetime, Rollup] = {}
+    for row in connection.execute(query):
+        rollup_ = Rollup.load(row.content)
+        if (known := found.setdefault(row.hour, rollup_)) is not rollup_:
+            known.merge(rollup_)
+    return list(found.items())
+
+
+def _members(group_name: str) -> sa.Select[tuple[str, str]]:
+    return sa.select(job.c.application, job.c.job_name).where(job.c.group_name == group_name)
 
 
 def window_of(
-    connection: sa.Connection, scope: Scope, since: datetime, until: datetime, dividing: Sequence[datetime]
+    connection: sa.Connection,
+    scope: Scope,
+    since: datetime,
+    until: datetime,
+    dividing: Sequence[datetime],
+    within: Collection[str] | None = None,
 ) -> Counted:
     """What happened in [since, until), hours divided at the instants `dividing`, the foremost of which matter most."""
-    whole = rollups_of(connection, scope, hour_of(since), until)
+    whole = rollups_of(connection, scope, hour_of(since), until, within)
     counts = {hour: sum(each.states.values()) for hour, each in whole}
     cuts: dict[datetime, set[datetime]] = {}
     for instant in dividing:
@@ -69,7 +84,8 @@ def window_of(
     for hour, instants in cuts.items():
         if counts[hour] <= left:
             left -= counts[hour]
-            pieces = _pieces(connection, scope, [hour, *sorted(instants), hour + HOUR], counts[hour], (since, until))
+            bounds = [hour, *sorted(instants), hour + HOUR]
+            pieces = _pieces(connection, scope, bounds, counts[hour], (since, until), within)
             if pieces is not None:
                 divided[hour] = pieces
     rollups = [piece for hour, each in whole for piece in divided.get(hour, [(hour, each)])]
@@ -77,11 +93,22 @@ def window_of(
 
 
 def _pieces(
-    connection: sa.Connection, scope: Scope, bounds: list[datetime], expected: int, window: tuple[datetime, datetime]
+    connection: sa.Connection,
+    scope: Scope,
+    bounds: list[datetime],
+    expected: int,
+    window: tuple[datetime, datetime],
+    within: Collection[str] | None,
 ) -> list[tuple[datetime, Rollup]] | None:
     """The parts of one hour that are in the window, from its triggers; None if some of them are gone."""
     # Others may be counted between the two questions (on PostgreSQL): never fewer than `expected`.
-    rows = connection.execute(_ended_in(scope.kind), {**scope._asdict(), "since": bounds[0], "until": bounds[-1]}).all()
+    query = _ended_in(scope.kind)
+    if within is not None and scope.kind in {_ALL, _GROUP}:
+        # A group's own, as its rollups are then: of the jobs that are in it now.
+        query = _ended_in(_ALL).where(_t.application.concat("").in_(sorted(within)))
+        if scope.kind == _GROUP:
+            query = query.where(sa.tuple_(_t.application, _t.job_name).in_(_members(scope.name)))
+    rows = connection.execute(query, {**scope._asdict(), "since": bounds[0], "until": bounds[-1]}).all()
     if sum(row.skipped_count or 1 for row in rows) < expected:
         return None
     pieces = []
@@ -104,8 +131,8 @@ def _ended_in(kind: str) -> sa.Select[Any]:
     owners = {
         _JOB: (of_application, _t.job_name.concat("") == sa.bindparam("name")),
         "application": (of_application,),
-        "group": (sa.bindparam("name") == UNLED_GROUP,),
-        "all": (),
+        _GROUP: (sa.bindparam("name") == UNLED_GROUP,),
+        _ALL: (),
     }
     ended = (_t.finished_at >= sa.bindparam("since"), _t.finished_at < sa.bindparam("until"))
     return sa.select(*ENDING_COLUMNS).where(COUNTED_ROWS, *ended, *owners[kind]).limit(2 * TRIGGERS_MAX)
@@ -119,9 +146,7 @@ def outlines_of(
     None if that would be more than `OUTLINES_MAX` rollups.
     """
     # Not as a join, which SQLite would begin with the rollups: it would read those of 400 days.
-    wanted = sa.select(job.c.application, job.c.job_name).where(
-        *(job.c[column] == value for column, value in filters.items())
-    )
+    wanted = sa.select(job.c.application, job.c.job_name).where(*equal(job, filters))
     query = (
         sa.select(_r.application, _r.name, _r.content)
         .where(_r.kind == _JOB, sa.tuple_(_r.application, _r.name).in_(wanted), _r.hour >= since, _r.hour < until)
@@ -160,7 +185,9 @@ def grid_of(
     return [(key, rollups_of(connection, Scope.of(*key), since, until)) for key in most_of(figure, outlines, limit)]
 
 
-def ends_of(connection: sa.Connection, since: datetime, until: datetime, limit: int) -> list[tuple[datetime, str, int]]:
+def ends_of(
+    connection: sa.Connection, since: datetime, until: datetime, limit: int, within: Collection[str] | None = None
+) -> list[tuple[datetime, str, int]]:
     """When counted triggers ended in [since, until), how, and how many times each stands for, newest first."""
     query = (
         sa.select(_t.finished_at, _t.state, sa.func.coalesce(_t.skipped_count, 1))
@@ -168,4 +195,6 @@ def ends_of(connection: sa.Connection, since: datetime, until: datetime, limit: 
         .order_by(_t.finished_at.desc())
         .limit(limit)
     )
+    if within is not None:
+        query = query.where(_t.application.concat("").in_(sorted(within)))
     return [(row[0], row[1], row[2]) for row in connection.execute(query)]
