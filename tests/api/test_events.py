@@ -7,10 +7,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 import httpx
 import pytest
-from starlette.types import Message
+from starlette.types import ASGIApp, Message
 
 from clickclock.client.event_stream import Event, EventParser
+from clickclock.foundation import streams
+from clickclock.foundation.access import OPEN, Access, Mode
+from clickclock.foundation.bearer import digest
 from clickclock.foundation.clock import ManualClock
+from clickclock.foundation.permission import Role
+from clickclock.scheduler.access.access_token import NewToken, TokenGrant
+from clickclock.scheduler.agents.authenticator import mint
 from clickclock.scheduler.api import create_app, events
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.insight.event import EVERYTHING
@@ -65,7 +71,12 @@ async def stepping(engine: Engine) -> AsyncIterator[None]:
 
 @contextlib.asynccontextmanager
 async def listening(
-    engine: Engine, query: str = "", headers: Mapping[str, str] | None = None, view: View | None = None
+    engine: Engine,
+    query: str = "",
+    headers: Mapping[str, str] | None = None,
+    view: View | None = None,
+    access: Access = OPEN,
+    app: ASGIApp | None = None,
 ) -> AsyncIterator[View]:
     """A listener, from when it stands until it hangs up."""
     view = view or View()
@@ -80,7 +91,7 @@ async def listening(
         "query_string": query.encode(),
         "headers": [(n.encode(), v.encode()) for n, v in {"host": "localhost", **(headers or {})}.items()],
     }
-    serving = asyncio.create_task(create_app(engine)(scope, view.receive, view.send))
+    serving = asyncio.create_task((app or create_app(engine, access=access))(scope, view.receive, view.send))
     await asyncio.wait_for(view.started.wait(), DEADLINE_S)
     try:
         yield view
@@ -222,3 +233,53 @@ async def test_a_last_event_id_that_is_none_is_refused(http: httpx.AsyncClient, 
 async def test_head_is_answered_without_listening(http: httpx.AsyncClient) -> None:
     response = await http.head(f"{BASE}events")
     assert response.headers["content-type"].startswith("text/event-stream")
+
+
+async def shops(engine: Engine) -> dict[str, str]:
+    """The header of a token of the application `shop`."""
+    secret = mint()
+    grants = [TokenGrant(role=Role.VIEWER, applications=["shop"], clients=[])]
+    await engine.store.tokens.create(NewToken(name="shop", grants=grants), digest(secret), "test", engine.clock.now())
+    return {"authorization": f"Bearer {secret}"}
+
+
+@pytest.mark.usefixtures("stepping")
+async def test_a_listener_of_one_application_hears_of_no_other(engine: Engine, http: httpx.AsyncClient) -> None:
+    headers, access = await shops(engine), Access(Mode.TOKENS, engine.authenticator)
+    await http.post("job", json=JOB | {"application": "crm", "jobName": "before"})
+    await http.post("job", json=JOB | {"jobName": "a"})
+    async with listening(engine, "follow=true&after=0", headers, access=access) as view:
+        assert json.loads((await view.next()).data)["subject"] == "shop/a"
+        await http.post("job", json=JOB | {"application": "crm", "jobName": "after"})
+        await http.post("group", json={"groupName": "of-nobody"})
+        await http.post("job", json=JOB | {"jobName": "b"})
+        assert [json.loads((await view.next()).data)["subject"] for _ in range(2)] == ["of-nobody", "shop/b"]
+        assert b"crm" not in view.raw
+
+
+@pytest.mark.usefixtures("stepping")
+async def test_a_stream_ends_with_its_key_and_tells_nothing_more(
+    engine: Engine, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "ASKED_EVERY_S", 0.0)
+    headers, access = await shops(engine), Access(Mode.TOKENS, engine.authenticator)
+    async with listening(engine, headers=headers, access=access) as view:
+        await http.post("job", json=JOB | {"jobName": "a"})
+        assert json.loads((await view.next()).data)["subject"] == "shop/a"
+        assert (await http.delete("token", params={"name": "shop"})).status_code == 200
+        await http.post("job", json=JOB | {"jobName": "b"})
+        await asyncio.wait_for(view.ended.wait(), DEADLINE_S)
+        assert b"shop/b" not in view.raw
+
+
+@pytest.mark.usefixtures("stepping")
+async def test_one_key_has_so_many_streams_and_no_more(
+    engine: Engine, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "STREAMS_MAX", 1)
+    headers, app = await shops(engine), create_app(engine, access=Access(Mode.TOKENS, engine.authenticator))
+    for _ in range(2):  # a place that is given back is free
+        async with listening(engine, headers=headers, app=app):
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=BASE, headers=headers) as client:
+                refused = await client.get("events")
+            assert (refused.status_code, refused.json()["code"]) == (503, "tooManyStreams")

@@ -22,6 +22,7 @@ from clickclock.foundation.errors import Malformed
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.problem import INTERNAL_STATUS, ForeignHost, ForeignOrigin, problem
 from clickclock.foundation.reach import is_loopback
+from clickclock.foundation.streams import Stream, Streams
 
 CLOSED: Final = (
     (b"x-content-type-options", b"nosniff"),
@@ -41,6 +42,7 @@ class Gate:
     def __init__(self, app: ASGIApp, allowed_hosts: Collection[str] | None = (), access: Access = OPEN) -> None:
         self._app = app
         self._access = access
+        self._streams = Streams(access)
         self._hosts = None if allowed_hosts is None else frozenset(_bare(each) for each in allowed_hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,22 +54,30 @@ class Gate:
         given = headers.get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else new_id()
         started = False
+        answer: Stream | None = None
         usual = (*CLOSED, _TLS_ONLY) if scope.get("scheme") == "https" else CLOSED
 
         async def send_with_headers(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
-                started = True
                 raw = message["headers"] = list(message.get("headers", ()))
+                if answer is not None:
+                    answer.start(raw)
+                started = True
                 said = {name for name, _ in raw}
                 raw += [each for each in usual if each[0] not in said]
                 MutableHeaders(raw=raw)["x-request-id"] = request_id
+            elif answer is not None and not await answer.may_go_on():
+                await send({"type": "http.response.body", "body": b""})
+                raise ClientDisconnect  # whose key has ended is gone, to us
             await send(message)
 
         try:
             self._check(scope["method"], headers, scope["http_version"])
             client = scope.get("client")
-            answer_to(Caller(await self._access.of(scope), client[0] if client else "", request_id))
+            principal = await self._access.of(scope)
+            answer_to(Caller(principal, client[0] if client else "", request_id))
+            answer = self._streams.answer(scope, principal)
             path: str = scope["path"]
             if len(path) > 1 and path.endswith("/"):
                 scope = {**scope, "path": path[:-1]}
@@ -78,6 +88,9 @@ class Gate:
             if started:
                 raise
             await _answer(error, request_id, send_with_headers)
+        finally:
+            if answer is not None:
+                answer.close()
 
     def _check(self, method: str, headers: Headers, http_version: str) -> None:
         hosts = headers.getlist("host")

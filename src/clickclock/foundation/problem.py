@@ -62,6 +62,12 @@ class TooManyConnections(Transient):
     code = "tooManyConnections"
 
 
+class TooManyStreams(Transient):
+    """This token or person has 100 streams open, and may have no more; close some, and try again in a moment."""
+
+    code = "tooManyStreams"
+
+
 class TooManyBodies(Transient):
     """The bodies of all requests that are on their way take as much memory as they may; try again in a moment."""
 
