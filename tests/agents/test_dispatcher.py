@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from clickclock.foundation.bearer import digest
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.scheduler.agents.dispatcher import BLOCKED_LOOK_S, CLAIM_MAX, Dispatcher
@@ -377,3 +378,27 @@ async def test_what_is_taken_and_on_its_way_is_not_taken_for_left_over(
     assert needs_step
     await dispatcher.step()
     assert len(executor.launches) == 2
+
+
+async def test_an_attempt_whose_job_asks_for_it_gets_a_token_that_is_known_before_it_starts(
+    store: Store, clock: ManualClock, executor: ScriptedExecutor
+) -> None:
+    tokens = iter(["cck_1", "cck_2"])
+    dispatcher = Dispatcher(
+        store, clock, {"local": executor}, node=NODE, lease_id=LEASE, fraction=lambda: 0.5, mint=lambda: next(tokens)
+    )
+    await add_job(store, token="operator")
+    await add_job(store, "plain")
+    trigger_id = await queue(store)
+    plain_id = await queue(store, "plain")
+    executor.takes_starts = False
+    with pytest.raises(ExecutorUnreachable):
+        await dispatcher.step()
+    executor.takes_starts = True
+    await dispatcher.step()  # handed over again, it gets another one
+    assert dict(executor.launches[f"{trigger_id}-1"].secrets) == {"CLICKCLOCK_TOKEN": "cck_2"}
+    assert "cck_2" not in repr(executor.launches)
+    assert dict(executor.launches[f"{plain_id}-1"].secrets) == {}
+    who = await store.attempt_tokens.by_digest(digest("cck_2"))
+    assert who is not None
+    assert who.id == f"{trigger_id}-1"

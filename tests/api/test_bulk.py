@@ -130,7 +130,8 @@ async def test_what_the_caller_may_not_do_to_an_item_is_not_done_and_said(
     await http.post("job", json={**JOB, "application": "crm"})
     ours, theirs = await queue(engine.store), await queue(engine.store, application="crm")
     of_shop = Grant(Role.OPERATOR, applications=frozenset({"shop"}))
-    deploy = Principal(Kind.TOKEN, "t-1", "deploy", Proof.TOKEN, (of_shop,))
+    sees_crm = Grant(Role.VIEWER, applications=frozenset({"crm"}))
+    deploy = Principal(Kind.TOKEN, "t-1", "deploy", Proof.TOKEN, (of_shop, sees_crm))
     body = b'{"action": "cancel", "filter": {"jobName": "export"}}'
     answer = json.loads(bytes((await bulk.act(Call(engine, deploy, Query(), {}, body))).body))
     done = {each["triggerId"]: (each["done"], each["code"]) for each in answer["items"]}

@@ -91,7 +91,8 @@ async def listening(
         "query_string": query.encode(),
         "headers": [(n.encode(), v.encode()) for n, v in {"host": "localhost", **(headers or {})}.items()],
     }
-    serving = asyncio.create_task((app or create_app(engine, access=access))(scope, view.receive, view.send))
+    made = app or create_app(engine, access=access)
+    serving = asyncio.ensure_future(made(scope, view.receive, view.send))
     await asyncio.wait_for(view.started.wait(), DEADLINE_S)
     try:
         yield view

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from clickclock.foundation.access import Access, Mode
 from clickclock.foundation.clock import SystemClock
 from clickclock.scheduler.api import create_app, job_log_search
 from clickclock.scheduler.engine import Engine
@@ -26,8 +28,8 @@ SECRET = "hunter2-hunter2"
 
 
 @pytest.fixture
-async def running(tmp_path: Path, store_url: Callable[[str], str]) -> AsyncIterator[httpx.AsyncClient]:
-    """The application over an engine whose loops run."""
+async def at_work(tmp_path: Path, store_url: Callable[[str], str]) -> AsyncIterator[Engine]:
+    """An engine whose loops run."""
     clock = SystemClock()
     store = await Store.open(store_url("sqlite"))
     executor = ProcessExecutor(
@@ -44,12 +46,18 @@ async def running(tmp_path: Path, store_url: Callable[[str], str]) -> AsyncItera
     await engine.open()
     stopped = asyncio.Event()
     working = asyncio.create_task(engine.run(until=stopped))
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(create_app(engine)), base_url=BASE) as client:
-        yield client
+    yield engine
     stopped.set()
     await working
     await engine.close(stop_jobs=True)
     await store.close()
+
+
+@pytest.fixture
+async def running(at_work: Engine) -> AsyncIterator[httpx.AsyncClient]:
+    """The application over it."""
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(create_app(at_work)), base_url=BASE) as client:
+        yield client
 
 
 async def _run(http: httpx.AsyncClient, script: str, **more: Any) -> str:
@@ -266,3 +274,42 @@ async def test_a_search_finds_no_secret_and_what_stands_beside_one(running: http
     (away,) = (await _matches(running, trigger_id, "far away"))["matches"]
     part = await running.get("jobLog", params={"triggerId": trigger_id, "offset": away["offset"]})
     assert part.content == b"far away\n", "exact again behind it"
+
+
+async def _in_pieces(http: httpx.AsyncClient, trigger_id: str, size: int) -> bytes:
+    found, offset, is_complete = b"", 0, False
+    while not is_complete:
+        piece = await http.get("jobLog", params={"triggerId": trigger_id, "offset": offset, "limit": size})
+        found, offset = found + piece.content, int(piece.headers["x-next-offset"])
+        is_complete = piece.headers["x-log-complete"] == "true"
+    return found
+
+
+async def test_an_attempt_acts_with_its_token_in_its_application_and_its_output_does_not_show_it(
+    at_work: Engine, running: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "token")
+    os.mkfifo(tmp_path / "go")
+    script = "echo begin; T=$CLICKCLOCK_TOKEN; printf %.20s $T; printf %s $T > token;"
+    script += "printf '%s\\n' ${T#????????????????????};"
+    script += 'echo "said $T twice $T"; read now < go'
+    trigger_id = await _run(running, script, token="operator", workingDirectory=str(tmp_path))
+    reading = asyncio.create_task(_events(running, trigger_id))
+    token = await asyncio.wait_for(asyncio.to_thread((tmp_path / "token").read_text), DEADLINE_S)
+    app = create_app(at_work, access=Access(Mode.TOKENS, at_work.authenticator))
+    headers = {"authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=BASE, headers=headers) as attempt:
+        who = (await attempt.get("whoami")).json()["whoami"]
+        assert (who["kind"], who["name"]) == ("attempt", "a/j")
+        assert who["grants"] == [{"role": "operator", "applications": ["a"], "clients": []}]
+        assert (await attempt.get("jobTrigger", params={"triggerId": trigger_id})).json()["triggers"] != []
+        job = {"application": "a", "jobName": "j", "command": "id"}
+        for refused in (attempt.put("job", json=job), attempt.post("session"), attempt.post("signInLink")):
+            assert (await refused).json()["code"] == "forbidden"
+        await asyncio.to_thread((tmp_path / "go").write_text, "now\n")
+        assert _text(await reading).splitlines() == ["begin", "***", "said *** twice ***"]
+        at_work.authenticator.forget()  # else what was known a moment ago counts, for two seconds
+        ended = await attempt.get("whoami")
+        assert (ended.status_code, "whose attempt has ended" in ended.json()["message"]) == (401, True)
+    for size in (1, 7, 60, 10_000):
+        assert await _in_pieces(running, trigger_id, size) == b"begin\n***\nsaid *** twice ***\n", size

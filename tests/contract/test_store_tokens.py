@@ -1,12 +1,15 @@
 """Tokens in every store: names that are free again, digests that find them, and what is never kept."""
 
 import pytest
+import sqlalchemy as sa
 
-from clickclock.foundation.permission import Role
+from clickclock.foundation.permission import Permission, Role
+from clickclock.foundation.principal import Kind
 from clickclock.scheduler.access.access_token import NewToken, TokenGrant
 from clickclock.scheduler.errors import TokenExists, TokenIsRevoked, TokenNotFound
-from clickclock.scheduler.store import Store
-from tests.stores import NOW, at
+from clickclock.scheduler.store import AttemptToken, Store
+from clickclock.scheduler.store.schema_access import attempt_token
+from tests.stores import LEASE, NODE, NOW, add_job, at, claim, ended, engine_of, finish, queue
 
 
 def token(name: str = "deploy", **fields: object) -> NewToken:
@@ -48,3 +51,32 @@ async def test_a_rotated_token_is_found_by_its_new_digest_alone(store: Store) ->
     await store.tokens.revoke("deploy", at(1))
     with pytest.raises(TokenIsRevoked):
         await store.tokens.rotate("deploy", "digest-3")
+
+
+async def test_a_token_of_an_attempt_is_its_own_while_that_starts_or_runs_and_never_again(
+    store: Store, second: Store
+) -> None:
+    await add_job(store, max_retries=1)
+    trigger_id = await queue(store)
+    (launch,) = (await claim(store)).launches
+    await store.attempt_tokens.issue([AttemptToken("digest-1", trigger_id, 1, "operator")], NOW)
+    await store.attempt_tokens.issue([AttemptToken("digest-2", trigger_id, 1, "operator")], NOW)  # handed over again
+    for digest in ("digest-1", "digest-2"):
+        who = await second.attempt_tokens.by_digest(digest)
+        assert who is not None
+        assert (who.kind, who.id, who.name) == (Kind.ATTEMPT, launch.name, "shop/export")
+        assert who.may(Permission.TRIGGER_CREATE, application="shop")
+        assert not who.may(Permission.JOB_WRITE, application="shop")
+        assert not who.may(Permission.TRIGGER_READ, application="crm")
+    await store.queue.mark_running(LEASE, [(launch.name, NODE, NOW)])
+    assert await store.attempt_tokens.by_digest("digest-1") is not None
+    await store.attempt_tokens.prune()
+    assert await store.attempt_tokens.by_digest("digest-1") is not None
+    await finish(store, launch.name, ended(code=1))
+    assert await second.attempt_tokens.by_digest("digest-1") is None
+    (again,) = (await claim(store, at(3600))).launches
+    assert again.name == f"{trigger_id}-2"  # the next attempt's is another one
+    assert await store.attempt_tokens.by_digest("digest-1") is None
+    await store.attempt_tokens.prune()
+    with engine_of(store).connect() as connection:
+        assert connection.execute(sa.select(sa.func.count()).select_from(attempt_token)).scalar_one() == 0

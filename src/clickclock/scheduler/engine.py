@@ -22,7 +22,7 @@ from clickclock.foundation.lifecycle import Loop, LoopHealth, run_all
 from clickclock.scheduler.agents.alarmer import Alarmer
 from clickclock.scheduler.agents.announcer import Announcer
 from clickclock.scheduler.agents.auditor import Auditor
-from clickclock.scheduler.agents.authenticator import Authenticator
+from clickclock.scheduler.agents.authenticator import Authenticator, mint
 from clickclock.scheduler.agents.backfiller import Backfiller
 from clickclock.scheduler.agents.chainer import Chainer
 from clickclock.scheduler.agents.counter import Counter
@@ -98,10 +98,9 @@ class Engine:
 
     def _make_agents(self, targets: Mapping[str, Target], fraction: Callable[[], float]) -> None:
         store, clock, executors, users = self.store, self.clock, self.executors, self.limits.users
-        here = {"node": self.node, "lease_id": self.replica_id}
-        self.dispatcher = Dispatcher(
-            store, clock, executors, **here, fraction=fraction, ahead_s=PLAN_AHEAD_S, vault=self.vault, users=users
-        )
+        here: dict[str, Any] = {"node": self.node, "lease_id": self.replica_id}
+        given: dict[str, Any] = {"vault": self.vault, "users": users, "mint": mint, "url": self.url}
+        self.dispatcher = Dispatcher(store, clock, executors, **here, fraction=fraction, ahead_s=PLAN_AHEAD_S, **given)
         self.planner = Planner(
             store,
             clock,

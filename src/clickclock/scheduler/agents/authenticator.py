@@ -121,8 +121,11 @@ class Authenticator:
     async def _token(self, sha256: str, now: datetime) -> _Found:
         token = await self._store.tokens.by_digest(sha256)
         if token is None:
+            if (attempt := await self._store.attempt_tokens.by_digest(sha256)) is not None:
+                return _Found(attempt, None, now, _note_nothing)
             return _nobodys(
-                "This token is not known here: it was rotated, or is of another installation. Ask an admin."
+                "This token is not known here: it was rotated, is a job's whose attempt has ended, or is of "
+                "another installation. Ask an admin."
             )
         if (ended := token.ended(now)) is not None:
             return _nobodys(ended)
@@ -154,10 +157,11 @@ def mint(prefix: str = PREFIX) -> str:
 
 
 def _nobodys(sentence: str) -> _Found:
-    async def note_nothing(_: datetime) -> None:
-        """What is refused is not used."""
+    return _Found(nobody(sentence), None, None, _note_nothing)
 
-    return _Found(nobody(sentence), None, None, note_nothing)
+
+async def _note_nothing(_: datetime) -> None:
+    """What is refused is not used, and an attempt's own says when it ran."""
 
 
 def _expect(done: "asyncio.Future[Principal] | asyncio.Future[None]") -> None:

@@ -8,15 +8,18 @@ cluster that fails holds up no other.
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
+from typing import Final
 
+from clickclock.foundation.bearer import digest
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.lifecycle import Parts
 from clickclock.scheduler.executors import Executor, Launch
 from clickclock.scheduler.jobs.run_as import refusal
 from clickclock.scheduler.jobs.trigger import NEVER_STARTED, Exit, ExitKind, State
-from clickclock.scheduler.store import Claimed, Planned, Store, Taker
+from clickclock.scheduler.store import AttemptToken, Claimed, Planned, Store, Taker
 from clickclock.scheduler.vault import Vault
 
 CLAIM_MAX = 100
@@ -28,6 +31,9 @@ BLOCKED_LOOK_S = 1.0
 HAND_OVER_S_MAX = 3.0
 """A claim whose answer took longer is looked up again before anything of it is started: whoever stood still for so long
 may have lost its lease, and another may run the next attempt already."""
+
+TOKEN_VARIABLE: Final = "CLICKCLOCK_TOKEN"  # noqa: S105 (the name of a variable)
+URL_VARIABLE: Final = "CLICKCLOCK_URL"
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +53,10 @@ class Dispatcher:
         ahead_s: float = 0.0,
         vault: Vault | None = None,
         users: Collection[str] = (),
+        mint: Callable[[], str] | None = None,
+        url: str | None = None,
     ) -> None:
+        """`mint` makes tokens for attempts, and `url` is where those that run elsewhere reach this service."""
         self._store = store
         self._clock = clock
         self._ahead = timedelta(seconds=ahead_s)
@@ -57,6 +66,8 @@ class Dispatcher:
         self._fraction = fraction
         self._vault = vault or Vault(None, {})
         self._users = users
+        self._mint = mint
+        self._url = url
         # At the start everything: an earlier life may have died between claim and start.
         self._in_doubt = set(executors)
         self._default_cluster = next(iter(executors))
@@ -207,13 +218,32 @@ class Dispatcher:
         refused = {each.name: why for each in launches if each.user and (why := refusal(each.user, self._users))}
         wanted = [each for each in launches if each.name not in refused] if refused else launches
         ready, lacking = await self._vault.fill(wanted)
-        await executor.start(ready)
+        await executor.start(await self._with_tokens(executor, ready))
         if refused := {**unstartable, **refused, **lacking}:
             await self._finish(ExitKind.NOT_STARTED, refused)
             _log.warning(
                 "%d triggers do not fit their jobs, lack a secret or may not have their user, and have failed",
                 len(refused),
             )
+
+    async def _with_tokens(self, executor: Executor, launches: Sequence[Launch]) -> Sequence[Launch]:
+        """The launches, those whose jobs ask for it with a token. It is known before anything of them is started."""
+        if self._mint is None or all(each.token_role is None for each in launches):
+            return launches
+        given: list[Launch] = []
+        tokens: list[AttemptToken] = []
+        for launch in launches:
+            if launch.token_role is None:
+                given.append(launch)
+                continue
+            token = self._mint()
+            trigger_id, _, number = launch.name.rpartition("-")
+            tokens.append(AttemptToken(digest(token), trigger_id, int(number), launch.token_role))
+            # Processes know already where we are.
+            where = {URL_VARIABLE: self._url} if executor.wants_image and self._url is not None else {}
+            given.append(replace(launch, secrets={**launch.secrets, **where, TOKEN_VARIABLE: token}))
+        await self._store.attempt_tokens.issue(tokens, self._clock.now())
+        return given
 
     async def _finish(self, kind: ExitKind, sentences: Mapping[str, str]) -> None:
         if sentences:

@@ -53,6 +53,7 @@ class Pruner:
         await self._store.outbox.prune(now - timedelta(days=ALARM_DAYS))
         await self._store.browser_sessions.prune(now)
         await self._store.sign_ins.prune(now)
+        await self._store.attempt_tokens.prune()
         while await self._store.audit.prune(now - self._audit_kept, now) >= AUDIT_PRUNE_MAX:
             pass
         return 0.0 if len(old) == PRUNE_MAX else LOOK_EVERY_S

@@ -9,11 +9,13 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import Response
 
-from clickclock.foundation.errors import Fault, Invalid
+from clickclock.foundation.errors import Fault, Forbidden, Invalid
 from clickclock.foundation.permission import Permission
+from clickclock.foundation.principal import Principal
 from clickclock.scheduler.api.notification import unknown_targets
 from clickclock.scheduler.api.operation import ANY_VERSION, Call, Operation, etag, success, success_with_many
 from clickclock.scheduler.api.paging import listed
+from clickclock.scheduler.api.permitting import may_give, more_than_own
 from clickclock.scheduler.api.reading import Body, Page, Query, Word, numbered, set_by_service
 from clickclock.scheduler.api.references import named_too
 from clickclock.scheduler.engine import Engine
@@ -120,12 +122,20 @@ async def create(call: Call[Query]) -> Response:
     async with named_too(engine, call.body, "jobs", call.seen(Permission.JOB_READ)):
         jobs, as_array = await BODY.read_several(call.body, await checks(engine))
     call.principal.require_each(Permission.JOB_WRITE, (job.application for job in jobs))
-    call.principal.require_each(Permission.JOB_READ, (each.application for job in jobs for each in job.depends_on))
+    for number, job in enumerate(jobs):
+        _require_beside(call.principal, job, f"[{number}]." if as_array else "")
     with numbered(jobs, as_array):
         stored = await engine.store.jobs.create(jobs, engine.clock.now())
     if as_array:
         return await success_with_many(201, "jobs", stored)
     return success(201, etag(stored[0].version), job=stored[0])
+
+
+def _require_beside(who: Principal, job: Job, place: str = "") -> None:
+    """Raise `Forbidden` unless the caller may read the job's upstreams, and has the role that its attempts get."""
+    who.require_each(Permission.JOB_READ, (each.application for each in job.depends_on))
+    if job.token is not None and not may_give(who, job.token, job.application):
+        raise Forbidden(faults=[Fault(f"{place}token", more_than_own(job.token, job.application))])
 
 
 async def find(call: Call[JobFilters]) -> Response:
@@ -143,7 +153,7 @@ async def put(call: Call[Query]) -> Response:
     async with named_too(engine, call.body, "jobs", call.seen(Permission.JOB_READ)):
         job: Job = BODY.read(call.body, await checks(engine), leave_out=_SET_BY_SERVICE)
     call.principal.require(Permission.JOB_WRITE, application=job.application)
-    call.principal.require_each(Permission.JOB_READ, (each.application for each in job.depends_on))
+    _require_beside(call.principal, job)
     if call.if_match == ANY_VERSION:
         await engine.store.jobs.get(*job.key)
     stored, created = await engine.store.jobs.put(job, engine.clock.now(), call.if_version)

@@ -27,7 +27,7 @@ from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import LogNotFound, OutputElsewhere, TriggerNotFound
 from clickclock.scheduler.executors import LogChunk
-from clickclock.scheduler.jobs.secret import mask, reach, torn
+from clickclock.scheduler.jobs.secret import TOKEN_BYTES, mask, reach, tokens_in, torn
 from clickclock.scheduler.jobs.trigger import FINISHED, LIVE, State, Trigger, attempt_name
 
 POLL_S = 0.2
@@ -123,13 +123,15 @@ async def piece(
     read_log: Callable[[int, int], Awaitable[LogChunk | None]], values: Collection[bytes], offset: int, limit: int
 ) -> LogChunk | None:
     """Up to `limit` bytes of an output as people may see it: a line says what is left out, `values` are masked."""
-    around = reach(values)
+    around = max(reach(values), TOKEN_BYTES - 1)
     chunk = await read_log(offset, limit + around)
-    if chunk is not None and values:
+    if chunk is not None:
         before = None
-        if around and offset and not chunk.left_out:
+        if offset and not chunk.left_out:
             before = await read_log(max(0, offset - around), min(offset, around))
-        chunk = _masked(chunk, before, offset, limit, values)
+        # Our own tokens are known by their form, whoever was given them.
+        text = chunk.data if before is None or before.next_offset != offset else before.data + chunk.data
+        chunk = _masked(chunk, before, offset, limit, {*values, *tokens_in(text)})
     if chunk is not None and chunk.left_out:
         return replace(chunk, data=LEFT_OUT % chunk.left_out + chunk.data)
     return chunk

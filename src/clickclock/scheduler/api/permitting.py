@@ -9,13 +9,14 @@ would change.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from clickclock.foundation.errors import Fault, Forbidden
-from clickclock.foundation.permission import Permission
-from clickclock.foundation.principal import Principal
+from clickclock.foundation.permission import Permission, Role
+from clickclock.foundation.principal import Grant, Principal
 from clickclock.scheduler.access.audit import WRITES
 from clickclock.scheduler.declarations.declaration import KINDS, Key, Step
+from clickclock.scheduler.jobs.job import AttemptRole
 
 _NEEDS = "This needs the permission "
 
@@ -41,6 +42,7 @@ def refusals_of_given(
             continue
         for given, place in zip(items[kind.name], places[kind.name], strict=True):
             refused += _refusal(who, WRITES[kind.name], given.get("application"), place)
+            refused += _refused_token(who, given, place)
             for number, upstream in enumerate(_listed(given.get("dependsOn"))):
                 if isinstance(upstream, Mapping) and "application" in upstream:
                     at = f"{place}.dependsOn[{number}]"
@@ -61,6 +63,16 @@ def refusals_of_steps(who: Principal, steps: Sequence[Step]) -> list[Fault]:
     return refused
 
 
+def may_give(who: Principal, role: str, application: str) -> bool:
+    """Whether the caller may give the attempts of a job this role: nobody can grant what he does not have."""
+    return who.may_grant(Grant(Role(role), frozenset({application}), frozenset()))
+
+
+def more_than_own(role: str, application: str) -> str:
+    """Why not."""
+    return f"You are no {role} of the application {application} yourself; give a role that you have, or none."
+
+
 def is_seen(key: Key, applications: Collection[str] | None) -> bool:
     """Whether a thing belongs to one of these applications, or to none; None is all of them."""
     return applications is None or "application" not in KINDS[key[0]].key_fields or key[1] in applications
@@ -70,6 +82,13 @@ def _refusal(who: Principal, needs: Permission, application: Any, place: str) ->
     if not isinstance(application, str) or who.may(needs, application=application):
         return []  # a name that cannot be read is a fault of its own
     return [Fault(place, _needs(needs, application))]
+
+
+def _refused_token(who: Principal, given: Mapping[str, Any], place: str) -> list[Fault]:
+    role, application = given.get("token"), given.get("application")
+    if not isinstance(role, str) or role not in get_args(AttemptRole) or not isinstance(application, str):
+        return []  # what cannot be read is a fault of its own
+    return [] if may_give(who, role, application) else [Fault(f"{place}.token", more_than_own(role, application))]
 
 
 def _needs(permission: Permission, application: str | None) -> str:

@@ -109,6 +109,7 @@ async def whoami(call: Call[Query]) -> Response:
 
 async def sign_in(call: Call[Query]) -> Response:
     """POST: a session for who sends a token, or the secret of a link."""
+    _refuse_attempts(call.principal)
     given: SignIn = SIGN_IN.read(call.body) if call.body else SignIn(link=None)
     who = call.principal if given.link is None else await _take(call, "link", given.link)
     if who is None or who.kind is Kind.NOBODY:
@@ -133,6 +134,7 @@ async def sign_out(call: Call[Query]) -> Response:
 
 async def make_link(call: Call[Query]) -> Response:
     """POST: a secret that signs one browser in as the caller."""
+    _refuse_attempts(call.principal)
     secret, expires_at = mint(SIGN_IN_PREFIX), call.engine.clock.now() + LINK_LASTS
     await call.engine.store.sign_ins.offer(call.principal, digest(secret), expires_at)
     return success(201, UNCACHED, secret=secret, expiresAt=expires_at)
@@ -174,6 +176,7 @@ async def find_login(call: Call[LoginCode]) -> Response:
 
 async def approve(call: Call[Query]) -> Response:
     """PUT: let it in."""
+    _refuse_attempts(call.principal)
     given: Approval = APPROVAL.read(call.body)
     who, now = call.principal, call.engine.clock.now()
     if given.grants is not None:
@@ -190,6 +193,12 @@ async def approve(call: Call[Query]) -> Response:
     waiting = await call.engine.store.sign_ins.waiting(code, now)
     await call.engine.store.sign_ins.let_in(code, who, now)
     return success(200, UNCACHED, login=_waiting(waiting))
+
+
+def _refuse_attempts(who: Principal) -> None:
+    """Raise `Forbidden` for a job's token: it would make something that outlives its attempt."""
+    if who.kind is Kind.ATTEMPT:
+        raise Forbidden("A job's token ends with its attempt, and signs nobody in; use the token of a person.")
 
 
 async def _take(call: Call[Any], field: str, secret: str) -> Principal | None:

@@ -41,6 +41,8 @@ Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=128)]
 """Up to 128 letters, digits and `._/:@ -`, beginning with a letter or digit: safe in a URL, a label and a log."""
 
 Text = Annotated[str, StringConstraints(max_length=4096)]
+AttemptRole = Literal["viewer", "operator", "editor"]
+"""A role that an attempt may have in its job's application; the others reach further."""
 PullPolicy = Literal["always", "ifNotPresent", "never"]
 """When an image is pulled from its registry."""
 MEMORY_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
@@ -210,6 +212,13 @@ class Job(Record):
         default_factory=list,
         description="Environment variables whose values are read at the start of each attempt, and kept nowhere.",
         examples=[[{"name": "DB_PASSWORD", "file": "db_password"}]],
+    )
+    token: AttemptRole | None = Field(
+        None,
+        description="Each attempt gets a token of its own in `CLICKCLOCK_TOKEN`, with this role in the job's "
+        "application, and in `CLICKCLOCK_URL` where to send it. It ends with the attempt. Nobody can give a job a role "
+        "that he has not got.",
+        examples=["operator"],
     )
     user: Annotated[str, StringConstraints(pattern=USER_PATTERN)] | None = Field(
         None,

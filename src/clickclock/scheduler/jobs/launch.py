@@ -14,7 +14,7 @@ from functools import partial
 from clickclock.scheduler.jobs import command as commands
 from clickclock.scheduler.jobs.filled_text import asks_schedule, fill_text
 from clickclock.scheduler.jobs.image_mapping import ImageMapping, choose, none_fits
-from clickclock.scheduler.jobs.job import Job, PullPolicy
+from clickclock.scheduler.jobs.job import AttemptRole, Job, PullPolicy
 from clickclock.scheduler.jobs.secret import SecretRef
 from clickclock.scheduler.jobs.template_values import Values
 from clickclock.scheduler.jobs.trigger import attempt_name
@@ -35,6 +35,8 @@ class Launch:
     secret_refs: tuple[SecretRef, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What `secret_refs` name, read a moment before the start; the job's own environment goes over it."""
+    token_role: AttemptRole | None = None
+    """The role of the token that it gets."""
     working_directory: str | None = None
     user: str | None = None
     """Who it runs as, by name or number; None is whoever runs what has no user of its own."""
@@ -82,6 +84,7 @@ def launch_of(
         environment={name: fill(text) for name, text in job.environment.items()}
         | commands.environment(command, values, application=job.application, job_name=job.job_name),
         secret_refs=tuple(job.secret_refs),
+        token_role=job.token,
         working_directory=job.working_directory and fill(job.working_directory),
         user=job.user,
         image=image,

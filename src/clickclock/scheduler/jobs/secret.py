@@ -19,6 +19,10 @@ MASK = b"***"
 MASKED_BYTES_MIN = 4
 """A shorter value stands in any text by chance, and masking it would spoil every log."""
 
+TOKEN_BYTES = 53
+_TOKEN = re.compile(rb"cck_[0-9A-Za-z]{49}")
+_CUT_TOKEN = re.compile(rb"(?:c|cc|cck|cck_[0-9A-Za-z]{0,48})\Z")
+
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"
 FILE_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$"
 SOURCE_PATTERN = r"^[A-Za-z0-9_]{1,128}$"
@@ -42,6 +46,18 @@ class SecretRef(Record):
         if (self.file is None) == (self.environment is None):
             raise ValueError("give either file or environment")
         return self
+
+
+def tokens_in(text: bytes) -> set[bytes]:
+    """The service's own tokens in a text; of one that is cut off at the end, a value that begins with what is there.
+
+    >>> [len(each) for each in tokens_in(b"export CLICKCLOCK_TOKEN=cck_0")]
+    [53]
+    """
+    found = set(_TOKEN.findall(text))
+    if (cut := _CUT_TOKEN.search(text)) is not None:
+        found.add(cut[0].ljust(TOKEN_BYTES, b"\0"))
+    return found
 
 
 def reach(values: Iterable[bytes]) -> int:

@@ -14,6 +14,7 @@ from typing import Self
 
 from clickclock.foundation.clock import Clock
 from clickclock.scheduler.store.alarms import Alarms
+from clickclock.scheduler.store.attempt_tokens import AttemptToken, AttemptTokens
 from clickclock.scheduler.store.audit import PRUNE_MAX as AUDIT_PRUNE_MAX
 from clickclock.scheduler.store.audit import Audit
 from clickclock.scheduler.store.backfill_progress import Led
@@ -50,6 +51,7 @@ __all__ = [
     "BACK_OR_ANEW",
     "CHANGE_PRUNE_MAX",
     "COUNT_MAX",
+    "AttemptToken",
     "Census",
     "Claimed",
     "Due",
@@ -104,6 +106,7 @@ class Store:
         self.audit = Audit(database)
         self.overview = Overview(database)
         self.tokens = Tokens(database)
+        self.attempt_tokens = AttemptTokens(database)
         self.browser_sessions = BrowserSessions(database)
         self.sign_ins = SignIns(database)
         self.hints = Hints(database)

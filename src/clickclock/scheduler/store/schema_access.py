@@ -63,3 +63,14 @@ sign_in = sa.Table(
     sa.Column("expires_at", InstantMs, nullable=False),
 )
 sa.Index("ix_sign_in_expires_at", sign_in.c.expires_at)
+
+# What an attempt gets whose job asks for a token; its trigger's row says how long it is valid.
+attempt_token = sa.Table(
+    "attempt_token",
+    metadata,
+    sa.Column("sha256", sa.Text, primary_key=True),
+    sa.Column("trigger_id", sa.Text, nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("created_at", InstantMs, nullable=False),
+)
