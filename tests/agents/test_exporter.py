@@ -40,10 +40,10 @@ class World:
         publish(self.lake, orders)
 
     def export(
-        self, *networks: Network, folder: Path | None = None, model: str = "last", client_id: str | None = None
+        self, *networks: Network, folder: Path | None = None, model: str = "last", client_id: str = "", **only: str
     ) -> Exported:
         outbox = Outbox(folder or self.exports)
-        wanted = Wanted(model, networks or tuple(Network), None if client_id is None else (client_id,))
+        wanted = Wanted(model, networks or tuple(Network), (client_id,) if client_id else None, **only)
         return Exporter(self.lake, BERLIN, self.clock, outbox).step(wanted)
 
     def files(self) -> list[str]:

@@ -25,6 +25,8 @@ from clickclock.attribution.agents.prover import NoOrder
 from clickclock.attribution.api import create_app, diff, order_proof, query_process, report, versions
 from clickclock.attribution.api.query_context import Desk
 from clickclock.attribution.api.query_process import Asker, TooManyQuestions
+from clickclock.attribution.api.query_worker import ANSWERS
+from clickclock.attribution.api.questions import READERS
 from clickclock.attribution.erasing.erasure import Identifier
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import Lake
@@ -297,15 +299,15 @@ async def test_what_goes_wrong_inside_is_told_to_the_log_alone(
 async def test_a_question_that_takes_too_long_is_given_up(stopping: asyncio.Event) -> None:
     asker = Asker(hang, stopping, limit_s=0.01)
     with pytest.raises(query_process.QuestionTooLong):
-        await asker.ask("versions", 1)
+        await asker.ask("versions", versions.Wanted(1))
 
 
 async def test_so_many_may_wait_and_no_more(stopping: asyncio.Event) -> None:
     asker = Asker(hang, stopping)
-    waiting = [asyncio.create_task(asker.ask("versions", 1)) for _ in range(query_process.WAITING_MAX)]
+    waiting = [asyncio.create_task(asker.ask("versions", versions.Wanted(1))) for _ in range(query_process.WAITING_MAX)]
     await asyncio.wait(waiting, timeout=0)
     with pytest.raises(query_process.TooManyQuestions):
-        await asker.ask("versions", 1)
+        await asker.ask("versions", versions.Wanted(1))
     for each in waiting:
         each.cancel()
     await asyncio.wait(waiting, timeout=DEADLINE_S)
@@ -318,8 +320,8 @@ async def test_whoever_leaves_lets_the_next_one_be_answered(
     small.fill()
     mark = tmp_path / "hung"
     asker = Asker(partial(open_once_hung, config, mark), stopping)
-    first = asyncio.create_task(asker.ask("versions", 1))
-    second = asyncio.create_task(asker.ask("versions", 1))
+    first = asyncio.create_task(asker.ask("versions", versions.Wanted(1)))
+    second = asyncio.create_task(asker.ask("versions", versions.Wanted(1)))
     async with asyncio.timeout(DEADLINE_S):
         while not mark.exists():
             await asyncio.to_thread(os.sched_yield)
@@ -360,7 +362,7 @@ async def test_whoever_hangs_up_gets_no_answer(tmp_path: Path, stopping: asyncio
 
 async def test_the_process_ends_when_the_service_stops(stopping: asyncio.Event) -> None:
     asker = Asker(hang, stopping)
-    asked = asyncio.create_task(asker.ask("versions", 1))
+    asked = asyncio.create_task(asker.ask("versions", versions.Wanted(1)))
     async with asyncio.timeout(DEADLINE_S):
         while asker._process is None:
             await asyncio.to_thread(os.sched_yield)
@@ -369,3 +371,48 @@ async def test_the_process_ends_when_the_service_stops(stopping: asyncio.Event) 
         with pytest.raises(query_process.AnswererEnded):
             await asked
         assert await process.wait() == -signal.SIGKILL
+
+
+QUESTIONS: dict[str, dict[str, list[str]]] = {
+    "report": {"by": ["client", "channel"]},
+    "versions": {},
+    "orders": {},
+    "paths": {},
+    "diff": {"from": ["1"], "to": ["2"]},
+    "clicks": {},
+    "funnel": {"from": ["2026-11-01T00:00:00Z"], "to": ["2026-11-04T00:00:00Z"]},
+    "erasures": {},
+}
+
+
+@pytest.mark.parametrize("name", sorted(set(READERS) - {"order", "uploads"}))
+def test_who_may_see_some_clients_alone_gets_what_is_theirs(desk: Desk, small: SmallLake, name: str) -> None:
+    small.fill()
+    small.publish(credited("E", 1250, "JPY", [(3, 1250, 1.0, 1250, 1.0)], client_id="tokyo"))
+    reading = READERS[name]
+
+    def told(clients: tuple[str, ...] | None = None, **more: list[str]) -> dict[str, Any]:
+        question = reading.read(QUESTIONS[name] | more)
+        if clients is not None:
+            question = reading.narrowed(question, clients)
+        answer: dict[str, Any] = json.loads(ANSWERS[name](desk, question).body)
+        return answer
+
+    assert "tokyo" not in json.dumps(told(("shop",)))
+    assert told(("shop", "tokyo")) == told()
+    if name != "versions":
+        of_one = told(clientId=["shop"])
+        if name == "report":
+            del of_one["report"]["filters"]["clientId"]
+        if name == "funnel":
+            of_one["funnel"]["clientId"] = None
+        if name == "diff":
+            of_one["diff"]["settings"] = told(("shop",))["diff"]["settings"]
+        assert told(("shop",)) == of_one
+    else:
+        assert set(told(("shop",))["versions"][0]["settings"]["policies"]["clients"]) == {"shop"}
+        assert told(("tokyo",))["versions"][0]["settings"]["policies"]["clients"] == {}
+
+
+def test_uploads_are_narrowed_too() -> None:
+    assert READERS["uploads"].narrowed(READERS["uploads"].read({}), ("shop",)).clients == ("shop",)
