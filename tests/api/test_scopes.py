@@ -216,6 +216,7 @@ async def test_a_token_of_one_application_reads_nothing_of_another_one(here: Her
 def changes(of: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Every change of something of an application: method, path, body."""
     key = {"application": of["application"], "jobName": of["jobName"]}
+    yield "POST", "commandPreview", key
     yield "PUT", "job", JOB | key
     yield "POST", "job", JOB | key | {"jobName": "other"}
     yield "POST", "job", JOB | {"jobName": "below", "dependsOn": [key]}

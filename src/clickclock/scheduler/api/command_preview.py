@@ -11,7 +11,6 @@ from starlette.responses import Response
 from clickclock.foundation.errors import Fault, Invalid, collect
 from clickclock.foundation.ids import EXAMPLE_ID
 from clickclock.foundation.permission import Permission
-from clickclock.foundation.principal import EVERY
 from clickclock.foundation.record import Instant, Record
 from clickclock.foundation.zone import zone_named
 from clickclock.scheduler.api.job import BODY as JOB
@@ -85,7 +84,8 @@ BODY = Body(CommandPreviewRequest)
 async def preview(call: Call[Query]) -> Response:
     """POST: the words, variables and folder of an attempt."""
     asked: CommandPreviewRequest = BODY.read(call.body, _refuse_half)
-    call.principal.require(Permission.JOB_READ, application=asked.application or EVERY)
+    if asked.application is not None:
+        call.principal.require(Permission.JOB_READ, application=asked.application)
     job = await _job(call.engine, asked)
     cadence = await _cadence(call.engine, asked)
     nominal_time = asked.nominal_time or call.engine.clock.now()
@@ -153,7 +153,6 @@ OPERATIONS = (
         preview,
         Query,
         {200: {"commandPreview": CommandPreview}},
-        scoped=True,
         description="What the command, the variables and the folder of a job become for a nominal time. Nothing is "
         "run, nothing is kept, and no secret is read. `command`, `shell`, `environment` and `workingDirectory` try "
         "others than the job's own; a command alone needs no job.",
