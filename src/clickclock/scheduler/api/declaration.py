@@ -38,7 +38,9 @@ from clickclock.scheduler.declarations.declaration import (
     Wanted,
     compare,
     given_twice,
+    nested,
     said,
+    without_owner,
 )
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import (
@@ -254,12 +256,12 @@ async def find(call: Call[DeclarationFilters]) -> Response:
         told[kind.plural] = [said(each) for each in several]
     of_jobs: dict[Key, list[dict[str, Any]]] = {}
     for each in timed:
-        of_jobs.setdefault((each.application, each.job_name), []).append(_nested(each))
+        of_jobs.setdefault((each.application, each.job_name), []).append(nested(each))
     told["jobs"] = [
         said(each) | ({"schedules": of_job} if (of_job := of_jobs.get(KINDS["job"].key(each)[1:])) else {})
         for each in jobs
     ]
-    declaration = {name: [_without_owner(each) for each in several] for name, several in told.items() if several}
+    declaration = {name: [without_owner(each) for each in several] for name, several in told.items() if several}
     return success(declaration=declaration, nextCursor=cursor)
 
 
@@ -347,21 +349,6 @@ def _faults(place: str, check: Callable[[], object]) -> list[Fault]:
     except Invalid as invalid:
         return [Fault(f"{place}.{fault.field}", fault.message) for fault in invalid.faults]
     return []
-
-
-def _nested(schedule: Schedule) -> dict[str, Any]:
-    """A schedule as it stands in its job."""
-    own = {name: value for name, value in said(schedule).items() if name not in {"application", "jobName"}}
-    if own.get("scheduleName") == DEFAULT_SCHEDULE:
-        del own["scheduleName"]
-    return own
-
-
-def _without_owner(thing: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in thing.items() if name != "managedBy"}
-    if "schedules" in kept:
-        kept["schedules"] = [_without_owner(each) for each in kept["schedules"]]
-    return kept
 
 
 _FILE = {

@@ -277,6 +277,22 @@ class Plan:
     emptied: list[Fault] = field(default_factory=list)
 
 
+def nested(schedule: Schedule) -> dict[str, Any]:
+    """A schedule as it stands in its job."""
+    own = {name: value for name, value in said(schedule).items() if name not in {"application", "jobName"}}
+    if own.get("scheduleName") == DEFAULT_SCHEDULE:
+        del own["scheduleName"]
+    return own
+
+
+def without_owner(thing: dict[str, Any]) -> dict[str, Any]:
+    """What is said of a thing, but of the set that it belongs to."""
+    kept = {name: value for name, value in thing.items() if name != "managedBy"}
+    if "schedules" in kept:
+        kept["schedules"] = [without_owner(each) for each in kept["schedules"]]
+    return kept
+
+
 def said(record: Declarable) -> dict[str, Any]:
     """What is said of a thing, by its wire names, without what goes without saying.
 
