@@ -255,6 +255,43 @@ def test_systemd_understands_the_unit_and_leaves_jobs_alone(tmp_path: Path) -> N
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.needs("helm")
+def test_pods_keep_to_the_restricted_standard_of_kubernetes() -> None:
+    """Its rules, one by one: https://kubernetes.io/docs/concepts/security/pod-security-standards/."""
+    made = rendered("collectors.enabled=true", "config.lake_url=s3://clicks/lake")
+    pods = [each["spec"]["template"]["spec"] for each in made if "template" in each.get("spec", {})]
+    assert len(pods) > 1
+    for pod in pods:
+        of_pod = pod["securityContext"]
+        assert of_pod["runAsNonRoot"] is True
+        assert of_pod["runAsUser"] != 0
+        assert of_pod["seccompProfile"]["type"] == "RuntimeDefault"
+        assert not any(pod.get(shared) for shared in ("hostNetwork", "hostPID", "hostIPC"))
+        volumes = {kind for volume in pod.get("volumes", ()) for kind in volume.keys() - {"name"}}
+        assert volumes <= {"configMap", "emptyDir", "secret", "projected", "persistentVolumeClaim"}
+        for container in (*pod["containers"], *pod.get("initContainers", ())):
+            of_container = container["securityContext"]
+            assert of_container["allowPrivilegeEscalation"] is False
+            assert of_container["capabilities"] == {"drop": ["ALL"]}
+            assert not of_container.get("privileged")
+            assert not any("hostPort" in port for port in container.get("ports", ()))
+
+
+@pytest.mark.needs("systemd-analyze")
+def test_systemd_finds_the_unit_little_exposed(tmp_path: Path) -> None:
+    """From 0 to 10; a unit without any of it has 9.2, and what jobs need for sure leaves some."""
+    unit = tmp_path / "clickclock.service"
+    unit.write_text((DEPLOY / "systemd" / "clickclock.service").read_text())
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--threshold=30", "--no-pager", unit],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "Overall exposure level" in done.stdout
+
+
 def test_the_compose_file_names_settings_and_files_that_there_are() -> None:
     compose = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())
     for name, service in compose["services"].items():
