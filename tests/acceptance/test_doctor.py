@@ -6,6 +6,7 @@ Never fakes what it looks at. Invariant: no check is without its fault; the last
 import asyncio
 import contextlib
 import fcntl
+import io
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import tarfile
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -427,6 +429,33 @@ async def registered(data: Config, now_ms: int, count: int, address: str, agent:
     entries = [encode_plain(uuid7().hex, now_ms, origin, Profile.STRICT, query) for _ in range(count)]
     await keep(data.journal_dir / slot, entries)
     await Compactor(data.journal_dir, Lake(data.data_dir / "lake"), SystemClock(), processes=1).step()
+
+
+def test_a_bundle_has_what_somebody_who_helps_needs_and_no_secret(tmp_path: Path) -> None:
+    data, file, log = tmp_path / "data", tmp_path / "bundle.tar.gz", tmp_path / "service.log"
+    log.write_text("".join(f"line {number} of postgresql://me:hush@db/jobs\n" for number in range(3000)))
+    settings = tmp_path / "clickclock.toml"
+    settings.write_text('smtp_password = "hush"\n[lake_options]\nAWS_SECRET_ACCESS_KEY = "hush"\n')
+    with running(data) as service:
+        words = ["--url", service.url, "doctor", "--data-dir", str(data), "--config", str(settings)]
+        command = [sys.executable, "-m", "clickclock.cli", *words, "--bundle", str(file), "--log", str(log)]
+        environment = {**os.environ, "PYTHONPATH": "src", "CLICKCLOCK_CLICKS": "false"}
+        done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+        again = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, again.returncode) == (0, 1)
+    assert "is there; give another name" in again.stderr
+    assert file.stat().st_mode & 0o077 == 0
+    with tarfile.open(file) as tar:
+        parts = {Path(each.name).name: (tar.extractfile(each) or io.BytesIO()).read().decode() for each in tar}
+    assert all(name in done.stderr for name in parts.keys() - {"README.txt"})
+    assert not [name for name, text in parts.items() if "hush" in text]
+    assert json.loads(parts["settings.json"])["data_dir"] == str(data)
+    assert "clickclock_build_info{" in parts["metrics.txt"]
+    assert len(parts["log.txt"].splitlines()) == 2000
+    assert "line 2999 of" in parts["log.txt"]
+    assert "job_trigger (0 rows): trigger_id TEXT" in parts["schema.txt"]
+    assert {"store", "findings"} <= {each["check"] for each in json.loads(parts["checks.json"])}
+    assert any(each.startswith("clickclock==") for each in json.loads(parts["versions.json"])["packages"])
 
 
 @pytest.mark.needs("namespaces")

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from clickclock.cli.calling import headers, print_json
-from clickclock.cli.settings import CONFIG, DATA_DIR, given, settings
+from clickclock.cli.calling import headers, print_json, refusal
+from clickclock.cli.rendering import size
+from clickclock.cli.settings import CONFIG, DATA_DIR, FILE, given, settings
 from clickclock.foundation.errors import ConfigurationError
 from clickclock.foundation.redaction import redacted
 
@@ -31,10 +32,23 @@ OF_DOCTOR = (CONFIG, DATA_DIR, click.option("--database-url", help="sqlite:///FI
 @click.command()
 @settings(OF_DOCTOR)
 @click.option("--service-only", is_flag=True, help="Only ask the service; check nothing on this machine.")
+@click.option("--bundle", type=FILE, help="Also write a file for who helps: settings, findings, metrics, log, schema.")
+@click.option("--log", type=FILE, help="The service's log, for the bundle; if not given, that of systemd.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @click.pass_context
-def doctor(ctx: click.Context, /, config: Path | None, service_only: bool, as_json: bool, **options: Any) -> None:
+def doctor(
+    ctx: click.Context,
+    /,
+    config: Path | None,
+    service_only: bool,
+    as_json: bool,
+    bundle: Path | None,
+    log: Path | None,
+    **options: Any,
+) -> None:
     """Check the installation: what is wrong, and what to do."""
+    if bundle is not None and service_only:
+        raise click.UsageError("A bundle is of this machine; leave out --service-only.")
     from clickclock.app import doctor as look  # noqa: PLC0415 (loaded when it is used)
     from clickclock.foundation.config import load  # noqa: PLC0415 (as above)
     from clickclock.foundation.environment import environment  # noqa: PLC0415 (as above)
@@ -49,6 +63,8 @@ def doctor(ctx: click.Context, /, config: Path | None, service_only: bool, as_js
             checks = [*look.unusable(error), *look.of_service(ctx.obj, headers())]
         else:
             checks = look.doctor(loaded, _url(ctx, loaded), variables, headers())
+            if bundle is not None:
+                _bundle(bundle, loaded, checks, _url(ctx, loaded), log)
     checks = [replace(each, found=redacted(each.found), remedy=redacted(each.remedy)) for each in checks]
     is_well = not any(each.result == look.Result.FAIL for each in checks)
     if as_json:
@@ -57,6 +73,17 @@ def doctor(ctx: click.Context, /, config: Path | None, service_only: bool, as_js
     else:
         _print(checks)
     ctx.exit(0 if is_well else 1)
+
+
+def _bundle(file: Path, config: "Config", checks: "list[Check]", url: str, log: Path | None) -> None:
+    from clickclock.app.doctor.bundle import write  # noqa: PLC0415 (loaded when it is used)
+
+    try:
+        parts = write(file, config, checks, url, headers(), log)
+    except ConfigurationError as error:
+        raise refusal(error) from error
+    told = ", ".join(f"{name} ({size(length)})" for name, length in parts.items())
+    click.echo(f"{file} has {told}. It has no passwords; look through it before you give it away.", err=True)
 
 
 def _url(ctx: click.Context, config: "Config") -> str:
