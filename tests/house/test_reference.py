@@ -8,7 +8,7 @@ from clickclock.attribution.clicks.click import Flag
 from clickclock.attribution.clicks.query import Reason
 from clickclock.attribution.files.counters import FAMILIES
 from clickclock.foundation.config import Config
-from clickclock.scheduler.api.metrics import FAMILIES as GAUGES
+from clickclock.scheduler.api.metrics import Measures
 from clickclock.scheduler.declarations.declaration_schema import declaration_schema
 from clickclock.scheduler.executors.kubernetes.options import KubernetesOptions
 from clickclock.scheduler.insight.finding import RULES, FindingCode
@@ -72,7 +72,7 @@ def test_every_metric_is_in_the_reference() -> None:
 
 def test_every_finding_metric_and_check_is_in_the_reference() -> None:
     assert _codes("findings.md", "Findings") == set(RULES) == set(FindingCode)
-    assert _codes("findings.md", "Metrics") == {name for name, _ in GAUGES}
+    assert _codes("findings.md", "Metrics") == {family.name for family in Measures.families_of("")}
     assert _codes("findings.md", "Checks") == set(CHECKS)
     page = (ROOT / "docs/reference/findings.md").read_text(encoding="utf-8")
     assert [rule.remedy for rule in RULES.values() if rule.remedy not in page] == []

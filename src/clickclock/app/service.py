@@ -59,6 +59,7 @@ from clickclock.foundation.errors import ClickclockError
 from clickclock.foundation.gate import Gate
 from clickclock.foundation.problem import UnknownPath
 from clickclock.scheduler import api as scheduler_api
+from clickclock.scheduler.api.metrics import Measured, Measures
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.jobs.limits import Limits
 from clickclock.scheduler.store import Store
@@ -260,8 +261,11 @@ def _server(config: Config, engine: Engine, peers: Peers | None) -> "_Server":
     allowed_hosts = None if lets_every_name_in else [*own_names, *config.allowed_hosts]
     access = Access(config.access, engine.authenticator)
     dashboard = Dashboard()
+    paths = (*scheduler_api.TABLE, "/healthz", "/livez", "/readyz", "/metrics", "/openapi.json", "/docs")
+    measures = Measures(engine, paths)
     scheduler = scheduler_api.create_app(
         engine,
+        measures=measures,
         allowed_hosts=allowed_hosts,
         body_bytes_max=config.request_body_bytes_max,
         elsewhere=dashboard,
@@ -277,7 +281,7 @@ def _server(config: Config, engine: Engine, peers: Peers | None) -> "_Server":
     budget = Budget(allow_connections(config.connections_max, FILES_MIN), config.request_bodies_bytes_max)
     return _Server(
         uvicorn.Config(
-            both,
+            Measured(both, measures),
             http=Connection.knowing(peers, budget),
             ws="none",
             loop="none",

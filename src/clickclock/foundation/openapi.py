@@ -3,7 +3,7 @@
 Never knows a resource. Invariant: what it gives is valid OpenAPI 3.1, and generators of clients take it.
 
 >>> sorted(health_paths({}, {}))
-['/healthz', '/livez']
+['/healthz', '/livez', '/readyz']
 """
 
 from collections.abc import Mapping
@@ -77,16 +77,17 @@ def error_example(code: str, message: str) -> Schema:
 
 
 def health_paths(headers: Schema, failing: Mapping[str, Schema]) -> dict[str, Schema]:
-    """`/healthz` and `/livez`. `headers` come with each answer; `failing` are the answers that are not 200 of both."""
+    """`/healthz`, `/readyz` and `/livez`; `headers` come with each answer, `failing` are those that are not 200."""
     told = {
         "/healthz": ("getHealth", "Whether it works: 503 says what is wrong", HEALTHY),
+        "/readyz": ("getReadiness", "The same, by the name that Kubernetes has for it", HEALTHY),
         "/livez": ("getLiveness", "Whether it runs at all, whatever else is wrong", ALIVE),
     }
     paths = {}
     for path, (name, summary, example) in told.items():
         text = {"text/plain": {"schema": {"type": "string"}, "example": example}}
         good = {"description": "It does.", "headers": headers, "content": text}
-        bad = {status: answer for status, answer in failing.items() if path == "/healthz" or status != "503"}
+        bad = {status: answer for status, answer in failing.items() if path != "/livez" or status != "503"}
         paths[path] = {
             "get": {
                 "operationId": name,

@@ -84,6 +84,7 @@ class Routes:
             b"/identify": ((*_READING, b"POST"), limits.orders_bytes_max, orders.identify),
             b"/appsflyer": ((*_READING, b"POST"), limits.form_bytes_max, orders.appsflyer),
             b"/healthz": (_READING, 0, self._tell_health),
+            b"/readyz": (_READING, 0, self._tell_health),
             b"/livez": (_READING, 0, self._tell_life),
             b"/metrics": (_READING, 0, self._tell_metrics),
             b"/clickclock.js": (_READING, 0, self._give_script),

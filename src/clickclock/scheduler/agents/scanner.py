@@ -28,7 +28,7 @@ from clickclock.scheduler.insight.finding import (
     finding,
     skewed,
 )
-from clickclock.scheduler.store import Heartbeat, Queued, Store, Survey
+from clickclock.scheduler.store import Census, Heartbeat, Queued, Store, Survey
 
 SCAN_EVERY_S = 30.0
 MADE_UP_S = 5.0
@@ -77,6 +77,8 @@ class Scanner:
         """What others have found, and is not looked for here."""
         self.backup: Callable[[], BackupAge | None] = lambda: None
         """How old this data folder's last verified backup is; None where none is configured."""
+        self.census: Census | None = None
+        """How many jobs, schedules and live triggers there were, when it last looked."""
         self._starting: dict[str, float] = {}
         self._ahead_s: float | None = None
         self._jumped: tuple[float, float] | None = None
@@ -96,6 +98,7 @@ class Scanner:
             self._tell([_of_store(error)], began_s, has_looked=False)
             raise
         self._tell(findings, began_s, has_looked=True)
+        self.census = await self._store.replicas.census({})
         return SCAN_EVERY_S
 
     def _tell(self, findings: Sequence[Finding], began_s: float, *, has_looked: bool) -> None:

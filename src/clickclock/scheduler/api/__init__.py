@@ -52,6 +52,7 @@ from clickclock.scheduler.api import (
 )
 from clickclock.scheduler.api.documentation import documentation_routes
 from clickclock.scheduler.api.health import health_routes
+from clickclock.scheduler.api.metrics import Measures
 from clickclock.scheduler.api.operation import BASE, Operation, Resource
 from clickclock.scheduler.api.refusals import Refusals
 from clickclock.scheduler.engine import Engine
@@ -107,16 +108,17 @@ def create_app(
     body_bytes_max: int = BODY_BYTES_MAX,
     elsewhere: ASGIApp | None = None,
     access: Access = OPEN,
+    measures: Measures | None = None,
 ) -> Starlette:
     """The ASGI application over a running engine. `access` says who asks.
 
     `allowed_hosts` are names by which it may be addressed beside the loopback's; None lets every name in. `elsewhere`
-    answers at every address outside this interface.
+    answers at every address outside this interface. `measures` are what `/metrics` shows.
     """
     app = Starlette(
         routes=[
             *(Route(path, Resource(engine, path, operations, body_bytes_max)) for path, operations in TABLE.items()),
-            *documentation_routes(TABLE, engine),
+            *documentation_routes(TABLE, engine, measures or Measures(engine, ())),
             *health_routes(engine),
         ],
         middleware=[

@@ -14,9 +14,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from clickclock.foundation.caller import caller
+from clickclock.foundation.measure import MEDIA_TYPE
 from clickclock.foundation.permission import Permission
 from clickclock.foundation.problem import refuse_changes
-from clickclock.scheduler.api.metrics import MEDIA_TYPE, exposition
+from clickclock.scheduler.api.metrics import Measures
 from clickclock.scheduler.api.openapi import document
 from clickclock.scheduler.api.operation import Operation
 from clickclock.scheduler.engine import Engine
@@ -34,7 +35,9 @@ _PAGES = {
 }
 
 
-def documentation_routes(table: Mapping[str, Sequence[Operation[Any]]], engine: Engine) -> list[Route]:
+def documentation_routes(
+    table: Mapping[str, Sequence[Operation[Any]]], engine: Engine, measures: Measures
+) -> list[Route]:
     """The pages; the document is made when it is first asked for, since that takes longer than starting the rest."""
     made: list[bytes] = []
 
@@ -46,7 +49,7 @@ def documentation_routes(table: Mapping[str, Sequence[Operation[Any]]], engine: 
 
     async def metrics(_request: Request) -> Response:
         caller().principal.require(Permission.METRICS_READ)
-        return Response(exposition(engine), media_type=MEDIA_TYPE)
+        return Response(measures.text(), media_type=MEDIA_TYPE)
 
     async def root(_request: Request) -> Response:
         return RedirectResponse("/docs")

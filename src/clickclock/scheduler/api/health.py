@@ -1,7 +1,8 @@
-"""`/healthz` and `/livez`: whether the service works, and whether it runs at all, for whoever restarts or routes.
+"""`/healthz`, `/readyz` and `/livez`: whether the service works, and whether it runs at all.
 
 Never decides what healthy is (`examiner.py` does). Invariants: the answer of `/livez` depends on nothing but this
-process; `/healthz` says the same as the health check `/schedulerService/jobTrigger`, but to strangers no reason.
+process; `/healthz` and `/readyz` say the same as the health check `/schedulerService/jobTrigger`, but to strangers
+no reason.
 
 >>> routes = health_routes(engine)   # doctest: +SKIP
 """
@@ -20,7 +21,7 @@ _METHODS = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"]
 
 
 def health_routes(engine: Engine) -> list[Route]:
-    """Both, for GET and HEAD."""
+    """All three, for GET and HEAD."""
 
     async def healthy(request: Request) -> Response:
         refuse_changes(request.method)
@@ -32,4 +33,5 @@ def health_routes(engine: Engine) -> list[Route]:
         refuse_changes(request.method)
         return PlainTextResponse(ALIVE)
 
-    return [Route("/healthz", healthy, methods=_METHODS), Route("/livez", alive, methods=_METHODS)]
+    answers = {"/healthz": healthy, "/readyz": healthy, "/livez": alive}
+    return [Route(path, answer, methods=_METHODS) for path, answer in answers.items()]

@@ -9,6 +9,7 @@ number of replicas may share one.
 """
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Self
 
@@ -124,6 +125,15 @@ class Store:
             await asyncio.to_thread(database.close)
             raise
         return cls(database, default_cluster)
+
+    @property
+    def on_write(self) -> Callable[[float], None]:
+        """Is told how long each write took that is on disk, in seconds."""
+        return self._database.on_write
+
+    @on_write.setter
+    def on_write(self, told: Callable[[float], None]) -> None:
+        self._database.on_write = told
 
     def displaced(self) -> str | None:
         """What happened to the database's files while they are open, a sentence; None if nothing did."""

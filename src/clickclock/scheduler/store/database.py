@@ -87,6 +87,7 @@ class Database:
         self._patience = None if self.is_sqlite else Patience(ANSWER_S_MAX)
         self._reading = threading.local()
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self.on_write: Callable[[float], None] = lambda took_s: None  # gets the seconds that each write took
         self.recorded: Callable[[Callable[[sa.Connection], Any]], Callable[[sa.Connection], Any]] = lambda work: work
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
         writers = 1 if self.is_sqlite else POSTGRESQL_WRITERS
@@ -210,9 +211,10 @@ class Database:
     async def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` in a transaction; when this returns, it is on disk. Raises `StoreUnreachable`."""
         loop = asyncio.get_running_loop()
-        waiting = _Waiting(self.recorded(work), loop, loop.create_future())
+        waiting, asked_s = _Waiting(self.recorded(work), loop, loop.create_future()), time.monotonic()
         self._queue.put(waiting)
         result: T = await waiting.future
+        self.on_write(time.monotonic() - asked_s)
         return result
 
     def _write_forever(self, number: int) -> None:

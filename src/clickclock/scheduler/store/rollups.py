@@ -5,7 +5,7 @@ Invariant: a trigger is marked as counted in the transaction that adds it to the
 whatever dies. Counting in batches, apart from concluding, keeps it out of the way of the living.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -59,22 +59,24 @@ _NO_PULSE: dict[str, Any] = {
 }
 
 
-def count(connection: sa.Connection, most: int, *, waits: bool) -> int:
-    """Count up to `most` concluded triggers, the oldest first; returns how many there were.
+def count(connection: sa.Connection, most: int, *, waits: bool) -> list[Ending]:
+    """Count up to `most` concluded triggers, the oldest first; returns them.
 
     While another transaction counts, either wait until it has, or leave it to that.
     """
     if not hold_counts(connection, waits=waits):
-        return 0
+        return []
+    endings: list[Ending] = []
     rows = connection.execute(_UNCOUNTED, {"most": most}).all()
     if rows:
         flips = _feel_pulse(connection, rows)
-        _add(connection, roll_up(ending_of(row, is_flip=row.trigger_id in flips) for row in rows))
+        endings = [ending_of(row, is_flip=row.trigger_id in flips) for row in rows]
+        _add(connection, roll_up(endings))
         take_note(connection, rows)
         connection.execute(_mark(connection.dialect.name), {"counted": [row.trigger_id for row in rows]})
         if flips:
             connection.execute(_mark_flips(connection.dialect.name), {"flips": sorted(flips)})
-    return len(rows)
+    return endings
 
 
 def hold_counts(connection: sa.Connection, *, waits: bool) -> bool:
@@ -171,15 +173,23 @@ class Statistics:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.on_counted: Callable[[Sequence[Ending]], None] = lambda endings: None
+        """Is told of what was counted here, once it is on disk."""
 
     async def count(self) -> int:
         """Count a batch of what concluded, if nobody else does; returns how many, at most `COUNT_MAX`."""
-        return await self._database.write(lambda c: count(c, COUNT_MAX, waits=False))
+        return await self._count(waits=False)
 
     async def count_all(self) -> None:
         """Count all that has concluded by now; what somebody else is counting is counted when this returns."""
-        while await self._database.write(lambda c: count(c, COUNT_MAX, waits=True)) == COUNT_MAX:
+        while await self._count(waits=True) == COUNT_MAX:
             pass
+
+    async def _count(self, *, waits: bool) -> int:
+        endings = await self._database.write(lambda c: count(c, COUNT_MAX, waits=waits))
+        if endings:
+            self.on_counted(endings)
+        return len(endings)
 
     async def rollups(self, scope: Scope, since: datetime, until: datetime) -> list[tuple[datetime, Rollup]]:
         """A scope's rollups of all hours that begin in [since, until), oldest first, with what just concluded."""
