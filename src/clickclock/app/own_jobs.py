@@ -25,6 +25,7 @@ APPLICATION = "attribution"
 OPERATIONS = "clickclock"
 """The application of jobs that are for the whole installation."""
 EXISTS = "jobExists"
+SENDING = "sending"
 SETTINGS = (
     "attribution_engine",
     "attribution_memory_mb",
@@ -94,6 +95,18 @@ OWN_JOBS = (
         retention_days=90,
     ),
     OwnJob(
+        SENDING,
+        "Sends the files of conversions to the ad networks that the configuration names.",
+        ("attribution", "send"),
+        {
+            "scheduleName": "hourly",
+            "expression": "35 * * * *",
+            "description": "What a network did not take waits an hour.",
+        },
+        timeout_s=3600,
+        retention_days=90,
+    ),
+    OwnJob(
         "retention",
         "Deletes clicks and orders that are older than the configuration lets them be.",
         ("attribution", "retain"),
@@ -135,7 +148,11 @@ def own_jobs(config: Config, file: Path | None, node: str | None = None) -> list
         is_address = "://" in config.lake_url
         settings += ["--lake-url", config.lake_url if is_address else str(Path(config.lake_url).absolute())]
     bound_to = node if config.shares_database else None
-    made = [_payloads(job, settings, bound_to, is_shared=_is_shared(job, config)) for job in OWN_JOBS if config.clicks]
+    made = [
+        _payloads(job, settings, bound_to, is_shared=_is_shared(job, config))
+        for job in OWN_JOBS
+        if config.clicks and (job.name != SENDING or config.send)
+    ]
     if config.backup_url is not None:
         made.append(_payloads(BACKUP, [*settings, *_of_backup(config)], bound_to, is_shared=False))
     return made

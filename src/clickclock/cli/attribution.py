@@ -24,6 +24,7 @@ COMMANDS = {
     "import-costs": "clickclock.cli.attribution_import:import_costs",
     "replay": "clickclock.cli.replay:replay",
     "export": "clickclock.cli.attribution_export:export",
+    "send": "clickclock.cli.attribution_send:send",
     "erase": "clickclock.cli.attribution_erase:erase",
     "retain": "clickclock.cli.attribution_retain:retain",
 }

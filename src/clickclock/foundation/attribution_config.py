@@ -14,6 +14,7 @@ from pydantic import Field, SecretStr, field_validator
 
 from clickclock.foundation.account_config import PolicyConfig
 from clickclock.foundation.record import Settings
+from clickclock.foundation.send_config import Sendings
 
 LAKE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "file")
 """What delta-rs knows by these names."""
@@ -55,6 +56,7 @@ class AttributionSettings(Settings):
     )
     upload_model: str = Field("last", description="The model whose credit is uploaded to ad networks.")
     google_conversion_name: str = Field("Order", description="What the conversion action is called in Google Ads.")
+    send: Sendings = Field((), description="Where conversions are sent; without it, files are all there is.")
     click_retention_days: int | None = Field(
         None, ge=1, le=DAYS_MAX, description="Days after which clicks and rejections are deleted; never if not given."
     )

@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 _ENDING: Final = ".rest"
 _CLIENT_CHARS_MAX: Final = 80
+_WRITTEN: Final = re.compile(r"(google|meta)-(.+)-\d+-[0-9a-f]+-\d+-\w+\.(?:csv|json)")
 
 
 def client_name(client_id: str) -> str:
@@ -25,6 +26,17 @@ def client_name(client_id: str) -> str:
         return name
     digest = blake2b(client_id.encode(), digest_size=8).hexdigest()
     return f"{name[: _CLIENT_CHARS_MAX - len(digest) - 1]}~{digest}"
+
+
+class Written(NamedTuple):
+    """A file under its name, whole."""
+
+    name: str
+    network: str
+    client: str
+    """The client as names of files have it: see `client_name`."""
+    size: int
+    """In bytes."""
 
 
 class ExportFiles:
@@ -42,6 +54,12 @@ class ExportFiles:
                 path.unlink()  # whoever wrote it died
             elif name.fullmatch(path.name):
                 yield path.name
+
+    def written(self) -> Iterator[Written]:
+        """The files of all clients, in the order of their names; hidden ones are left out."""
+        for path in sorted(self._folder.iterdir()) if self._folder.is_dir() else ():
+            if found := _WRITTEN.fullmatch(path.name):
+                yield Written(path.name, found[1], found[2], path.stat().st_size)
 
     def read(self, name: str) -> bytes:
         """All of a file."""
