@@ -62,6 +62,14 @@ def resident_mb(pid: int) -> float:
     return int(status["VmRSS"].split()[0]) * 1024 / 1e6
 
 
+def proportional_mb(pid: int) -> float:
+    """The memory of a process, what it shares with others divided by how many they are (PSS)."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
 def running_with(argument: str) -> list[int]:
     """Processes that have a word beginning with `argument` in their command line."""
     return [pid for pid in _pids() if any(word.startswith(argument) for word in _words(pid))]

@@ -8,11 +8,10 @@ later or is renewed, such as a cluster's kubeconfig, holds up no start.
 """
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clickclock.app.clusters import clusters
 from clickclock.app.data_folder import expect_lake, expect_place_of_tables
-from clickclock.app.targets import open_targets
 from clickclock.examples import read_examples
 from clickclock.foundation import extras
 from clickclock.foundation.clock import SystemClock
@@ -20,13 +19,16 @@ from clickclock.foundation.config import Config
 from clickclock.foundation.environment import environment
 from clickclock.foundation.errors import ConfigurationError, ExecutorUnreachable, Fault
 
+if TYPE_CHECKING:
+    from clickclock.scheduler.targets import Target
+
 
 def check(config: Config) -> None:
     """Raise `ConfigurationError` with every fault of what the settings name."""
     faults: list[Fault] = []
     for look in (
         lambda: clusters(config, "", SystemClock(), {}),
-        lambda: open_targets(config),
+        lambda: targets_of(config),
         lambda: read_examples(config.examples),
         lambda: _look_at_parts(config),
         lambda: _look_at_models(config),
@@ -40,6 +42,18 @@ def check(config: Config) -> None:
             faults += error.faults
     if faults:
         raise ConfigurationError(faults=faults)
+
+
+def targets_of(config: Config) -> "dict[str, Target]":
+    """Who is notified, by name; where nobody is, what speaks HTTP and mail is not loaded.
+
+    Raises `ConfigurationError` with every fault.
+    """
+    if not config.notifications and config.smtp is None:
+        return {}
+    from clickclock.app.targets import open_targets  # noqa: PLC0415 (see the line above)
+
+    return open_targets(config)
 
 
 def unreadable(config: Config) -> list[Fault]:

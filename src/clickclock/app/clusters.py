@@ -6,7 +6,8 @@ Never opens one. Invariants: `local` is there, and the first; what is wrong with
 ['local']
 """
 
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 
 from pydantic import ValidationError
 
@@ -34,7 +35,7 @@ def clusters(
     faults: list[Fault] = []
     for name, table in config.clusters.items():
         options = {key: value for key, value in table.items() if key != "executor"}
-        kinds = {entry.name: entry for entry in entry_points(group=GROUP) if entry.name != _PROCESS}
+        kinds = {entry.name: entry for entry in _executors() if entry.name != _PROCESS}
         kind = kinds.get(str(table.get("executor")))
         if kind is None:
             sentence = f"Say which executor it is; known are {', '.join(sorted(kinds))}."
@@ -56,9 +57,15 @@ def clusters(
     return made
 
 
+@cache
+def _executors() -> tuple[EntryPoint, ...]:
+    """Looked for once: to read what every installed package says of itself takes long."""
+    return tuple(entry_points(group=GROUP))
+
+
 def _processes(config: Config, node: str, clock: SystemClock, told: dict[str, str], umask: int | None) -> Executor:
     """The member of the group that runs the embedded cluster."""
-    (entry,) = entry_points(group=GROUP, name=_PROCESS)
+    (entry,) = (each for each in _executors() if each.name == _PROCESS)
     variables = environment()
     given = {name: variables[name] for name in config.job_environment if name in variables}
     path = path_of_jobs(given.get("PATH"), own_program())

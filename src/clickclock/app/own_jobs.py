@@ -15,12 +15,16 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from clickclock.client import Client, Payload, Refused
 from clickclock.foundation.config import PREFIX, Config, from_environment
 from clickclock.foundation.errors import ClickclockError, Fault
 
+if TYPE_CHECKING:
+    from clickclock.client import Client
+
+Payload = dict[str, Any]
 APPLICATION = "attribution"
 OPERATIONS = "clickclock"
 """The application of jobs that are for the whole installation."""
@@ -217,6 +221,8 @@ def ensure_own_jobs(url: str, token: str, config: Config, file: Path | None, nod
 
     `token` is the service's own. Whether that worked; the log says what did not.
     """
+    from clickclock.client import Client  # noqa: PLC0415 (loaded beside a service that answers already)
+
     try:
         with Client(url, token=token) as client:
             living = {each["node"] for each in client.cluster()["cluster"]["replicas"]}
@@ -228,7 +234,9 @@ def ensure_own_jobs(url: str, token: str, config: Config, file: Path | None, nod
     return True
 
 
-def _ensure(client: Client, job: Payload, schedule: Payload, living: set[str]) -> None:
+def _ensure(client: "Client", job: Payload, schedule: Payload, living: set[str]) -> None:
+    from clickclock.client import Refused  # noqa: PLC0415 (loaded long since)
+
     there = client.list_jobs(application=job["application"], jobName=job["jobName"])["jobs"]
     ours: Payload = {name: job[name] for name in ("command", "node") if name in job}
     if not there:

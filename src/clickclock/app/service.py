@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from clickclock.app import backup_state
 from clickclock.app.budget import Budget, allow_connections
-from clickclock.app.checking import check
+from clickclock.app.checking import check, targets_of
 from clickclock.app.clusters import LOCAL, clusters
 from clickclock.app.collectors import Collectors, listen
 from clickclock.app.connection import Connection
@@ -43,12 +43,12 @@ from clickclock.app.data_folder import (
 )
 from clickclock.app.desk import open_desk
 from clickclock.app.keyring import keep_admin_token
+from clickclock.app.late import Late
 from clickclock.app.membership import advertised_url, be_sole, keep_age, node_name, open_store
 from clickclock.app.noticing import Noticing
 from clickclock.app.own_jobs import ensure_own_jobs, out_of_reach
 from clickclock.app.own_program import own_program, typed
 from clickclock.app.peer import Peers
-from clickclock.app.targets import open_targets
 from clickclock.examples import apply_examples, read_examples
 from clickclock.foundation import extras, log
 from clickclock.foundation.access import Access, Mode
@@ -101,7 +101,7 @@ def serve(config: Config, file: Path | None = None, *, new_store: bool = False) 
     expect_files(config)
     if (warning := running_as_root(os.geteuid())) is not None:
         _log.warning("%s", warning)
-    targets = open_targets(config)
+    targets = targets_of(config)
     umask = os.umask(0o077)  # all that is made from now on is for this user alone; jobs keep what we were started with
     make_data_dir(config.data_dir)
     with contextlib.ExitStack() as opened:
@@ -173,8 +173,8 @@ async def _serve(
             await running.enter_async_context(_clicks(config, for_clicks, noticing))
         own = partial(ensure_own_jobs, url, engine.authenticator.own_token, config, file, node)
         await running.enter_async_context(_own_jobs(config, own))
-        # What is here now stays: the collector need not walk through it again in the middle of a busy moment.
-        gc.collect()
+        # What is here now stays: the collector need not walk through it again in the middle of a busy moment. There is
+        # no garbage among it, for which the collector would look for a twentieth of a second of the start.
         gc.freeze()
         gc.set_threshold(*_GARBAGE_AFTER)
         _announce(url, config)
@@ -308,19 +308,23 @@ def _attribution(
             raise UnknownPath(f"Attribution is not installed; {extras.how_to_install(extras.ATTRIBUTION)}.")
 
         return Gate(not_installed, allowed_hosts=allowed_hosts, access=access)
-    from clickclock.app.accounts import accounts_of, policies_of  # noqa: PLC0415 (it is an optional part)
-    from clickclock.attribution import api  # noqa: PLC0415 (as above)
 
-    return api.create_app(
-        config.journal_dir,
-        desk=partial(open_desk, config),
-        allowed_hosts=allowed_hosts,
-        stopping=stopping,
-        accounts=accounts_of(config),
-        policies=policies_of(config),
-        access=access,
-        elsewhere=elsewhere,
-    )
+    def made() -> ASGIApp:
+        from clickclock.app.accounts import accounts_of, policies_of  # noqa: PLC0415 (it is an optional part)
+        from clickclock.attribution import api  # noqa: PLC0415 (as above)
+
+        return api.create_app(
+            config.journal_dir,
+            desk=partial(open_desk, config),
+            allowed_hosts=allowed_hosts,
+            stopping=stopping,
+            accounts=accounts_of(config),
+            policies=policies_of(config),
+            access=access,
+            elsewhere=elsewhere,
+        )
+
+    return Late(made)
 
 
 class _Server(uvicorn.Server):

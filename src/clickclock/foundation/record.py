@@ -133,7 +133,7 @@ def _all_fields(record: "type[Record]") -> set[str]:
 class Settings(BaseModel):
     """A frozen value that people write in a file, or as text; unknown fields are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> Any:
@@ -144,7 +144,12 @@ class Record(BaseModel):
     """A frozen value whose field names are camelCase on the wire."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, validate_default=False
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        validate_default=False,
+        defer_build=True,
     )
 
     @classmethod

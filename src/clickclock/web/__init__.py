@@ -1,8 +1,9 @@
 """The dashboard: static files of the package, served at `/`. It runs in the browser, on the public interface alone.
 
-Never asks a service anything, and never fetches anything from elsewhere. Invariants: every file is read and compressed
-once, at the start; the address of a file names the content of all files, so that a browser may keep it for ever and
-never mixes two versions; every address of a page answers with the one page, so that each can be reloaded and shared.
+Never asks a service anything, and never fetches anything from elsewhere. Invariants: every file is read once, at the
+start, and compressed once, when somebody asks for it; the address of a file names the content of all files, so that a
+browser may keep it for ever and never mixes two versions; every address of a page answers with the one page, so that
+each can be reloaded and shared.
 
 >>> "/" in Dashboard().pages
 True
@@ -11,6 +12,7 @@ True
 import gzip
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from starlette.datastructures import Headers
@@ -32,13 +34,17 @@ _POLICY = (
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _File:
     """A file as it is sent."""
 
     body: bytes
-    packed: bytes
     headers: dict[str, str]
+
+    @cached_property
+    def packed(self) -> bytes:
+        """Its content, compressed."""
+        return gzip.compress(self.body, 9, mtime=0)
 
     def answer(self, asked: Headers) -> Response:
         """The file, compressed if the caller takes that; nothing if the caller has it."""
@@ -94,4 +100,4 @@ def _file(name: str, body: bytes, caching: str) -> _File:
         "content-security-policy": _POLICY,
         "referrer-policy": "same-origin",
     }
-    return _File(body, gzip.compress(body, 9, mtime=0), headers)
+    return _File(body, headers)

@@ -12,6 +12,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import Annotated, Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl
@@ -207,7 +208,10 @@ class Body:
         self.model = model
         self._whole = whole
         self._stand_ins = stand_ins or {}
-        self._list = TypeAdapter(list[model])  # type: ignore[valid-type] # the model is a value here
+
+    @cached_property
+    def _list(self) -> TypeAdapter[list[Any]]:
+        return TypeAdapter(list[self.model])  # type: ignore[name-defined] # the model is a value here
 
     def read(
         self, raw: bytes, check: Callable[[Any], object] = bool, *, leave_out: frozenset[str] = frozenset()

@@ -9,12 +9,15 @@ be resumed.
 """
 
 from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING
 
-import httpx
 from starlette.responses import Response, StreamingResponse
 
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import OutputElsewhere
+
+if TYPE_CHECKING:
+    import httpx
 
 RELAYED = "clickclock-relayed-by"
 """The header that says that a replica asks."""
@@ -38,6 +41,8 @@ async def ask(engine: Engine, node: str, path: str, query: Mapping[str, str], he
     peer = await engine.store.replicas.at(node, engine.clock.now())
     if peer is None or peer.url is None:
         raise OutputElsewhere(f"The output is kept on {node}, which does not serve now; ask again when it is back.")
+    import httpx  # noqa: PLC0415 (only replicas ask each other)
+
     client = httpx.AsyncClient(timeout=httpx.Timeout(SILENCE_S_MAX, connect=CONNECT_S_MAX))
     told = {name: headers[name] for name in _ASKED_WITH if name in headers}
     request = client.build_request(
@@ -62,7 +67,9 @@ async def ask(engine: Engine, node: str, path: str, query: Mapping[str, str], he
     return relayed
 
 
-async def _pieces(client: httpx.AsyncClient, answer: httpx.Response) -> AsyncIterator[bytes]:
+async def _pieces(client: "httpx.AsyncClient", answer: "httpx.Response") -> AsyncIterator[bytes]:
+    import httpx  # noqa: PLC0415 (loaded long since)
+
     try:
         async for piece in answer.aiter_raw():
             yield piece
