@@ -12,17 +12,19 @@ from typing import Any
 import pytest
 
 from clickclock.attribution.agents.compactor import Compactor
-from clickclock.attribution.agents.importer import Importer, Report, Which
+from clickclock.attribution.agents.importer import Importer, Way, Which
 from clickclock.attribution.clicks.account import Account, Accounts, Profile
 from clickclock.attribution.clicks.entry import EntryKind, connection, encode
 from clickclock.attribution.errors import JournalDamaged, JournalTaken
-from clickclock.attribution.files.archive import SHOWN_MAX, Archive, Format, format_of
+from clickclock.attribution.files.archive import Archive, Format, format_of
 from clickclock.attribution.files.import_journal import ImportJournal
+from clickclock.attribution.importing.faulty_row import SHOWN_MAX
 from clickclock.attribution.importing.historical import id_of
 from clickclock.attribution.journal import Journal, salvage, segments
 from clickclock.attribution.lake import CLICKS, EVENTS, ORDERS, REJECTIONS, Lake
 from clickclock.attribution.orders.amendment import Amendment
 from clickclock.attribution.orders.amendment import judge as judge_order
+from clickclock.attribution.registering.import_report import Report
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import Malformed
 
@@ -67,8 +69,8 @@ class World:
     def csv(self, name: str, *rows: str) -> Archive:
         return self.archive(name, [HEADER, *rows])
 
-    async def load(self, *archives: Archive, accounts: Accounts | None = None, **options: bool) -> Report:
-        return await self.importer(accounts).import_clicks(archives, **options)
+    async def load(self, *archives: Archive, accounts: Accounts | None = None, **options: Any) -> Report:
+        return await self.importer(accounts).import_clicks(archives, Way(**options))
 
     async def replay(self, accounts: Accounts | None = None, which: Which | None = None, **options: bool) -> Report:
         return await self.importer(accounts).replay(which or Which(), **options)

@@ -15,13 +15,15 @@ import pytest
 
 from clickclock.attribution.agents.compactor import Compactor
 from clickclock.attribution.agents.cost_importer import CostImporter, CostsReport, Sum
-from clickclock.attribution.agents.importer import Importer, Report
+from clickclock.attribution.agents.importer import Importer, Way
 from clickclock.attribution.clicks.account import Account, Accounts
-from clickclock.attribution.files.archive import SHOWN_MAX, Archive, Format, format_of
+from clickclock.attribution.files.archive import Archive, Format, format_of
 from clickclock.attribution.files.import_journal import ImportJournal
+from clickclock.attribution.importing.faulty_row import SHOWN_MAX
 from clickclock.attribution.lake import COSTS, ORDERS, REJECTIONS, Lake
 from clickclock.attribution.orders.amendment import Amendment, judge
 from clickclock.attribution.orders.order import fold
+from clickclock.attribution.registering.import_report import Report
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import Malformed
 
@@ -67,16 +69,16 @@ class World:
         pq.write_table(pa.table(table), self.folder / name)
         return Archive(self.folder / name, Format.PARQUET)
 
-    async def load(self, *archives: Archive, accounts: Accounts | None = None, **options: bool) -> Report:
+    async def load(self, *archives: Archive, accounts: Accounts | None = None, **options: Any) -> Report:
         journal = ImportJournal(self.folder / "journal" / "import", self.lake, self.clock, 2**20)
         importer = Importer(journal, self.lake, accounts or Accounts(), self.clock)
-        return await importer.import_orders(archives, **options)
+        return await importer.import_orders(archives, Way(**options))
 
     async def identify(self, *archives: Archive) -> Report:
         journal = ImportJournal(self.folder / "journal" / "import", self.lake, self.clock, 2**20)
         return await Importer(journal, self.lake, Accounts(), self.clock).import_identities(archives)
 
-    def costs(self, *archives: Archive, accounts: Accounts | None = None, **options: bool) -> CostsReport:
+    def costs(self, *archives: Archive, accounts: Accounts | None = None, **options: Any) -> CostsReport:
         return CostImporter(self.lake, accounts or Accounts(), self.clock).load(archives, **options)
 
     async def compact(self) -> None:

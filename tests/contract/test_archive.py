@@ -184,7 +184,7 @@ def test_a_log_has_lines_of_other_requests(tmp_path: Path) -> None:
         ("a.csv", bundle("mimetype", "content.xml"), "is a workbook; save its sheet as CSV"),
         ("a.parquet", bundle("xl/workbook.xml"), "is a workbook; save its sheet as CSV"),
         ("a.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a workbook; save its sheet as CSV"),
-        ("a.csv", bundle("orders.csv"), "is an archive of files; unpack it"),
+        ("a.csv", bundle("orders.csv", "more.csv"), r"has 2 files, not one \(orders.csv, more.csv\); unpack it"),
         ("a.csv", b"7z\xbc\xaf\x27\x1c", "is an archive of files; unpack it"),
         ("a.ndjson", b"PAR1....", "is Parquet; give it the ending .parquet"),
         ("a.csv", "client_id,a\nc,1\n".encode("utf-16"), "is written in UTF-16; save it as UTF-8"),

@@ -18,6 +18,9 @@ from clickclock.attribution.orders.amendment import (
     Kind,
     Rejection,
     Status,
+    everyone,
+    is_plain,
+    judge_fields,
 )
 from clickclock.attribution.orders.order_fields import FAULTS_MAX, Fault, Reason
 
@@ -281,3 +284,37 @@ def test_what_was_acknowledged_stays_an_order_whatever_is_absent_since() -> None
     assert isinstance(kept, Amendment)
     assert (kept.order_id, kept.cli_ubid, kept.amount_minor) == ("N/A", None, 1230)
     assert [fault.field for fault in refused(raw(order_id="N/A", cli_ubid="guest")).faults] == ["order_id", "cli_ubid"]
+
+
+_TEXTS = st.sampled_from(
+    [
+        *("#1001", "A-7", "1E5", "5.1E+12", "nobody", "null", "ff", "x-x", "", "#N/A", "0001", "unknown", "ab_c", "ä"),
+        *("1795132800000", "1795132800", "9.90", "9", "9.905", "-1", "EUR", "JPY", "eur", "completed", "refunded"),
+    ]
+)
+_ITEMS = st.lists(st.dictionaries(st.sampled_from(["sku_id", "price", "quantity", "colour"]), _TEXTS), max_size=2)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"client_id": _TEXTS, "order_id": _TEXTS, "event_time": _TEXTS, "amount": _TEXTS, "currency": _TEXTS},
+        optional={
+            **dict.fromkeys(("cli_ubid", "device_id", "customer_id", "status", "seller_id", "refunded_amount"), _TEXTS),
+            "items": _ITEMS,
+        },
+    )
+)
+def test_what_is_plain_is_what_the_judge_accepts(fields: dict[str, Any]) -> None:
+    if is_plain(fields, 1_795_132_800_001, everyone):
+        judged = judge_fields(fields, 1_795_132_800_001)
+        assert isinstance(judged, Amendment)
+        assert not judged.is_ahead
+
+
+def test_a_usual_order_is_plain() -> None:
+    usual = {"client_id": "shop-1", "order_id": "#1001", "amount": "9.90", "currency": "EUR", "customer_id": "c7"}
+    usual["event_time"] = "1795132800000"
+    bought = {**usual, "items": [{"sku_id": "P-1", "price": "9.90", "quantity": "1"}], "status": "completed"}
+    assert is_plain(usual, 1_795_132_800_000, everyone)
+    assert is_plain(bought, 1_795_132_800_000, everyone)
+    assert not is_plain(usual, 1_795_132_799_999, everyone), "it is ahead of our clock"

@@ -32,3 +32,16 @@ def test_what_repeats_is_numbered_in_its_order(keys: list[int]) -> None:
     for key in keys:
         assert repeats.nth(key) == seen[key]
         seen[key] += 1
+
+
+def test_numbers_are_those_of_asking_for_each_in_turn() -> None:
+    repeats = Repeats()
+    for key in (7, 8, 7, 7, 9, 8):
+        repeats.note(key)
+    repeats.close()
+    assert list(repeats.numbers()) == [0, 0, 1, 2, 0, 1]
+    unique = Repeats()
+    unique.note(None)
+    unique.note(None)
+    unique.close()
+    assert list(unique.numbers()) == [0, 0]

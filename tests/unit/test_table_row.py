@@ -1,5 +1,6 @@
 """Rows of tables as the fields that JSON would have: nothing empty, no digit lost, no amount made of a number."""
 
+import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -58,3 +59,16 @@ def test_what_is_written_as_json_is_read_as_the_same(row: dict[str, str]) -> Non
 
 def test_what_utf_8_cannot_hold_survives_as_an_escape() -> None:
     assert read_json(as_json({"a": "\udcff"})) == {"a": "\udcff"}
+
+
+@given(
+    st.recursive(
+        st.text() | st.integers() | st.booleans(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
+def test_fields_are_written_as_every_release_wrote_them(value: Any) -> None:
+    """Ids of orders are made of it, so not one byte may change."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    assert as_json(value) == text.encode("utf-8", "backslashreplace")
+    ordered = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    assert as_json(value, is_sorted=True) == ordered.encode("utf-8", "backslashreplace")

@@ -15,10 +15,11 @@ from clickclock.app.data_folder import ADDRESS_SALT, kept_secret, make_data_dir
 from clickclock.app.lake import found_lake, lake_of
 from clickclock.app.lake_lock import among_others
 from clickclock.attribution.agents.cost_importer import CostImporter, CostsReport
-from clickclock.attribution.agents.importer import Importer, OriginOf, Report, Which, without_address
+from clickclock.attribution.agents.importer import Importer, OriginOf, Way, Which, without_address
 from clickclock.attribution.api.origin import Origins
-from clickclock.attribution.files.archive import Archive
+from clickclock.attribution.files.archive import Rows
 from clickclock.attribution.files.import_journal import ImportJournal
+from clickclock.attribution.registering.import_report import Report
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 
@@ -26,32 +27,29 @@ SLOT = "import"
 """Beside the collectors' journals, whose names are numbers."""
 
 
-def import_clicks(config: Config, archives: Sequence[Archive], *, skip_unreadable: bool, dry_run: bool) -> Report:
+def import_clicks(config: Config, archives: Sequence[Rows], way: Way) -> Report:
     """Import clicks from files; see `Importer.import_clicks`."""
-    if not dry_run:
+    if not way.dry_run:
         make_data_dir(config.data_dir)
-    importer = importer_of(config, without_address if dry_run else _origins(config).of)
-    work = importer.import_clicks(archives, skip_unreadable=skip_unreadable, dry_run=dry_run)
-    return asyncio.run(work)
+    importer = importer_of(config, without_address if way.dry_run else origins_of(config))
+    return asyncio.run(importer.import_clicks(archives, way))
 
 
-def import_orders(config: Config, archives: Sequence[Archive], *, skip_unreadable: bool, dry_run: bool) -> Report:
+def import_orders(config: Config, archives: Sequence[Rows], way: Way) -> Report:
     """Import orders and amendments from files; see `Importer.import_orders`."""
-    if not dry_run:
+    if not way.dry_run:
         make_data_dir(config.data_dir)
-    work = importer_of(config).import_orders(archives, skip_unreadable=skip_unreadable, dry_run=dry_run)
-    return asyncio.run(work)
+    return asyncio.run(importer_of(config).import_orders(archives, way))
 
 
-def import_identities(config: Config, archives: Sequence[Archive], *, skip_unreadable: bool, dry_run: bool) -> Report:
+def import_identities(config: Config, archives: Sequence[Rows], way: Way) -> Report:
     """Import identifications from files; see `Importer.import_identities`."""
-    if not dry_run:
+    if not way.dry_run:
         make_data_dir(config.data_dir)
-    work = importer_of(config).import_identities(archives, skip_unreadable=skip_unreadable, dry_run=dry_run)
-    return asyncio.run(work)
+    return asyncio.run(importer_of(config).import_identities(archives, way))
 
 
-def import_costs(config: Config, archives: Sequence[Archive], *, dry_run: bool) -> CostsReport:
+def import_costs(config: Config, archives: Sequence[Rows], *, dry_run: bool) -> CostsReport:
     """Import costs from files; see `CostImporter.load`."""
     if not dry_run:
         make_data_dir(config.data_dir)
@@ -74,6 +72,6 @@ def importer_of(config: Config, origin_of: OriginOf = without_address) -> Import
     return Importer(journal, lake, accounts_of(config), clock, origin_of)
 
 
-def _origins(config: Config) -> Origins:
+def origins_of(config: Config) -> OriginOf:
     """As the collectors have them: the same address, seen live and in a log, has one pseudonym."""
-    return Origins(config.trusted_proxies, bytes.fromhex(kept_secret(config.data_dir, ADDRESS_SALT)))
+    return Origins(config.trusted_proxies, bytes.fromhex(kept_secret(config.data_dir, ADDRESS_SALT))).of

@@ -7,6 +7,7 @@ keeps nothing twice; with `--json`, standard output is the report and nothing el
 'import-orders'
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,11 +18,12 @@ from clickclock.cli.importing import (
     CLICKS,
     DRY_RUN,
     IDENTITIES,
+    MAPPING,
     ORDERS,
     SKIP_UNREADABLE,
-    archives_of,
     import_files,
     refuse_emptiness,
+    rows_of,
     show_table,
     warn_of_cuts,
     working,
@@ -60,6 +62,7 @@ def _importer(what: str, description: str) -> click.Command:
     @click.command(f"import-{what}", help=description)
     @FILES
     @FORMAT
+    @MAPPING
     @SKIP_UNREADABLE
     @DRY_RUN
     @settings(OF_LAKE)
@@ -70,13 +73,12 @@ def _importer(what: str, description: str) -> click.Command:
         /,
         files: tuple[str, ...],
         form: str | None,
-        skip_unreadable: bool,
-        dry_run: bool,
-        as_json: bool,
+        mapping: Path | None,
         **options: Any,
     ) -> None:
         each = [(file, form) for file in files]
-        import_files(ctx, what, each, options, skip_unreadable=skip_unreadable, dry_run=dry_run, as_json=as_json)
+        said = {name: options.pop(name) for name in ("skip_unreadable", "dry_run", "as_json")}
+        import_files(ctx, what, each, options, mapping=mapping, **said)
 
     return bring
 
@@ -95,12 +97,20 @@ import_identities = _importer(
 @click.command()
 @FILES
 @FORMAT
+@MAPPING
 @DRY_RUN
 @settings(OF_LAKE)
 @AS_JSON
 @click.pass_context
 def import_costs(
-    ctx: click.Context, /, files: tuple[str, ...], form: str | None, dry_run: bool, as_json: bool, **options: Any
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    form: str | None,
+    mapping: Path | None,
+    dry_run: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Import what ads cost, by day.
 
@@ -110,7 +120,7 @@ def import_costs(
     def work(config: "Config") -> "CostsReport":
         from clickclock.app.importing import import_costs as load  # noqa: PLC0415 (loaded when it is used)
 
-        return load(config, archives_of([(file, form) for file in files]), dry_run=dry_run)
+        return load(config, rows_of(config, [(file, form) for file in files], mapping, "costs"), dry_run=dry_run)
 
     report = working(ctx, options, work)
     answer = _told(report, dry_run=dry_run)

@@ -21,8 +21,8 @@ from clickclock.cli.settings import configuration
 from clickclock.cli.tables import table
 
 if TYPE_CHECKING:
-    from clickclock.attribution.agents.importer import Report
-    from clickclock.attribution.files.archive import Archive
+    from clickclock.attribution.files.archive import Archive, Rows
+    from clickclock.attribution.registering.import_report import Report
     from clickclock.foundation.config import Config
 
 T = TypeVar("T")
@@ -30,8 +30,12 @@ KEPT = {"clicks": "click", "orders": "order", "events": "other event", "rejectio
 CLICKS, ORDERS, IDENTITIES = "clicks", "orders", "identities"
 UNREADABLE = table("unreadableRows", ("file", "file"), ("row", "number"), ("unreadable because", "message"), empty="")
 REFUSED = table("refusedRows", ("file", "file"), ("row", "number"), ("refused", "message"), empty="")
+CONFLICTS = table("conflicts", ("file", "file"), ("row", "number"), ("contradicts another row", "message"), empty="")
 REASONS = table("reasons", ("refused because of", "field"), ("reason", "code"), ("rows", "rows"), empty="")
 FLAGS = table("flags", ("accepted with", "flag"), ("rows", "rows"), empty="")
+MAPPING = click.option(
+    "--mapping", type=click.Path(path_type=Path), help="File that says what the columns are; see `clickclock import`."
+)
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Check and count, but keep nothing.")
 SKIP_UNREADABLE = click.option("--skip-unreadable", is_flag=True, help="Skip rows that cannot be read.")
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
@@ -46,20 +50,45 @@ def import_files(
     skip_unreadable: bool,
     dry_run: bool,
     as_json: bool,
+    mapping: Path | None = None,
 ) -> None:
-    """Import clicks, orders or identifications from files, each with its format, or None if its ending says it."""
+    """Import clicks, orders or identifications from files, each with its format, or None if its ending says it.
+
+    With a `mapping`, the files are read by it.
+    """
 
     def work(config: "Config") -> "Report":
         from clickclock.app import importing  # noqa: PLC0415 (loaded when it is used)
+        from clickclock.attribution.agents.importer import Way  # noqa: PLC0415 (loaded when it is used)
 
         bring = {
             CLICKS: importing.import_clicks,
             ORDERS: importing.import_orders,
             IDENTITIES: importing.import_identities,
         }
-        return bring[what](config, archives_of(files), skip_unreadable=skip_unreadable, dry_run=dry_run)
+        return bring[what](
+            config, rows_of(config, files, mapping, what), Way(skip_unreadable=skip_unreadable, dry_run=dry_run)
+        )
 
     run(ctx, options, work, dry_run=dry_run, as_json=as_json)
+
+
+def rows_of(
+    config: "Config", files: Sequence[tuple[str, str | None]], mapping: Path | None, what: str
+) -> "Sequence[Rows]":
+    """The files as archives, by a mapping if there is one. Raises `Malformed`, `Invalid`."""
+    if mapping is None:
+        return archives_of(files)
+    from clickclock.app.recognising import Told, recognised  # noqa: PLC0415 (loaded when it is used)
+
+    seen = recognised(config, [Path(name) for name, _ in files], Told(mapping=mapping))
+    wrong = next((each.kind for each in seen if each.kind != what), None)
+    if wrong is not None:
+        raise click.UsageError(f"{mapping} is a mapping of {wrong}, and this command brings {what}.")
+    why = "; ".join(f"{each.path}: {question}" for each in seen for question in each.questions.values())
+    if why:
+        raise click.ClickException(f"{why}. Say it in {mapping}.")
+    return [each.rows for each in seen]
 
 
 def archives_of(files: Sequence[tuple[str, str | None]]) -> "list[Archive]":
@@ -95,6 +124,13 @@ def run(
         print_json(answer)
     else:
         show(answer)
+    refuse_bad(report)
+
+
+def refuse_bad(report: "Report") -> None:
+    """End the command with exit code 1 if the import was refused, or no row of it was good."""
+    if report.conflicts:
+        raise click.ClickException(f"{counted(len(report.conflicts), 'row')} contradict others, so nothing was kept.")
     if report.is_refused:
         sentence = "nothing was kept; fix these rows, or leave them out with --skip-unreadable."
         raise click.ClickException(f"{counted(report.unreadable, 'row')} cannot be read, and {sentence}")
@@ -138,14 +174,33 @@ def told(report: "Report", *, dry_run: bool) -> dict[str, Any]:
         "reasons": reasons,
         "kept": {name: report.kept[name] for name in KEPT},
         "known": report.known,
+        "repeated": report.repeated,
+        "conflicts": [each._asdict() for each in report.conflicts],
         "openEnded": report.open_ended,
         "empty": report.empty,
-        "done": not dry_run and not report.is_refused,
+        "done": report.is_done,
     }
 
 
 def show(answer: dict[str, Any]) -> None:
     """The same for people."""
+    show_judged(answer)
+    click.echo()
+    kept = [counted(count, KEPT[name]) for name, count in answer["kept"].items() if count]
+    if answer["done"]:
+        click.echo(f"Kept {', '.join(kept) or 'nothing new'}; {answer['known']:,} had been kept before.")
+        if kept:
+            click.echo(
+                "They are in the lake after the next compaction: the job attribution/compaction runs each minute, "
+                "or run `clickclock compact --all`."
+            )
+    elif answer["dryRun"]:
+        would = f"; it would keep {', '.join(kept)}" if kept else ""
+        click.echo(f"Nothing was kept: this is a dry run{would}.")
+
+
+def show_judged(answer: dict[str, Any]) -> None:
+    """What was looked at, and how it was judged."""
     lines = [
         f"{counted(answer['rows'], 'row')} looked at: {answer['accepted']:,} accepted, {answer['refused']:,} refused."
     ]
@@ -159,20 +214,9 @@ def show(answer: dict[str, Any]) -> None:
     show_table(answer, "flags", FLAGS)
     show_table(answer, "reasons", REASONS)
     show_table(answer, "refusedRows", REFUSED, "refused")
+    show_table(answer, "conflicts", CONFLICTS)
     show_table(answer, "unreadableRows", UNREADABLE, "unreadable")
     warn_of_cuts(answer)
-    click.echo()
-    kept = [counted(count, KEPT[name]) for name, count in answer["kept"].items() if count]
-    if answer["done"]:
-        click.echo(f"Kept {', '.join(kept) or 'nothing new'}; {answer['known']:,} had been kept before.")
-        if kept:
-            click.echo(
-                "They are in the lake after the next compaction: the job attribution/compaction runs each minute, "
-                "or run `clickclock compact --all`."
-            )
-    elif answer["dryRun"]:
-        would = f"; it would keep {', '.join(kept)}" if kept else ""
-        click.echo(f"Nothing was kept: this is a dry run{would}.")
 
 
 def show_table(answer: dict[str, Any], name: str, render: Render, count: str | None = None) -> None:

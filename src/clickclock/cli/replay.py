@@ -17,7 +17,7 @@ from clickclock.cli.importing import AS_JSON, CLICKS, DRY_RUN, SKIP_UNREADABLE, 
 from clickclock.cli.settings import OF_LAKE, expect_lake, settings
 
 if TYPE_CHECKING:
-    from clickclock.attribution.agents.importer import Report
+    from clickclock.attribution.registering.import_report import Report
     from clickclock.foundation.config import Config
 
 REJECTIONS = "rejections"

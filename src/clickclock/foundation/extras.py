@@ -13,8 +13,8 @@ from typing import Final
 ATTRIBUTION: Final = "attribution"
 MODULES: Final = {
     ATTRIBUTION: (
-        *("crawleruseragents", "deltalake", "duckdb", "ibis", "isal", "narwhals", "numpy", "packaging", "pyarrow"),
-        "scipy",
+        *("charset_normalizer", "crawleruseragents", "deltalake", "duckdb", "ibis", "isal", "narwhals", "numpy"),
+        *("packaging", "pyarrow", "python_calamine", "scipy"),
     ),
     "encryption": ("cryptography",),
     "spark": ("pandas", "py4j", "pyspark"),

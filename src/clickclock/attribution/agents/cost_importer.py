@@ -10,7 +10,7 @@ True
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, NamedTuple
@@ -20,9 +20,11 @@ import pyarrow as pa
 
 from clickclock.attribution.clicks.account import Accounts
 from clickclock.attribution.crediting.policy import channel_of_cost
-from clickclock.attribution.files.archive import SHOWN_MAX, Archive, FaultyRow
+from clickclock.attribution.files.archive import Rows
 from clickclock.attribution.importing.cost import Cost, judge
+from clickclock.attribution.importing.faulty_row import SHOWN_MAX, FaultyRow
 from clickclock.attribution.importing.historical import Unusable
+from clickclock.attribution.importing.rates import NoRate
 from clickclock.attribution.importing.table_row import fields
 from clickclock.attribution.lake import COSTS, Lake
 from clickclock.attribution.orders import money
@@ -46,6 +48,8 @@ class CostsReport:
     """What was looked at, and what became of it."""
 
     rows: int = 0
+    others: int = 0
+    """Rows that are left out: totals, remarks."""
     faulty: int = 0
     faulty_rows: list[FaultyRow] = field(default_factory=list)
     """The first `SHOWN_MAX`."""
@@ -57,10 +61,18 @@ class CostsReport:
     is_done: bool = False
     """Whether the costs are in the lake."""
 
-    def note_fault(self, archive: Archive, number: int, message: str) -> None:
+    def note_fault(self, archive: Rows, number: int, message: str) -> None:
         self.faulty += 1
         if len(self.faulty_rows) < SHOWN_MAX:
             self.faulty_rows.append(FaultyRow(str(archive.path), number, message))
+
+
+Convert = Callable[[Cost], Cost]
+
+
+def as_it_is(cost: Cost) -> Cost:
+    """The cost in its own currency."""
+    return cost
 
 
 class CostImporter:
@@ -72,8 +84,8 @@ class CostImporter:
         self._admit = known_to(accounts)
         self._clock = clock
 
-    def load(self, archives: Sequence[Archive], *, dry_run: bool = False) -> CostsReport:
-        """Take every row of all files into the lake, or none.
+    def load(self, archives: Sequence[Rows], *, dry_run: bool = False, convert: Convert = as_it_is) -> CostsReport:
+        """Take every row of all files into the lake, or none; `convert` puts a cost into another currency.
 
         Raises `Malformed` for a file that cannot be read, `LakeUnreachable`.
         """
@@ -83,11 +95,20 @@ class CostImporter:
         places: dict[tuple[Any, ...], str] = {}
         for archive in archives:
             archive.version()  # which says why a file is not there
-            rows_before = report.rows
-            for number, found in self._costs(archive, now.date()):
+            rows_before, before = report.rows, set(costs)
+            for number, found in self._costs(archive, now.date(), convert):
                 report.rows += 1
-                if not isinstance(found, Cost):
+                if found is None:
+                    report.others += 1
+                elif not isinstance(found, Cost):
                     report.note_fault(archive, number, found)
+                elif found.key in costs and archive.adds_up and found.key not in before:
+                    if costs[found.key].currency != found.currency:
+                        sentence = (
+                            f"{places[found.key]} has the cost in {costs[found.key].currency}; import them apart."
+                        )
+                        report.note_fault(archive, number, sentence)
+                    costs[found.key] = _sum(costs[found.key], found)
                 elif found.key in costs:
                     sentence = f"{places[found.key]} has the cost of this day and ad already; add the two up."
                     report.note_fault(archive, number, sentence)
@@ -104,9 +125,12 @@ class CostImporter:
             self._lake.append(COSTS, pa.Table.from_pylist(rows, COSTS.whole), self._clock.epoch_ms())
         return report
 
-    def _costs(self, archive: Archive, today: date) -> Iterator[tuple[int, Cost | str]]:
-        """Every row's number, and its cost or what is wrong with it."""
+    def _costs(self, archive: Rows, today: date, convert: Convert) -> Iterator[tuple[int, Cost | str | None]]:
+        """Every row's number, and its cost or what is wrong with it; None is a row that is left out."""
         for number, found in archive.records("amount"):
+            if found is None:
+                yield number, None
+                continue
             try:
                 if isinstance(found, Unusable):
                     raise found
@@ -115,7 +139,10 @@ class CostImporter:
                 yield number, str(problem)
                 continue
             if isinstance(judged, Cost):
-                yield number, msgspec.structs.replace(judged, channel=self._channel(judged))
+                try:
+                    yield number, convert(msgspec.structs.replace(judged, channel=self._channel(judged)))
+                except NoRate as none:
+                    yield number, str(none)
             else:
                 yield number, " ".join(f"{fault.field}: {fault.message}" for fault in judged)
 
@@ -123,6 +150,10 @@ class CostImporter:
         """As the clicks of the account have it: one of its rules, or a network's."""
         account = self._accounts.find(cost.client_id) or self._accounts.default
         return channel_of_cost(cost.channel, account.channel_rules)
+
+
+def _sum(one: Cost, other: Cost) -> Cost:
+    return msgspec.structs.replace(one, amount_minor=one.amount_minor + other.amount_minor)
 
 
 def _sums(costs: Iterable[Cost]) -> list[Sum]:

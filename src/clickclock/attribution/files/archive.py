@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple, TypeVar
+from typing import IO, Any, ClassVar, Final, Protocol, TypeVar
+from zipfile import BadZipFile
 
 import msgspec
 import pyarrow as pa
@@ -29,8 +30,6 @@ from clickclock.attribution.importing.historical import QUERY, Historical, Unusa
 from clickclock.attribution.importing.log_line import LogReader
 from clickclock.foundation.errors import Malformed
 
-SHOWN_MAX: Final = 20
-"""Of faulty rows: nobody fixes more at once."""
 LINE_BYTES_MAX: Final = 1024 * 1024
 """Many times the longest click: whatever has no line breaks must not fill the memory."""
 ROWS_AT_A_TIME: Final = 4096
@@ -49,14 +48,6 @@ Record = Mapping[str, object] | bytes
 """A row of a table by its columns, or a line of NDJSON as it stands."""
 Row = tuple[int, Historical | Unusable | None]
 """A row's number in its file, from 1 (of text: its line), and the click; None is a log's line of another request."""
-
-
-class FaultyRow(NamedTuple):
-    """A row that cannot be read, or is refused, and why."""
-
-    file: str
-    number: int
-    message: str
 
 
 class Format(StrEnum):
@@ -84,10 +75,50 @@ def format_of(path: Path) -> Format | None:
     return next((form for ending, form in _ENDINGS.items() if name.endswith(ending)), None)
 
 
+class Rows(Protocol):
+    """A file that is read row by row. What its methods promise, `Archive` says."""
+
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether its records are clean already: text, and nothing that is empty."""
+
+    @property
+    def amends(self) -> bool:
+        """Whether a later row of an order amends it; otherwise a row is the order as it stands."""
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether several costs of one day and ad in it are parts of one."""
+
+    def version(self) -> tuple[int, ...]: ...
+
+    def is_open_ended(self) -> bool: ...
+
+    def clicks(self) -> Iterator["Row"]: ...
+
+    def records(self, *columns: str) -> Iterator[tuple[int, "Record | Unusable | None"]]: ...
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Whatever reading this file raises becomes a `Malformed` that names it."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException, BadZipFile) as error:
+        said = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        raise Malformed(f"{path} cannot be read: {said.rstrip('.')}.") from error
+
+
 @dataclass(frozen=True, slots=True)
 class Archive:
     """One file. Text may be compressed, which its content says."""
 
+    is_mapped: ClassVar[bool] = False
+    amends: ClassVar[bool] = True
+    adds_up: ClassVar[bool] = False
     path: Path
     form: Format
 
@@ -103,10 +134,10 @@ class Archive:
 
     def is_open_ended(self) -> bool:
         """Whether it is a table of text whose last line has no end: written so, or cut, and its last value with it."""
-        with self._readable():
+        with readable(self.path):
             if self.form is not Format.CSV or is_packed(self.path):
                 return False  # nothing else can be cut without being unreadable
-        with self._readable(), self.path.open("rb") as file:
+        with readable(self.path), self.path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - 1))
             return size > 0 and file.read(1) != b"\n"
@@ -127,7 +158,7 @@ class Archive:
             else:
                 yield number, found if isinstance(found, Unusable) else _tried(of_row, found)
 
-    def records(self, *columns: str) -> Iterator[tuple[int, Record | Unusable]]:
+    def records(self, *columns: str) -> Iterator[tuple[int, Record | Unusable | None]]:
         """Every row of a table, in order. Raises as `clicks` does.
 
         One of these columns must be there: without its header, a table would become as many rejections as it has rows.
@@ -144,18 +175,10 @@ class Archive:
 
     def _read(self, rows: Callable[[IO[bytes]], Iterator[T]]) -> Iterator[T]:
         """What `rows` makes of the file's text."""
-        with self._readable(), unpacked(self.path) as file:
+        with readable(self.path), unpacked(self.path) as file:
             if file.peek(2).startswith(MARKS_OF_UTF_16):
                 raise Malformed(f"{self.path} is written in UTF-16; save it as UTF-8.")
             yield from rows(file)
-
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
-            said = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-            raise Malformed(f"{self.path} cannot be read: {said.rstrip('.')}.") from error
 
     def _csv(self, file: IO[bytes], columns: Sequence[str]) -> Iterator[tuple[int, Record | Unusable]]:
         too_long: set[int] = set()
@@ -201,7 +224,7 @@ class Archive:
 
     def _read_parquet(self, columns: Sequence[str]) -> Iterator[tuple[int, Record | Unusable]]:
         refuse_strange(self.path)
-        with self._readable(), pq.ParquetFile(self.path) as file:
+        with readable(self.path), pq.ParquetFile(self.path) as file:
             names = file.schema_arrow.names
             self._check(names, columns)
             number = 0

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from clickclock.attribution.clicks.entry import EntryKind
 from clickclock.attribution.errors import JournalDamaged, JournalTaken
+from clickclock.attribution.files.spool import Spool
 from clickclock.attribution.importing.id_set import IdSet
 from clickclock.attribution.journal import SALVAGE, Journal, is_taken, read, segments
 from clickclock.attribution.lake import CLICKS, DAY, EVENTS, ORDERS, REJECTIONS, Lake
@@ -82,6 +83,10 @@ class ImportJournal:
         """Raises `JournalTaken` if another process writes here, before any work is done."""
         if is_taken(self._folder):
             raise JournalTaken(_TAKEN)
+
+    def spool(self) -> Spool:
+        """A place for what may be kept, on the disk of the journal. Raises `JournalFailing`."""
+        return Spool(next(each for each in (self._folder, *self._folder.parents) if each.exists()))
 
     @asynccontextmanager
     async def open(self, *, only_look: bool = False) -> AsyncIterator[None]:

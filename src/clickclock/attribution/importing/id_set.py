@@ -10,7 +10,8 @@ the next one 1, and so on, in the order of asking.
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -59,18 +60,27 @@ class Repeats:
 
     def __init__(self) -> None:
         self._noted = array("Q")
+        self._unique = 0
         self._counts: dict[int, int] = {}
 
-    def note(self, key: int) -> None:
-        """One key, from 0 to 2**64 - 1."""
-        self._noted.append(key)
+    def note(self, key: int | None) -> None:
+        """One key, from 0 to 2**64 - 1; None is one that never repeats."""
+        if key is None:
+            self._unique += 1
+        else:
+            self._noted.append(key)
 
     def close(self) -> None:
         """All are noted."""
         keys = np.sort(np.frombuffer(self._noted, np.uint64))
-        self._noted = array("Q")
         again = keys[1:][keys[1:] == keys[:-1]]
         self._counts = dict.fromkeys(again.tolist(), 0)
+
+    def numbers(self) -> Iterator[int]:
+        """For each that was noted, in the same order, how often its key came before. Keys and None are not mixed."""
+        for key in self._noted:
+            yield self.nth(key)
+        yield from repeat(0, self._unique)
 
     def nth(self, key: int) -> int:
         """How often this key was asked for before."""

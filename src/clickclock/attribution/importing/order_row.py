@@ -9,8 +9,9 @@ the same id in whatever file, order of columns and format it comes, so that what
 b'{"client_id":"c","order_id":"7","amount":"9.90","items":[{"sku_id":"a"},{"sku_id":"b"}]}'
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from clickclock.attribution.importing.historical import RECEIVED_AT, believed, id_of, is_empty, iso_ms, receipt_of
@@ -29,6 +30,7 @@ from clickclock.attribution.orders.order_fields import (
 ITEMS: Final = "items"
 """A column of JSON, or of lists; else the items may be in the columns of `/appsflyer`, with `|` between them."""
 EVENT_TIME: Final = "event_time"
+_is_time: Final = re.compile(rf"[0-9]{{1,{len(str(EVENT_TIME_MS_MAX))}}}").fullmatch
 _LISTS: Final = tuple(ITEM_PARAMETERS.values())
 
 
@@ -43,18 +45,26 @@ class OrderRow:
     """None where nobody wrote down when it came."""
     faults: tuple[Fault, ...] = ()
     """Those of what had to be translated."""
+    is_canonical: bool = False
+    """Whether `raw` is what every row has that says the same."""
+
+    said_ms: int = field(init=False)
+    """When it happened, as the row itself says; 0 if it says no time."""
+
+    def __post_init__(self) -> None:
+        said = str(self.given.get(EVENT_TIME))
+        ms = int(said) if _is_time(said) else 0
+        object.__setattr__(self, "said_ms", ms if ms >= EVENT_TIME_MS_MIN else 0)
 
     @property
-    def said_ms(self) -> int:
-        """When it happened, as the row itself says; 0 if it says no time."""
-        said = str(self.given.get(EVENT_TIME))
-        ms = int(said) if said.isascii() and said.isdigit() and len(said) <= len(str(EVENT_TIME_MS_MAX)) else 0
-        return ms if ms >= EVENT_TIME_MS_MIN else 0
+    def content(self) -> bytes:
+        """Equal for rows that say the same, however they write it."""
+        return self.raw if self.is_canonical else as_json(_canonical(self.given))
 
     @property
     def id(self) -> str:
         """The name of its entry: a UUID of version 8, 32 hex digits, by time."""
-        return id_of(self.said_ms, as_json(_canonical(self.given)), 0)
+        return id_of(self.said_ms, self.content, 0)
 
     def came_ms(self, now_ms: int) -> int:
         """When it came: as somebody wrote down, or else when it happened; where nobody knows, it comes now.
@@ -83,6 +93,13 @@ def of_record(record: Mapping[str, object] | bytes) -> OrderRow:
     is_translated = any((_translate_items(given, faults), _translate_time(given), told is not None))
     raw = record.strip() if isinstance(record, bytes) and not is_translated else as_json(given)
     return OrderRow(given, raw, None if is_empty(told) else receipt_of(told), tuple(faults))
+
+
+def of_mapped(record: Mapping[str, Any]) -> OrderRow:
+    """The order of a record that is clean already: text, and nothing that is empty. Raises `Unusable`."""
+    if RECEIVED_AT in record or isinstance(record.get(ITEMS), str):
+        return of_record(record)
+    return OrderRow(record, as_json(record, is_sorted=True), None, is_canonical=True)
 
 
 def _translate_items(given: dict[str, Any], faults: list[Fault]) -> bool:

@@ -15,6 +15,8 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Final
 
+import msgspec
+
 from clickclock.attribution.importing.historical import Unusable, is_empty, text_of
 from clickclock.attribution.orders.order_fields import NotJson, read_json
 
@@ -39,13 +41,18 @@ def fields(record: Mapping[str, object] | bytes) -> dict[str, Any]:
     return found
 
 
-def as_json(value: Any) -> bytes:
-    """Fields as JSON, without needless spaces."""
-    # What UTF-8 cannot hold is written as JSON's own escape.
-    return _encode(value).encode("utf-8", "backslashreplace")
+def as_json(value: Any, *, is_sorted: bool = False) -> bytes:
+    """Fields as JSON, without needless spaces; in the order of their names if `is_sorted`."""
+    try:
+        return _encode_sorted(value) if is_sorted else _encode(value)
+    except UnicodeEncodeError:
+        # What UTF-8 cannot hold is written as JSON's own escape.
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=is_sorted)
+        return text.encode("utf-8", "backslashreplace")
 
 
-_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode: Final = msgspec.json.Encoder().encode
+_encode_sorted: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 def _object(line: bytes) -> dict[str, Any]:

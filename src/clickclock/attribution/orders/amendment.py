@@ -8,16 +8,28 @@ Invariants: money is in minor units of its own currency; `0 <= refunded_minor <=
 'amount: `9.995` is finer than EUR, which has 2 digits after the point; round it.'
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
 
+from clickclock.attribution.clicks import absent
 from clickclock.attribution.clicks.account import Accounts
 from clickclock.attribution.clicks.click import AHEAD_MAX_MS
 from clickclock.attribution.clicks.identifier import CUSTOMER
-from clickclock.attribution.orders.order_fields import FAULTS_MAX, Fault, Fields, NotJson, Reason, is_absent, read_json
+from clickclock.attribution.orders import money
+from clickclock.attribution.orders.order_fields import (
+    EVENT_TIME_MS_MIN,
+    FAULTS_MAX,
+    Fault,
+    Fields,
+    NotJson,
+    Reason,
+    is_absent,
+    read_json,
+)
 
 ITEMS_MAX: Final = 1000
 """More than any basket holds; each is a weight to be computed with."""
@@ -195,8 +207,60 @@ def judge_fields(
     )
 
 
-_REFUND: Final = "An order's refund goes into its refunded_amount."
 IDENTIFYING: Final = ("cli_ubid", "device_id", CUSTOMER)
+_PLAIN_FIELDS: Final = frozenset(
+    ("client_id", "order_id", *IDENTIFYING, "event_time", "amount", "currency", "status", "items")
+)
+_PLAIN_STATUS: Final = frozenset((None, "completed", "cancelled"))
+_is_plain_id: Final = re.compile(r"#[1-9][0-9]*|[1-9A-MO-TV-Za-mo-tv-z][0-9A-Za-z_-]{0,200}").fullmatch
+"""Whole numbers, and what begins with a letter with which no word for nothing begins."""
+_is_plain_amount: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,2})?").fullmatch
+_CENTS: Final = 2
+
+
+def is_plain(given: Mapping[str, Any], received_ms: int, admit: Admit) -> bool:
+    """Whether `judge_fields` is certain to find nothing wrong with these fields: a tenth of the work, of most orders.
+
+    It says no of whatever it does not know; then the judge has to say.
+    """
+    try:
+        client_id, order_id, event_time = given["client_id"], given["order_id"], given["event_time"]
+        is_usual = (
+            _PLAIN_FIELDS.issuperset(given)
+            and _is_plain_id(client_id) is not None
+            and _is_plain_id(order_id) is not None
+            and _is_plain_amount(given["amount"]) is not None
+            and len(event_time) == len(str(EVENT_TIME_MS_MIN))
+            and event_time.isdigit()
+            and EVENT_TIME_MS_MIN <= int(event_time) <= received_ms
+            and money.DIGITS.get(given["currency"]) == _CENTS
+            and given.get("status") in _PLAIN_STATUS
+            and _are_plain(given.get("items", ()))
+        )
+    except (KeyError, TypeError, AttributeError):
+        return False
+    if not is_usual or admit(client_id) is not None:
+        return False
+    identifiers = [(name, given[name]) for name in IDENTIFYING if name in given]
+    return bool(identifiers) and all(
+        value.__class__ is str and _is_plain_id(value) is not None and not absent.is_absent(name, value)
+        for name, value in identifiers
+    )
+
+
+def _are_plain(items: Sequence[Mapping[str, str]]) -> bool:
+    return len(items) <= ITEMS_MAX and all(
+        _PLAIN_OF_ITEM.issuperset(item)
+        and _is_plain_id(item["sku_id"]) is not None
+        and _is_plain_amount(item.get("price", "0")) is not None
+        and _is_plain_quantity(item.get("quantity", "1")) is not None
+        for item in items
+    )
+
+
+_PLAIN_OF_ITEM: Final = frozenset(("sku_id", "price", "quantity"))
+_is_plain_quantity: Final = re.compile("[1-9][0-9]{0,5}").fullmatch
+_REFUND: Final = "An order's refund goes into its refunded_amount."
 FIELDS: Final = (
     *("client_id", "order_id", *IDENTIFYING, "event_time", "amount", "currency", "status"),
     *("refunded_amount", "seller_id", "items"),
