@@ -1,4 +1,4 @@
-"""What goes wrong with clicks and orders, a sentence each.
+"""Errors about clicks and orders, a sentence each.
 
 Never knows a status code. Invariant: `Transient` means that the caller's same request may work later.
 

@@ -62,7 +62,7 @@ class Collector:
         self._refusals = RefusalBudget(refused_bytes_per_day)
         self._epoch_ms = epoch_ms
         self._together = 0
-        """Of the entries that wait, those that came with another one in the same request."""
+        """Waiting entries that came with another one in the same request."""
         self._waiting_max = waiting_max
         self._journal = journal
         self._append = journal.append

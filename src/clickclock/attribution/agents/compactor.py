@@ -46,7 +46,7 @@ from clickclock.foundation import memory
 from clickclock.foundation.clock import Clock
 
 BATCH_BYTES_MAX: Final = 4 * 2**30
-"""What is committed at once: more would only have to be done again after a crash."""
+"""Bytes of one commit at most: more would only have to be done again after a crash."""
 ALONE_BYTES_MAX: Final = 128 * 2**20
 """What one process writes alone: in half of that time another would only have started."""
 TURNS_MAX: Final = 1000
@@ -272,7 +272,7 @@ def _write_share(lake: Lake, sources: Iterable[Source], now_ms: int) -> Share:
 
 
 def _named(folders: Sequence[Path], damages: list[str]) -> Iterator[tuple[Path, str]]:
-    """Each journal with its id; those that lost theirs are told of."""
+    """Each journal with its id; those that lost theirs are reported."""
     for folder in folders:
         try:
             yield folder, identity(folder)
@@ -290,7 +290,7 @@ def _bytes(segment: Segment) -> int:
 
 
 def _batches(folders: Iterable[tuple[Path, str]]) -> Iterator[list[tuple[Path, str, Segment]]]:
-    """What is loaded at once: sealed segments of all journals, each journal's in their order."""
+    """One load: sealed segments of all journals, each journal's in their order."""
     batch: list[tuple[Path, str, Segment]] = []
     size = 0
     for folder, journal in folders:

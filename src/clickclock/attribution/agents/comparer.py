@@ -2,7 +2,7 @@
 
 Never computes a credit. Invariants: an order differs if and only if one of its rows does, in what both versions have;
 it is one order, in whatever month either has it; of months whose files both versions share, nothing is read; in memory
-are two numbers for each order of the other months, and the rows of those orders alone that are told.
+are two numbers for each order of the other months, and the rows of the reported orders alone.
 
 >>> Comparer(Lake("/tmp/lake")).compare(1, 2).differing   # doctest: +SKIP
 12
@@ -218,7 +218,7 @@ class _Version:
         return found
 
     def persons(self, codes: set[int]) -> dict[int, int]:
-        """Who these persons are here, where that is another code."""
+        """The codes of these persons in this version, where they differ."""
         if not codes:
             return {}
         where = pc.field("code").isin(pa.array(codes, pa.int64())) & ~pc.field("is_shared")

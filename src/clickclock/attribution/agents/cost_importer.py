@@ -45,7 +45,7 @@ class Sum(NamedTuple):
 
 @dataclass(slots=True)
 class CostsReport:
-    """What was looked at, and what became of it."""
+    """The counts of one import: rows read, taken and refused."""
 
     rows: int = 0
     others: int = 0

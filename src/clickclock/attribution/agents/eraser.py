@@ -79,7 +79,7 @@ class Waiting:
 
 
 class Eraser:
-    """Does what is on the docket. Whoever calls it is alone with the lake on this machine."""
+    """Does what is on the docket. The caller is alone with the lake on this machine."""
 
     def __init__(
         self,
@@ -196,7 +196,7 @@ class Eraser:
         return self._remember(msgspec.structs.replace(erasure, result=version, versions=ours))
 
     def _erase(self, erasure: Erasure, sought: Sought) -> Erasure:
-        """One round. What was derived goes first: by what was acknowledged it is found."""
+        """One round. Derived rows go first: the acknowledged ones are needed to find them."""
         tables = erasings(self._lake, sought)
         now_ms = self._clock.epoch_ms()
         marks = erasure.marks

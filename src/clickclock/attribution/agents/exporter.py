@@ -5,7 +5,7 @@ file that is there, or will be when the next export into its folder begins; a se
 nothing.
 
 A step writes all its files hidden and makes them durable, commits all their rows to `uploads` at once, and then gives
-the files their names. The commit decides. If we die before it, nobody was told anything: the next step deletes the
+the files their names. The commit decides. If we die before it, no network knows anything: the next step deletes the
 hidden files, and tells the same. If we die after it, the next step finds that the names of the hidden files are in
 `uploads`, and gives them their names. Of two that export at once into two folders, the lake refuses the commit of one;
 in one folder, a lock lets one in.
@@ -47,7 +47,7 @@ from clickclock.foundation.instant import instant_of, ms_of
 NOTE: Final = "export"
 """The note of `uploads` that counts the exports."""
 MEMORY_DAYS: Final = 180
-"""What was told longer ago is of clicks that no network takes any more."""
+"""Older uploads are about clicks that no network takes any more."""
 CLICKS_AT_A_TIME: Final = 2**16
 _CREDIT_COLUMNS: Final = ("client_id", "order_id", "placed_at", "currency", "click_id", "click_at", "channel")
 _GOOGLE_IDS: Final = ("gclid", "gbraid", "wbraid")
@@ -60,7 +60,7 @@ _CLICK_COLUMNS: Final = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be exported: by which model, to which networks, and of which clients; None is every one."""
+    """A request for an export: the model, the networks and the clients; None means all clients."""
 
     model: str
     networks: tuple[Network, ...] = tuple(Network)
@@ -93,7 +93,7 @@ class Exported:
     finished: list[str] = field(default_factory=list)
     """Files of an export that was cut off, which have their names now."""
     fates: dict[Network, Counter[Fate]] = field(default_factory=lambda: defaultdict(Counter))
-    """Why nothing was told of the other credits."""
+    """Why the other credits are in no file."""
     changes: dict[Network, Counter[Change]] = field(default_factory=lambda: defaultdict(Counter))
     """In how many conversions a field is not as the click had it."""
 
@@ -162,17 +162,17 @@ class Exporter:
             self._outbox.publish([file.name for file in exported.files])
 
     def _begun(self, wanted: Wanted, number: int) -> tuple["_Export", dict[Network, list[Upload]]]:
-        """The export of this number, and what its networks were told before."""
+        """The export with this number, and the earlier uploads to its networks."""
         told = {network: self._told(network, wanted.clients) for network in wanted.networks}
         now_ms = self._clock.epoch_ms()
-        # Later than all that was told: by that order, memory gives conversions their names.
+        # Later than all earlier uploads: by that order, memory gives conversions their names.
         latest_ms = max((each.exported_ms for uploads in told.values() for each in uploads), default=0)
         return _Export(wanted, now_ms, max(now_ms, latest_ms + 1), f"{number:06}-{uuid.uuid4().hex[:8]}"), told
 
     def _made(
         self, export: "_Export", told: Mapping[Network, list[Upload]], result: Result, exported: Exported
     ) -> Iterator[tuple[File, bytes]]:
-        """Every file with its content; what nothing is told of is counted in `exported`."""
+        """Every file with its content; credits that are in no file are counted in `exported`."""
         for network in export.wanted.networks:
             memories = upload.by_client(told[network])
             found, orders = self._credited(export, network, result, {each.order_id for each in told[network]})
@@ -291,13 +291,13 @@ class Exporter:
 
 @dataclass(frozen=True)
 class _Export:
-    """What is the same for all files of one step."""
+    """The facts that all files of one step share."""
 
     wanted: Wanted
     now_ms: int
     """By which ages are judged."""
     exported_ms: int
-    """What is remembered as the time of the export: `now_ms`, or later."""
+    """The recorded time of the export: `now_ms`, or later."""
     mark: str
     """In the name of every file, and in that of no other export."""
 

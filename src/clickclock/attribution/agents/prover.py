@@ -128,7 +128,7 @@ class _Case:
         self.policy = Policy.model_validate(told["clients"].get(client_id, told["default"]))
 
     def amendments(self, order_ids: Collection[str]) -> list[Amendment]:
-        """What was said of these orders, judged anew; what cannot be read any more is no amendment."""
+        """The amendments of these orders, judged anew; an unreadable one counts as none."""
         of_order = pc.field("order_id").isin(pa.array(order_ids, pa.string()))
         judged = [
             judge(row["raw"], _us(row["received_at"]) // 1000, entry_id=row["id"], is_kept=True)
@@ -281,7 +281,7 @@ class _Case:
         return {row["id"]: row for row in self._rows(CLICKS.name, where, list(_SAID))}
 
     def _neighbours(self, touches: list[Row]) -> tuple[dict[int, str], set[str]]:
-        """Who used each click id first; and which of these are a flood of clicks on one ad from one network."""
+        """The first user of each click id; and which clicks are a flood on one ad from one network."""
         times_ms = [touch["time_ms"] for touch in touches]
         near = (
             _in("network", touches)

@@ -73,7 +73,7 @@ class Recaller:
 
 
 def _told(entry: Entry, asked: Last) -> dict[str, Any] | None:
-    """What is shown of an entry that is asked for."""
+    """An entry as it is shown to a person who asks for it."""
     if SEEN[entry.kind] not in asked.kinds:
         return None
     sighting = sight(entry)

@@ -51,7 +51,7 @@ def first_day(now: datetime, days: int) -> date:
 
 
 class Retainer:
-    """One step a day is enough. Whoever calls it is alone with the lake on this machine."""
+    """One step a day is enough. The caller is alone with the lake on this machine."""
 
     def __init__(self, lake: Lake, clock: Clock, retention: Retention) -> None:
         self._lake = lake

@@ -1,4 +1,4 @@
-"""Lists what ad networks were told, file by file.
+"""Lists the uploads to ad networks, file by file.
 
 Never writes a file and never tells a network. Invariant: each row of `uploads` is counted in one file.
 
@@ -19,7 +19,7 @@ from clickclock.attribution.reporting.uploads import Files
 from clickclock.foundation.record import rfc3339
 
 DAYS: Final = 180
-"""So far back files are listed: what was told longer ago is of clicks that no network takes any more."""
+"""How far back files are listed: older uploads are about clicks that no network takes any more."""
 _OF_FILE: Final = ["file", "network", "client_id", "exported_at"]
 
 

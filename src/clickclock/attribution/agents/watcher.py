@@ -24,7 +24,7 @@ from clickclock.foundation.errors import Fault, Malformed
 ENTRIES_PER_ROUND = 200
 """At ten rounds a second more than anybody reads, and five milliseconds of work."""
 LAG_MAX_MS = 5_000
-"""What is older was overtaken: a live view that shows the past misleads."""
+"""Older entries are passed over: a live view that shows the past misleads."""
 CATCH_UP_ENTRIES_MAX = 10_000
 """Told to a viewer that comes back, however old: minutes of a small client, some seconds of a large one."""
 READS_PER_ROUND = 8
@@ -38,7 +38,7 @@ _POSITION = re.compile(r"([\w-]{1,64}):(\d{1,12}):(\d{1,12}):(\d{1,12})")
 
 
 class Place(NamedTuple):
-    """In one journal: so many lines of the frame at this offset of this segment were told."""
+    """A position in one journal: segment, offset of a frame, and how many of its lines were sent."""
 
     segment: int
     offset: int

@@ -138,7 +138,7 @@ class Connection(Refusing):
             self._learn(data)
 
     def eof_received(self) -> bool:
-        # A client may end its side when it has asked; it still gets its answers. What is half a line stays one.
+        # A client may end its side when it has asked; it still gets its answers. Half a line stays half a line.
         self._settle()
         self._eof, self.unfed, self._held = True, b"" if self._held else self.unfed, False
         self.ending = self.ending or not self.unfed
@@ -270,7 +270,7 @@ class Connection(Refusing):
             self._refuse_headers()
 
     def _take(self, data: bytes) -> None:
-        """What is long, or unusual, or comes while the client waits: piece by piece."""
+        """Handle what is long, unusual, or comes while the client waits: piece by piece."""
         if self.ending:
             self._partial_bytes += len(data)
             if self._partial_bytes > self._shared.limits.discarded_bytes_max:

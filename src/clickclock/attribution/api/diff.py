@@ -30,7 +30,7 @@ class Wanted:
 
 
 def read(given: Mapping[str, Sequence[str]]) -> Wanted:
-    """What is asked. Raises `Malformed` naming every fault."""
+    """Read the question. Raises `Malformed` naming every fault."""
     parameters = Parameters(given)
     before = parameters.one("from", version_of, required=True)
     after = parameters.one("to", version_of, required=True)

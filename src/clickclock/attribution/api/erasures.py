@@ -1,6 +1,6 @@
 """`GET /attribution/erasures`: the receipts of what was erased, and the erasure that is under way.
 
-Parse, call, render. Never tells an identifier: a receipt has none, and of what is under way only its kind is told.
+Parse, call, render. Never shows an identifier: a receipt has none, and an erasure under way shows only its kind.
 
 >>> read({"kind": ["retention"]}).kinds[0].value
 'retention'

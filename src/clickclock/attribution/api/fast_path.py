@@ -50,7 +50,7 @@ class Repeater(Protocol):
     """How much of that stands behind the query."""
     head: Head
     template: Template
-    """Of the last click that was looked at closely, as are these: what its entry repeats, and its answer."""
+    """From the last click that was judged in full, like these: the repeated part of its entry, and its answer."""
     columns: bytes
     accepted: Answer
 
@@ -71,7 +71,7 @@ class Arrivals:
     """What came in this turn of the loop."""
 
     def __init__(self, routes: Routes, count_soon: Callable[[Answer], None]) -> None:
-        """`count_soon` is told of an answer that begins to be used."""
+        """`count_soon` is called with an answer that begins to be used."""
         self.received_bytes = 0
         """Not counted yet."""
         self._routes = routes

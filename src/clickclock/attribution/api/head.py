@@ -36,9 +36,9 @@ class Head:
     hosts: int = 0
     has_body: bool = False
     coding: bytes = b""
-    """Of the transfer."""
+    """Encoding of the transfer."""
     encoding: bytes = b""
-    """Of the content; identity is none."""
+    """Encoding of the content; identity is none."""
     authorization: bytes = b""
     expects: bytes = b""
     is_prefetch: bool = False
@@ -106,7 +106,7 @@ def query_too_long(most: int) -> Refusal:
 
 
 def fault(method: bytes, version: str, head: Head, limits: Limits, body_bytes_max: int) -> Refusal | None:
-    """What is wrong with a head; None if nothing is. `version` is that of the request line, such as 1.1."""
+    """The fault of a head; None if it has none. `version` is that of the request line, such as 1.1."""
     if (doubt := framing.fault(method, version, head.coding, has_body=head.has_body)) is not None:
         return Refusal(400, Code.MALFORMED, doubt)
     if head.size > limits.headers_bytes_max:

@@ -26,7 +26,7 @@ class Wanted:
 
 
 def read(given: Mapping[str, Sequence[str]]) -> Wanted:
-    """What is asked. Raises `Malformed` naming every fault."""
+    """Read the question. Raises `Malformed` naming every fault."""
     parameters = Parameters(given)
     client_id = parameters.one("clientId", text_of, required=True)
     order_id = parameters.one("orderId", text_of, required=True)

@@ -121,7 +121,7 @@ class OrderRoutes:
     async def _take(self, request: Request, later: Later, asked: Asked) -> None:
         try:
             answer = await self._answer(request, asked)
-        except Exception:  # noqa: BLE001 - whatever it was, the client is told and the log knows
+        except Exception:  # noqa: BLE001 - whatever it was, the client gets an answer and the log has it
             _log.exception("%s could not be taken", asked.many)
             answer = self._answers(request.path).broken()
         finally:

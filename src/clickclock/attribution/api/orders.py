@@ -37,7 +37,7 @@ from clickclock.foundation.errors import ClickclockError, Invalid, Malformed
 from clickclock.foundation.problem import FAULTS_MAX, TooLarge, status_of
 
 ORDERS_MAX: Final = 10_000
-"""What is told of each still fits into one answer; more only costs one more request."""
+"""The results of so many still fit into one answer; more only costs one more request."""
 BODY_BYTES_MAX: Final = 8 * 1024 * 1024
 """`ORDERS_MAX` orders with several items each, and as much as the scheduler takes."""
 LINES_MAX: Final = 2 * ORDERS_MAX
@@ -45,7 +45,7 @@ LINES_MAX: Final = 2 * ORDERS_MAX
 FAULTS_TOLD_MAX: Final = 1_000
 """In one answer, of 200 KB then, which clients may leave unread. The rejections have them all."""
 ORDER_BYTES_MIN: Final = 64
-"""No order is shorter: its fields' names alone take that. What is kept of less is hundreds of bytes more."""
+"""No order is shorter: its fields' names alone take that. A kept rejection is hundreds of bytes longer."""
 SHORT_MAX: Final = 100
 """So few are judged and kept one by one, however short they are."""
 BYTES_PER_COMMA_MIN: Final = 10
@@ -54,7 +54,7 @@ _BYTES_UNCOUNTED_MAX: Final = 64 * 1024
 
 
 class Account(Protocol):
-    """What has to be known of an account."""
+    """Facts about an account."""
 
     @property
     def orders_token_sha256(self) -> str | None:
@@ -73,7 +73,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What is answered once everything is on disk."""
+    """The answer once everything is on disk."""
 
     status: int
     fields: bytes = b""
@@ -83,7 +83,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def doorkeeper(find: Callable[[str], Account | None], authorization: str | None) -> Admit:
-    """Who may write orders, given the request's `Authorization` header, its bytes read as Latin-1.
+    """The clients that may write orders, given the request's `Authorization` header, its bytes read as Latin-1.
 
     Each client id is asked about once.
     """

@@ -37,7 +37,7 @@ class Outgoing(asyncio.Protocol):
         self._shared = shared
         self.transport: asyncio.Transport | None = None
         self.click: Answer | None = None
-        """Of a client that repeats itself and does nothing else (`Repeater`), how it is with its click."""
+        """The state of the click of a client that only repeats itself (`Repeater`)."""
         self.waiting: list[Answer | Later] = []
         """In the order of the requests. An `Answer` waits for the disk, which acknowledges in that order, too."""
         self.unfed = b""

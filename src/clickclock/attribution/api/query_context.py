@@ -33,7 +33,7 @@ class Desk:
     """The folder of all journals: what is not in the lake yet."""
     exporter: Exporter
     upload_model: str
-    """Whose credit ad networks are told."""
+    """The model whose credit is sent to ad networks."""
     clock: Clock
 
 

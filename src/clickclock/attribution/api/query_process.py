@@ -25,7 +25,7 @@ from clickclock.foundation.environment import environment, environment_to_start
 from clickclock.foundation.errors import ClickclockError, Transient
 
 WAITING_MAX: Final = 8
-"""Who comes later would wait for minutes; better to hear it at once."""
+"""Questions beyond this would wait for minutes; they are refused at once."""
 LIMIT_S: Final = 60.0
 IDLE_S: Final = 300.0
 """Then its memory is given back; the next question waits a second for a new process."""

@@ -87,7 +87,7 @@ def seen_clients(permission: Permission, given: Mapping[str, Sequence[str]]) -> 
         principal.require(permission, client=named)
     if REACHES[permission] is Reach.CLIENT:
         return principal.scope(permission)
-    # What it reaches belongs to all, but for what it says of single clients.
+    # Its rows belong to all clients, except those about single clients.
     principal.require(permission)
     return principal.scope(Permission.REPORT_READ) if principal.may(Permission.REPORT_READ) else frozenset()
 

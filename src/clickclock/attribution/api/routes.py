@@ -100,7 +100,7 @@ class Routes:
         return max(found[1] if found else 0, self.limits.form_bytes_max)
 
     def click(self, query: bytes, origin: bytes, persistence: bytes, done: Done, *, is_head: bool = False) -> Answer:
-        """Register a click; the answer acknowledges nothing before `done` is told."""
+        """Register a click; the answer acknowledges nothing before `done` is called."""
         if self.collector.is_full:
             self.cells[_WAITING] += 1
             return self.answers.unavailable(BUSY, persistence, is_head=is_head)
@@ -194,7 +194,7 @@ class Routes:
         )
 
     def not_kept(self, error: Exception, instead_of: Answer) -> Answer:
-        """What is said when the disk refused what was to be acknowledged."""
+        """The answer when the disk refused the entry."""
         self.cells[_DISK] += 1
         answers = self.answers if FOR_PAGES in instead_of.data else self.private
         return answers.unavailable(str(error), instead_of.persistence, is_head=instead_of.is_head)

@@ -1,4 +1,4 @@
-"""The collector's port: sockets in, clicks on disk out, until it is told to stop.
+"""The collector's port: sockets in, clicks on disk out, until it has to stop.
 
 Never reads the configuration: everything is handed over. Invariants: it answers only when its journal is ready; when
 it is told to stop, it takes nothing new, and what it had taken is on disk and answered before it returns.
@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a collector is told once."""
+    """The settings of one collector."""
 
     accounts: Accounts
     salt: bytes

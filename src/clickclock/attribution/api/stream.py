@@ -105,7 +105,7 @@ class Stream:
                         await self._stopping.wait()
         finally:
             self._viewers -= 1
-            # Who leaves does not stop the thread, and a file that is being read must not be closed.
+            # A viewer who leaves does not stop the thread, and a file that is being read must not be closed.
             working.add_done_callback(lambda _: watcher.close())
 
 

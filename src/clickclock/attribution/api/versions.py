@@ -1,6 +1,6 @@
 """`GET /attribution/versions`: the result versions that there are, latest first.
 
-Parse, call, render. Never reads a credit. Invariant: what is told of a version never changes.
+Parse, call, render. Never reads a credit. Invariant: the facts of a version never change.
 
 >>> read({"limit": ["5"]}).limit
 5
@@ -29,7 +29,7 @@ class Wanted:
 
 
 def read(given: Mapping[str, Sequence[str]]) -> Wanted:
-    """What is asked. Raises `Malformed`."""
+    """Read the question. Raises `Malformed`."""
     parameters = Parameters(given)
     limit = parameters.one("limit", number_of(1, LIMIT_MAX))
     parameters.finish()

@@ -1,4 +1,4 @@
-"""What is kept of a client's address: enough to count floods from one network, too little to find a person.
+"""The kept part of a client's address: enough to count floods from one network, too little to find a person.
 
 Never keeps the address itself. Invariants: all addresses of one /24 (IPv4) or /48 (IPv6) give the same pseudonym, and
 without the salt none can be computed from an address.

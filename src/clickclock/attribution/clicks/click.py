@@ -63,7 +63,7 @@ class Rejection(msgspec.Struct, frozen=True, gc=False):
 
     kind: Kind
     client_id: str | None
-    """What it said, known or not."""
+    """All parameters, known or not."""
     faults: tuple[Fault, ...]
     flags: tuple[Flag, ...] = ()
     """Flags of the request itself; the faults are about its content."""
@@ -206,7 +206,7 @@ class _Findings(msgspec.Struct):
             self.flags.append(Flag.BROKEN_VALUE)
 
     def refuse(self, field: str, code: Reason, sentence: str) -> None:
-        # What is there but cannot be read is not missing.
+        # A value that is there but cannot be read is not missing.
         lost = [fault for fault in self.lost if fault.field == field] if code is Reason.MISSING else []
         self.faults += [fault for fault in lost or [Fault(field, sentence, code)] if fault not in self.faults]
 

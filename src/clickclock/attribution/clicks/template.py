@@ -30,7 +30,7 @@ _CLIENT_ID_MAX: Final = 256
 
 _NAME: Final = rb"[\w.~-]+"
 _PLAIN: Final = rb"[!#$'-*,-<>-\[\]-~]"
-# Letters, digits and hyphens need no escape. Who escapes them might have written a placeholder so.
+# Letters, digits and hyphens need no escape. An escaped one might hide a placeholder.
 _ESCAPE: Final = rb"(?:%(?:2[0-9A-CEFa-cef]|3[A-Fa-f]|40|5[B-Fb-f]|60|7[B-Fb-f])|\+)"
 _WORD: Final = rb"[nN](?:[uU][lL]|[iI][lL]|[aA][nN]|[oO][nNtT]|[/%.])|[uU][nN][dDsS]"
 _SAYS_SOMETHING: Final = rb"(?=[0-9A-Za-z\-.,/:;!~|^?]|_[^_])(?!%b)" % _WORD
@@ -60,7 +60,7 @@ def times(received_ms: int) -> tuple[bytes, bytes]:
 
 
 def template_of(click: Click, account: Account, start: bytes, escaped: Set[bytes] | None) -> Template:
-    """What is like this plain click of this account: `start`, and the same names in the same order.
+    """Clicks like this plain click of this account: `start`, and the same names in the same order.
 
     Values of `escaped` names may have escapes, None: all; not to look for any saves a sixth. `NOTHING` if all that does
     not suffice: where a channel rule might ask for a `gclid` that is not there, values decide, which are for `judge`.

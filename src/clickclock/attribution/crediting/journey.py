@@ -32,7 +32,7 @@ class Reason(StrEnum):
     NO_TOUCHPOINT = "no_touchpoint"
     """None of the person's clicks counted, or none of those was before the order."""
     NONE_ELIGIBLE = "none_eligible"
-    """Of the touchpoints before it, none was within its window, of its seller and early enough."""
+    """No touchpoint before it was within its window, of its seller and early enough."""
 
 
 class Considered(msgspec.Struct, frozen=True):

@@ -61,7 +61,7 @@ class Touch(msgspec.Struct, frozen=True):
     """The time that counts, in milliseconds since 1970."""
     received_us: int
     strength: int
-    """Of the identifier that says whose it is: 3 to 0, or `NO_PERSON`."""
+    """Rank of the identifier that says whose it is: 3 to 0, or `NO_PERSON`."""
     channel: str
     seller_id: str | None
     ad_key: Hashable

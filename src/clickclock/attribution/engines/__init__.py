@@ -47,7 +47,7 @@ Source: TypeAlias = Sequence[str] | pa.Table
 """The rows of a table: Parquet files, as a Delta table's log names them, or Arrow."""
 
 PERSONS: Final = pa.schema([("code", pa.int64()), ("person", pa.int64()), ("is_shared", pa.bool_())])
-"""Who is who: `person` of each `code` that is not its own person. A code that is shared identifies nobody."""
+"""The `person` of each `code` that is not its own person. A shared code identifies nobody."""
 
 ORDERS: Final = pa.schema(
     [("placed_ms", pa.int64()), *((name, pa.int64()) for name in ("cli_ubid", "device_id", CUSTOMER))]
@@ -74,23 +74,23 @@ RECEIVED: Final = pa.schema([("click_id", pa.int64()), (DAY, pa.date32())])
 CLICKED: Final = pa.schema(
     [(name, pa.int64()) for name in ("click_id", "parameters", "time_ms", "received_us")] + [("id", pa.string())]
 )
-"""What is told of clicks by their click ids, at a first and at a second look."""
+"""Columns about clicks by their click ids, at a first and at a second look."""
 
 SEEN: Final = pa.schema([(name, pa.int64()) for name in (*NAMESPACES, "ad", "time_ms")])
-"""What is told of a click that others concern."""
+"""Columns about a click that others concern."""
 
 LAST: Final = pa.schema([(name, pa.int64()) for name in (*NAMESPACES, "received_us", "time_ms")])
-"""What is told of clicks that came shortly before others."""
+"""Columns about clicks that came shortly before others."""
 
 SENT: Final = pa.schema([("parameters", pa.int64()), ("received_us", pa.int64())])
 """What a click repeats, and when each was received."""
 
 _COMPARED: Final = ("client_id", "order_id", ORDER_MONTH, "person", "reason", "place", "click_id", "channel")
 CREDITED: Final = pa.schema(credits_table(()).stored.field(name) for name in (*_COMPARED, RUN, RETRACTION))
-"""What is told of rows of credits: by this, an order is seen to have changed, unless it was amended."""
+"""Columns of credits: they show whether an order changed, unless it was amended."""
 
 PATHS: Final = UNCONVERTED.stored
-"""What is told of rows of paths without an order."""
+"""Columns of paths without an order."""
 
 CHANGED: Final = pa.schema([("person", pa.int64()), ("since_ms", pa.int64())])
 """Persons, and from when on their clicks and orders are wanted: what happened then or later, and what came then."""
@@ -118,11 +118,11 @@ one network."""
 
 
 class Kernel(Protocol):
-    """What is done with the clicks and orders of whole persons. It must be picklable, for Spark takes it elsewhere."""
+    """Work on the clicks and orders of whole persons. It must be picklable, because Spark sends it elsewhere."""
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the rows that it gives."""
+        """Schema of the rows that it gives."""
         ...
 
     def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -178,7 +178,7 @@ class Engine(Protocol):
         """`SEEN` of the clicks that others concern.
 
         They have one of the click ids, or the parameters of one of `sent` (`SENT`, at least one) that was received
-        before, or are of `floods` (`FLOODS`). Who is concerned twice may be told twice.
+        before, or are of `floods` (`FLOODS`). A person who is concerned twice may be given twice.
         """
         ...
 

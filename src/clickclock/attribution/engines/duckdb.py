@@ -29,7 +29,7 @@ from clickclock.attribution.engines.sql_text import Text
 from clickclock.attribution.errors import EngineFailing
 
 BATCH_ROWS: Final = 2**17
-"""Of what is streamed: some megabytes."""
+"""Rows of one streamed batch: some megabytes."""
 AHEAD_MB: Final = 64
 """So far an engine works ahead of who takes the rows: a few batches. With less, one of the two always waits."""
 _MACROS: Final = (

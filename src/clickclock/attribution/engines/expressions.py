@@ -101,7 +101,7 @@ def _touches(dialect: Dialect, rules: Policies, clicks: Any) -> ibis.Table:
     rows = _with_others(rows)
     rows = rows.mutate(**{f"{kind}_code": _code(rows, kind, rules) for kind in NAMESPACES}, **_compared(dialect, rows))
     rows = rows.mutate(ad_code=_ad_code(dialect, rows, _ad(rows, rules)["channel"]))
-    # Of the two ids, the one that counts stands at its own place: equal texts of two kinds are two ids.
+    # The id that counts stands at its own place: equal texts of two kinds are two ids.
     click_id = ibis.ifelse(
         rows.gclid.isnull() & rows.uclid.isnull(),
         ibis.null(NUMBER),

@@ -40,7 +40,7 @@ Shape: TypeAlias = "Callable[[DataFrame], DataFrame]"
 
 BATCH_ROWS: Final = 2**17
 FILES_AT_ONCE_MAX: Final = 256
-"""Of an object store, by all executors together."""
+"""Requests to an object store, by all executors together."""
 _SETTINGS: Final = {
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",

@@ -31,7 +31,7 @@ ALWAYS: Final = (
     *(f"revising:{name}" for name in ("credited", "unconverted")),
     *(f"tying:{name}" for name in ("clicked", "concerned", "last", "links", "received", "uses")),
 )
-"""What does not depend on rules."""
+"""Texts that do not depend on rules."""
 _WRITERS: Final = ("clickclock", "ibis-framework", "sqlglot")
 _PROGRAM: Final = Path(__file__).parents[1]
 _WRITING: Final = Lock()

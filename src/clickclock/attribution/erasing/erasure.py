@@ -71,7 +71,7 @@ class Identifier(msgspec.Struct, frozen=True):
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """By what rows are known that were derived of erased ones, and do not say the identifier itself."""
+    """Keys of derived rows that do not have the identifier itself."""
 
     clicks: frozenset[str] = frozenset()
     """Ids of erased clicks, and the ids that networks gave them."""
@@ -96,7 +96,7 @@ class Erasure(msgspec.Struct, frozen=True, kw_only=True):
     """Whether all identifiers go that are known to be the same person's, and their orders."""
     reason: str = ""
     until_ms: int
-    """What comes later, in milliseconds since 1970, is new."""
+    """Entries after this time, in milliseconds since 1970, are new."""
     identifiers: tuple[Identifier, ...] = ()
     """All that go; empty until they are known."""
     marks: Marks = Marks()
@@ -105,7 +105,7 @@ class Erasure(msgspec.Struct, frozen=True, kw_only=True):
     result: int | None = None
     """The result version that the derived tables stand for while this goes on; 0 if they stand for none."""
     versions: dict[str, int] = {}
-    """Of the tables that were written anew, the version that stands for it."""
+    """The version of each table that was written anew."""
 
     def found(self, place: str, rows: int) -> "Erasure":
         """The same, after so many rows were found in a place. Those that a run found before it died count once."""
@@ -113,7 +113,7 @@ class Erasure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sought:
-    """What is looked for: identifiers of one client."""
+    """A search: identifiers of one client."""
 
     def __init__(self, client_id: str, identifiers: Sequence[Identifier]) -> None:
         """Raises `ValueError` if there is nothing to look for."""

@@ -47,7 +47,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How many went, by place."""
     verified_files: int = 0
     verified_bytes: int = 0
-    """What was read afterwards, without finding any of it."""
+    """The places that were read afterwards, without a trace of it."""
 
     @property
     def total(self) -> int:

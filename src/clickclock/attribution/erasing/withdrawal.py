@@ -1,4 +1,4 @@
-r"""What is left of a file for an ad network once somebody was erased: the same bytes without the rows about them.
+r"""A file for an ad network after an erasure: the same bytes without the rows about the person.
 
 Never does I/O, and never writes a row anew. Invariant: rows of others, and heads, stay byte for byte. Only an order
 whose own id reads like a further conversion of an erased one (`A-1#2`) goes with it: the file does not tell them apart.
@@ -26,7 +26,7 @@ _LINE: Final = re.compile(r".*\n|.+")
 
 
 class Left(NamedTuple):
-    """What is left: how many rows about others, and how many went."""
+    """The result: rows that are left, and rows that went."""
 
     content: bytes
     rows: int

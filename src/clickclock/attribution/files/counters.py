@@ -48,7 +48,7 @@ class Family:
     unit: float = 1.0
     """What one of the whole numbers in the file is worth."""
     bounds: tuple[float, ...] = ()
-    """Of a histogram, the upper ends; `values` are then its buckets, its count and its sum."""
+    """The upper ends of a histogram; `values` are then its buckets, its count and its sum."""
 
 
 def _histogram(name: str, meaning: str, bounds: tuple[float, ...], unit: float) -> Family:

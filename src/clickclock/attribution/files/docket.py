@@ -26,7 +26,7 @@ _decode = msgspec.json.Decoder(Erasure).decode
 
 
 class Docket:
-    """One file. Whoever writes it is alone: app holds the lock."""
+    """One file. Its writer is alone: app holds the lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -31,7 +31,7 @@ from clickclock.foundation.instant import instant_of
 SEGMENT_BYTES: Final = 64 * 2**20
 BATCH_ENTRIES_MAX: Final = 2**16
 BATCH_BYTES_MAX: Final = 64 * 2**20
-"""What is looked up in the lake at once: more of it saves reading, and costs memory."""
+"""Ids that are looked up in the lake at once: more saves reading, and costs memory."""
 TAKEN_WAIT_S: Final = 2.0
 """A compactor that looks after the journal is done by then; another import is not."""
 TABLE_OF: Final = {

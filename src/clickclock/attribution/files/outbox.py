@@ -26,7 +26,7 @@ class Outbox:
     """One folder on this machine."""
 
     def __init__(self, folder: Path) -> None:
-        """It is made when it is needed, for its owner alone: what networks are told is about people."""
+        """It is made when it is needed, for its owner alone: uploads are about people."""
         self.folder = folder
 
     @contextmanager

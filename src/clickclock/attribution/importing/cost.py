@@ -27,7 +27,7 @@ AHEAD_MAX: Final = timedelta(days=1)
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """One cost. What is None is all of it: without an ad, the cost is that of the whole ad set."""
+    """One cost. None means all: without an ad, the cost is that of the whole ad set."""
 
     client_id: str
     day: date
@@ -41,7 +41,7 @@ class Cost(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What it is the cost of: of several imports with one key, the last counts."""
+        """The key of the cost: of several imports with one key, the last counts."""
         return self.client_id, self.day, self.channel, self.campaign, self.ad_set, self.ad
 
 

@@ -112,7 +112,7 @@ def seed_of(journal_id: bytes) -> int:
 
 
 def build(kind: Kind, place: Place, written_ms: int, count: int, payload: bytes) -> tuple[Sequence[bytes], int]:
-    """What is to be written at `place`, as parts that follow each other, and the length of all (full blocks)."""
+    """The bytes to write at `place`, as parts that follow each other, and the length of all (full blocks)."""
     length = len(payload)
     fields = _FIELDS.pack(kind.value, length, count, place.segment, place.offset, written_ms)
     crc = crc32(fields, _crc(payload, place.seed))

@@ -110,7 +110,7 @@ class SegmentFile:
         return 0 <= last < offset and (block := self.at(last)) is not None and block.header.kind is Kind.END
 
     def at(self, offset: int) -> Block | None:
-        """What is whole at `offset`."""
+        """The whole frames at `offset`."""
         return self._block(Place(self._seed, self.number, offset))
 
     def next_whole(self, offset: int, limit: int | None) -> Block | None:
@@ -181,7 +181,7 @@ def damaged(damage: Damage) -> JournalDamaged:
 
 
 def walk(file: SegmentFile, limit: int | None = None) -> Iterator[Block | Damage]:
-    """What is whole in a segment, in order, up to `limit`, and in its place what is damaged.
+    """The whole frames of a segment, in order, up to `limit`, with each damaged part in its place.
 
     Goes on behind a damage. A torn tail of a live segment is no damage: the log ends before it. Ends before a probe
     and before the end mark.

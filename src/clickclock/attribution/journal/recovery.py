@@ -27,14 +27,14 @@ FOLDERS_ABOVE = 3
 """`journal/`, the data folder, and the folder that it is in: all but the last may be new with the journal."""
 TAKEN_POLL_S = 0.05
 TAKEN_MIN_S = 0.2
-"""Who only looks (`journal inspect`) holds the lock for a moment."""
+"""A reader (`journal inspect`) holds the lock for a moment."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Recovery:
-    """What was found at the start: segments that a crash left, what was good in them and what was cut."""
+    """The result of recovery: segments that a crash left, their good bytes and their cut bytes."""
 
     journal_id: bytes
     next_number: int

@@ -28,7 +28,7 @@ SALVAGE: Final = "What is whole of it is loaded after: clickclock journal salvag
 
 @dataclass(frozen=True, slots=True)
 class Salvage:
-    """What is whole in a damaged segment, and what is not."""
+    """The whole parts and the damaged parts of a segment."""
 
     segment: Segment
     damages: tuple[Damage, ...]
@@ -36,7 +36,7 @@ class Salvage:
     lines: int
     bytes: int
     lost_bytes: int
-    """Between whole frames, and behind them. What was cut off the file is not among them."""
+    """Between whole frames, and behind them. Bytes that were cut off the file are not counted."""
     lost_lines: int | None
     """None if nobody can know: the end mark, which counts them, is not whole."""
     aside: Path | None = None
@@ -56,7 +56,7 @@ class _Remains(SegmentFile):
 def salvage(segment: Segment, *, only_look: bool = False) -> Salvage | None:
     """Put what is whole of a sealed segment in its place; None if it is not damaged, or gone.
 
-    A segment of which nothing is whole is left. Whoever calls has the sealed segments (`sealed_held`), unless it is to
+    A segment without a whole frame is left. The caller has the sealed segments (`sealed_held`), unless it is to
     `only_look`. Raises `JournalDamaged` if the file cannot be opened, `JournalFailing` if the disk refuses.
     """
     try:

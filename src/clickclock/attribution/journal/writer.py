@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Figures:
-    """What was done since the start.
+    """Counters since the start.
 
     `bytes` are those of the lines; `sync_s` is what the disk took for all commits, write and sync, and `sync_counts`
     are the commits by `SYNC_BUCKETS_S` (the last one: those that took longer).
@@ -81,7 +81,7 @@ class Journal:
         self.recovery = recovery
         self.figures = Figures()
         self.waiting = 0
-        """Lines of which nothing was told yet. How many there may be is for the caller to decide."""
+        """Lines without an answer yet. The caller decides how many there may be."""
         self._lock_fd = lock_fd
         self._age_s = segment_age_s
         self._clock = clock
@@ -247,7 +247,7 @@ class Journal:
             self._segment = self._keeper.take(BLOCK_BYTES)
             self._replace_empty(self._segment)
         except OSError as error:
-            self._has_failed(error)  # as later on: whoever comes is told, until the disk takes something again
+            self._has_failed(error)  # as later on: each new line is refused, until the disk takes something again
         except BaseException:
             self._keeper.close()
             raise
@@ -355,7 +355,7 @@ class Journal:
         if segment is not None:
             segment.is_torn = True
             try:
-                segment.seal(self._now_ms())  # before anyone is told: a reader must never see what was refused
+                segment.seal(self._now_ms())  # before anyone is answered: a reader must never see a refused line
             except OSError:
                 self._keeper.retire(segment)
             else:

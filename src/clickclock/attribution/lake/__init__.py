@@ -360,7 +360,7 @@ class Lake:
                 table.stored,
                 mode="error",
                 partition_by=table.partition_by,
-                # Who merges files must not tell more of them than we do: least and greatest values are in the log.
+                # A merge of files must not write more of them into the log than we do: least and greatest values.
                 configuration={**_CONFIGURATION, "delta.dataSkippingStatsColumns": ",".join(table.statistics)},
                 storage_options=self.storage_options,
             )

@@ -132,7 +132,7 @@ def _apart(touched: pa.Table, journeys: Journeys) -> Journeys:
 
 
 def _refunds(refunds: Numbers, amounts: Numbers, given: Numbers, journeys: Journeys) -> Numbers:
-    """What was refunded, split as what was given: so nobody gives back more. Nearly always it is nothing, or all."""
+    """The refund, split like the credit: so no touchpoint gives back more. Mostly it is nothing, or all."""
     parts = np.where(journeys.spread(refunds == amounts), given, 0)
     in_part = np.flatnonzero((refunds != amounts) & (refunds > 0))
     if len(in_part):

@@ -18,7 +18,7 @@ from clickclock.attribution.lake.tables import DAY, INSTANT, NUMBERS, PLAIN, RAN
 
 CREDITS: Final = "credits"
 ORDER_MONTH: Final = "order_month"
-"""The partition of credits: 'YYYY-MM' in the account's time zone. What is fitted together is replaced together."""
+"""The partition of credits: 'YYYY-MM' in the account's time zone. Rows fitted together are replaced together."""
 
 _TEXT: Final = pa.string()
 _NUMBER: Final = pa.int64()
@@ -174,7 +174,7 @@ COSTS: Final = _table(
     ("client_id",),
     pa.field("day", pa.date32()),
 )
-"""What was paid for ads; of several imports of one key, the latest counts."""
+"""Costs of ads; of several imports of one key, the latest counts."""
 
 UPLOADS: Final = _table(
     "uploads",
@@ -189,7 +189,7 @@ UPLOADS: Final = _table(
     {"order_id": RANDOM, "click_id": RANDOM, "value_minor": NUMBERS, "conversion_ms": NUMBERS},
     ("client_id", "exported_at"),
 )
-"""What was told to ad networks."""
+"""Uploads to ad networks."""
 
 RECEIPTS: Final = _table(
     "receipts",
@@ -197,7 +197,7 @@ RECEIPTS: Final = _table(
     {"id": RANDOM, "receipt": RANDOM},
     ("created_at",),
 )
-"""What was erased and when, as JSON, without what was erased."""
+"""Receipts of erasures, as JSON, without the erased identifiers."""
 
 
 def credits_table(models: Sequence[str]) -> Table:

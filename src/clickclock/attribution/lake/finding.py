@@ -48,7 +48,7 @@ _RATHER_FEW: Final = (
 
 @dataclass
 class Found:
-    """What was found in one table's files."""
+    """The finds in one table's files."""
 
     files: dict[str, Places] = field(default_factory=dict)
     """By path in the table, which rows, from 0; files without any are not named."""
@@ -148,7 +148,7 @@ def _marked(name: str, kind: pa.DataType, field_name: str, sought: Sought, marks
             return sought.codes | marks.persons
         case "cli_ubid" | "device_id" | "gaid" | "idfa" | "customer_id" if pa.types.is_int64(kind):
             return sought.codes
-        # What networks were told stays in memory with the click's random id, or they would be told twice.
+        # Uploads stay in memory with the click's random id, or they would be sent twice.
         case "id" | "click_id" if pa.types.is_string(kind) and name != UPLOADS.name:
             return marks.clicks
         case "order_id":
@@ -157,7 +157,7 @@ def _marked(name: str, kind: pa.DataType, field_name: str, sought: Sought, marks
 
 
 def _marks(name: str, rows: pa.RecordBatch) -> Marks:
-    """By what the rows that were derived of these are known."""
+    """The keys of rows that were derived of these."""
     if name == CLICKS.name:
         return Marks(clicks=frozenset().union(*(_values(rows, each) for each in ("id", *_OF_A_NETWORK))))
     if name == ORDERS.name:

@@ -42,7 +42,7 @@ from clickclock.attribution.lake.tables import RETRACTION, RUN, Table
 CELLS_WAITING_MAX: Final = 2**23
 """Rows by columns that become one group of rows: some tens of megabytes."""
 GROUP_ROWS_MAX: Final = 2**18
-"""What has few columns is read as a whole, mostly."""
+"""A table with few columns is mostly read as a whole."""
 GROUPS_WAITING_MAX: Final = 4
 """Of all partitions together; then those with the most rows are written, though fewer than a group."""
 
@@ -50,7 +50,7 @@ GROUPS_WAITING_MAX: Final = 4
 class Parts:
     """Files of one table that are being written: at most one open for each partition.
 
-    A thread writes a group of rows while the next one is made. What it raises is raised by whoever writes next, or
+    A thread writes a group of rows while the next one is made. Its error is raised by the next write, or
     closes.
     """
 
@@ -186,7 +186,7 @@ class Ledger:
         return self._delta.version()
 
     def noted(self, name: str) -> int | None:
-        """What was last noted under this name."""
+        """The last note under this name."""
         return self._delta.transaction_version(name)
 
     def parts(self, name: str, now_ms: int, run: int = 0) -> Parts:

@@ -108,7 +108,7 @@ class _Target:
         highest, known = max(fresh), self._highest[journal]
         notes = [Transaction(_name(journal, number), _COME_IN) for number in sorted(fresh) if number <= known]
         if highest > known:
-            # What is not there now may have been taken away to be fixed. A journal's first load begins where it does.
+            # A missing segment may have been taken away for repair. A journal's first load begins where it does.
             passed = set(range(known + 1 if known else min(fresh | others), highest)) - fresh
             notes += [Transaction(_name(journal, number), _LEFT_OUT) for number in sorted(passed)]
             notes.append(Transaction(journal, highest))

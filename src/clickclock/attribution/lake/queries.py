@@ -24,13 +24,13 @@ from clickclock.attribution.orders.order_fields import EVENT_TIME_MS_MIN
 
 NAME_BYTES_MAX: Final = 2 * BEGINNING_BYTES
 _EVENT_TIME_DIGITS: Final = 13
-"""What has a zero in front would not be written again in the same way."""
+"""A number with a leading zero would not be written again in the same way."""
 _WAYS: Final = (AS_IS, PERCENT, FORM)
 _NO_WAY: Final = len(_WAYS)
 _AND, _EQUALS, _LF, _PERCENT, _PLUS, _DELETE = np.frombuffer(b"&=\n%+\x7f", np.uint8)
 _OWN: Final = frozenset(CLICK_PARAMETERS)
 _SUM_BITS: Final = 20
-"""Two sums become one number; where they run into each other, rows are told apart a little later."""
+"""Two sums become one number; where two collide, rows are compared a little later."""
 _US_PER_MS: Final = 1000
 
 
@@ -217,7 +217,7 @@ class _Columns:
         self._shapes.append(shape)
 
     def parsed(self, queries: pa.BinaryArray) -> Parsed:
-        """What was taken in."""
+        """The rows that were taken in."""
         is_good = self._parts.is_good
         if EVENT_TIME not in self._values:
             return Parsed({}, np.zeros(self._rows, np.bool_))

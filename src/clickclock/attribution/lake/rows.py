@@ -192,7 +192,7 @@ def _client_id_of(raw: bytes, *, is_json: bool) -> str | None:
     try:
         return _who(raw).client_id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # What was refused can be anything, and one such line must not keep its segment out of the lake.
+        # A refused request can be anything, and one such line must not keep its segment out of the lake.
         return None
 
 

@@ -24,7 +24,7 @@ Bytes = NDArray[np.uint8]
 Truths = NDArray[np.bool_]
 
 BEGINNING_BYTES: Final = 16
-"""What is compared at once."""
+"""Bytes that are compared at once."""
 _MASKS: Final = np.tri(BEGINNING_BYTES + 1, BEGINNING_BYTES, -1, np.uint8) * np.uint8(255)
 """For each length, the bytes within it."""
 
@@ -41,7 +41,7 @@ _IS_UNESCAPED: Final = {
 
 
 def pieces(content: pa.Buffer, offsets: Offsets, kind: pa.DataType) -> pa.Array:
-    """What is between each two of these offsets, without a copy; `kind` is `string` or `binary`."""
+    """The bytes between each two of these offsets, without a copy; `kind` is `string` or `binary`."""
     return pa.Array.from_buffers(kind, len(offsets) - 1, [None, pa.py_buffer(offsets), content])
 
 
@@ -64,7 +64,7 @@ class Runs:
 
     def __init__(self, content: bytes | Bytes) -> None:
         self.size = len(content)
-        # What is decoded has room behind them, for it is never longer.
+        # Decoded bytes have room behind them, for they are never longer.
         self._bytes = np.empty(2 * self.size + BEGINNING_BYTES, np.uint8)
         self._bytes[: self.size] = np.frombuffer(content, np.uint8)
         self.content = self._bytes[: self.size]
@@ -87,7 +87,7 @@ class Runs:
         return answer
 
     def pieces(self, offsets: Offsets) -> pa.StringArray:
-        """What is between each two of these offsets, as texts; those that are used must be UTF-8."""
+        """The texts between each two of these offsets; those that are used must be UTF-8."""
         return pieces(pa.py_buffer(self._bytes), offsets, pa.string())
 
     def _gathered(self, starts: Integers, ends: Integers) -> tuple[Bytes, Integers]:

@@ -25,7 +25,7 @@ _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _NULL: Final = 0x5851F42D4C957F2D
 """Stands for null, and so for hardly any value."""
 _ID_BYTES: Final = 32
-"""Of a click's id."""
+"""Bytes of a click's id."""
 _SEED: Final = np.int64(hash("clicks"))
 """Another one in each process, so that nobody can choose ids whose words are equal."""
 

@@ -44,13 +44,13 @@ RANDOM: Final = "DELTA_LENGTH_BYTE_ARRAY"
 RISING: Final = "DELTA_BYTE_ARRAY"
 NUMBERS: Final = "DELTA_BINARY_PACKED"
 PLAIN: Final = "PLAIN"
-"""Of what compression alone makes shortest, and cheapest to write; but codes, which nothing makes shorter, get none."""
+"""Columns that compression alone makes shortest and cheapest to write. Codes get none: nothing shortens them."""
 
 
 RUN: Final = "run"
 RETRACTION: Final = "is_retraction"
 OF_REVISIONS: Final = pa.schema([(RUN, pa.int64()), (RETRACTION, pa.bool_())])
-"""Of a table with a key: which run wrote a row, and whether it says only that earlier rows of its key do not count."""
+"""For a table with a key: the run that wrote a row, and whether the row only retracts earlier ones of its key."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +61,13 @@ class Table:
     rows: pa.Schema
     """What a row says, but for the partition's column, which is in no file."""
     encodings: Mapping[str, str]
-    """Of the columns that get no dictionary."""
+    """Encodings of the columns that get no dictionary."""
     statistics: tuple[str, ...]
     """Columns whose least and greatest value each file tells, so that a reader can pass over it."""
     partition: pa.Field | None = _BY_DAY
     """The column by whose values the files are kept apart; None if they are not."""
     key: tuple[str, ...] = ()
-    """Of a table that later runs revise: what rows are retracted by, together with the partition's column."""
+    """For a table that later runs revise: the columns by which rows are retracted, beside the partition's."""
     bare: tuple[str, ...] = ()
     """Columns that are not compressed, beside codes: those of which every run reads all for the sake of a few rows."""
 

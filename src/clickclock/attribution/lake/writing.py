@@ -24,7 +24,7 @@ from clickclock.attribution.lake.rows import row_of
 from clickclock.attribution.lake.tables import CLICKS, TABLES
 
 BLOCK_BYTES: Final = 3 * 2**20
-"""What is worked on at a time: more does not stay in the processor's cache, and arrays of 4 MiB are not used again."""
+"""Bytes of one block: more does not stay in the processor's cache, and arrays of 4 MiB are not used again."""
 
 Batches = dict[str, pa.RecordBatch]
 

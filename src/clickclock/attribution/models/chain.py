@@ -63,7 +63,7 @@ STEPS_FEW, STEPS_MAX = 2000, 50_000
 WORK_FEW, WORK_MAX = 4 * 10**9, 5 * 10**11
 """Steps times what is iterated in each: some seconds, and some minutes."""
 MISSING_MAX = 1e-15
-"""Of the smallest result: below what a float can hold of it."""
+"""Relative to the smallest result: below the precision of a float."""
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.intp]

@@ -30,7 +30,7 @@ NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "nulls": ("total_null", "total_nulls", "nulls", "null", "conv_null", "null_conversions"),
     }
 )
-"""By what names a column is found that nobody names, in any case. A table that has the first, which libraries share,
+"""Default names of columns, in any case. A table that has the first, which libraries share,
 means that one, whatever else is there."""
 NUMBER_MAX = 1e150
 """Sums and parts of such numbers, of however many paths, are still numbers; of larger ones they might be infinite."""

@@ -4,7 +4,7 @@ Never simulates: the absorbing chain is solved, to the precision of its numbers.
 Invariants: the shares sum to the table's totals; none is negative.
 
 The chain of order k: the state is the last k channels (fewer at a path's beginning, none before it); from each state it
-moves as the paths did, and ends in a conversion or in nothing. Whoever would move to a removed channel ends in nothing.
+moves as the paths did, and ends in a conversion or in nothing. A move to a removed channel ends in nothing.
 A channel's removal effect is the part of all conversions that this costs, r = 1 - P(conversion without it) /
 P(conversion); its credit is the total times r over the sum of all r. For the value, a conversion counts with the mean
 value of the conversions that its last state led to.

@@ -74,7 +74,7 @@ def choose(name: str, settings: Mapping[str, Any], models: Mapping[str, Factory]
         raise NoModel(f"There is no model {of}; there are {', '.join(sorted(models))}.")
     known = signature(factory).parameters
     strange = [name for name in given if name not in known]
-    # Of a package's model it is known only when it is loaded.
+    # For a package's model this is known only when it is loaded.
     if strange and not any(each.kind is Parameter.VAR_KEYWORD for each in known.values()):
         raise NoModel(f"The model {of} has no setting {', '.join(strange)}; it has {', '.join(known) or 'none'}.")
     try:

@@ -22,7 +22,7 @@ from clickclock.attribution.models.journeys import Journeys, Whole, journeys_of,
 
 Numbers = NDArray[np.float64]
 FAULTS_TOLD_MAX = 10
-"""Who reads more than that fixes the program that wrote the table."""
+"""More would not help to fix the program that wrote the table."""
 
 
 class PathRow(NamedTuple):

@@ -79,7 +79,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Amendment(msgspec.Struct, frozen=True):
-    """What one message says of the order (`client_id`, `order_id`). What it leaves out is None, or no items."""
+    """The content of one message about the order (`client_id`, `order_id`). Absent fields are None, or no items."""
 
     client_id: str
     order_id: str
@@ -274,7 +274,7 @@ def _refunded(fields: Fields, status: Status | None, amount_minor: int | None, c
     given = fields.minor(name, currency, required=status is Status.PARTIALLY_REFUNDED)
     if status is None or name in fields.faulty:
         return None
-    # Of an amount that cannot be read nobody knows whether it is enough; all else can be told along with it.
+    # An unreadable amount cannot be compared; all other faults are reported along with it.
     most = given if amount_minor is None else amount_minor
     sentence = ""
     match status:

@@ -93,7 +93,7 @@ _CONTENT: Final = tuple(name for name in Amendment.__struct_fields__ if name not
 
 
 def _content(amendment: Amendment) -> tuple[Any, ...]:
-    """What it says, whenever it came."""
+    """The content, whenever it came."""
     return tuple(getattr(amendment, name) for name in _CONTENT)
 
 

@@ -33,7 +33,7 @@ FAULTS_MAX: Final = 50
 """Nobody fixes more at once, and an order of a thousand bad items would answer with megabytes."""
 EVENT_TIME_MS_MIN: Final = 10**12
 EVENT_TIME_MS_MAX: Final = 10**13 - 1
-"""September 2001 and the year 2286: 13 digits. What is outside is in some other unit."""
+"""September 2001 and the year 2286: 13 digits. A number outside is in some other unit."""
 _SHOWN_CHARS_MAX: Final = 64
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -102,7 +102,7 @@ class Fields:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are more faults than are told: looking for another is work for nobody."""
+        """Whether there are more faults than are reported: to look for another would be wasted work."""
         return len(self.faults) > FAULTS_MAX
 
     def refuse_unknown(self) -> None:

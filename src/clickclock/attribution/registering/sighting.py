@@ -26,7 +26,7 @@ from clickclock.foundation.record import rfc3339
 
 
 class Seen(StrEnum):
-    """What was seen."""
+    """The kind of an entry, for readers."""
 
     CLICK = "click"
     REJECTION = "rejection"
@@ -57,10 +57,10 @@ _IDENTIFIERS = ("cli_ubid", "device_id", "customer_id")
 
 
 def sight(entry: Entry) -> Sighting:
-    """What is shown of an entry."""
+    """An entry as it is shown."""
     seen = SEEN[entry.kind]
     refusal = _refusal(entry.detail) if seen is Seen.REJECTION else {}
-    # By what it was: the query of a click may begin like an order.
+    # By its kind: the query of a click may begin like an order.
     is_order = seen is Seen.ORDER or refusal.get("was") == "order"
     is_json = is_order or (refusal.get("was") == "identification" and not is_query(entry.raw))
     request = _object(entry.raw) if is_json else _parameters(entry.raw)

@@ -24,7 +24,7 @@ from clickclock.attribution.orders.money import to_text
 from clickclock.foundation.record import rfc3339
 
 LIMIT: Final = 1000
-"""Orders that are told if nobody says how many."""
+"""Default number of orders in a report."""
 LIMIT_MAX: Final = 10_000
 """More is not read by anybody, and the rows of all are in memory at once."""
 
@@ -68,16 +68,16 @@ class Cause(StrEnum):
 
 
 class Circumstances(msgspec.Struct, frozen=True):
-    """What is known of two versions, and of the clicks and persons that their rows name."""
+    """Facts about two versions, and about the clicks and persons that their rows name."""
 
     models_before: tuple[str, ...] = ()
     models_after: tuple[str, ...] = ()
     has_other_settings: bool = False
     has_other_program: bool = False
     came: Collection[str] | None = None
-    """Of the clicks that `added` names, those that came since the first version; None if that is not known any more."""
+    """The clicks of `added` that came since the first version; None if that is no longer known."""
     persons_now: Mapping[int, int] = MappingProxyType({})
-    """Of the persons that `left` names, who they are in the second version, where that is another."""
+    """For persons that `left` names: who they are in the second version, where that is another."""
     reversals: Mapping[str, str] = MappingProxyType({})
     """By click that counts in one of the versions alone: why, where it is known."""
     guards: Mapping[int, tuple[str, ...]] = MappingProxyType({})
@@ -127,7 +127,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What is different in the version `after` from the version `before`."""
+    """The differences from version `before` to version `after`."""
 
     before: int
     after: int
@@ -188,7 +188,7 @@ def left(before: Sequence[Row], after: Sequence[Row]) -> int | None:
 
 
 def settings_between(then: Any, now: Any, path: Sequence[str] = ()) -> Iterator[Setting]:
-    """What is not the same in two documents."""
+    """The differences of two documents."""
     if isinstance(then, dict) and isinstance(now, dict):
         for name in sorted(then.keys() | now.keys()):
             yield from settings_between(then.get(name), now.get(name), (*path, name))
@@ -298,7 +298,7 @@ def identification(customer: int, kind: str, code: int, message: Message) -> str
 
 
 def _consequence(known: Circumstances) -> Told:
-    """What it is if nothing about the order changed."""
+    """The reason where nothing about the order changed."""
     if known.has_other_settings:
         return Told(Cause.SETTINGS_CHANGED, "the rules are others")
     if known.has_other_program:

@@ -80,7 +80,7 @@ class Asked(Whose, frozen=True, kw_only=True):
 
 
 class Counted(msgspec.Struct, kw_only=True):
-    """What was counted of a span."""
+    """The counts of a span."""
 
     clicks: list[int]
     """By bucket; so are the next two."""
@@ -92,7 +92,7 @@ class Counted(msgspec.Struct, kw_only=True):
     reasons: dict[str, int] = {}
     """Faults of rejected clicks, by their code. A click may have several."""
     flags: dict[str, int] = {}
-    """What was let pass in accepted clicks of the lake."""
+    """The flags of accepted clicks in the lake."""
     version: int | None = None
     """The result version that the next two are of; None while there is none."""
     in_journeys: int = 0

@@ -1,6 +1,6 @@
 """Parameters of a question, as a query string or a command line gives them: read one by one, every fault told.
 
-Never guesses. Invariants: a parameter that nobody reads is a fault; all faults are told together.
+Never guesses. Invariants: an unread parameter is a fault; all faults are reported together.
 
 >>> parameters = Parameters({"version": ["3"], "from": ["2026-13-01"]})
 >>> parameters.one("version", version_of), parameters.one("from", day_of), [fault.field for fault in parameters.faults]
@@ -26,7 +26,7 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class Parameters:
-    """What was given, each any number of times, and all that is wrong with it."""
+    """The given parameters, each any number of times, and all their faults."""
 
     def __init__(self, given: Mapping[str, Sequence[str]]) -> None:
         self.faults: list[Fault] = []

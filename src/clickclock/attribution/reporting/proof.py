@@ -358,7 +358,7 @@ def _credit(name: str, model: JourneyModel, touchpoints: Sequence[Touch], order:
         )
     )
     amount = parts(order.amount_minor, weights)
-    # By what was given, and not by the weights: rounded on its own, a refund could be a cent more than the credit.
+    # Split by the credits, and not by the weights: rounded on its own, a refund could be a cent more than the credit.
     refund = parts(order.refunded_minor, [part.minor for part in amount] if order.amount_minor else weights)
     return Credit(name, model, tuple(weights), amount, refund)
 

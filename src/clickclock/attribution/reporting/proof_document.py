@@ -24,7 +24,7 @@ from clickclock.foundation.instant import DAY_MS, instant_of
 from clickclock.foundation.record import rfc3339
 
 EXTRA_DIGITS: Final = 6
-"""Of a share that is no whole number of minor units, so many more are shown, and the rest is left out."""
+"""Digits shown beyond the minor unit of a share; further digits are left out."""
 SENTENCES: Final[Mapping[Fate, str]] = {
     Fate.SHARED_IDENTIFIER: "Its identifiers are shared: they are nobody's.",
     Fate.RETRY: "The same parameters came at most 10 s before, of a time as near: it is one click, sent again.",

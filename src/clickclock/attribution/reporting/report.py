@@ -79,13 +79,13 @@ class Dimension(StrEnum):
 
     CLIENT = "client"
     SELLER = "seller"
-    """Of an order its own, of a click the click's."""
+    """An order has its own, a click the click's."""
     CHANNEL = "channel"
     CAMPAIGN = "campaign"
     AD_SET = "ad_set"
     AD = "ad"
     DAY = "day"
-    """Of a click, or of an order, in the account's time zone."""
+    """The day of a click or of an order, in the account's time zone."""
     MODEL = "model"
 
 
@@ -152,7 +152,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_clicks(self) -> bool:
-        """Whether clicks are told."""
+        """Whether clicks are reported."""
         return not {Figure.CLICKS, Figure.PEOPLE}.isdisjoint(self.figures)
 
     @property
@@ -163,7 +163,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def filters(self) -> dict[str, str]:
-        """What is asked about alone, as the interface names it."""
+        """The filters, by the interface's names."""
         given = {"clientId": self.client_id, "sellerId": self.seller_id}
         given |= {"channel": self.channel, "currency": self.currency}
         return {name: value for name, value in given.items() if value is not None}
@@ -186,7 +186,7 @@ def chosen(asked: tuple[str, ...], models: Sequence[str], *, is_every: bool = Fa
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What is answered: rows of plain values, amounts as decimals."""
+    """The answer: rows of plain values, amounts as decimals."""
 
     asked: Asked
     version: int
@@ -220,7 +220,7 @@ COUNTS: Final = ("clicks", "people", "orders", "revenue", "cost")
 
 
 class Counted(msgspec.Struct):
-    """What was counted in one group and currency; None is what there is nothing of."""
+    """The figures of one group and currency; None where there is nothing to count."""
 
     clicks: int | None = None
     people: int | None = None
@@ -232,7 +232,7 @@ class Counted(msgspec.Struct):
 
 
 def read(given: Mapping[str, Sequence[str]]) -> Asked:
-    """What is asked by parameters, each given any number of times. Raises `Malformed` naming every fault."""
+    """Read a question from parameters, each given any number of times. Raises `Malformed` naming every fault."""
     parameters = Parameters(given)
     asked = Asked(
         by=parameters.several("by", Dimension, "dimension", (Dimension.CHANNEL,)),
@@ -365,7 +365,7 @@ def _amount(minor: int, currency: str) -> Decimal:
 
 
 def _rank(key: Key) -> list[tuple[bool, Any]]:
-    """What has no name comes last."""
+    """Values without a name come last."""
     return [(part is None, part) for part in key]
 
 

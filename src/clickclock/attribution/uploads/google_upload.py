@@ -21,7 +21,7 @@ from clickclock.attribution.orders.money import to_text
 from clickclock.attribution.uploads.upload import Kind, Upload
 
 CONVERSION_NAME: Final = "Order"
-"""What the conversion action is called in the Google Ads account, unless it is told otherwise."""
+"""Default name of the conversion action in the Google Ads account."""
 ROWS_MAX: Final = 50_000
 """Of one file: Google takes files of at most 50 MB."""
 CONVERSIONS: Final = (
@@ -41,7 +41,7 @@ _TO_BE_QUOTED: Final = frozenset('",\r\n')
 
 @dataclass(frozen=True)
 class Account:
-    """What is the same in all files of one Google Ads account."""
+    """Facts that all files of one Google Ads account share."""
 
     conversion_name: str
     zone: ZoneInfo

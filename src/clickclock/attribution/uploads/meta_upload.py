@@ -30,7 +30,7 @@ MS_PER_S: Final = 1000
 
 
 class Click(msgspec.Struct, frozen=True):
-    """What is known of a click, as far as Meta asks for it."""
+    """Facts about a click, as far as Meta asks for them."""
 
     click_ms: int
     cli_ubid: str | None = None
@@ -113,7 +113,7 @@ def _event(upload: Upload, click: Click) -> dict[str, Any]:
         },
     }
     if click.user_agent and click.page:
-        # Of an event on a website, Meta requires these two; of any other, neither.
+        # Meta requires these two of an event on a website, and neither of any other.
         event |= {"action_source": "website", "event_source_url": click.page}
         user_data["client_user_agent"] = click.user_agent
     return event

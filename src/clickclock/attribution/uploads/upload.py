@@ -1,7 +1,7 @@
-"""An upload: what an ad network is told of one order's credit to one click; and when, and what not.
+"""An upload: what an ad network gets to know of one order's credit to one click, and when.
 
-Never does I/O and never forgets: what was told before is handed in. Invariants: a credit is told once, as a conversion;
-what changes afterwards is told as an adjustment of it, where the network takes such; what was retracted is never told
+Never does I/O and never forgets: earlier uploads are handed in. Invariants: a credit is sent once, as a conversion;
+later changes are sent as adjustments of it, where the network takes such; a retracted conversion is never sent
 again, for networks ignore it.
 
 >>> credit = Credited("c", "A-1", "0" * 32, placed_ms=DAY_MS, click_ms=0, value_minor=990, currency="EUR")
@@ -28,7 +28,7 @@ class Network(StrEnum):
 
 
 class Kind(StrEnum):
-    """What is told."""
+    """The kind of an upload."""
 
     CONVERSION = "conversion"
     RESTATE = "restate"
@@ -38,14 +38,14 @@ class Kind(StrEnum):
 
 
 class Fate(StrEnum):
-    """Why nothing is told of a credit."""
+    """Why a credit is not uploaded."""
 
     TOLD = "told"
     """The network knows it as it is."""
     HELD = "held"
-    """The network does not know its click yet; it is told later."""
+    """The network does not know its click yet; it is uploaded later."""
     NO_VALUE = "no_value"
-    """The model gives the click nothing, or it was refunded before it was told."""
+    """The model gives the click nothing, or it was refunded before the upload."""
     NO_CLICK_ID = "no_click_id"
     """The click has no id that the network knows, or it is not in the lake any more."""
     BAD_CLICK_ID = "bad_click_id"
@@ -104,7 +104,7 @@ class Credited(msgspec.Struct, frozen=True):
 
 
 class Upload(msgspec.Struct, frozen=True):
-    """One thing that a network is told, or was."""
+    """One upload, past or to come."""
 
     kind: Kind
     client_id: str
@@ -141,7 +141,7 @@ def name(order_id: str, nth: int) -> str:
 
 
 def decide(credit: Credited | None, told: Upload | None, rules: Rules, now_ms: int) -> Upload | Fate:
-    """What is told of a credit, given what was told of it last; None for a credit that is not there (any more)."""
+    """The next upload of a credit, given the last one; None for a credit that is not there (any more)."""
     value_minor = 0 if credit is None else credit.value_minor
     if told is None:
         if credit is None or not value_minor:
@@ -165,12 +165,12 @@ def decide(credit: Credited | None, told: Upload | None, rules: Rules, now_ms: i
 
 
 class Memory:
-    """What a network was told of one client's orders."""
+    """A network's memory of one client's orders."""
 
     def __init__(self, uploads: Iterable[Upload] = ()) -> None:
         """`uploads` in any order, each with the time of its export; an adjustment without its conversion is no news."""
         self.last: dict[Key, Upload] = {}
-        """The last that was told of each credit."""
+        """The last upload of each credit."""
         self._conversions: Counter[str] = Counter()
         self._names: set[str] = set()
         for each in sorted(uploads, key=lambda upload: (upload.exported_ms, upload.click_id, upload.order_id)):
@@ -211,7 +211,7 @@ def plan(
     rules: Rules,
     now_ms: int,
 ) -> Plan:
-    """What is to be told. `credits` are all those of orders that `rules` still lets one speak of.
+    """The uploads to make. `credits` are all those of orders that `rules` still lets one speak of.
 
     `orders` are the ids of those that the result has, whatever they are credited to: of one that is not kept any more,
     nothing is known that a network should be told.
@@ -230,7 +230,7 @@ def plan(
         seen.add(credit.key)
         add(credit, memory.last.get(credit.key))
     for key, told in memory.last.items():
-        # What is older was left out of the credits, too.
+        # Older ones were left out of the credits, too.
         if (
             key not in seen
             and told.order_id in orders

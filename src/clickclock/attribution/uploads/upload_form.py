@@ -23,7 +23,7 @@ NAME_CHARS_MAX: Final[Mapping[Network, int]] = {Network.GOOGLE: 64, Network.META
 """The longest order id: Google documents 64; Meta documents no limit, so this is ours."""
 
 _ANY_CLICK_ID: Final = CLICK_IDS[0]
-"""What is absent in one of them is so in all."""
+"""A value that is absent in one of them is absent in all."""
 _ID: Final = "[A-Za-z0-9_-]{1,512}"
 _click_id: Final = re.compile(_ID).fullmatch
 # `fb`, the domain's depth, when it was made in milliseconds, the click id; behind it, what Meta's own builder appends.

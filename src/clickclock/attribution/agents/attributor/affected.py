@@ -46,7 +46,7 @@ _SAID: Final = (*KEY, "placed_ms", "amount_minor", "refunded_minor", "currency",
 
 @dataclass(frozen=True, eq=False)
 class Affected:
-    """What has to be looked at again."""
+    """The people and months that must be credited again."""
 
     since: Since
     amended: Words
@@ -62,7 +62,7 @@ class Affected:
 
 
 def find_affected(lake: Lake, engine: Engine, world: World) -> Affected:
-    """Who could have changed since the version before. Raises `VersionGone`."""
+    """The people who could have changed since the version before. Raises `VersionGone`."""
     then, new, gone = world.then.persons, world.news.touches, world.news.gone
     with ThreadPoolExecutor(1, "neighbours") as beside:
         looking = beside.submit(neighbours, lake, engine, world, pa.concat_tables([new, gone]))
@@ -105,7 +105,7 @@ def _of_clicks(world: World, touches: pa.Table) -> Moments:
 
 
 def _busy(moments: Moments) -> Numbers:
-    """Who clicked so often that there is hardly a quiet time before: to find that out by a walk costs a second one."""
+    """People who clicked so often that they hardly have a quiet time: to find that out costs a second walk."""
     person, clicks = np.unique(moments.person, return_counts=True)
     return person[clicks >= BUSY_CLICKS]
 
@@ -139,7 +139,7 @@ class _Amended:
     months: frozenset[str]
     """Those of both."""
     keys: Words
-    """Of those of both that do not say the same then and now."""
+    """Rows of both versions that differ."""
 
 
 def _amended(world: World) -> _Amended:

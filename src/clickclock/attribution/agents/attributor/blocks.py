@@ -41,7 +41,7 @@ ROWS_KEPT: Final = 2**18
 """So few rows of all blocks stay in memory once they were taken up: they are looked at several times."""
 _PLACE_BITS: Final = 31
 ROWS: Final = credits_table(()).whole
-"""What is known of an order and a touchpoint before any model is asked."""
+"""Columns of an order and a touchpoint that do not depend on a model."""
 
 Numbers = NDArray[np.int64]
 
@@ -129,7 +129,7 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What is known of orders and ads, by which rows are told apart from the numbers that they are found by."""
+    """Facts about orders and ads: they turn the numbers of rows into texts again."""
 
     orders: pa.Table
     month: NDArray[np.int32]

@@ -174,7 +174,7 @@ def _pairs(rows: pa.Table, *names: str) -> Numbers:
 
 
 def _uses(lake: Lake, engine: Engine, touched: pa.Table, version: int) -> pa.Table:
-    """Of the click ids of some touches, those that several have of all."""
+    """The click ids of some touches that several of all touches have."""
     wanted = pa.array(distinct(touched["click_id"].drop_null().to_numpy()))
     stored = lake.stored(TOUCHES.name, version)
     every = engine.received(lake.addresses(TOUCHES.name, stored), wanted)

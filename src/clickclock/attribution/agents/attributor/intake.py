@@ -41,7 +41,7 @@ class TakenIn:
     """Where the touches now stand. Versions are those of Delta's logs."""
 
     version: int
-    """Of the touches."""
+    """The version of the touches."""
     ads_version: int
     clicks_version: int | None
     """None if there is no table of clicks."""

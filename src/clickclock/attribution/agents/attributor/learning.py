@@ -51,7 +51,7 @@ class _Nulls:
 
     def add(self, paths: pa.Table) -> None:
         """Count some of the rows of the lake's table `unconverted`."""
-        # Few are different, and small numbers are told apart much faster than texts.
+        # Few are different, and small numbers are compared much faster than texts.
         encoded = [paths[name].combine_chunks().dictionary_encode() for name in UNCONVERTED_BY]
         code = np.zeros(paths.num_rows, np.int64)
         for column in encoded:
@@ -83,7 +83,7 @@ class Learning:
         self._channels, self._groups = Numbering(), Numbering()
         nothing = np.empty(0, np.int32)
         self._seen = [(nothing, nothing, nothing)]
-        """Of the orders of some rows: the group, how many touchpoints, and the channels of these."""
+        """The orders of some rows: the group, the number of touchpoints, and their channels."""
         self._nulls = _Nulls()
 
     def show(self, rows: pa.Table) -> None:
@@ -137,7 +137,7 @@ class Learning:
 
 
 def less(counts_now: pa.Table, counts_then: pa.Table) -> pa.Table:
-    """What was counted now, less what was counted then: by that much the counts of then become those of now."""
+    """The difference from the old counts to the new ones."""
     gone = counts_then
     for name in COUNTED:
         gone = gone.set_column(gone.column_names.index(name), name, pc.negate(gone[name]))

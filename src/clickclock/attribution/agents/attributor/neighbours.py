@@ -37,7 +37,7 @@ class Before:
 
 
 def neighbours(lake: Lake, engine: Engine, world: World, touched: pa.Table) -> pa.Table:
-    """Who is concerned by the touches in `touched`, those themselves among them perhaps: rows of `SEEN`.
+    """The touches that those in `touched` concern, perhaps themselves among them: rows of `SEEN`.
 
     Nearly all touches that came concern themselves alone. So the files that have no others are not looked at.
     """

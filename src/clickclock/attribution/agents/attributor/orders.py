@@ -49,7 +49,7 @@ class Orders:
     table: pa.Table
     unjudgeable: int
     version: int | None = None
-    """Of the lake's amendments; None if there are none."""
+    """The version of the lake's amendments; None if there are none."""
     standing: int = 0
     """So many, the first ones, are what they were in a version before. All others are new, or were amended since."""
     then: pa.Table = field(default_factory=SCHEMA.empty_table)

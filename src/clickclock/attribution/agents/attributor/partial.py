@@ -107,7 +107,7 @@ def _walk(engine: Engine, world: World, affected: Affected, blocks: Blocks) -> t
     Returns their paths without an order, and from when on these are: of some, everything had to be looked at.
     """
     paths = [UNCONVERTED.whole.empty_table()]
-    # Who has become part of another is nobody to walk along, and has only rows to lose.
+    # A person who became part of another is not walked along, and only loses rows.
     walked = affected.since
     since = walked.only(people.are_persons(walked.person, world.persons))
     while len(since.person):

@@ -77,7 +77,7 @@ class Paths:
 
 
 def _apart(then: pa.Table, now: pa.Table, since: Since) -> tuple[pa.Table, pa.Table]:
-    """Of a month, the paths that are new, and those that are gone; a person has at most one, then and now."""
+    """The new and the lost paths of a month; a person has at most one, then and now."""
     person_then, person_now = (rows["person"].to_numpy() for rows in (then, now))
     by_person = np.argsort(person_then)
     found = places(person_then[by_person], person_now)
@@ -90,7 +90,7 @@ def _apart(then: pa.Table, now: pa.Table, since: Since) -> tuple[pa.Table, pa.Ta
     on_from = pc.if_else(goes_on, path_then, pa.scalar(None, pa.string()))
     path = pc.binary_join_element_wise(on_from, now["path"], PATH_SEPARATOR, null_handling="skip")
     is_new = ~pc.fill_null(pc.equal(path_then, path), fill_value=False).to_numpy()
-    # Who only clicked on loses nothing, whatever the new clicks are worth.
+    # A person who only clicked again loses nothing, whatever the new clicks are worth.
     is_gone = ~among(going_on, person_then)
     is_gone[at[is_known]] = is_new[is_known]
     now = now.set_column(now.column_names.index("path"), "path", path)

@@ -1,4 +1,4 @@
-"""Who is who: the persons of a run, the table that keeps them, and who became another since the run before.
+"""Persons: those of a run, the table that keeps them, and the changes since the run before.
 
 Never links by itself: `ties` says what was seen together, and `identity` who that makes. Invariant: a table
 that is read again gives the persons that it was made of.

@@ -27,7 +27,7 @@ class Then:
 
     persons: Persons
     clickless: NDArray[np.int64]
-    """Who had orders, and no click at all: the reason of those orders changes with the first one. Sorted."""
+    """People with orders and no click: the reason of those orders changes with the first one. Sorted."""
 
 
 def then_of(lake: Lake, before: Result | None) -> Then:

@@ -22,7 +22,7 @@ NOTE: Final = "result"
 RETRACTED_MIN: Final = 2**16
 """So few rows that do not count any more are no burden to anybody."""
 RETRACTED_SHARE: Final = 1 / 8
-"""Of a partition's rows: if more do not count, it is written anew."""
+"""Share of a partition's rows that may be retracted; beyond it the partition is written anew."""
 
 
 def crowded(files: Iterable[Stored], standing: Mapping[str, int], gone: Mapping[str, int]) -> frozenset[str]:
@@ -54,7 +54,7 @@ class Target:
     lake: Lake
     now_ms: int
     number: int
-    """Of the result version to be."""
+    """The number of the new result version."""
 
     def replace(self, table: Table, rows: pa.Table) -> int:
         """Write these rows instead of all that the table has. Returns its version, as `revise` does."""

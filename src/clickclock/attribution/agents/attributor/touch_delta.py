@@ -20,7 +20,7 @@ from clickclock.attribution.lake import TOUCHES, Changes, Lake, Table
 from clickclock.attribution.reporting.result import Result
 
 TOLD: Final = pa.schema([*SEEN, *SENT, TOUCHES.schema.field("click_id")])
-"""What is asked of touches that came or went. To read the others would take as long again."""
+"""Columns that are read of new and lost touches. To read the others would take as long again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ def news_since(lake: Lake, before: Result | None) -> News:
 
 
 def net(lake: Lake, table: Table, changes: Changes, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
-    """Rows that came and rows that went. What was only written again, with others or without, is in neither."""
+    """New rows and lost rows. A row that was only written again is in neither."""
     read = dict.fromkeys([*columns, "id"] if changes.removed else columns)
     schema = pa.schema([table.schema.field(name) for name in read])
     added, removed = (lake.rows(table.name, files, schema) for files in (changes.added, changes.removed))

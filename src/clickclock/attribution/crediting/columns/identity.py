@@ -193,7 +193,7 @@ def _smallest_of_component(joins: NDArray[np.int32], count: int) -> NDArray[np.i
     one, other = joins
     while len(one):
         np.minimum.at(smallest, np.maximum(one, other), np.minimum(one, other))
-        # Whoever was led to a place is led on to where that one leads, until all are where a place leads to itself.
+        # Each place is followed to the place that it leads to, until all lead to themselves.
         while not np.array_equal(smallest, further := smallest[smallest]):
             smallest = further
         one, other = smallest[one], smallest[other]

@@ -41,7 +41,7 @@ from clickclock.attribution.crediting.journey import Reason
 from clickclock.attribution.crediting.touchpoint import REPEAT_MS, RETRY_MS, RETRY_US, repeated
 
 PAIRS_MAX: Final = 4_000_000
-"""Of an order and a touchpoint, looked at together: some 200 MB. A few people have thousands of both."""
+"""Pairs of an order and a touchpoint at once: some 200 MB. A few people have thousands of both."""
 REASONS: Final = tuple(Reason)
 """What a number in `JourneyRows.reason` stands for."""
 TOUCHED: Final = -1
@@ -59,9 +59,9 @@ class Columns:
     is_order: Marks
     received_us: Numbers
     number: Numbers
-    """Of an order, its place in `Orders`; of a click, anything."""
+    """For an order, its place in `Orders`; for a click, anything."""
     ad: Numbers
-    """Of a click, its ad's code; of an order, anything, and so for all that follow."""
+    """For a click, its ad's code; for an order, anything, and so for all that follow."""
     ad_key: Numbers
     parameters: Numbers
     is_spent: Marks
@@ -98,7 +98,7 @@ class UnconvertedRows:
     month: Indexes
     person: Numbers
     path: Places
-    """Which one it is of those that are told apart."""
+    """Index of the distinct path."""
     offsets: Places
     """Where each of these begins in `steps`, and at last where they all end."""
     steps: Indexes

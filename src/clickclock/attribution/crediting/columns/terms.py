@@ -36,7 +36,7 @@ class Ads:
     client: Indexes
     channel: Indexes
     seller: Indexes
-    """Of the click; -1 for none."""
+    """Code of the seller of the click; -1 for none."""
     clients: Sequence[str]
     """Those of ads and of orders."""
     channels: Sequence[str]
@@ -53,7 +53,7 @@ class Ads:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Orders:
-    """What has to be known of all orders."""
+    """Facts about all orders."""
 
     client: Indexes
     """In `Ads.clients`."""
@@ -90,7 +90,7 @@ def terms_of(ads: Ads, policies: Policies) -> Terms:
     """The terms of these ads and their clients."""
     by_client = [policies.find(client_id) for client_id in ads.clients]
     zones = sorted({policy.time_zone for policy in by_client})
-    # Three small numbers are told apart much faster as one.
+    # Three small numbers are compared much faster as one.
     kind = (ads.client.astype(np.int64) * len(ads.channels) + ads.channel) * (len(ads.sellers) + 1) + ads.seller
     _, first, place = np.unique(kind, return_index=True, return_inverse=True)
     distinct = (column[first].tolist() for column in (ads.client, ads.channel, ads.seller))

@@ -33,7 +33,7 @@ class Paths:
     first: Places
     """The path's first touchpoint."""
     path: Places
-    """Which one it is of those that are told apart."""
+    """Index of the distinct path."""
     offsets: Places
     """Where each of these begins in `steps`, and at last where they all end."""
     steps: Numbers
@@ -58,7 +58,7 @@ def paths_without_order(
 def _numbered(steps: Numbers, length: Numbers) -> tuple[Places, Places]:
     """The number of each sequence, equal ones having one; and of each number, one that has it.
 
-    Sequences are told apart by a hash and then compared. Should two that differ collide, another hash is taken.
+    Sequences are grouped by a hash and then compared. Should two that differ collide, another hash is taken.
     """
     start = np.cumsum(length) - length
     within = np.arange(len(steps)) - np.repeat(start, length)
