@@ -1,4 +1,4 @@
-"""The guide to backups, command by command, on a real service; and the one that is made each night."""
+"""The guides to backups and to upgrades, command by command, on a real service; and the backup of each night."""
 
 import json
 import os
@@ -58,3 +58,12 @@ def test_the_guide_makes_a_backup_and_restores_it_and_one_is_made_each_night(tmp
         triggers = json.loads(_shell(["clickclock triggers list shop --json"], tmp_path, service.url))["triggers"]
         assert [each["state"] for each in triggers] == ["succeeded"]
         assert _shell(["clickclock log shop hello"], tmp_path, service.url) == "hello\n"
+
+
+def test_the_guide_to_upgrades_looks_before_and_after(tmp_path: Path) -> None:
+    commands = re.findall(r"^\$ (.+)$", (GUIDE.parent / "upgrade.md").read_text(), re.MULTILINE)
+    with running(tmp_path / "clickclock-data") as service:
+        told = _shell(commands, tmp_path, service.url)
+    assert "is whole" in told
+    assert re.search(r"^clickclock, version \d", told, re.MULTILINE)
+    assert "fail " not in told
