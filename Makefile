@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help install run test chaos lint bench docs format lock clean
+.PHONY: help install run test chaos lint bench docs format lock release clean
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -62,7 +62,11 @@ lock: ## Solve the requirements anew (needs uv); ARGS=--upgrade takes newer vers
 	@command -v uv >/dev/null || { echo "make lock needs uv: install it, then run make lock again." >&2; exit 1; }
 	$(LOCK) --extra all --group bench -o requirements/bench.txt $(ARGS)
 	$(LOCK) --extra all --group dev -c requirements/bench.txt -o requirements/dev.txt $(ARGS)
+	$(LOCK) --group release -c requirements/bench.txt -o requirements/release.txt $(ARGS)
 	$(LOCK) --extra attribution --group build -c requirements/bench.txt -o requirements/run.txt $(ARGS)
+
+release: $(call SET,release) ## Make what is shipped, in dist/: checks, the wheel twice, SBOM, licences, advisories
+	$(BIN)/python .ci/release $(ARGS)
 
 clean: ## Remove .venv and every cache; the service's data stays
 	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

@@ -28,4 +28,4 @@ def test_the_guide_gives_prometheus_a_token_and_shows_the_metrics(tmp_path: Path
             check=False,
         )
     assert done.returncode == 0, done.stderr
-    assert re.search(r'^clickclock_build_info\{version="[^"]+",python="3', done.stdout, re.MULTILINE)
+    assert re.search(r'^clickclock_build_info\{version="[^"]+",commit="[^"]+",python="3', done.stdout, re.MULTILINE)

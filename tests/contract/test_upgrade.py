@@ -66,7 +66,7 @@ def _in_postgresql(file: Path, url: str) -> None:
         for table in made.sorted_tables:
             if table.name == "alembic_version":
                 continue
-            everything = sa.select(sa.literal_column("*")).select_from(sa.table(table.name))
+            everything: sa.Select[Any] = sa.select(sa.literal_column("*")).select_from(sa.table(table.name))
             found = rows.execute(everything).mappings().all()
             if found:
                 connection.execute(sa.insert(table), [_typed(table, row) for row in found])

@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import LONG
 from tests.house.tree import ROOT
 
-TARGETS = ("help", "install", "run", "test", "lint", "bench", "format", "lock", "clean")
+TARGETS = ("help", "install", "run", "test", "lint", "bench", "format", "lock", "release", "clean")
 LOCKS = ("run", "dev", "bench")
 
 
@@ -43,7 +43,8 @@ def test_make_has_the_target_and_help_explains_it(copy: Path, target: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("target", "lock"), [("install", "dev"), ("test", "dev"), ("lint", "dev"), ("run", "run"), ("bench", "bench")]
+    ("target", "lock"),
+    [("install", "dev"), ("test", "dev"), ("lint", "dev"), ("run", "run"), ("bench", "bench"), ("release", "release")],
 )
 def test_a_fresh_machine_installs_hashed_requirements_first(copy: Path, target: str, lock: str) -> None:
     planned = _make(copy, "--dry-run", target).stdout
@@ -69,7 +70,7 @@ def test_an_unfit_python_is_refused_with_what_to_do(copy: Path) -> None:
     assert "make install PYTHON=" in refused.stderr
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", [*LOCKS, "release"])
 def test_every_locked_requirement_has_hashes_and_no_address(lock: str) -> None:
     text = (ROOT / f"requirements/{lock}.txt").read_text(encoding="utf-8")
     entries = text.replace("\\\n", " ").strip().splitlines()

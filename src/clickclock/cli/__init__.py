@@ -13,7 +13,7 @@ import os
 
 import click
 
-from clickclock.cli.program import Program, address, headers_of
+from clickclock.cli.program import Program, address, headers_of, print_version
 
 COMMANDS = {
     "serve": "clickclock.cli.serve:serve",
@@ -157,7 +157,14 @@ OTHERS = {
     show_envvar=True,
     help="Send the token that is in this file, rather than CLICKCLOCK_TOKEN.",
 )
-@click.version_option(package_name="clickclock")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=print_version,
+    help="Show the version and exit.",
+)
 @click.pass_context
 def main(ctx: click.Context, url: str, headers: tuple[tuple[str, str], ...], token_file: str | None) -> None:
     """Jobs that run on time, and orders credited to the clicks that earned them."""

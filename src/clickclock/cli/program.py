@@ -90,6 +90,21 @@ def _interrupted() -> Exception:
     return click.exceptions.Exit(INTERRUPTED)
 
 
+def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """The version, the commit where it is known, and Python's version, as an option's callback."""
+    if not value or ctx.resilient_parsing:
+        return
+    from importlib.metadata import version  # noqa: PLC0415 (only this option needs it)
+    from platform import python_version  # noqa: PLC0415 (as above)
+
+    from clickclock.foundation.commit import commit  # noqa: PLC0415 (as above)
+
+    known = commit()
+    of = f"commit {known[:12]}, " if known else ""
+    click.echo(f"clickclock, version {version('clickclock')} ({of}Python {python_version()})")
+    ctx.exit()
+
+
 def address(ctx: click.Context, param: click.Parameter, value: str) -> str:
     """The address of a service, as an option's callback."""
     from urllib.parse import urlsplit  # noqa: PLC0415 (the list of commands asks nobody)

@@ -19,6 +19,7 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from clickclock.foundation.commit import commit
 from clickclock.foundation.measure import Family, text
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.insight.finding import RULES
@@ -56,8 +57,8 @@ class Measures:
     @staticmethod
     def families_of(version: str) -> tuple[Family, ...]:
         """Every family, as it is when nothing has happened."""
-        build = Family("clickclock_build_info", "gauge", "1, with what runs here.", ("version", "python"))
-        build.set(1, version, platform.python_version())
+        build = Family("clickclock_build_info", "gauge", "1, with what runs here.", ("version", "commit", "python"))
+        build.set(1, version, commit() or "unknown", platform.python_version())
         return (
             build,
             Family("clickclock_findings", "gauge", "What is wrong now, counted, by its code.", ("code", "severity")),
