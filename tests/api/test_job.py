@@ -220,3 +220,30 @@ async def test_a_bad_value_of_a_parameter_is_one_fault(http: httpx.AsyncClient) 
     said = {"application": "shop", "jobName": "x", "command": "echo {{ parameters.day }}", "parameters": {"day": 5}}
     answer = await http.post("job", json=said)
     assert [each["field"] for each in answer.json()["errors"]] == ["parameters.day"]
+
+
+async def test_the_versions_of_a_job_are_told_with_who_made_them_and_how_they_differ(http: httpx.AsyncClient) -> None:
+    key = {"application": "shop", "jobName": "told"}
+    await http.post("job", json={**key, "command": "echo a", "parameters": {"day": "1"}})
+    await http.put("job", json={**key, "command": "echo b", "priority": 70})
+    last = (await http.put("job", json={**key, "command": "echo c", "priority": 70})).json()["job"]
+    told = (await http.get("jobVersions", params=key)).json()
+    versions = told["versions"]
+    assert [(each["version"], each["principal"], each["operation"]) for each in versions] == [
+        (3, "local", "PUT job"),
+        (2, "local", "PUT job"),
+        (1, "local", "POST job"),
+    ]
+    assert versions[0]["definition"] == {**key, "command": "echo c", "priority": 70}
+    assert versions[2]["definition"] == {**key, "command": "echo a", "parameters": {"day": "1"}}
+    assert (versions[0]["at"], told["hasMore"], "difference" in told) == (last["updatedAt"], False, False)
+    compared = (await http.get("jobVersions", params={**key, "from": 1, "limit": 1})).json()
+    assert (len(compared["versions"]), compared["hasMore"]) == (1, True)
+    assert compared["difference"] == {
+        "command": {"before": "echo a", "after": "echo c"},
+        "parameters": {"before": {"day": "1"}},
+        "priority": {"after": 70},
+    }
+    refused = (await http.get("jobVersions", params={**key, "from": 9})).json()
+    assert refused["errors"] == [{"field": "from", "message": "Version 9 is not known; there are 1 to 3."}]
+    assert (await http.get("jobVersions", params={**key, "jobName": "none"})).status_code == 404

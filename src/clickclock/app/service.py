@@ -58,6 +58,7 @@ from clickclock.foundation.environment import environment, take_secrets
 from clickclock.foundation.errors import ClickclockError
 from clickclock.foundation.gate import Gate
 from clickclock.foundation.problem import UnknownPath
+from clickclock.foundation.shown_settings import shown
 from clickclock.scheduler import api as scheduler_api
 from clickclock.scheduler.api.metrics import Measured, Measures
 from clickclock.scheduler.engine import Engine
@@ -153,6 +154,7 @@ async def _serve(
         vault=vault,
         limits=Limits(config.preemptions_max, config.backfill_times_max, config.job_users, config.audit_days),
         url=advertised_url(config, listener),
+        settings=shown(config),
     )
     noticing = _noticing(config, engine)
     await engine.open()

@@ -60,6 +60,7 @@ class Permission(StrEnum):
     CLUSTER_READ = "cluster.read"
     METRICS_READ = "metrics.read"
     AUDIT_READ = "audit.read"
+    SETTING_READ = "setting.read"
     TOKEN_READ = "token.read"  # noqa: S105 (the name of a permission)
     TOKEN_WRITE = "token.write"  # noqa: S105 (as above)
     REPORT_READ = "report.read"
@@ -82,6 +83,7 @@ _OF_THE_INSTALLATION: Final = frozenset(
         Permission.NOTIFICATION_WRITE,
         Permission.METRICS_READ,
         Permission.AUDIT_READ,
+        Permission.SETTING_READ,
         Permission.TOKEN_READ,
         Permission.TOKEN_WRITE,
     }

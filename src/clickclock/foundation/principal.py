@@ -106,6 +106,15 @@ class Principal:
             for grant in self.grants
         )
 
+    def permissions(self) -> dict[Permission, list[str]]:
+        """Every permission that it holds, with the applications or clients of which; `EVERY` where that is all."""
+        held: dict[Permission, list[str]] = {}
+        for permission in Permission:
+            if any(grant.holds(permission) for grant in self.grants):
+                names = self.scope(permission)
+                held[permission] = [EVERY] if names is None else sorted(names)
+        return held
+
     def may_grant(self, grant: Grant) -> bool:
         """Whether a grant gives nothing that it does not hold itself."""
         return all(self._holds_all_of(permission, grant) for permission in ROLES[grant.role] if grant.holds(permission))

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import random
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +19,7 @@ from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.lifecycle import Loop, LoopHealth, run_all
+from clickclock.foundation.shown_settings import ShownSetting
 from clickclock.scheduler.agents.alarmer import Alarmer
 from clickclock.scheduler.agents.announcer import Announcer
 from clickclock.scheduler.agents.auditor import Auditor
@@ -74,8 +75,9 @@ class Engine:
         vault: Vault | None = None,
         limits: Limits | None = None,
         url: str | None = None,
+        settings: Sequence[ShownSetting] = (),
     ) -> None:
-        """`url` is where other replicas reach our API, if there can be any."""
+        """`url` is where other replicas reach our API, if there can be any; `settings` is what people are shown."""
         self.store = store
         self.clock = clock
         self.executors = executors
@@ -88,6 +90,7 @@ class Engine:
         self.vault = vault or Vault(None, {})
         self.started_at = clock.now()
         self.limits = limits or Limits()
+        self.settings = settings
         self._is_news = False
         self._patience: asyncio.TimerHandle | None = None
         self._offset = timedelta(0)

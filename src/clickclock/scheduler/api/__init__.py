@@ -40,12 +40,14 @@ from clickclock.scheduler.api import (
     job_stat_grid,
     job_state,
     job_trigger,
+    job_versions,
     notification,
     schedule_preview,
     schedule_times,
     schedules,
     search,
     session,
+    settings,
     token,
     trigger_marks,
     zone_changes,
@@ -97,6 +99,8 @@ TABLE: Mapping[str, Sequence[Operation[Any]]] = {
     f"{BASE}/zoneChanges": zone_changes.OPERATIONS,
     f"{BASE}/bulk": bulk.OPERATIONS,
     f"{BASE}/jobLogSearch": job_log_search.OPERATIONS,
+    f"{BASE}/jobVersions": job_versions.OPERATIONS,
+    f"{BASE}/settings": settings.OPERATIONS,
 }
 """Every path with its operations; the one that is called most stands first."""
 

@@ -47,6 +47,10 @@ class Whoami(Record):
     name: str = Field(description="What it is called.", examples=["deploy"])
     proof: Proof = Field(description="How it proved itself.", examples=["token"])
     grants: list[TokenGrant] = Field(description="What it may do.", examples=[[{"role": Role.OPERATOR}]])
+    permissions: dict[Permission, list[str]] = Field(
+        description="Each permission that it holds, and of which applications or clients; `*` is all.",
+        examples=[{"trigger.create": ["shop"], "cluster.read": ["*"]}],
+    )
     session_token: str | None = Field(
         None, description="Of a session: what each change by its browser sends as `X-Session-Token`."
     )
@@ -241,7 +245,14 @@ def _wire(grant: Any) -> TokenGrant:
 def _whoami(who: Principal, session: str | None) -> Whoami:
     token = None if session is None else session_token(session)
     grants = [_wire(each) for each in who.grants]
-    return Whoami(kind=who.kind, name=who.name, proof=who.proof, grants=grants, session_token=token)
+    return Whoami(
+        kind=who.kind,
+        name=who.name,
+        proof=who.proof,
+        grants=grants,
+        permissions=who.permissions(),
+        session_token=token,
+    )
 
 
 WHOAMI_OPERATIONS: tuple[Operation[Any], ...] = (
