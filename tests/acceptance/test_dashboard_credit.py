@@ -151,13 +151,43 @@ def test_clicks_show_as_they_arrive_with_every_reason(browser: Browser, service:
         expect(faults).to_contain_text("cli_ubid or device_id is required")
         page.get_by_role("combobox", name="Show").select_option("click")
         expect(page.get_by_text("as it happens")).to_be_visible()
-        expect(page.get_by_text("Nothing has arrived since")).to_be_visible()
+        expect(page.get_by_text("Nothing of this has come")).to_be_visible()
         sent = {"client_id": CLIENT, "cli_ubid": "<b>me</b>", "utm_source": "newsletter"}
         assert httpx.get(f"{service.click_url}/aclick", params=sent).status_code == 204
         arrived = page.locator(".arrivals > li")
         expect(arrived).to_contain_text("newsletter")
         arrived.locator("summary").click()
         expect(arrived).to_contain_text("<b>me</b>")
+        assert look_in_both_themes(page) == []
+
+
+def test_clicks_are_counted_step_by_step_and_the_last_ones_are_there_at_once(browser: Browser, shop: Service) -> None:
+    with watched(browser, shop.url) as page:
+        page.goto("/clicks?span=30d&nothing=1")
+        steps = page.get_by_role("region", name="From click to credit").get_by_role("listitem")
+        expect(steps.filter(has_text="Credited")).to_contain_text(re.compile(r"[1-9]"))
+        assert [re.match(r"[A-Za-z ]+", each.strip())[0] for each in steps.all_inner_texts()] == [  # type: ignore[index]
+            *("Received", "Accepted", "In the lake", "In journeys", "Credited")
+        ]
+        expect(page.locator(".arrivals > li").first).to_be_visible()
+        expect(page.get_by_text("This page does not know nothing")).to_be_visible()
+        page.get_by_label("Client").fill("nobody")
+        page.get_by_label("Client").press("Enter")
+        expect(steps.filter(has_text="Received")).to_contain_text("0")
+        page.go_back()
+        expect(steps.filter(has_text="Credited")).to_contain_text(re.compile(r"[1-9]"))
+        assert look_in_both_themes(page) == []
+
+
+def test_uploads_say_what_is_held_and_receipts_what_was_erased(browser: Browser, shop: Service) -> None:
+    with watched(browser, shop.url) as page:
+        page.goto("/uploads?network=google")
+        expect(page.get_by_role("heading", name="Google Ads")).to_be_visible()
+        expect(page.get_by_role("heading", name="Meta")).to_have_count(0)
+        expect(page.get_by_role("heading", name="Nothing was exported yet")).to_be_visible()
+        assert look_in_both_themes(page) == []
+        page.goto("/erasures")
+        expect(page.get_by_role("heading", name="Nothing was erased yet")).to_be_visible()
         assert look_in_both_themes(page) == []
 
 

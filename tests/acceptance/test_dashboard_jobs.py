@@ -132,7 +132,7 @@ def test_jobs_are_found_by_name_and_a_run_is_cancelled_with_a_word_of_warning(
         page.get_by_role("option", name="slow/er").first.click()
         expect(page).to_have_url(f"{service.url}/jobs/shop/slow%2Fer")
         page.get_by_role("region", name="Running now").get_by_role("link").click()
-        page.get_by_role("button", name="Cancel", exact=True).click()
+        page.get_by_role("button", name="Cancel …").click()
         expect(page.get_by_role("dialog")).to_contain_text("SIGTERM")
         page.get_by_role("button", name="Cancel the run").click()
         expect(page.locator(".page-head")).to_contain_text("cancelled")

@@ -138,3 +138,17 @@ async def test_what_the_caller_may_not_do_to_an_item_is_not_done_and_said(
     assert done == {ours: (True, None), theirs: (False, "forbidden")}
     states = {each["triggerId"]: each["state"] for each in (await http.get("jobTrigger")).json()["triggers"]}
     assert states == {ours: "cancelled", theirs: "queued"}
+
+
+async def test_chosen_triggers_alone_are_taken(http: httpx.AsyncClient, job: None) -> None:
+    made = [
+        (await http.post("jobTrigger", json={"application": JOB["application"], "jobName": JOB["jobName"]})).json()[
+            "trigger"
+        ]["triggerId"]
+        for _ in range(3)
+    ]
+    asked = {"action": "cancel", "filter": {"triggerIds": [made[0], made[2], "none"]}}
+    assert (await http.post("bulk", json={**asked, "dryRun": True})).json()["dryRun"]["states"] == {"queued": 2}
+    told = (await http.post("bulk", json=asked)).json()
+    assert sorted(each["triggerId"] for each in told["items"] if each["done"]) == sorted([made[0], made[2]])
+    assert told["nextCursor"] is None

@@ -75,8 +75,10 @@ def versions_of(
 
 def undone(definition: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """A definition before a change."""
-    was = {name: value for name, value in definition.items() if name not in changes}
-    return was | {name: sides["before"] for name, sides in changes.items() if "before" in sides}
+    before = {name: sides["before"] for name, sides in changes.items() if "before" in sides}
+    # Fields stay in their places, so that two versions are easy to compare.
+    was = {name: before.pop(name, value) for name, value in definition.items() if name not in changes or name in before}
+    return was | before
 
 
 def _version(number: int, definition: Mapping[str, Any], record: AuditRecord) -> JobVersion:

@@ -61,6 +61,12 @@ class BulkFilter(Record):
     backfill_id: str | None = Field(
         None, max_length=4096, description="Triggers that this backfill made.", examples=[EXAMPLE_ID]
     )
+    trigger_ids: list[str] = Field(
+        default_factory=list,
+        max_length=ITEMS_MAX,
+        description="These triggers alone, as far as they meet the rest.",
+        examples=[[EXAMPLE_ID]],
+    )
     kind: Kind | None = Field(None, description="Triggers that were decided in this way.", examples=["manual"])
     states: list[State] = Field(
         default_factory=list,
@@ -70,6 +76,9 @@ class BulkFilter(Record):
     )
     since: Instant | None = Field(None, alias="from", description="Triggers recorded at this time or later.")
     until: Instant | None = Field(None, alias="to", description="Triggers recorded before this time.")
+
+
+_LISTS = frozenset({"states", "trigger_ids"})
 
 
 class BulkRequest(Record):
@@ -95,7 +104,9 @@ class BulkRequest(Record):
 
     def columns(self) -> dict[str, object]:
         """The filter as the store takes it."""
-        given = {name: value for name, value in self.filter if value is not None and name != "states"}
+        given = {name: value for name, value in self.filter if value is not None and name not in _LISTS}
+        if self.filter.trigger_ids:
+            given["trigger_id"] = sorted(set(self.filter.trigger_ids))
         if self.action.is_of_triggers:
             given["states"] = self.filter.states or sorted(TAKES[self.action])
         return given

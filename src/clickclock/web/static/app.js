@@ -4,29 +4,31 @@ import { fault } from "./components/parts.js";
 import { signOut } from "./core/api.js";
 import { keep, kept } from "./core/keep.js";
 import { liveState, onChange } from "./core/live.js";
+import { learn, may } from "./core/permissions.js";
 import { go, pathNow, routeOf } from "./core/router.js";
+import { choose, step } from "./core/rows.js";
 import { chooseZone, clockSkew, currentZone, span, zones } from "./core/time.js";
 import { ROUTES } from "./routes.js";
 
-const GROUPS = ["Scheduler", "Attribution"];
+const FRAME_MAX_MS = 250, GROUPS = ["Scheduler", "Attribution"], MORE = [...GROUPS, "Installation"];
 const LIVE = { live: "Live", connecting: "Connecting", reconnecting: "Reconnecting" };
 const THEMES = { auto: ["◐", "light"], light: ["○", "dark"], dark: ["●", "auto"] };
 const MISSING = { title: () => "No such page", enter: () => {}, view: () => html`<div class="empty"><h1>No such page</h1>
   <p>The dashboard has nothing at <code>${location.pathname}</code>.</p><p><a href="/">To the overview</a></p></div>` };
 
-let page = null, leave = () => {}, loadFault = null, visit = 0, shown = 0, asked = 0, prefix = false;
+let page = null, leave = () => {}, loadFault = null, visit = 0, shown = 0, asked = 0, late = 0, prefix = false;
 let theme = kept("theme", Object.keys(THEMES), "auto");
 
 const leadsTo = ({ path, word }) => word && (path === pathNow() || (path !== "/" && pathNow().startsWith(`${path}/`)));
 const isHere = (route) => route === ROUTES.filter(leadsTo).sort((a, b) => b.path.length - a.path.length)[0];
 const link = (route) => html`<a href=${route.path} aria-current=${isHere(route) ? "page" : nothing}>${route.word}</a>`;
-const inGroup = (group, more) => ROUTES.filter((route) => route.word && route.group === group && !!route.more === more);
+const inGroup = (group, more) => ROUTES.filter((route) => route.word && route.group === group && !!route.more === more && (!route.needs || may(route.needs)));
 
 function navigation() {
-  const more = GROUPS.flatMap((group) => inGroup(group, true));
+  const more = MORE.flatMap((group) => inGroup(group, true));
   return html`<nav aria-label="Pages">${GROUPS.map((group) => html`<span class="nav-group" role="group" aria-label=${group}>${inGroup(group, false).map(link)}</span>`)}</nav>
     <details class="menu" @click=${(event) => event.target.closest("a") && (event.currentTarget.open = false)}><summary>More</summary>
-      <div class="menu-body">${GROUPS.map((group) => (more.some((route) => route.group === group) ? html`<div><h3>${group}</h3>${inGroup(group, true).map(link)}</div>` : nothing))}
+      <div class="menu-body">${MORE.map((group) => (more.some((route) => route.group === group) ? html`<div><h3>${group}</h3>${inGroup(group, true).map(link)}</div>` : nothing))}
         <div><h3>Interface</h3><a href="/docs" target="_blank" rel="noopener">Every endpoint</a><a href="/openapi.json" target="_blank" rel="noopener">OpenAPI</a>
           ${kept("signed-in", ["yes"], "no") === "yes" ? html`<button class="button" @click=${leaveService}>Sign out</button>` : nothing}</div></div></details>`;
 }
@@ -56,7 +58,7 @@ const shell = () => html`
   <dialog class="keys" aria-labelledby="keys-title"><h2 id="keys-title">Keys</h2><dl>
     ${ROUTES.filter(({ key }) => key).map(({ key, word }) => html`<div><dt><kbd>g</kbd> <kbd>${key}</kbd></dt><dd>${word}</dd></div>`)}
     <div><dt><kbd>Ctrl</kbd> <kbd>K</kbd></dt><dd>go to anything by name</dd></div>
-    <div><dt><kbd>/</kbd></dt><dd>find on this page</dd></div><div><dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>next and previous row</dd></div>
+    <div><dt><kbd>/</kbd></dt><dd>find on this page</dd></div><div><dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>next and previous row</dd></div><div><dt><kbd>x</kbd></dt><dd>choose the row</dd></div><div><dt><kbd>Shift</kbd> <kbd>X</kbd></dt><dd>choose all up to it</dd></div><div><dt><kbd>[</kbd> <kbd>]</kbd></dt><dd>the attempt before and after</dd></div><div><dt><kbd>n</kbd> <kbd>N</kbd> <kbd>e</kbd></dt><dd>in an output: next hit, the one before, next error</dd></div>
     <div><dt><kbd>?</kbd></dt><dd>this map</dd></div></dl><form method="dialog"><button class="button">Close</button></form></dialog>`;
 
 function nextTheme() {
@@ -70,17 +72,25 @@ function applyTheme() {
   else document.documentElement.dataset.theme = theme;
 }
 
-function draw() {   // many changes in one frame are drawn once, and nothing is drawn for a hidden tab
-  asked ||= requestAnimationFrame(() => {
-    asked = 0;
-    const title = page ? `${page.title()} · clickclock` : "clickclock";
-    if (document.title !== title) document.title = title;
-    render(shell(), document.getElementById("app"));
-    if (shown !== visit) {   // on a phone the navigation is wider than the screen
-      shown = visit;
-      document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-    }
-  });
+/** Many changes in one frame are drawn once, and nothing is drawn for a hidden tab. Where a browser is too busy to give a
+ * frame, a timer draws: a page must not stay empty because nothing moves on the screen. */
+function draw() {
+  if (asked) return;
+  asked = requestAnimationFrame(paint);
+  late = setTimeout(() => document.hidden || paint(), FRAME_MAX_MS);
+}
+
+function paint() {
+  cancelAnimationFrame(asked);
+  clearTimeout(late);
+  asked = 0;
+  const title = page ? `${page.title()} · clickclock` : "clickclock";
+  if (document.title !== title) document.title = title;
+  render(shell(), document.getElementById("app"));
+  if (shown !== visit) {   // on a phone the navigation is wider than the screen
+    shown = visit;
+    document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
 }
 
 addEventListener("clickclock-unauthenticated", async () => {   // whatever asked: nothing is shown without a token
@@ -117,12 +127,6 @@ function visitLink(event) {
 
 const isTyping = (target) => target.matches?.("input, select, textarea, [contenteditable]");
 
-function step(by) {   // from row to row of the list that the page marks with [data-rows]
-  const rows = [...document.querySelectorAll("[data-rows] [data-row]")], at = rows.indexOf(document.activeElement?.closest("[data-row]"));
-  const row = rows[Math.max(0, Math.min(rows.length - 1, at + by))];
-  (row?.matches("a, button") ? row : row?.querySelector("a, button"))?.focus();
-}
-
 const openSearch = async () => (await import("./components/palette.js")).openPalette(ROUTES);
 
 function press(event) {
@@ -136,7 +140,7 @@ function press(event) {
   const act = {
     g: () => { prefix = true; setTimeout(() => { prefix = false; }, 1500); },
     "/": () => document.querySelector("[data-find]")?.focus(),
-    j: () => step(1), k: () => step(-1),
+    j: () => step(1), k: () => step(-1), x: () => choose(false), X: () => choose(true),
     "?": () => document.querySelector("dialog.keys").showModal(),
   }[event.key];
   if (act) { event.preventDefault(); act(); }
@@ -147,4 +151,5 @@ document.addEventListener("keydown", press);
 addEventListener("popstate", show);
 onChange(({ state }) => state && draw());
 applyTheme();
+learn(draw);
 show();

@@ -77,10 +77,10 @@ export function silence(of, done) {
 }
 
 /** Delete something for good: the name has to be typed. */
-export function remove({ title, name, words, act }) {
+export function remove({ title, name, words, act, button = "Delete" }) {
   openDialog({
-    title, button: "Delete", tone: "danger",
+    title, button, tone: "danger",
     body: (form) => html`<p>${words}</p>${field(html`Type <b>${name}</b>`, html`<input name="typed" required autocomplete="off" spellcheck="false">`)}${form && new FormData(form).get("typed") && new FormData(form).get("typed") !== name ? html`<p class="hint">Not yet the same.</p>` : nothing}`,
-    act: async (values) => { if (values.get("typed") !== name) throw new Error(`Type ${name} to delete it.`); await act(); },
+    act: async (values) => { if (values.get("typed") !== name) throw new Error(`Type ${name} to go on.`); await act(); },
   });
 }

@@ -4,9 +4,11 @@ import { fault } from "./parts.js";
 
 const element = document.body.appendChild(document.createElement("dialog"));
 element.setAttribute("aria-labelledby", "dialog-title");
-element.addEventListener("close", () => render(nothing, element));
+let next = null;
+element.addEventListener("close", () => { const then = next; next = null; render(nothing, element); then?.(); });
 
-/** Open a dialog. `body(form)` is its content; `act(values)` does it and may refuse, which is shown. */
+/** Open a dialog. `body(form)` is its content; `act(values)` does it and may refuse, which is shown.
+ * What it returns, if that is a function, is called when the dialog is closed: to open another one. */
 export function openDialog({ title, body, button, tone = "primary", act }) {
   let wrong = null, isBusy = false;
   const draw = () => render(html`<form @submit=${submit} @input=${() => draw()}>
@@ -18,7 +20,8 @@ export function openDialog({ title, body, button, tone = "primary", act }) {
     const values = new FormData(event.target);
     isBusy = true; wrong = null; draw();
     try {
-      await act(values);
+      const then = await act(values);
+      if (typeof then === "function") next = then;
       element.close();
     } catch (error) { wrong = error; }
     isBusy = false;

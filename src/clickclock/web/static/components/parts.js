@@ -27,6 +27,9 @@ export const empty = (title, words, command = "") => html`<div class="empty"><h2
 /** Filters of an address that a page does not know are named, and not obeyed in silence. */
 export const ignoredFilters = (names) => (names.length ? html`<p class="banner">This page does not know ${names.map((name, at) => html`${at ? ", " : ""}<code>${name}</code>`)}, and ignores ${names.length > 1 ? "them" : "it"}.</p>` : nothing);
 
+/** A sentence of the service, with what stands between backquotes as code. */
+export const prose = (text) => (text ?? "").split("`").map((part, at) => (at % 2 ? html`<code>${part}</code>` : part));
+
 export const number = (value) => (value == null ? "–" : value.toLocaleString("en"));
 /** `counted(2, "job")`: 2 jobs. */
 export const counted = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;

@@ -56,6 +56,9 @@ export function span(value) {
   return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`;
 }
 
+/** How long until then, in whole seconds: it is read while it changes. */
+export const countdown = (value) => (value < 60_000 ? `${Math.max(0, Math.ceil(value / 1000))} s` : span(value));
+
 /** `in 3 m 04 s`, `2 h 01 m ago`: beside an absolute time, never instead of one. */
 export const relative = (at) => (at > now() ? `in ${span(at - now())}` : `${span(now() - at)} ago`);
 

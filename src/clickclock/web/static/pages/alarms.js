@@ -8,6 +8,7 @@ import { say } from "../components/toast.js";
 import { filters, to } from "../core/address.js";
 import { ask, change } from "../core/api.js";
 import { onChange } from "../core/live.js";
+import { may } from "../core/permissions.js";
 import { glyph } from "../core/states.js";
 import { ms, relative } from "../core/time.js";
 
@@ -56,8 +57,8 @@ function row(alarm) {
   return html`<tr data-row><td><span class="badge ${tone}">${glyph(tone)}${word}</span></td><td class="cell-name">${jobLink(alarm)}</td>
     <td class="cell-why">${alarm.message} ${alarm.triggerId ? html`<a class="inline" href=${to("/runs", alarm.triggerId)}>the run</a>` : nothing}</td>
     <td class="num wide-only">${number(alarm.count)}</td><td>${time(ms(alarm.openedAt))}</td><td class="cell-broad">${standing(alarm)}</td>
-    <td class="row-actions cell-broad">${alarm.resolvedAt ? nothing : html`<button class="button small" ?disabled=${!!alarm.acknowledgedAt} @click=${() => acknowledge(alarm, load)}>Acknowledge …</button>
-      <button class="button small" @click=${() => silence(alarm, load)}>Silence …</button>`}</td></tr>`;
+    <td class="row-actions cell-broad">${alarm.resolvedAt ? nothing : html`${may("alarm.acknowledge", alarm.application) ? html`<button class="button small" ?disabled=${!!alarm.acknowledgedAt} @click=${() => acknowledge(alarm, load)}>Acknowledge …</button>` : nothing}
+      ${may("silence.write", alarm.application) ? html`<button class="button small" @click=${() => silence(alarm, load)}>Silence …</button>` : nothing}`}</td></tr>`;
 }
 
 const table = () => html`<section class="card"><div class="table-box" tabindex="0" role="region" aria-label="Alarms"><table class="stacked" data-rows>
@@ -73,7 +74,7 @@ async function end({ application, jobName: name, groupName }) {
 }
 
 const held = () => (silences.length ? card("silences", "Silenced", html`<ul class="reasons">${silences.map((each) => html`<li>${glyph("cancelled")}<span>${each.groupName ? html`the jobs of ${each.groupName}` : each.jobName ? jobName(each) : html`all jobs of ${each.application}`},
-    until ${time(ms(each.until))} <span class="faint">${relative(ms(each.until))}, by ${each.silencedBy}${each.note ? `: ${each.note}` : ""}</span> <button class="button small" @click=${() => end(each)}>End</button></span></li>`)}</ul>`, { count: silences.length }) : nothing);
+    until ${time(ms(each.until))} <span class="faint">${relative(ms(each.until))}, by ${each.silencedBy}${each.note ? `: ${each.note}` : ""}</span>${may("silence.write", each.application) ? html` <button class="button small" @click=${() => end(each)}>End</button>` : nothing}</span></li>`)}</ul>`, { count: silences.length }) : nothing);
 
 export function view() {
   if (!alarms && !wrong) return waiting("Alarms");

@@ -7,6 +7,7 @@ import { say } from "../components/toast.js";
 import { filters } from "../core/address.js";
 import { ask, change } from "../core/api.js";
 import { onChange } from "../core/live.js";
+import { may } from "../core/permissions.js";
 import { glyph } from "../core/states.js";
 import { ms } from "../core/time.js";
 
@@ -56,7 +57,7 @@ function row(each) {
   return html`<tr data-row><td><a href="/runs?backfillId=${encodeURIComponent(each.backfillId)}" aria-label="Runs of the backfill of ${jobOf(each)}"><span class="badge ${tone}">${glyph(tone)}${word}</span></a></td><td class="cell-name">${jobLink(each)}</td>
     <td class="cell-why">${time(ms(each.from))} <span class="faint">to</span> ${time(ms(each.to))}</td><td class="cell-why"><span class="gauge" aria-hidden="true"><i .style=${`inline-size:${share * 100}%`}></i></span>${number(settled)} of ${number(each.total)}</td>
     <td class="wide-only cell-why faint">${each.reason ?? each.message ?? nothing}</td>
-    <td class="cell-why"><div class="row-actions">${isOpen ? html`<button class="button" @click=${() => toggle(each)} aria-label="${each.state === "running" ? "Pause" : "Resume"} the backfill of ${jobOf(each)}">${each.state === "running" ? "Pause" : "Resume"}</button><button class="button" @click=${() => pace(each)} aria-label="Pace the backfill of ${jobOf(each)}">Pace …</button><button class="button danger" @click=${() => cancel(each)} aria-label="Cancel the backfill of ${jobOf(each)}">Cancel …</button>` : nothing}</div></td></tr>`;
+    <td class="cell-why"><div class="row-actions">${isOpen && may("backfill.write", each.application) ? html`<button class="button" @click=${() => toggle(each)} aria-label="${each.state === "running" ? "Pause" : "Resume"} the backfill of ${jobOf(each)}">${each.state === "running" ? "Pause" : "Resume"}</button><button class="button" @click=${() => pace(each)} aria-label="Pace the backfill of ${jobOf(each)}">Pace …</button><button class="button danger" @click=${() => cancel(each)} aria-label="Cancel the backfill of ${jobOf(each)}">Cancel …</button>` : nothing}</div></td></tr>`;
 }
 
 export function view() {

@@ -61,7 +61,7 @@ const countedBy = (width) => {
 
 function grid(counts) {
   const top = Math.max(1, ...counts.values()), low = Math.min(top, ...[...counts].filter(([at]) => at >= since && at + HOUR <= reach).map(([, count]) => count)), days = new Map();
-  const shade = (count) => (count ? 0.2 + (0.8 * Math.max(0, count - low)) / (top - low || 1) : 0);   // what comes every minute is the ground, and not the figure
+  const shade = (count) => (count ? 0.2 + (0.8 * Math.max(0, count - low)) / Math.max(top - low, top / 10, 1) : 0);   // what comes every minute is the ground, and not the figure
   for (let at = Math.floor(since / HOUR) * HOUR; at < since + DAYS * 24 * HOUR; at += HOUR) days.set(day(at), [...(days.get(day(at)) ?? []), at]);
   const longest = Math.max(24, ...[...days.values()].map((hours) => hours.length));
   const first = [...days.keys()].at(0), last = [...days.keys()].at(-1), whole = [...days.values()].find((hours) => hours.length === longest) ?? [];

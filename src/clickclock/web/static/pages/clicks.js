@@ -93,9 +93,9 @@ function submit(event) {
 function counts() {
   const { span } = filters(KNOWN), [word, , by] = SPANS[span] ?? SPANS[""];
   if (countFault && !count) return fault(countFault);
-  return html`${countFault ? fault(countFault) : nothing}${card("minutes", by[0].toUpperCase() + by.slice(1), html`<div class="card-body">${count ? columns(count) : html`<div class="chart-room"></div>`}</div>`, { note: `${word}, ${currentZone()}`, more: columnsKey() })}
-    <div class="pair">${card("funnel", "From click to credit", count ? funnel(count) : html`<div class="chart-room"></div>`, { note: word })}
-      ${card("reasons", "Why clicks were refused", count ? reasons(count) : html`<div class="chart-room"></div>`, { note: word })}</div>`;
+  return html`${countFault ? fault(countFault) : nothing}${card("minutes", by[0].toUpperCase() + by.slice(1), html`<div class="card-body">${count ? columns(count) : html`<p class="note chart-room">Counting …</p>`}</div>`, { note: `${word}, ${currentZone()}`, more: columnsKey() })}
+    <div class="pair">${card("funnel", "From click to credit", count ? funnel(count) : html`<p class="note chart-room">Counting …</p>`, { note: word })}
+      ${card("reasons", "Why clicks were refused", count ? reasons(count) : html`<p class="note chart-room">Counting …</p>`, { note: word })}</div>`;
 }
 
 function live() {
@@ -103,7 +103,7 @@ function live() {
   return card("live", "What arrives", html`<form class="filter-bar pad" aria-label="What is shown" @submit=${(event) => event.preventDefault()}>${select("Show", kind, KINDS, (value) => choice({ kind: value }))}</form>
     ${gap ? html`<p class="banner pad">${gap.message}</p>` : nothing}
     ${held.length ? html`<p class="pad"><button class="button" @click=${release}>${held.length} new</button></p>` : nothing}
-    ${rows.length ? arrivalRows(rows, () => { isHeld = true; }, release) : !isKnown ? html`<div class="chart-room" aria-busy="true"></div>`
+    ${rows.length ? arrivalRows(rows, () => { isHeld = true; }, release) : !isKnown ? html`<p class="note chart-room">Looking …</p>`
       : empty(client || kind ? "Nothing of this has come in the last 31 days" : "Nothing has come yet", "Each click, order and rejection shows here the moment it is on disk. Send one to the collector, at port 8081 unless click_port says otherwise:", `curl -i '${clickUrl}/aclick?client_id=shop-1&cli_ubid=me&utm_source=newsletter&event_time=${Date.now()}'`)}`,
   { note: html`<span class="live ${state}"><i></i>${{ live: "as it happens", connecting: "connecting", paused: "paused while hidden" }[state]}</span>` });
 }

@@ -1,6 +1,6 @@
 // Where attempts run and who serves: slots and what takes them, replicas and their loops, the store, and what is wrong.
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
-import { card, empty, fault, figure, ignoredFilters, number, time, waiting } from "../components/parts.js";
+import { card, empty, fault, figure, ignoredFilters, number, prose, time, waiting } from "../components/parts.js";
 import { filters } from "../core/address.js";
 import { ask } from "../core/api.js";
 import { glyph } from "../core/states.js";
@@ -29,7 +29,7 @@ function cluster(each) {
   return html`<tr data-row><td class="cell-name"><bdi>${each.cluster}</bdi> <span class="faint">${each.executor ?? ""}</span></td>
     <td>${each.reachable ? html`${glyph("succeeded")} answers` : html`<span class="badge failed">${glyph("failed")}does not answer</span>`}</td>
     <td class="cell-why"><span class="gauge ${share === 1 ? "full" : ""}" aria-hidden="true"><i .style=${`inline-size:${share * 100}%`}></i></span>${number(each.running)} of ${number(each.capacity)} slots</td>
-    <td class="num">${number(each.queued)} wait</td><td class="faint cell-why">${each.message ?? each.nodes.join(", ")}</td></tr>`;
+    <td class="num">${number(each.queued)}</td><td class="faint cell-why">${each.message ?? each.nodes.join(", ")}</td></tr>`;
 }
 
 function replica(each) {
@@ -38,13 +38,13 @@ function replica(each) {
     <td class="cell-why">heard ${span(Math.max(0, now() - ms(each.heartbeatAt)))} ago</td><td class="cell-why">${stalled.length ? html`<span class="badge failed">${glyph("failed")}${stalled.map((loop) => loop.name).join(", ")}</span>` : html`${glyph("succeeded")} all ${each.loops.length} loops run`}</td></tr>`;
 }
 
-const table = (label, heads, rows) => html`<div class="table-box" tabindex="0" role="region" aria-label=${label}><table class="stacked" data-rows><thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div>`;
+const table = (label, heads, rows) => html`<div class="table-box" tabindex="0" role="region" aria-label=${label}><table class="stacked" data-rows><thead><tr>${heads.map((head) => html`<th scope="col" class=${head === "Waiting" ? "num" : ""}>${head}</th>`)}</tr></thead><tbody>${rows}</tbody></table></div>`;
 
 const backup = (known) => known ? figure("Last verified backup", known.verifiedAt ? html`${span(Math.max(0, now() - ms(known.verifiedAt)))} ago` : "none yet", known.failure ?? known.verifiedId ?? "") : nothing;
 
 function findings() {
   if (!info.findings.length) return card("findings", "Wrong now", html`<p class="note">${glyph("succeeded")} Nothing.</p>`);
-  return card("findings", "Wrong now", html`<ul class="attention">${info.findings.map((each) => html`<li>${glyph(each.severity === "fail" ? "failed" : "timedOut", each.severity)}<div><p>${each.message}</p><p class="under">${each.remedy ?? ""}</p></div></li>`)}</ul>`, { count: info.findings.length });
+  return card("findings", "Wrong now", html`<ul class="attention">${info.findings.map((each) => html`<li>${glyph(each.severity === "fail" ? "failed" : "timedOut", each.severity)}<div><p>${prose(each.message)}</p><p class="under">${prose(each.remedy)}</p></div></li>`)}</ul>`, { count: info.findings.length });
 }
 
 export function view() {

@@ -7,6 +7,7 @@ import { say } from "../components/toast.js";
 import { filters } from "../core/address.js";
 import { ask, change } from "../core/api.js";
 import { onChange } from "../core/live.js";
+import { may } from "../core/permissions.js";
 import { glyph } from "../core/states.js";
 
 const SETTLE_MS = 500;
@@ -50,7 +51,7 @@ function row(group) {
   return html`<tr data-row><td class="cell-name"><a href="/jobs?groupName=${encodeURIComponent(group.groupName)}"><bdi>${group.groupName}</bdi></a>${group.paused ? html` <span class="badge cancelled">${glyph("cancelled")}paused</span>` : nothing}</td>
     <td class="num">${counted(group.jobs, "job")}</td><td>${most ? html`<span class="gauge ${share === 1 ? "full" : ""}" aria-hidden="true"><i .style=${`inline-size:${share * 100}%`}></i></span>` : nothing}${number(group.running)} ${most ? `of ${number(most)} run` : "run"}</td>
     <td class="num"><a href="/runs?groupName=${encodeURIComponent(group.groupName)}&state=queued">${number(group.queued)} wait</a></td><td class="faint cell-why">${group.description ?? nothing}</td>
-    <td class="cell-why"><div class="row-actions"><button class="button" @click=${() => toggle(group)} aria-label="${group.paused ? "Resume" : "Pause"} ${group.groupName}">${group.paused ? "Resume" : "Pause …"}</button></div></td></tr>`;
+    <td class="cell-why"><div class="row-actions">${may("group.write") ? html`<button class="button" @click=${() => toggle(group)} aria-label="${group.paused ? "Resume" : "Pause"} ${group.groupName}">${group.paused ? "Resume" : "Pause …"}</button>` : nothing}</div></td></tr>`;
 }
 
 export function view() {

@@ -6,6 +6,7 @@ import { filterBar } from "../components/filter-bar.js";
 import { empty, fault, ignoredFilters, jobLink, jobOf, time, waiting } from "../components/parts.js";
 import { filters, to } from "../core/address.js";
 import { ask } from "../core/api.js";
+import { may } from "../core/permissions.js";
 import { onChange } from "../core/live.js";
 import { badge, glyph, isBad, isOver, toneOf, why, wordOf } from "../core/states.js";
 import { full, ms, now, relative, span } from "../core/time.js";
@@ -69,7 +70,7 @@ function row(job) {
     <td class="wide-only"><div class="cells" role="group" aria-label="The last ${job.recent.length} runs; ${bad} went wrong">${repeat([...job.recent].reverse(), (each) => each.triggerId, dot)}</div></td>
     <td class="num wide-only">${last && isOver(last.state) ? span(last.durationMs) : nothing}</td>
     <td class="wide-only">${last ? time(ms(last.dueTime)) : nothing}</td><td>${job.nextFireAt ? html`<time title=${full(ms(job.nextFireAt))}>${ms(job.nextFireAt) > now() ? relative(ms(job.nextFireAt)) : "due"}</time>` : html`<span class="faint">not planned</span>`}</td>
-    <td class="num wide-only"><button class="button" ?disabled=${!job.enabled} @click=${() => run(job)} aria-label="Run ${jobOf(job)}">Run …</button></td></tr>`;
+    <td class="num wide-only">${may("trigger.create", job.application) ? html`<button class="button" ?disabled=${!job.enabled} @click=${() => run(job)} aria-label="Run ${jobOf(job)}">Run …</button>` : nothing}</td></tr>`;
 }
 
 async function run({ application, jobName }) {

@@ -4,16 +4,16 @@ import { guard } from "../vendor/lit-html/directives/guard.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { areWanted, firstSteps } from "../components/first-steps.js";
 import { lanes, rowsOf } from "../components/lanes.js";
-import { card, fault, figure, jobName, jobOf, number, percent, time, waiting } from "../components/parts.js";
+import { card, fault, figure, jobName, jobOf, number, percent, prose, time, waiting } from "../components/parts.js";
 import { isRunning, running } from "../components/running.js";
 import { roomFor, strip } from "../components/strip.js";
 import { to } from "../core/address.js";
 import { onChange } from "../core/live.js";
 import { glyph, isOver, wordOf } from "../core/states.js";
-import { clock, currentZone, ms, now, span } from "../core/time.js";
+import { clock, countdown, currentZone, ms, now, span } from "../core/time.js";
 import { Overview } from "./overview-state.js";
 
-const HOUR = 3_600_000, LANES_MAX = 24, LANES_EVERY_MS = 2000;
+const HOUR = 3_600_000, LANES_MAX = 24, LANES_EVERY_MS = 2000, EVERY_MS = 60_000, AGAIN_MS = 3000;
 const ALARMS = { missed: "did not run", longRun: "runs long", failure: "failed", skip: "was skipped" };
 let known = new Overview(), told = null, room = 24, redraw = () => {};
 
@@ -23,15 +23,22 @@ export function enter(draw) {
   redraw = draw;
   told = null;
   known = new Overview();
-  const load = () => known.load(now(), draw);
+  let isHere = true;
+  let again = 0;
+  const load = async () => {
+    await known.load(now(), draw);
+    clearTimeout(again);
+    if (isHere) again = setTimeout(() => (document.hidden ? null : load()), known.fault ? AGAIN_MS : EVERY_MS);
+  };
   load();
   const off = onChange(({ change, missed }) => {
     if (missed) load();
     else if (change && known.take(change)) draw();
   });
   const beat = setInterval(() => document.hidden || draw(), 1000);
-  const again = setInterval(() => document.hidden || load(), 60_000);
-  return () => { off(); clearInterval(beat); clearInterval(again); };
+  const shown = () => document.hidden || load();
+  document.addEventListener("visibilitychange", shown);
+  return () => { isHere = false; off(); clearInterval(beat); clearTimeout(again); document.removeEventListener("visibilitychange", shown); };
 }
 
 function bars(stat, at) {
@@ -46,7 +53,7 @@ function bars(stat, at) {
 function figures(at) {
   const { next, totals, stat } = known, all = [...known.triggers.values()], soon = next(at);
   return html`<div class="figures">
-    ${figure("Next", soon ? span(Math.max(0, soon.at - at)) : "–", soon ? html`${jobOf(soon.of)} at ${clock(soon.at)}` : "nothing is planned within the hour")}
+    ${figure("Next", soon ? countdown(soon.at - at) : "–", soon ? html`${jobOf(soon.of)} at ${clock(soon.at)}` : "nothing is planned within the hour")}
     ${figure("Running", number(all.filter(isRunning).length), `${number(all.filter((each) => each.state === "queued").length)} waiting · ${number(totals.jobs)} jobs · ${number(totals.schedules)} schedules`)}
     ${figure("Late by", span(stat.lagMs.p95), stat.lagMs.p95 == null ? "nothing started in the last 24 h" : `95 of 100 runs or less; half by ${span(stat.lagMs.p50)}`)}
     <div class="figure wide"><h2>Succeeded, 24 h</h2><div class="with-bars"><div><p class="big">${percent(stat.successRate)}</p>
@@ -57,7 +64,7 @@ function figures(at) {
 /** What is wrong, worst first, each with what to do or where to look. */
 function wrong() {
   return [
-    ...known.findings.map((each) => ({ state: each.severity === "fail" ? "failed" : "timedOut", what: each.message, then: each.remedy })),
+    ...known.findings.map((each) => ({ state: each.severity === "fail" ? "failed" : "timedOut", what: prose(each.message), then: prose(each.remedy) })),
     ...known.alarms.map((each) => ({ state: each.kind === "skip" ? "skipped" : "failed", link: each.triggerId ? to("/runs", each.triggerId) : to("/jobs", each.application, each.jobName),
       what: html`${jobName(each)} ${ALARMS[each.kind] ?? ""}`, then: html`${each.message} ${each.count > 1 ? `${each.count} times since` : "At"} ${time(ms(each.openedAt))}` })),
     ...known.schedules.filter((each) => each.paused).map((each) => ({ state: "cancelled", link: to("/schedules", each.scheduleId), what: html`${jobName(each)} is paused`, then: each.pauseReason ?? "Nobody said why." })),

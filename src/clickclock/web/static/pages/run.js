@@ -3,6 +3,7 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { cancelRun, runJob } from "../components/actions.js";
 import { LogReader } from "../components/log-reader.js";
 import { logView } from "../components/log.js";
+import { offer } from "../components/offer.js";
 import { fault, jobLink, jobOf, time, waiting } from "../components/parts.js";
 import { kindWord } from "../components/runs-table.js";
 import { choose, filters, to } from "../core/address.js";
@@ -53,7 +54,9 @@ function show(chosen) {
 
 function keys(event) {
   if (!log || event.defaultPrevented || event.target.matches("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey) return;
-  if (log.press(event.key)) event.preventDefault();
+  const by = { "[": -1, "]": 1 }[event.key], all = trigger.attempts ?? [], at = all.findIndex((each) => each.attempt === (attempt ?? trigger.attempt));
+  if (by && all[at + by]) show(all[at + by].attempt);
+  if (by || log.press(event.key)) event.preventDefault();
 }
 
 const fact = (name, value) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`;
@@ -86,9 +89,10 @@ function waits() {
 
 const attempts = () => (trigger.attempts?.length > 1 ? html`<div class="tabs" role="group" aria-label="Attempts">${trigger.attempts.map((each) => html`<button class="button" aria-pressed=${each.attempt === (attempt ?? trigger.attempt)} @click=${() => show(each.attempt)}>${badge(each.state)} ${each.attempt}</button>`)}</div>` : nothing);
 
-const actions = () => html`<div class="actions">
-  ${isOver(trigger.state) ? nothing : html`<button class="button danger" @click=${() => cancelRun(trigger, load)}>Cancel</button>`}
-  ${job ? html`<button class="button" @click=${() => runJob(job, { given: trigger.parameters, title: "Run again" })}>Run again …</button>` : nothing}</div>`;
+const actions = () => offer([
+  ...(isOver(trigger.state) ? [] : [{ word: "Cancel …", needs: "trigger.cancel", act: () => cancelRun(trigger, load), tone: "danger" }]),
+  ...(job ? [{ word: "Run again …", needs: "trigger.create", act: () => runJob(job, { given: trigger.parameters, title: "Run again" }) }] : []),
+], trigger.application);
 
 export function view() {
   if (wrong && !trigger) return html`<div class="page"><h1>Run</h1>${fault(wrong)}</div>`;

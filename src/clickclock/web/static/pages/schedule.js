@@ -5,12 +5,14 @@ import { clockDay, dayOfChange } from "../components/clock-day.js";
 import { asText } from "../components/definition.js";
 import { diff } from "../components/diff.js";
 import { card, fault, jobLink, jobOf, time, waiting } from "../components/parts.js";
+import { offer } from "../components/offer.js";
 import { BLANK, changesOf, draftOf, scheduleForm } from "../components/schedule-form.js";
 import { roomFor, strip } from "../components/strip.js";
 import { say } from "../components/toast.js";
 import { filters, to } from "../core/address.js";
 import { ask, change } from "../core/api.js";
 import { onChange } from "../core/live.js";
+import { lacks, may } from "../core/permissions.js";
 import { go } from "../core/router.js";
 import { glyph, SKIPS } from "../core/states.js";
 import { currentZone, iso, ms, now, relative } from "../core/time.js";
@@ -108,24 +110,26 @@ function coming() {
   if (!draft.expression) return html`<p class="note">Write when it is to run, and its next times appear here.</p>`;
   if (!preview) return refused ? nothing : html`<p class="note">Looking …</p>`;
   return html`${preview.reading?.length ? html`<p class="under pad">${preview.reading.join(" ")}</p>` : nothing}
-    ${preview.times.length ? html`<ol class="coming">${preview.times.map((each) => html`<li class=${each.skipReason ? "faint" : ""}>${time(ms(each.time))} <span class="faint">${relative(ms(each.time))}</span> <span>${each.localTime.replace("T", " ")}</span>${each.note || each.skipReason ? html`<span class="under">${glyph(each.skipReason ? "skipped" : "queued")} ${each.note ?? SKIPS[each.skipReason] ?? each.skipReason}</span>` : nothing}</li>`)}</ol>` : html`<p class="note">It has no time to come.</p>`}`;
+    ${preview.times.length ? html`<ol class="coming">${preview.times.map((each) => html`<li class=${each.skipReason ? "faint" : ""}>${time(ms(each.time))} <span class="faint">${relative(ms(each.time))}</span> ${draft.timeZone === currentZone() ? nothing : html`<span class="faint">${each.localTime.slice(11, 16)} in ${draft.timeZone}</span>`}${each.note || each.skipReason ? html`<span class="under">${glyph(each.skipReason ? "skipped" : "queued")} ${each.note ?? SKIPS[each.skipReason] ?? each.skipReason}</span>` : nothing}</li>`)}</ol>` : html`<p class="note">It has no time to come.</p>`}`;
 }
 
 const clockDays = () => (days.length ? card("changes", "When the clock is changed", html`<div class="card-body">${days.map(([one, when]) => clockDay(one, when, one.timeZone))}</div>`, { note: days[0][0].timeZone }) : nothing);
 
 function form() {
   const body = changesOf(draft, base), isChanged = Object.keys(body).length > 0, faults = new Map((refused?.faults ?? []).map((each) => [each.field, each.message]));
+  const mayWrite = may("schedule.write", base?.application ?? (of.application || null));
   return card("form", base ? "Definition" : "What and when", html`<form class="card-body" @submit=${save}>
     ${theirs ? html`<div class="banner" role="alert"><p>Somebody changed it meanwhile, and nothing of theirs was overwritten. ${theirs.by ? html`It was <b>${theirs.by}</b>. ` : nothing}This is what they changed:</p>${diff(theirs.before, theirs.after)}<p>Your form still has what you wrote. Saving again puts only your fields over theirs.</p></div>` : nothing}
     ${scheduleForm(draft, set, faults)}
     ${refused && refused.code !== "staleVersion" ? fault(refused) : nothing}
     ${base && isChanged ? html`<p class="under">What will change:</p>${diff(asText(base), asText({ ...base, ...body }))}` : nothing}
-    <div class="dialog-buttons">${base && isChanged ? html`<button type="button" class="button" @click=${() => { draft = draftOf(base); theirs = null; look(); }}>Undo all</button>` : nothing}<button class="button primary" ?disabled=${base ? !isChanged : !draft.expression || !of.jobName}>${base ? "Save" : "Create"}</button></div></form>`);
+    ${mayWrite ? nothing : html`<p class="under">${lacks("schedule.write", base?.application ?? of.application)} You can try times here, and save nothing.</p>`}
+    <div class="dialog-buttons">${base && isChanged ? html`<button type="button" class="button" @click=${() => { draft = draftOf(base); theirs = null; look(); }}>Undo all</button>` : nothing}<button class="button primary" ?disabled=${!mayWrite || (base ? !isChanged : !draft.expression || !of.jobName)}>${base ? "Save" : "Create"}</button></div></form>`);
 }
 
 const head = () => html`<div class="page-head"><h1>${base ? html`Schedule of ${jobLink(base)}` : of.jobName ? html`New schedule of ${jobLink(of)}` : "New schedule"}</h1>
   ${base?.paused ? html`<span class="badge cancelled">${glyph("cancelled")}paused: ${base.pauseReason ?? "nobody said why"}</span>` : nothing}
-  ${base ? html`<div class="actions"><button class="button" @click=${() => pauseSchedule(base, () => load(false))}>${base.paused ? "Resume" : "Pause …"}</button><button class="button danger" @click=${drop}>Delete …</button></div>` : nothing}</div>
+  ${base ? offer([{ word: base.paused ? "Resume" : "Pause …", needs: "schedule.pause", act: () => pauseSchedule(base, () => load(false)) }, { word: "Delete …", needs: "schedule.write", act: drop, tone: "danger" }], base.application) : nothing}</div>
   ${base?.managedBy ? html`<p class="banner">It comes from the files ${base.managedBy}. An edit here is undone by the next apply.</p>` : nothing}`;
 
 export function view() {
