@@ -38,9 +38,10 @@ async def test_times_standings_and_names_are_those_of_the_rows(store: Store) -> 
     await add_schedule(store, "s")
     for minute in (1, 2, 3):
         await plan(store, at(60 * minute))
-    rows, has_more = await store.overview.times_of("s", at(120), at(180), 10)
+    ((rows, has_more),) = await store.overview.times_of(["s"], at(120), at(180), 10)
     assert ([each.nominal_time for each in rows], has_more) == ([at(120)], False)
-    rows, has_more = await store.overview.times_of("s", None, None, 2)
+    nothing, (rows, has_more) = await store.overview.times_of(["none", "s"], None, None, 2)
+    assert nothing == ([], False)
     assert ([each.nominal_time for each in rows], has_more) == ([at(180), at(120)], True)
     asked = await queue(store, "Second_job", at(200))
     first, second = await store.overview.standings({}, None, 10, 2)
@@ -65,7 +66,7 @@ async def test_no_look_walks_through_history(store: Store) -> None:
 
     sa.event.listen(engine_of(store), "before_cursor_execute", note)
     await store.overview.standings({"group_name": "exports"}, ("a", "b"), 10, 5)
-    await store.overview.times_of("s", NOW, at(60), 10)
+    await store.overview.times_of(["s"], NOW, at(60), 10)
     await store.overview.coming({}, at(3600), 10)
     sa.event.remove(engine_of(store), "before_cursor_execute", note)
     with engine_of(store).connect() as connection:

@@ -23,6 +23,7 @@ from clickclock.scheduler.api.reading import Query, Word
 from clickclock.scheduler.api.schedule_preview import PreviewTime
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.jobs.trigger import SkipReason
+from clickclock.scheduler.times.calendar import ScheduleKind
 from clickclock.scheduler.times.forecast import Coming, ForecastWidth, Foreseen, foresee, summed
 
 WINDOW = timedelta(days=1)
@@ -52,6 +53,14 @@ class ForecastFilters(Query):
         description="Times before this; a day after `from` if not given.",
         examples=["2026-11-21T00:00:00Z"],
     )
+    lanes: int | None = Field(
+        None,
+        ge=1,
+        le=SCHEDULES_MAX,
+        description="At most this many schedules: those that are due first, all in the range if not given. The buckets "
+        "have their times alone.",
+        examples=[24],
+    )
     bucket: ForecastWidth = Field(ForecastWidth.HOUR, description="Width of the buckets, in UTC.", examples=["hour"])
 
     def window(self, now: datetime) -> tuple[datetime, datetime]:
@@ -67,6 +76,8 @@ class ForecastLane(Record):
     schedule_name: str = Field(description="Its name, unique in its job.", examples=["every-night"])
     application: str = Field(description="The job's application.", examples=["shop"])
     job_name: str = Field(description="The job.", examples=["nightly-export"])
+    kind: ScheduleKind = Field(description="How `expression` is read.", examples=["cron"])
+    expression: str = Field(description="When it is due.", examples=["30 2 * * *"])
     time_zone: str = Field(description="The zone of its local times.", examples=["Europe/Berlin"])
     skip_reason: SkipReason | None = Field(
         description="Why all its times are skipped as things stand, and none are listed; null if they are not.",
@@ -103,6 +114,9 @@ class Forecast(Record):
         examples=[False],
     )
     lanes: list[ForecastLane] = Field(description="The schedules with times, those that come first first.")
+    has_more: bool = Field(
+        description="Whether further schedules are due before `to`, for which `lanes` had no room.", examples=[False]
+    )
     buckets: list[ForecastBucket] = Field(description="All times summed up, oldest first; empty ones are left out.")
 
 
@@ -123,7 +137,9 @@ async def read(call: Call[ForecastFilters]) -> Response:
     names = ("application", "job_name", "group_name", "schedule_id")
     given = {name: value for name in names if (value := getattr(wanted, name)) is not None}
     seen = seen_by(given, call.seen(Permission.SCHEDULE_READ))
-    coming, until = ([], asked) if seen is None else await _coming(engine, seen, since, asked)
+    coming, until = ([], asked) if seen is None else await _coming(engine, seen, since, asked, wanted.lanes)
+    has_more = wanted.lanes is not None and len(coming) > wanted.lanes
+    coming = coming[: wanted.lanes]
     found, until = await _foreseen(engine, coming, since, until)
     fires = [each for each in found if each.occurrence.skip_reason is None]
     buckets = [
@@ -131,15 +147,25 @@ async def read(call: Call[ForecastFilters]) -> Response:
         for start, count in summed((each.due for each in fires), wanted.bucket)
     ]
     forecast = Forecast.trusted(
-        since=since, until=until, truncated=until < asked, lanes=_lanes(coming, found, until), buckets=buckets
+        since=since,
+        until=until,
+        truncated=until < asked,
+        lanes=_lanes(coming, found, until),
+        has_more=has_more,
+        buckets=buckets,
     )
     return success(forecast=forecast)
 
 
 async def _coming(
-    engine: Engine, given: Mapping[str, Any], since: datetime, until: datetime
+    engine: Engine, given: Mapping[str, Any], since: datetime, until: datetime, lanes: int | None
 ) -> tuple[Sequence[Coming], datetime]:
-    """The schedules, and how far they suffice. Raises `Malformed` where that is not even the beginning."""
+    """The schedules, and how far they suffice. Raises `Malformed` where that is not even the beginning.
+
+    With `lanes` there may be one more than that.
+    """
+    if lanes is not None:
+        return await engine.store.overview.coming(given, until, lanes + 1), until
     coming = await engine.store.overview.coming(given, until, SCHEDULES_MAX + 1)
     if len(coming) <= SCHEDULES_MAX:
         return coming, until
@@ -193,6 +219,8 @@ def _lane(of: Coming) -> ForecastLane:
         schedule_name=of.schedule_name,
         application=of.schedule.application,
         job_name=of.schedule.job_name,
+        kind=of.schedule.kind,
+        expression=of.schedule.expression,
         time_zone=of.schedule.time_zone,
         skip_reason=of.skip_reason,
         times_ms=[],

@@ -86,23 +86,26 @@ async def read(call: Call[TimesFilters]) -> Response:
     """GET: schedule by schedule, in the order asked for."""
     wanted = call.filters
     check(wanted)
-    schedules = []
-    for schedule_id in dict.fromkeys(wanted.schedule_id):
-        rows, has_more = await call.engine.store.overview.times_of(
-            schedule_id, wanted.since, wanted.until, wanted.limit, call.seen(Permission.SCHEDULE_READ)
-        )
-        times = [schedule_time(row) for row in rows]
-        schedules.append(ScheduleTimes.trusted(schedule_id=schedule_id, times=times, has_more=has_more))
+    ids = list(dict.fromkeys(wanted.schedule_id))
+    found = await call.engine.store.overview.times_of(
+        ids, wanted.since, wanted.until, wanted.limit, call.seen(Permission.SCHEDULE_READ)
+    )
+    schedules = [
+        ScheduleTimes.trusted(schedule_id=schedule_id, times=[schedule_time(row) for row in rows], has_more=has_more)
+        for schedule_id, (rows, has_more) in zip(ids, found, strict=True)
+    ]
     return success(schedules=schedules)
 
 
 def schedule_time(row: Any) -> ScheduleTime:
     """A row of a trigger as one time of its schedule."""
     ran = row.started_at is not None and row.finished_at is not None
-    spans = {"duration_ms": (row.finished_at - row.started_at) // MILLISECOND if ran else None}
-    return ScheduleTime.trusted(
-        **{name: spans[name] if name in spans else row._mapping[name] for name in ScheduleTime.model_fields}
-    )
+    told = dict(zip(row._fields, row, strict=True))
+    told["duration_ms"] = (row.finished_at - row.started_at) // MILLISECOND if ran else None
+    return ScheduleTime.trusted(**{name: told[name] for name in _FIELDS})
+
+
+_FIELDS = tuple(ScheduleTime.model_fields)
 
 
 OPERATIONS = (

@@ -91,31 +91,36 @@ class Overview:
 
     async def times_of(
         self,
-        schedule_id: str,
+        schedule_ids: Sequence[str],
         since: datetime | None,
         until: datetime | None,
         limit: int,
         within: Collection[str] | None = None,
-    ) -> tuple[Sequence[Any], bool]:
-        """What became of a schedule's nominal times in [since, until), newest first, and whether there are more.
+    ) -> list[tuple[Sequence[Any], bool]]:
+        """What became of each schedule's nominal times in [since, until), newest first, and whether there are more.
+
+        All are of one moment.
 
         A row that stands for several skipped times is one of them while its last is. A schedule of an application that
         is not `within` has none.
         """
-        mine = sa.and_(_t.schedule_id == schedule_id, *_within(_t.application.concat(""), within))
+        mine = sa.and_(_t.schedule_id == sa.bindparam("its"), *_within(_t.application.concat(""), within))
         bounds = [] if until is None else [_t.nominal_time < until]
-        newest = sa.select(*_SHOWN).where(mine, *bounds).order_by(_t.nominal_time.desc())
+        newest = sa.select(*_SHOWN).where(mine, *bounds).order_by(_t.nominal_time.desc()).limit(limit + 1)
+        if since is not None:
+            newest = newest.where(_t.nominal_time >= since)
+        earlier = sa.true() if since is None else _t.nominal_time < since
+        before = sa.select(*_SHOWN).where(mine, earlier).order_by(_t.nominal_time.desc()).limit(1)
 
-        def work(connection: sa.Connection) -> tuple[Sequence[Any], bool]:
-            if since is None:
-                rows = list(connection.execute(newest.limit(limit + 1)))
-            else:
-                rows = list(connection.execute(newest.where(_t.nominal_time >= since).limit(limit + 1)))
-                before = sa.select(*_SHOWN).where(mine, _t.nominal_time < since).order_by(_t.nominal_time.desc())
-                last = connection.execute(before.limit(1)).one_or_none()
+        def work(connection: sa.Connection) -> list[tuple[Sequence[Any], bool]]:
+            found: list[tuple[Sequence[Any], bool]] = []
+            for schedule_id in schedule_ids:
+                rows = list(connection.execute(newest, {"its": schedule_id}))
+                last = None if since is None else connection.execute(before, {"its": schedule_id}).one_or_none()
                 if last is not None and last.skipped_through is not None and last.skipped_through >= since:
                     rows.append(last)
-            return rows[:limit], len(rows) > limit
+                found.append((rows[:limit], len(rows) > limit))
+            return found
 
         return await self._database.read(work)
 

@@ -5,7 +5,7 @@ import { jobOf } from "../components/parts.js";
 import { isOver } from "../core/states.js";
 import { iso, ms } from "../core/time.js";
 
-const DAY = 86_400_000, CELLS = 60, SCHEDULES_MAX = 16, LISTED_MAX = 200, MARKS_MAX = 5000;
+const DAY = 86_400_000, CELLS = 60, SCHEDULES_MAX = 16, LISTED_MAX = 50, LANES = 40, MARKS_MAX = 5000;
 
 /** Columns of triggers → one object each. */
 const fromMarks = (marks) => marks.triggerIds.map((triggerId, at) => ({
@@ -19,34 +19,36 @@ export class Overview {
   strips = new Map();     // schedule id → { schedule, triggers }: its last nominal times
   usual = new Map();      // job → what it usually takes, in ms
   schedules = []; alarms = []; findings = []; totals = {}; stat = null;
-  fault = null; isReady = false; loads = 0;
+  fault = null; isReady = false; hasMore = false; loads = 0;
 
   /** Ask all that does not wait for another answer at once, and `draw`; then what became of the times. */
-  async load(now, draw) {
+  async load(now, draw, room) {
     try {
       const [{ cluster }, { schedules }, { triggerMarks }, live, { jobStat }, { alarms }, { forecast }] = await Promise.all([
         ask("cluster"), ask("schedules", { limit: LISTED_MAX }), ask("triggerMarks", { from: iso(now - PAST - 5 * 60_000), limit: MARKS_MAX }),
         ask("jobTrigger", { state: "queued,starting,running", limit: 200 }),
-        ask("jobStat", { bucket: "hour", from: iso(now - DAY), rank: "slowest", limit: 50 }), ask("alarm", { isOpen: true }), ask("forecast", { from: iso(now), to: iso(now + AHEAD) }),
+        ask("jobStat", { bucket: "hour", from: iso(now - DAY), rank: "slowest", limit: 50 }), ask("alarm", { isOpen: true }), ask("forecast", { from: iso(now), to: iso(now + AHEAD), lanes: LANES }),
       ]);
       Object.assign(this, { schedules, alarms, stat: jobStat, totals: cluster.totals, findings: cluster.findings });
       for (const each of [...fromMarks(triggerMarks), ...live.triggers]) this.triggers.set(each.triggerId, each);
       for (const each of jobStat.jobs ?? []) this.usual.set(jobOf(each), each.durationMs.p50);
       for (const [id, each] of this.triggers) if (isOver(each.state) && ms(each.finishedAt ?? each.dueTime) < now - PAST - 60_000) this.triggers.delete(id);
+      this.hasMore = forecast.hasMore;
       this.planned = new Map(forecast.lanes.map((lane) => [lane.scheduleId, { schedule: { ...lane, paused: !!lane.skipReason }, times: lane.timesMs }]));
       Object.assign(this, { isReady: true, fault: null, loads: this.loads + 1 });
       draw();
-      await this.#look();
+      await this.#look(room);
     } catch (error) { this.fault = error; }
     this.loads += 1;
     draw();
   }
 
   /** One question for all schedules: what became of their last times. Those that come first stand first. */
-  async #look() {
-    const known = new Map(this.schedules.map((each) => [each.scheduleId, each]));
-    const shown = [...new Set([...this.planned.keys(), ...known.keys()])].filter((id) => known.has(id)).slice(0, SCHEDULES_MAX);
-    const { schedules } = shown.length ? await ask("scheduleTimes", { scheduleId: shown.join(","), limit: CELLS }) : { schedules: [] };
+  async #look(room) {
+    const known = new Map([...this.planned].map(([id, { schedule }]) => [id, schedule]));
+    for (const each of this.schedules) if (!known.has(each.scheduleId)) known.set(each.scheduleId, each);
+    const shown = [...known.keys()].slice(0, SCHEDULES_MAX);
+    const { schedules } = shown.length ? await ask("scheduleTimes", { scheduleId: shown.join(","), limit: Math.min(CELLS, room) }) : { schedules: [] };
     this.strips = new Map(schedules.map(({ scheduleId, times }) => [scheduleId, { schedule: known.get(scheduleId), triggers: times.map((each) => ({ ...each, scheduleId })).reverse() }]));
   }
 

@@ -13,7 +13,7 @@ import { glyph, isOver, wordOf } from "../core/states.js";
 import { clock, countdown, currentZone, ms, now, span } from "../core/time.js";
 import { Overview } from "./overview-state.js";
 
-const HOUR = 3_600_000, LANES_MAX = 24, LANES_EVERY_MS = 2000, EVERY_MS = 60_000, AGAIN_MS = 3000;
+const HOUR = 3_600_000, LANES_MAX = 24, LANES_EVERY_MS = 2000, EVERY_MS = 60_000, PAGE_MAX = 1600, AGAIN_MS = 3000;
 const ALARMS = { missed: "did not run", longRun: "runs long", failure: "failed", skip: "was skipped" };
 let known = new Overview(), told = null, room = 24, redraw = () => {};
 
@@ -26,7 +26,7 @@ export function enter(draw) {
   let isHere = true;
   let again = 0;
   const load = async () => {
-    await known.load(now(), draw);
+    await known.load(now(), draw, roomFor(Math.min(innerWidth, PAGE_MAX)));
     clearTimeout(again);
     if (isHere) again = setTimeout(() => (document.hidden ? null : load()), known.fault ? AGAIN_MS : EVERY_MS);
   };
@@ -89,7 +89,7 @@ const legend = () => html`<span class="key"><i class="k-done"></i>ran <i class="
 
 function hour(at) {
   const rows = rowsOf(known.triggers.values(), known.planned.values(), at), more = rows.length - LANES_MAX;
-  return card("hour", "The hour ahead", html`${lanes(rows.slice(0, LANES_MAX), at)}${more > 0 ? html`<p class="note"><a class="inline" href="/jobs">${number(more)} more jobs</a></p>` : nothing}`, { note: currentZone(), more: legend() });
+  return card("hour", "The hour ahead", html`${lanes(rows.slice(0, LANES_MAX), at)}${more > 0 || known.hasMore ? html`<p class="note"><a class="inline" href="/calendar">${known.hasMore ? "More jobs come later in this hour" : `${number(more)} more jobs`}</a></p>` : nothing}`, { note: currentZone(), more: legend() });
 }
 
 /** A schedule's row; it is made anew only when one of its times has changed, or the one that the reader looks at. */
