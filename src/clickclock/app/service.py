@@ -143,7 +143,6 @@ async def _serve(
         _log.error("%s", error)
         return 1
     await be_sole(store, node)
-    vault = Vault(config.secrets_dir, take_secrets(config))
     engine = Engine(
         store,
         clock,
@@ -151,7 +150,7 @@ async def _serve(
         node=node,
         version=version("clickclock"),
         targets=targets,
-        vault=vault,
+        vault=Vault(config.secrets_dir, take_secrets(config)),
         limits=Limits(config.preemptions_max, config.backfill_times_max, config.job_users, config.audit_days),
         url=advertised_url(config, listener),
         settings=shown(config),

@@ -84,13 +84,11 @@ class Engine:
         self.default_cluster = next(iter(executors))
         self.replica_id = new_id()
         self.node = store.audit.node = node
-        self.url = url
-        self.version = version
+        self.url, self.version, self.settings = url, version, settings
         self._lease = Lease(LEASE_S)
         self.vault = vault or Vault(None, {})
         self.started_at = clock.now()
         self.limits = limits or Limits()
-        self.settings = settings
         self._is_news = False
         self._patience: asyncio.TimerHandle | None = None
         self._offset = timedelta(0)
