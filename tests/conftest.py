@@ -9,6 +9,7 @@ Invariant: with CLICKCLOCK_TEST_NO_SKIPS=1, as in `.ci/run`, whatever would be s
 ... def test_a_full_disk_is_reported() -> None: ...
 """
 
+import fcntl
 import functools
 import itertools
 import os
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -31,14 +33,14 @@ PARTS = {
     "cc": (("cc",), "a C compiler: apt-get install gcc libc6-dev"),
     "busybox": (("/bin/busybox",), "what the containers' image is made of: apt-get install busybox-static"),
     "caddy": (("caddy",), "a proxy: apt-get install caddy"),
-    "chromium": (("chromium", "chromium-browser", "google-chrome"), "a browser: apt-get install chromium"),
+    "chromium": (("chromium", "chromium-browser", "google-chrome"), "a browser that starts: apt-get install chromium"),
     "curl": (("curl",), "curl: apt-get install curl"),
     "haproxy": (("haproxy",), "a proxy: apt-get install haproxy"),
     "helm": (("helm",), "Helm: .ci/helm FOLDER brings it; put FOLDER into the PATH"),
     "java": (("java",), "Java for Spark: apt-get install openjdk-17-jre-headless"),
     "javac": (("javac",), "a compiler of Java: apt-get install openjdk-17-jdk-headless"),
     "namespaces": (("ip",), "network and mount namespaces, as root: apt-get install iproute2, and run privileged"),
-    "nginx": (("nginx",), "a proxy: apt-get install nginx-light"),
+    "nginx": (("nginx",), "a proxy that answers: apt-get install nginx-light"),
     "npm": (("npm",), "npm and its registry: apt-get install npm, and connect to the registry that it is set to"),
     "packages": (
         (sys.executable,),
@@ -46,7 +48,7 @@ PARTS = {
     ),
     "openssl": (("openssl",), "openssl: apt-get install openssl"),
     "php": (("php",), "PHP, in which the plugin for WooCommerce is: apt-get install php-cli"),
-    "podman": (("podman",), "a container engine: apt-get install podman runc catatonit"),
+    "podman": (("podman",), "an engine that starts containers with an init: apt-get install podman runc catatonit"),
     "root": (("setpriv",), "the right to become another user: run as root, with util-linux"),
     "runc": (("runc",), "what starts containers: apt-get install runc"),
     "systemd-analyze": (("systemd-analyze",), "what reads units: apt-get install systemd"),
@@ -57,6 +59,7 @@ TRIALS = {
         *(sys.executable, "-m", "uv", "--quiet", "pip", "install", "--python", sys.executable, "--dry-run"),
         *("--no-deps", "--reinstall-package", "tzdata", "--refresh-package", "tzdata", "tzdata"),
     ),
+    **{part: (sys.executable, "-m", "tests.parts", part) for part in ("podman", "chromium", "nginx")},
     "npm": ("npm", "view", "--silent", "typescript", "version"),
     "namespaces": ("unshare", "--net", "--mount", "ip", "link", "set", "lo", "up"),
     "root": ("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "true"),
@@ -113,7 +116,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @functools.cache
 def _works(trial: tuple[str, ...] | None) -> bool:
-    return trial is None or subprocess.run(trial, capture_output=True, check=False).returncode == 0
+    """Whether a trial passes, tried once in a session, however many processes run its tests."""
+    if trial is None:
+        return True
+    session = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"alone-{os.getpid()}")
+    with (Path(tempfile.gettempdir()) / f"clickclock-parts-{session}").open("a+") as known:
+        fcntl.flock(known, fcntl.LOCK_EX)
+        known.seek(0)
+        told = dict(line.rsplit("\t", 1) for line in known.read().splitlines())
+        name = " ".join(trial)
+        if name not in told:
+            done = subprocess.run(trial, cwd=Path(__file__).parent.parent, capture_output=True, check=False)
+            told[name] = str(done.returncode)
+            known.write(f"{name}\t{done.returncode}\n")
+        return told[name] == "0"
 
 
 @pytest.hookimpl(wrapper=True)

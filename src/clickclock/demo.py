@@ -19,6 +19,7 @@ from typing import Any, Final
 import httpx
 
 from clickclock.client import Client, Payload, Refused
+from clickclock.foundation.advance import tell
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import Transient
 from clickclock.foundation.instant import DAY_MS
@@ -114,6 +115,7 @@ def credited(client: Client, shop: Shop, clock: Clock) -> Payload:
     give_up_at_s = clock.monotonic_s() + WITHIN_S
     while clock.monotonic_s() < give_up_at_s:
         for job in _own_jobs(client, "compaction") + _own_jobs(client, "run"):
+            tell(f"Waiting for the job attribution/{job}")
             trigger = client.trigger_job("attribution", job, reason="the demonstration")["trigger"]
             for _ in client.follow_trigger(trigger["triggerId"]):
                 pass

@@ -11,13 +11,17 @@ from typing import Any
 
 import pytest
 
+from clickclock.app.checking import lacking
+from clickclock.app.doctor import Result
+from clickclock.app.doctor.clusters import clusters
 from clickclock.foundation.clock import SystemClock
+from clickclock.foundation.config import load
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.ids import new_id
 from clickclock.scheduler.executors import Executor, Launch
 from clickclock.scheduler.executors.container import ContainerExecutor
 from clickclock.scheduler.jobs.trigger import ExitKind
-from tests.container_engine import IMAGE, OPTIONS, ContainerEngine, container_engine
+from tests.container_engine import CONF, IMAGE, OPTIONS, ContainerEngine, container_engine
 from tests.contract.test_executors import LOG_BYTES_MAX, ContainerMember, Place
 
 pytestmark = pytest.mark.needs("podman", "runc", "busybox")
@@ -48,6 +52,26 @@ async def place(engine: ContainerEngine, tmp_path: Path) -> AsyncIterator[Place]
     opened = await _open(engine, tmp_path)
     yield opened
     await opened.leave()
+
+
+async def test_an_engine_without_an_init_is_said_to_lack_it_and_runs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf = "tests.container_engine.CONF"
+    monkeypatch.setattr(conf, CONF.replace("[engine]\n", '[engine]\ninit_path = "/no/such/init"\n'))
+    with container_engine(tmp_path) as poor:
+        place = await _open(poor, tmp_path)
+        said = await _reachable(place.executor, False)
+        assert said is not None
+        assert "no program for `init`" in said
+        assert "catatonit" in said
+        assert poor.run("ps", "--all", "--quiet") == ""
+        table = {"executor": "container", "engine": poor.address, "network": "host"}
+        config = load(None, {}, {"data_dir": tmp_path / "d", "clusters": {"boxes": table}})
+        assert [fault.field for fault in await asyncio.to_thread(lacking, config)] == ["clusters.boxes.init"]
+        (check,) = [each async for each in clusters(config, {})]
+        assert (check.result, "no program for `init`" in check.found) == (Result.FAIL, True)
+        await place.leave()
 
 
 async def _reachable(executor: Executor, wanted: bool) -> str | None:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clickclock.files import Unreadable, read_crontab
-from clickclock.files.cron_line import expression_fault, job_name, needs_shell
+from clickclock.files.cron_line import expression_fault, needs_shell
+from clickclock.files.job_name import job_name
 from clickclock.foundation.errors import Fault
 from clickclock.scheduler.jobs.command import parse
 from clickclock.scheduler.times.schedule import Schedule
@@ -268,7 +269,29 @@ def test_names_are_unique_and_do_not_change_when_lines_are_added() -> None:
         ("test -x /usr/sbin/anacron || ( cd / && run-parts --report /etc/cron.daily )", "cron.daily"),
         ("[ -d /var ] && tidy", "tidy"),
         (":", "job"),
+        ("", "job"),
         ("/opt/ünïcode", "n-code"),
+        ("cd /x && bundle exec rake y", "rake-y"),
+        ("chronic bundle exec rake db:backup", "rake-db-backup"),
+        ("/bin/sh -lc 'cd /srv && ./run.sh --x'", "run"),
+        ('bash -c "python3 /a/b/c.py"', "c"),
+        ("su - deploy -c '/opt/app/bin/report --daily'", "report"),
+        ('su deploy -c "cd /x; php artisan schedule:run"', "artisan-schedule-run"),
+        ("runuser -u deploy -- /opt/report", "report"),
+        ("sudo -H -u www-data -- bash -c 'cd /y && ./z.sh'", "z"),
+        ("source /etc/profile; /opt/x/run", "run"),
+        (". ~/.env && RAILS_ENV=production node app.js", "app"),
+        ("timeout 30 bash -lc 'source env.sh && make -C /x all'", "make-all"),
+        ("export A=1; set -e; ./go", "go"),
+        ("(cd /x && ./go.sh) > /dev/null", "go"),
+        ("if [ -x /a ]; then /opt/tidy; fi", "tidy"),
+        ("docker compose exec -T web python manage.py sync", "manage-sync"),
+        ("poetry run python -m etl.load", "etl.load"),
+        ("npm run nightly", "npm-nightly"),
+        ("java -Xmx1g -jar /opt/app/report.jar", "report"),
+        ("flock -n /run/lock -c '/opt/sync'", "sync"),
+        ("ssh -p 22 host '/opt/backup.sh'", "backup"),
+        ("php bin/console app:sync --env=prod", "console-app-sync"),
     ],
 )
 def test_a_job_is_called_after_its_program(command: str, name: str) -> None:

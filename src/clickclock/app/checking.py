@@ -8,6 +8,7 @@ later or is renewed, such as a cluster's kubeconfig, holds up no start.
 """
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from clickclock.app.clusters import clusters
@@ -74,6 +75,32 @@ def unreadable(config: Config) -> list[Fault]:
             except (OSError, ValueError, ExecutorUnreachable) as error:
                 faults.append(Fault(f"clusters.{name}", f"{str(error).rstrip('.')}."))
     return faults
+
+
+def lacking(config: Config) -> list[Fault]:
+    """What the engines of container clusters that answer now lack for what is asked of them."""
+    faults: list[Fault] = []
+    for name, table in config.clusters.items():
+        if table.get("executor") == "container":
+            options = {key: value for key, value in table.items() if key != "executor"}
+            # What does not answer, or is no engine, is for `doctor` to tell: the service waits for it.
+            with contextlib.suppress(Exception):
+                if sentence := asyncio.run(_lacks_init(options)):
+                    faults.append(Fault(f"clusters.{name}.init", sentence))
+    return faults
+
+
+async def _lacks_init(options: dict[str, Any]) -> str | None:
+    from clickclock.scheduler.executors.container.engine import Engine  # noqa: PLC0415 (not by the service)
+    from clickclock.scheduler.executors.container.options import ContainerOptions  # noqa: PLC0415 (as above)
+
+    wanted = ContainerOptions.model_validate(options)
+    engine = Engine(wanted)
+    try:
+        await engine.ping()
+        return await engine.lacks_init() if wanted.init else None
+    finally:
+        await engine.close()
 
 
 def _look_at_tls(options: dict[str, Any]) -> None:

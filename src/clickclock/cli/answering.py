@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from clickclock.cli.calling import NoService, service
+from clickclock.cli.progress import progress
 from clickclock.cli.settings import configuration, expect_lake
 from clickclock.cli.words import in_options
 
@@ -56,7 +57,7 @@ def names_files(options: dict[str, Any], config: Path | None) -> bool:
 def _from_service(ask: "Callable[[Client], T]", context: click.Context) -> T:
     from clickclock.client import Invalid  # noqa: PLC0415 (loaded when it is used)
 
-    with service(context.obj) as client:
+    with service(context.obj) as client, progress("The service computes the answer"):
         try:
             return ask(client)
         except Invalid as error:
@@ -69,7 +70,8 @@ def _from_service(ask: "Callable[[Client], T]", context: click.Context) -> T:
 def _from_files(read: "Callable[[Config], T]", config: Path | None, options: dict[str, Any]) -> T:
     with configuration(config, options) as loaded:
         expect_lake(loaded)
-        return read(loaded)
+        with progress("Reading the lake"):
+            return read(loaded)
 
 
 def query(parameters: Mapping[str, Sequence[str]]) -> dict[str, str]:

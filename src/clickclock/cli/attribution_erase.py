@@ -15,6 +15,7 @@ import click
 
 from clickclock.cli.calling import print_json
 from clickclock.cli.exit_codes import INTERRUPTED
+from clickclock.cli.progress import progress
 from clickclock.cli.rendering import counted
 from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings
 from clickclock.foundation.errors import ClickclockError, ConfigurationError
@@ -63,7 +64,8 @@ def erase(
         from clickclock.app import erasing  # noqa: PLC0415 (see the line above)
 
         try:
-            made = erasing.erase(loaded, asked, client_id or "", with_person=with_person, reason=reason)
+            with progress("Erasing, and reading every file again"):
+                made = erasing.erase(loaded, asked, client_id or "", with_person=with_person, reason=reason)
         except ConfigurationError:
             raise
         except ClickclockError as error:

@@ -95,7 +95,7 @@ def export(
         named = {"model": model, "conversion_name": conversion_name}
         return run(config, networks=networks, client_id=client_id, output=folder, **named)
 
-    exported = working(ctx, options, work)
+    exported = working(ctx, options, work, "Writing conversions")
     answer = _told(exported, folder)
     if as_json:
         print_json(answer)

@@ -122,7 +122,7 @@ def import_costs(
 
         return load(config, rows_of(config, [(file, form) for file in files], mapping, "costs"), dry_run=dry_run)
 
-    report = working(ctx, options, work)
+    report = working(ctx, options, work, "Reading costs")
     answer = _told(report, dry_run=dry_run)
     if as_json:
         print_json(answer)

@@ -14,6 +14,7 @@ import click
 
 from clickclock.cli.answering import answered
 from clickclock.cli.calling import print_json
+from clickclock.cli.progress import progress
 from clickclock.cli.rendering import counted, when
 from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings
 from clickclock.cli.tables import table
@@ -55,7 +56,8 @@ def run(config: Path | None, full: bool, as_json: bool, **options: Any) -> None:
         from clickclock.app import attribution  # noqa: PLC0415 (see the line above)
         from clickclock.attribution.reporting.result import told  # noqa: PLC0415 (see the line above)
 
-        ran = attribution.run(loaded, full=full)
+        with progress("Crediting orders"):
+            ran = attribution.run(loaded, full=full)
     if as_json:
         print_json({"result": None if ran.result is None else told(ran.result), "isNew": ran.is_new})
     else:

@@ -13,8 +13,10 @@ import click
 from clickclock.cli.calling import calls
 from clickclock.cli.completing import complete_backfill, complete_schedule, complete_state
 from clickclock.cli.fields import Instant, names, of_jobs
+from clickclock.cli.progress import progress
 from clickclock.cli.rendering import counted, plain
 from clickclock.cli.tables import table
+from clickclock.foundation.advance import tell
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
@@ -68,4 +70,9 @@ def bulk(client: "Client", action: str, *, yes: bool, reason: str | None, **filt
     filter_ = {name: value for name, value in names(filters).items() if value not in {None, ()}}
     if not yes:
         return client.count_bulk(action, filter_)
-    return {"items": list(client.bulk(action, filter_, reason)), "dryRun": None}
+    items: list[Payload] = []
+    with progress("The service does it"):
+        for each in client.bulk(action, filter_, reason):
+            items.append(each)
+            tell("The service does it", len(items))
+    return {"items": items, "dryRun": None}

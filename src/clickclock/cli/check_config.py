@@ -24,7 +24,7 @@ from clickclock.foundation.redaction import redacted, redacted_value
 @click.option("--json", "as_json", is_flag=True, help="Print the settings as JSON.")
 def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
     """Check the configuration, and print the settings in force."""
-    from clickclock.app.checking import check, unreadable  # noqa: PLC0415 (loaded when it is used)
+    from clickclock.app.checking import check, lacking, unreadable  # noqa: PLC0415 (loaded when it is used)
     from clickclock.app.own_jobs import out_of_reach  # noqa: PLC0415 (as above)
     from clickclock.foundation.config import from_environment, load  # noqa: PLC0415 (as above)
     from clickclock.foundation.environment import environment  # noqa: PLC0415 (as above)
@@ -36,7 +36,7 @@ def check_config(config: Path | None, as_json: bool, **options: Any) -> None:
     except ConfigurationError as error:
         raise refusal(error) from error
 
-    for fault in [*unreadable(loaded), *out_of_reach(loaded, variables)]:
+    for fault in [*unreadable(loaded), *lacking(loaded), *out_of_reach(loaded, variables)]:
         click.echo(f"Warning: {fault.field}: {redacted(fault.message)}", err=True)
     told = from_environment(variables, [])
 

@@ -19,6 +19,7 @@ from typing import IO, Any
 import click
 
 from clickclock.cli.fields import Instant
+from clickclock.cli.progress import progress
 from clickclock.cli.rendering import counted
 from clickclock.cli.settings import FILE, OF_LAKE, configuration, expect_lake, settings
 
@@ -59,7 +60,8 @@ def export(
         from clickclock.attribution.agents.extractor import Format, Wanted, extract  # noqa: PLC0415 (see the line above)
 
         wanted = Wanted(client_id, _moment(since), _moment(until))
-        count = extract(found_lake(loaded), wanted, Format(as_format), file, raw=raw)
+        with progress("Writing clicks"):
+            count = extract(found_lake(loaded), wanted, Format(as_format), file, raw=raw)
     if output is not None:
         click.echo(f"{counted(count, 'click')} written to {output}.", err=True)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clickclock.cli.progress import progress
 from clickclock.cli.rendering import counted
 from clickclock.cli.settings import OF_LAKE, configuration, expect_lake, settings
 from clickclock.foundation import memory
@@ -39,7 +40,8 @@ def compact(config: Path | None, processes: int, **options: Any) -> None:
         # Here and not at the top, so that neither the help of other commands nor a mistyped folder waits for it.
         from clickclock.app import lake  # noqa: PLC0415 (see the line above)
 
-        done = lake.compact(loaded, processes)
+        with progress("Loading the journals"):
+            done = lake.compact(loaded, processes)
     _tell(done)
     if not done.is_clean:
         raise SystemExit(1)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import print_json, service
+from clickclock.cli.progress import progress
 from clickclock.foundation.errors import Fault
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ def bring_about(
     }
     with service(click.get_current_context().obj) as client:
         try:
-            answer = client.apply(declarations, **query)
+            with progress("The service checks and changes jobs"):
+                answer = client.apply(declarations, **query)
         except Refused as refused:
             refused.faults = [located(fault) for fault in refused.faults]
             raise

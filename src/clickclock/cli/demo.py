@@ -10,6 +10,7 @@ import click
 
 from clickclock.cli.calling import NoService, headers, service
 from clickclock.cli.program import address
+from clickclock.cli.progress import progress
 from clickclock.cli.tables import table
 
 REPORT = table(
@@ -50,7 +51,8 @@ def demo(ctx: click.Context, /, click_url: str) -> None:
     clock = SystemClock()
     shop = small_shop(clock.now())
     try:
-        send(shop, click_url, headers())
+        with progress("Sending clicks and orders"):
+            send(shop, click_url, headers())
     except httpx.HTTPStatusError as error:
         sentence = (
             f"{click_url} does not take a shop's own clicks (it answers {error.response.status_code}); start it with "
@@ -64,7 +66,9 @@ def demo(ctx: click.Context, /, click_url: str) -> None:
     click.echo("Segments are sealed, compacted and credited now, by jobs of the application attribution …")
     with service(ctx.obj) as client:
         try:
-            REPORT(credited(client, shop, clock))
+            with progress("Crediting"):
+                report = credited(client, shop, clock)
+            REPORT(report)
         except ClickclockError as error:
             raise click.ClickException(str(error)) from error
     click.echo(

@@ -9,6 +9,7 @@ Invariants: the exit code is 0 if a row was accepted and the import was not refu
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +17,7 @@ import click
 
 from clickclock.cli.calling import Render, print_json
 from clickclock.cli.exit_codes import INTERRUPTED
+from clickclock.cli.progress import progress
 from clickclock.cli.rendering import counted
 from clickclock.cli.settings import configuration
 from clickclock.cli.tables import table
@@ -118,7 +120,7 @@ def run(
 
     Exit code 1 if it is refused, or if no row was good: then nobody should take it for done.
     """
-    report = working(ctx, options, work)
+    report = working(ctx, options, work, "Reading")
     answer = told(report, dry_run=dry_run)
     if as_json:
         print_json(answer)
@@ -147,10 +149,13 @@ def refuse_emptiness(empty: Sequence[str], found: int) -> None:
         raise click.ClickException(f"there is no row in {', '.join(empty)}; look at where the table comes from.")
 
 
-def working(ctx: click.Context, options: dict[str, Any], work: "Callable[[Config], T]") -> T:
-    """Do it with the configuration that the options say; what goes wrong is told, and ends the command."""
+def working(ctx: click.Context, options: dict[str, Any], work: "Callable[[Config], T]", what: str | None = None) -> T:
+    """Do it with the configuration that the options say; what goes wrong is told, and ends the command.
+
+    `what` is shown while it lasts; None for what shows its own progress, or asks.
+    """
     try:
-        with configuration(options.pop("config"), options) as config:
+        with configuration(options.pop("config"), options) as config, nullcontext() if what is None else progress(what):
             return work(config)
     except KeyboardInterrupt:
         click.echo("Interrupted; run the same command again to do what is left.", err=True)

@@ -1,74 +1,83 @@
-"""A line that says how far something is, for commands that may take more than a second.
+"""How far something is, on a terminal's standard error, once it has lasted a second.
 
-Never writes where nobody looks: without a terminal on standard error it is silent. Invariants: what takes less than a
-second shows nothing; the line is gone when the command goes on.
+Never shown to a pipe, a file or a dumb terminal, and never on standard output. Invariant: when the command says what
+was done, nothing of it is left on the screen.
 
->>> with progress("Reading") as advance:
+>>> with progress("Importing") as advance:
 ...     advance(4096)
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import monotonic
-from typing import TYPE_CHECKING
+from threading import Event, Thread
+from typing import Final
 
-if TYPE_CHECKING:
-    from rich.progress import Progress
+from clickclock.cli.rendering import plain
+from clickclock.cli.terminal import Terminal
+from clickclock.foundation.advance import heard
 
-AFTER_S = 1.0
-"""What is quicker needs no line."""
+AFTER_S: Final = 1.0
+"""What is done sooner needs no word."""
+STEP_S: Final = 0.2
+
+
+class _Told:
+    """The last that was told."""
+
+    def __init__(self, what: str, of: int | None) -> None:
+        self.what = what
+        self.done: int | None = None
+        self.of = of
+
+    def advance(self, steps: int) -> None:
+        self.done = (self.done or 0) + steps
+
+    def hear(self, what: str, done: int | None, of: int | None) -> None:
+        self.what, self.done, self.of = what, done, of
 
 
 @contextmanager
-def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Give what is to be told of each step; `total` is how many there are, None if nobody knows."""
-    if not sys.stderr.isatty():
-        yield _nothing
+def progress(what: str, of: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Show that `what` is being done, and how far: as `foundation.advance` tells, or as what is given here is told.
+
+    `of` is how many steps there are, None if nobody knows.
+    """
+    told, over = _Told(what, of), Event()
+    is_dumb = os.environ.get("TERM", "dumb") == "dumb"  # noqa: TID251 (what every program on a terminal heeds)
+    if is_dumb or not sys.stderr.isatty():
+        yield told.advance
         return
-    line = _Line(what, total)
+    shown = Thread(target=_show, args=(told, over), daemon=True)
+    shown.start()
     try:
-        yield line.advance
+        with heard(told.hear):
+            yield told.advance
     finally:
-        line.end()
+        over.set()
+        shown.join()
 
 
-def _nothing(_steps: int) -> None:
-    pass
+def _show(told: _Told, over: Event) -> None:
+    if over.wait(AFTER_S):
+        return
+    from rich.console import Console  # noqa: PLC0415 (only what lasts needs it)
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415 (as above)
+
+    # The guard of a terminal lets no sequence pass that moves a line, and this is one of our own.
+    stream = sys.stderr.bare if isinstance(sys.stderr, Terminal) else sys.stderr
+    columns = (
+        *(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24)),
+        *(TextColumn("{task.fields[count]}"), TimeElapsedColumn()),
+    )
+    with Progress(*columns, console=Console(file=stream, markup=False), transient=True) as bar:
+        task = bar.add_task(plain(told.what), total=told.of, count="")
+        while not over.wait(STEP_S):
+            bar.update(task, description=plain(told.what), completed=told.done or 0, total=told.of, count=_count(told))
 
 
-class _Line:
-    def __init__(self, what: str, total: int | None) -> None:
-        self._what = what
-        self._total = total
-        self._begun = monotonic()
-        self._done = 0
-        self._shown: Progress | None = None
-
-    def advance(self, steps: int) -> None:
-        self._done += steps
-        if self._shown is None and monotonic() - self._begun >= AFTER_S:
-            self._shown = self._show()
-        if self._shown is not None:
-            self._shown.update(self._shown.task_ids[0], completed=self._done)
-
-    def end(self) -> None:
-        if self._shown is not None:
-            self._shown.stop()
-
-    def _show(self) -> "Progress":
-        # Here and not at the top: most commands are quick, and never show it.
-        from rich.console import Console  # noqa: PLC0415 (see the line above)
-        from rich.progress import (  # noqa: PLC0415 (see the line above)
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-        )
-
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        shown = Progress(*columns, console=Console(stderr=True), transient=True)
-        shown.add_task(self._what, total=self._total)
-        shown.start()
-        return shown
+def _count(told: _Told) -> str:
+    if told.done is None:
+        return ""
+    return f"{told.done:,}" if told.of is None else f"{told.done:,} of {told.of:,}"

@@ -70,6 +70,11 @@ class Terminal:
             self._is_styled = styles[-1] not in {_RESET, "\x1b[m"}
         self._stream.write(text)
 
+    @property
+    def bare(self) -> TextIO:
+        """The stream itself, which lets everything pass."""
+        return self._stream
+
     def obeyed(self, sequence: str) -> None:
         """Write a sequence of our own, which the terminal is to obey."""
         self._stream.write(sequence)

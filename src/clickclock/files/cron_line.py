@@ -1,16 +1,13 @@
-"""One line of a crontab: what cron would refuse in its times, and what its command is called.
+"""One line of a crontab: what cron would refuse in its times, and whether its command needs a shell.
 
-Never reads a whole crontab (`crontab.py`). Invariants: what is not refused means the same to Debian's cron and to a
-schedule; a name depends on the command alone.
+Never reads a whole crontab (`crontab.py`). Invariant: what is not refused means the same to Debian's cron and to a
+schedule.
 
 >>> expression_fault("0 24 * * *")
 'The hour is 24; give 0-23.'
->>> job_name("cd /srv/shop && /usr/bin/python3 jobs/export_orders.py --all")
-'export_orders'
 """
 
 import re
-import shlex
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -29,14 +26,6 @@ _BUILT_INS = re.compile(
     r"[.:]|alias|break|case|cd|command|continue|eval|exec|exit|export|for|hash|if|local|read|readonly|return|set|shift|"
     r"source|time|times|trap|type|ulimit|umask|unset|until|wait|while"
 )
-
-_PREPARATION = re.compile(r"\s*(?:cd\s+\S+\s*(?:&&|;)|(?:test|\[)\s[^&|;]*(?:&&|\|\|))\s*\(?\s*")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_OPTION = re.compile(r"-.*|\d+[smhd]?")
-_WRAPPERS = re.compile("chronic|chrt|env|exec|flock|ionice|nice|nohup|setsid|sudo|time|timeout")
-_INTERPRETER = re.compile(r"(?:ba|da|z|k)?sh|python[\d.]*|perl|php[\d.]*|ruby|node|run-parts")
-_SCRIPT_ENDING = re.compile(r"\.(?:sh|bash|py|pl|php|rb|js)$")
-_UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def expression_fault(expression: str) -> str | None:
@@ -106,32 +95,3 @@ def needs_shell(script: str) -> bool:
     """Whether a shell makes more of it than words."""
     words = script.split()
     return not words or not _PLAIN.fullmatch(script) or "=" in words[0] or _BUILT_INS.fullmatch(words[0]) is not None
-
-
-def _words(command: str) -> list[str]:
-    """Words as a shell splits them, each quoted name as one of them; plain ones where it would refuse them."""
-    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
-    lexer.whitespace_split, lexer.commenters = True, ""
-    try:
-        return list(lexer)
-    except ValueError:
-        return command.split()
-
-
-def job_name(command: str) -> str:
-    """What a command is called: its program or, of an interpreter, its script."""
-    rest = re.split(r"(?<!\\)%", command)[0]
-    while prepared := _PREPARATION.match(rest):
-        rest = rest[prepared.end() :]
-    words = _words(rest)
-    while len(words) > 1 and (_ASSIGNMENT.match(words[0]) or _WRAPPERS.fullmatch(words[0].rpartition("/")[2])):
-        wrapper = words.pop(0).rpartition("/")[2]
-        while len(words) > 1 and (_OPTION.fullmatch(words[0]) or _ASSIGNMENT.match(words[0])):
-            words.pop(0)
-        if wrapper == "flock" and len(words) > 1:
-            words.pop(0)
-    program = words[0].rpartition("/")[2] if words else ""
-    if _INTERPRETER.fullmatch(program):
-        program = next((word for word in words[1:] if not word.startswith("-")), program)
-    name = _UNFIT.sub("-", _SCRIPT_ENDING.sub("", program.rstrip("/").rpartition("/")[2])).strip("-._")
-    return name or "job"

@@ -16,8 +16,9 @@ from hashlib import blake2b
 from typing import Any
 from zoneinfo import available_timezones
 
-from clickclock.files.cron_line import expression_fault, job_name, kept, needs_shell
+from clickclock.files.cron_line import expression_fault, kept, needs_shell
 from clickclock.files.documents import Unreadable
+from clickclock.files.job_name import job_name
 from clickclock.foundation.errors import Fault
 
 SHELL = "/bin/sh"

@@ -1,7 +1,7 @@
 """Whether what a configuration's clusters run on answers, asked without a service.
 
-Never starts, lists or removes anything: one question each, which changes nothing. Invariant: what is wrong with one
-cluster hides no other.
+Never changes anything: one question each, and where containers have an init one that is made, tried and removed.
+Invariant: what is wrong with one cluster hides no other.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -40,6 +40,8 @@ async def _ask_engine(options: ContainerOptions) -> str:
     engine = Engine(options)
     try:
         await engine.ping()
+        if options.init and (lacking := await engine.lacks_init()):
+            raise ExecutorUnreachable(lacking)
     except ValueError as error:
         raise ExecutorUnreachable(f"What answers at {options.engine} is not a container engine: {error!r}.") from error
     finally:

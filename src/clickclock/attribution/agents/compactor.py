@@ -43,6 +43,7 @@ from clickclock.attribution.journal import (
 )
 from clickclock.attribution.lake import Lake, Load, Overtaken, Tidied, Written
 from clickclock.foundation import memory
+from clickclock.foundation.advance import tell
 from clickclock.foundation.clock import Clock
 
 BATCH_BYTES_MAX: Final = 4 * 2**30
@@ -130,6 +131,7 @@ class Compactor:
                 loaded, rows, wrong = self._load(batch)
                 damages += wrong
                 done = Compacted(done.segments + loaded, done.rows + rows)
+        tell("Merging small files of the lake")
         tidied = self._lake.tidy(history_hours=self._history_hours)
         return Compacted(done.segments, done.rows, tuple(damages), tuple(busy), tidied)
 
@@ -201,7 +203,7 @@ class Compactor:
         runs = [falling[start : start + length] for start in range(0, len(sources), length)]
         others = min(self._processes, len(runs)) - 1
         if sum(source.bytes for source in sources) <= ALONE_BYTES_MAX or not others:
-            return [_write_share(self._lake, sources, now_ms)]
+            return [_write_share(self._lake, sources, now_ms, len(sources))]
         spawn = multiprocessing.get_context("spawn")
         turns, ahead = spawn.Pipe(duplex=False)
         with turns, ahead:
@@ -250,12 +252,13 @@ def _in_turn(runs: Sequence[Sequence[Source]], turns: Connection) -> Iterator[So
         yield from runs[int.from_bytes(place)]
 
 
-def _write_share(lake: Lake, sources: Iterable[Source], now_ms: int) -> Share:
-    """Write what these segments hold."""
+def _write_share(lake: Lake, sources: Iterable[Source], now_ms: int, of: int | None = None) -> Share:
+    """Write what these segments hold; they are `of` so many, if that is known."""
     writer = lake.writer(f"part-{uuid.uuid4().hex}", now_ms)
     good: list[Source] = []
     damages: list[str] = []
-    for source in sources:
+    for count, source in enumerate(sources):
+        tell("Loading segments into the lake", count, of)
         number = source.segment.number
         try:
             writer.add(source.journal, number, (frame.payload for frame in read(source.segment)), source.lacking)

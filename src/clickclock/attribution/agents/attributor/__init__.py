@@ -32,6 +32,7 @@ from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import CLICKS, FOLDED, ORDERS, Lake, credits_table
 from clickclock.attribution.models import BUILT_IN, Factory, choose
 from clickclock.attribution.reporting.result import Kind, Result
+from clickclock.foundation.advance import tell
 from clickclock.foundation.clock import Clock
 
 
@@ -124,14 +125,17 @@ class Attributor:
                 elif not self._is_changed(before):
                     return Ran(before, is_new=False)
                 else:
+                    tell("Crediting those who could have changed")
                     world = self._behold(now_ms, before)
                     outcome = run_partially(self._lake, self._engine, world, self._scratch, now_ms, number, before)
             except VersionGone as gone:
                 why = f"What changed since version {before.version} is not known any more: {gone}"
         if why:
+            tell("Crediting everybody")
             world = self._behold(now_ms, None)
             outcome = run_fully(self._lake, self._engine, world, self._scratch, now_ms, number, before)
         result = _finished(draft, world, outcome, why, self._clock.monotonic_s() - started_s)
+        tell(f"Publishing version {number}")
         self._lake.publish(result, now_ms)
         # Not before: with a short history, this deletes what the version before consists of.
         self._lake.tidy_derived(history_hours=self._history_hours)

@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 
 from clickclock.foundation.errors import ExecutorUnreachable
+from clickclock.foundation.ids import new_id
 from clickclock.foundation.redaction import redacted
 from clickclock.scheduler.executors.container.options import ContainerOptions
 
@@ -34,6 +35,11 @@ _PIECES_HELD_MAX = 10_000
 """Pieces that wait until the container was seen running: each is a line, or a part of one."""
 _ALIVE = frozenset({"running", "paused", "stopping"})
 _FRAME = struct.Struct(">BxxxI")
+_NO_PROGRAM = "/clickclock/no-such-program"
+_NO_INIT = (
+    "The engine has no program for `init`, so that no attempt could start ({}). Install catatonit for Podman, or "
+    "docker-init for Docker, or set init = false for this cluster."
+)
 _FAILED = 400
 NOT_FOUND = 404
 # A host that vanishes says nothing, and an end or output is waited for without a limit: the kernel asks that host, and
@@ -118,6 +124,29 @@ class Engine:
     async def remove(self, container: str) -> None:
         """Delete it with its anonymous volumes; raises `Refused` while it runs."""
         await self._done("DELETE", f"/containers/{container}", params={"v": "true"})
+
+    async def lacks_init(self) -> str | None:
+        """Why no container with an init can run here; None if one can, or if there is no image to try it with.
+
+        It is tried with a container that ends at once, and is removed.
+        """
+        images = json.loads(await self._done("GET", "/images/json"))
+        if not images:
+            return None
+        host = {"Init": True, "NetworkMode": self._options.network or "none"}
+        body = {"Image": images[0]["Id"], "Entrypoint": [_NO_PROGRAM], "HostConfig": host}
+        made = None
+        try:
+            made = await self.create(f"clickclock-looks-for-an-init-{new_id()}", body)
+            await self.start(made)
+        except Refused as refused:
+            # The program is not there, on purpose: an engine without an init says that of the init.
+            return _NO_INIT.format(refused) if "init" in str(refused).replace(_NO_PROGRAM, "") else None
+        finally:
+            if made is not None:
+                with suppress(Refused):
+                    await self._done("DELETE", f"/containers/{made}", params={"v": "true", "force": "true"})
+        return None
 
     async def logs(self, container: str, *, follow: bool = False) -> AsyncGenerator[bytes, None]:
         """Its output from the beginning to now; with `follow` also what comes, until it ends."""

@@ -91,6 +91,8 @@ class ContainerExecutor:
         self._clearing: set[asyncio.Task[None]] = set()
         self._keeper: asyncio.Task[None] | None = None
         self._knows_all = False
+        self._lacks_init: str | None = None
+        self._tried_at_s = float("-inf")
 
     def share(self, owner: str, holds: Callable[[float], bool]) -> None:
         """See `SharedExecutor.share`."""
@@ -199,15 +201,16 @@ class ContainerExecutor:
 
     @property
     def _answers(self) -> bool:
-        return self._knows_all and self._engine.trouble is None
+        return self._knows_all and self._engine.trouble is None and self._lacks_init is None
 
     @property
     def _trouble(self) -> str:
-        return self._engine.trouble or "The engine has not told yet which containers it has."
+        return self._engine.trouble or self._lacks_init or "The engine has not told yet which containers it has."
 
     async def _keep_looking(self) -> None:
         pause_s = _PAUSE_S_MIN
         while True:
+            await self._try_init()
             await asyncio.sleep(PING_EVERY_S if self._answers else pause_s)
             pause_s = _PAUSE_S_MIN if self._answers else min(2 * pause_s, _PAUSE_S_MAX)
             await self._look()
@@ -226,6 +229,21 @@ class ContainerExecutor:
             self._engine.trouble = f"The container engine refused: {refused}"
         except (ValueError, KeyError, TypeError) as error:
             self._engine.trouble = f"What answers at {self._options.engine} is no container engine: {error!r}"
+
+    async def _try_init(self) -> None:
+        """Whether containers get their init: else every attempt would end without having begun."""
+        now_s = asyncio.get_running_loop().time()
+        is_known = self._tried_at_s > float("-inf") and self._lacks_init is None
+        is_soon = now_s - self._tried_at_s < LIST_EVERY_S
+        if not self._options.init or is_known or is_soon or not self._knows_all or self._engine.trouble is not None:
+            return
+        self._tried_at_s = now_s
+        try:
+            self._lacks_init = await self._engine.lacks_init()
+        except (EngineUnreachable, Refused, ValueError, KeyError, TypeError) as error:
+            _log.debug("whether %s has an init is not known: %s", self.name, error)
+        if self._lacks_init:
+            _log.error("%s: %s", self.name, self._lacks_init)
 
     async def _find_again(self) -> None:
         listed = await self._engine.list({OWNER: self._around.owner, CLUSTER: self.name})
