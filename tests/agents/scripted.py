@@ -13,7 +13,7 @@ from typing import Any
 
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import ExecutorUnreachable
-from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting
+from clickclock.scheduler.executors import Capabilities, Capacity, Launch, LogChunk, Sighting
 from clickclock.scheduler.jobs.trigger import Exit, ExitKind
 
 
@@ -41,7 +41,7 @@ class ScriptedExecutor:
     """One cluster. `begin` and `end` are the script; the rest is the door."""
 
     def __init__(self, clock: Clock, node: str = "node-1", slots: int = 1000, *, wants_image: bool = False) -> None:
-        self.wants_image = wants_image
+        self.capabilities = Capabilities(wants_image=wants_image)
         self.is_urgent = True
         self._clock = clock
         self._node = node
@@ -140,10 +140,9 @@ class ScriptedExecutor:
 class SharedScriptedExecutor(ScriptedExecutor):
     """A cluster whose attempts belong to no host: all of them are known here, and this says which are ours."""
 
-    is_shared = True
-
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
+        self.capabilities = Capabilities(is_shared=True)
         self.adopted: dict[str, bool] = {}
         self.released: list[str] = []
         self.owner = ""

@@ -5,10 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from clickclock.foundation.clock import SystemClock
+from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.scheduler.agents import settler as settler_module
 from clickclock.scheduler.agents.planner import decide_due
 from clickclock.scheduler.agents.settler import Settler
+from clickclock.scheduler.executors import Capabilities
 from clickclock.scheduler.store import Edited, Span, Store, Taker
 from tests.agents.conftest import Calls
 from tests.agents.scripted import ScriptedExecutor
@@ -16,7 +17,9 @@ from tests.stores import LEASE, NODE, add_job, add_schedule
 
 
 class HoldingExecutor(ScriptedExecutor):
-    holds_s = 1.0
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.capabilities = Capabilities(holds_s=1.0)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import uvloop
 
 from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting
+from clickclock.scheduler.executors import Capabilities, Capacity, Launch, LogChunk, Sighting
 from clickclock.scheduler.jobs.trigger import Exit, ExitKind
 from clickclock.scheduler.store import Store
 
@@ -24,7 +24,8 @@ SLOTS = 2000
 class NothingExecutor:
     """One cluster on which everything ends in the moment that it begins."""
 
-    wants_image = False
+    capabilities = Capabilities()
+    is_urgent = True
 
     def __init__(self, clock: Clock, node: str) -> None:
         self._clock = clock

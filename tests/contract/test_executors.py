@@ -18,7 +18,7 @@ import pytest
 
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.ids import new_id
-from clickclock.scheduler.executors import Executor, Launch, LogChunk, Sighting, holds_s
+from clickclock.scheduler.executors import Executor, Launch, LogChunk, Sighting
 from clickclock.scheduler.executors.container import ContainerExecutor
 from clickclock.scheduler.executors.kubernetes import KubernetesExecutor
 from clickclock.scheduler.executors.process import ProcessExecutor
@@ -385,7 +385,7 @@ async def test_none_starts_before_its_moment(place: Place) -> None:
 
 
 async def test_who_may_be_handed_over_long_before_its_moment_is_held_for_it(place: Place) -> None:
-    moment = SystemClock().now() + timedelta(seconds=0.9 * holds_s(place.executor))
+    moment = SystemClock().now() + timedelta(seconds=0.9 * place.executor.capabilities.holds_s)
     names = [await place.start("/bin/true", not_before=moment - timedelta(milliseconds=30 * n)) for n in range(3)]
     for number, name in enumerate(names):
         assert (await place.end(name)).kind is ExitKind.CODE
@@ -395,7 +395,7 @@ async def test_who_may_be_handed_over_long_before_its_moment_is_held_for_it(plac
 
 
 async def test_who_is_stopped_before_its_moment_never_runs(place: Place, tmp_path: Path) -> None:
-    ahead = timedelta(seconds=max(0.09, 0.9 * holds_s(place.executor)))
+    ahead = timedelta(seconds=max(0.09, 0.9 * place.executor.capabilities.holds_s))
     name = await place.start("/bin/touch", str(tmp_path / "ran"), not_before=SystemClock().now() + ahead)
     await place.executor.stop([name], 1.0)
     assert (await place.end(name)).kind is ExitKind.STOPPED

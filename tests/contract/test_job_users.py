@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from clickclock.scheduler.executors.process import ProcessExecutor
+from clickclock.scheduler.executors.accounts import why_not
 from clickclock.scheduler.jobs.trigger import Exit, ExitKind
 from tests.contract.test_executors import DEADLINE_S, Place, ProcessMember
 
@@ -75,7 +75,7 @@ async def test_who_is_not_there_ends_the_attempt_with_a_sentence(place: Place, u
     ending = await place.end(name)
     assert ending.kind is ExitKind.NOT_STARTED
     assert "This machine has no" in (ending.message or "")
-    assert ProcessExecutor.refuses_user(user) == ending.message
+    assert why_not(user) == ending.message
 
 
 async def test_one_that_is_refused_does_not_hold_up_the_others_and_is_refused_again(place: Place) -> None:

@@ -7,6 +7,7 @@ here the tests say it.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ class SharedContainerMember(ContainerMember):
     def build(self) -> ContainerExecutor:
         made = super().build()
         assert isinstance(made, ContainerExecutor)
-        made.is_shared = True
+        made.capabilities = replace(made.capabilities, is_shared=True)
         return made
 
 

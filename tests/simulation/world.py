@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import ExecutorUnreachable, StoreUnreachable
-from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting
+from clickclock.scheduler.executors import Capabilities, Capacity, Launch, LogChunk, Sighting
 from clickclock.scheduler.jobs.trigger import Exit, ExitKind
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.supervisor.waiting import HOLD_S_MAX
@@ -183,8 +183,8 @@ class World:
 class Connection:
     """One replica's executor on its node: it ends with the replica, what it started does not."""
 
-    wants_image = False
-    holds_s = HOLD_S_MAX
+    capabilities = Capabilities(holds_s=HOLD_S_MAX)
+    is_urgent = True
 
     def __init__(self, world: World, node: Node, faults: Faults) -> None:
         self.news: dict[str, None] = {}

@@ -17,7 +17,7 @@ from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.environment import environment
 from clickclock.foundation.errors import ConfigurationError, Fault
-from clickclock.scheduler.executors import Executor
+from clickclock.scheduler.executors import Executor, Maker
 
 GROUP = "clickclock.executors"
 LOCAL = "local"
@@ -42,7 +42,8 @@ def clusters(
             faults.append(Fault(f"clusters.{name}.executor", sentence))
             continue
         try:
-            made[name] = kind.load()(
+            make: Maker = kind.load()
+            made[name] = make(
                 name=name,
                 data_dir=config.data_dir,
                 node=node,

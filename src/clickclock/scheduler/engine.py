@@ -38,7 +38,7 @@ from clickclock.scheduler.agents.rescuer import COMPARE_EVERY_S, Rescuer
 from clickclock.scheduler.agents.scanner import Scanner
 from clickclock.scheduler.agents.settler import Settler
 from clickclock.scheduler.agents.watcher import Watcher
-from clickclock.scheduler.executors import Executor, condition, holds_s, shared
+from clickclock.scheduler.executors import Executor, condition, shared
 from clickclock.scheduler.jobs.lease import Lease
 from clickclock.scheduler.jobs.limits import Limits
 from clickclock.scheduler.store import Edited, Heartbeat, Hint, Store
@@ -110,7 +110,7 @@ class Engine:
             start_with=self.dispatcher.start_with,
             planning=self._bring_ends,
             ahead_s=PLAN_AHEAD_S,
-            horizon_s=lambda: min(HORIZON_S, holds_s(self.executors[self.default_cluster]) / 2),
+            horizon_s=lambda: min(HORIZON_S, self.executors[self.default_cluster].capabilities.holds_s / 2),
         )
         self.watcher = Watcher(
             store,

@@ -101,7 +101,7 @@ class Dispatcher:
         cluster = self._default_cluster
         executor = self._executors[cluster]
         capacity = await executor.capacity()
-        if executor.wants_image or not capacity.reachable or cluster in self._in_doubt:
+        if executor.capabilities.wants_image or not capacity.reachable or cluster in self._in_doubt:
             return await plan(None), False
         self._is_taking, self._is_passed_over = True, False
         try:
@@ -162,7 +162,7 @@ class Dispatcher:
                     lease_id=self._lease_id,
                     slots=self._slots_beside(capacity.total, TAKE_MAX if is_taking else 0),
                     limit=CLAIM_MAX,
-                    wants_image=executor.wants_image,
+                    wants_image=executor.capabilities.wants_image,
                 )
         finally:
             self._claiming.discard(cluster)
@@ -207,7 +207,7 @@ class Dispatcher:
         if unsent:
             wanted = [each.name for each in unsent if each.stop_reason is None]
             launches, unstartable = await self._store.queue.relaunch(
-                self._lease_id, wanted, wants_image=executor.wants_image
+                self._lease_id, wanted, wants_image=executor.capabilities.wants_image
             )
             await self._start(executor, launches, unstartable)
             unwanted = {each.name: NEVER_STARTED for each in unsent if each.stop_reason is not None}
@@ -240,7 +240,7 @@ class Dispatcher:
             trigger_id, _, number = launch.name.rpartition("-")
             tokens.append(AttemptToken(digest(token), trigger_id, int(number), launch.token_role))
             # Processes know already where we are.
-            where = {URL_VARIABLE: self._url} if executor.wants_image and self._url is not None else {}
+            where = {URL_VARIABLE: self._url} if executor.capabilities.wants_image and self._url is not None else {}
             given.append(replace(launch, secrets={**launch.secrets, **where, TOKEN_VARIABLE: token}))
         await self._store.attempt_tokens.issue(tokens, self._clock.now())
         return given

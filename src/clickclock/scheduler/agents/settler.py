@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 
 from clickclock.foundation.clock import Clock
-from clickclock.scheduler.executors import Executor, holds_s
+from clickclock.scheduler.executors import Executor
 from clickclock.scheduler.store import Edited, Store
 from clickclock.scheduler.times.lookahead import HORIZON_S
 
@@ -40,7 +40,7 @@ class Settler:
 
     async def settle(self, edited: Edited) -> None:
         """Return when all has started that was planned of what was edited, whichever replica planned it."""
-        holding = [name for name, executor in self._executors.items() if holds_s(executor)]
+        holding = [name for name, executor in self._executors.items() if executor.capabilities.holds_s]
         if not holding:
             return
         await self._until(self._store.queue.nobody_plans_ahead, PLANS_END_WITHIN_S)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.foundation.lifecycle import Parts
-from clickclock.scheduler.executors import Executor, Sighting, is_urgent, shared
+from clickclock.scheduler.executors import Executor, Sighting, shared
 from clickclock.scheduler.jobs.trigger import State
 from clickclock.scheduler.store import Held, Store
 
@@ -122,7 +122,7 @@ class Watcher:
     def _may_wait_s(self) -> float:
         """How long ends wait for a commit that comes anyway, or, if nobody waits for them, for each other."""
         in_s = self._company_in_s()
-        self._is_urgent = self._is_urgent or any(is_urgent(each) for each in self._executors.values())
+        self._is_urgent = self._is_urgent or any(each.is_urgent for each in self._executors.values())
         if in_s is None:
             return 0.0
         if 0 < in_s <= COMPANY_S_MAX:

@@ -20,7 +20,7 @@ from clickclock.scheduler.api.reading import Body, Page, Query, Word, numbered, 
 from clickclock.scheduler.api.references import named_too
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.errors import JobExists, JobHasDependents, JobIsRunning, JobNotFound, StaleVersion
-from clickclock.scheduler.executors import Executor, refuses_user
+from clickclock.scheduler.executors import Executor
 from clickclock.scheduler.jobs import command as commands
 from clickclock.scheduler.jobs import image_mapping
 from clickclock.scheduler.jobs.image_mapping import ImageMapping
@@ -84,7 +84,7 @@ async def checks(engine: Engine, more: Sequence[ImageMapping] = ()) -> Callable[
 
     `more` are mappings that come with the jobs.
     """
-    runs_images = any(executor.wants_image for executor in engine.executors.values())
+    runs_images = any(executor.capabilities.wants_image for executor in engine.executors.values())
     mappings = [*more, *(await engine.store.image_mappings.all())] if runs_images else []
 
     def check(job: Job) -> None:
@@ -94,11 +94,11 @@ async def checks(engine: Engine, more: Sequence[ImageMapping] = ()) -> Callable[
         if cluster is None:
             known = ", ".join(engine.executors)
             faults.append(Fault("cluster", f"There is no cluster {job.cluster!r} here; known are {known}."))
-        elif cluster.wants_image and not job.image:
+        elif cluster.capabilities.wants_image and not job.image:
             words = commands.parse(job.command, shell=job.shell, parameter_names=frozenset(job.parameters)).words
             if image_mapping.choose(words, mappings, None).image is None:
                 faults += image_mapping.none_fits(words, mappings).faults
-        elif not cluster.wants_image and memory is not None and memory < memory_bytes(MEMORY_MIN):
+        elif not cluster.capabilities.wants_image and memory is not None and memory < memory_bytes(MEMORY_MIN):
             sentence = f"Give at least {MEMORY_MIN}: what starts the command takes some 11 MB itself."
             faults.append(Fault("resources.memory", sentence))
         if cluster is not None and job.user is not None and (fault := _user_fault(engine, cluster, job)):
@@ -112,8 +112,9 @@ async def checks(engine: Engine, more: Sequence[ImageMapping] = ()) -> Callable[
 def _user_fault(engine: Engine, cluster: Executor, job: Job) -> str | None:
     """Why a job cannot run as its user, as far as that is known here: another node has users of its own."""
     assert job.user is not None
-    is_elsewhere = job.node not in {None, engine.node}
-    return refusal(job.user, engine.limits.users) or (None if is_elsewhere else refuses_user(cluster, job.user))
+    if (refused := refusal(job.user, engine.limits.users)) or job.node not in {None, engine.node}:
+        return refused
+    return cluster.capabilities.refuses_user(job.user)
 
 
 async def create(call: Call[Query]) -> Response:

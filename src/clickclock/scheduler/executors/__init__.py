@@ -9,24 +9,25 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
+from clickclock.foundation.clock import Clock
 from clickclock.foundation.lifecycle import sentence_of
 from clickclock.scheduler.jobs.launch import Launch
 from clickclock.scheduler.jobs.trigger import Exit
 
 __all__ = [
+    "Capabilities",
     "Capacity",
     "Executor",
     "Launch",
     "LeaseLost",
     "LogChunk",
+    "Maker",
     "SharedExecutor",
     "Sighting",
     "condition",
-    "holds_s",
-    "is_urgent",
-    "refuses_user",
     "shared",
 ]
 
@@ -69,11 +70,46 @@ class LogChunk:
     is_torn: bool = False
 
 
-class Executor(Protocol):
-    """Runs attempts on one cluster."""
+def no_users(user: str) -> str | None:
+    """Why a cluster that runs everything as itself can start nothing as `user`."""
+    return "This cluster runs no job as another user."
 
-    wants_image: bool
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What an executor can do. What is not said, it cannot."""
+
+    wants_image: bool = False
     """Whether attempts run in images, so that a job needs one."""
+    is_shared: bool = False
+    """Whether its attempts belong to no host: then it is a `SharedExecutor`. Else they are lost with the host."""
+    holds_s: float = 0.0
+    """How long before its moment an attempt may be handed over: it is then held by what outlives us."""
+    refuses_user: Callable[[str], str | None] = no_users
+    """Why it could start nothing as a user, a name or a number, as far as it knows here and now; None if it could."""
+
+
+class Executor(Protocol):
+    """Runs attempts on one cluster.
+
+    >>> executor.capabilities.wants_image                                                  # doctest: +SKIP
+    False
+    >>> await executor.open(on_change=wake)                                                # doctest: +SKIP
+    >>> await executor.start([Launch("0199…-1", ("true",))])                               # doctest: +SKIP
+    >>> [each.exit for each in await executor.observe()]                                   # doctest: +SKIP
+    [Exit(kind=<ExitKind.CODE: 'code'>, …, code=0, …)]
+    >>> await executor.forget(["0199…-1"])                                                 # doctest: +SKIP
+    """
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do. It may change while it is open: ask each time."""
+        ...
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether somebody may wait for some of what `observe` would tell now; True where that is not known."""
+        ...
 
     async def open(self, on_change: Callable[[], None]) -> None:
         """Connect, re-adopt what still runs; from now on call `on_change` whenever `observe` has news."""
@@ -83,7 +119,7 @@ class Executor(Protocol):
         """Start attempts; when this returns they are accepted and will be started or reported.
 
         Raises `ExecutorUnreachable` if nothing was accepted; a repeated call is harmless.
-        None is started before its `not_before`, which is a moment away at most, or as long as `holds_s` says.
+        None is started before its `not_before`, which is a moment away at most, or as long as `Capabilities.holds_s`.
         A command that cannot be executed is no error here: it is observed as `ExitKind.NOT_STARTED`.
         An end is observed when nothing that the attempt started is left; `keep_detached` excepts what made a session
         of its own, where the place can do that.
@@ -130,9 +166,6 @@ class SharedExecutor(Executor, Protocol):
     started or adopted here; `inventory` also of what others run there, as running.
     """
 
-    is_shared: bool
-    """Whether that is so. An executor that does not say it is bound to its host: its attempts are lost with it."""
-
     def share(self, owner: str, holds: Callable[[float], bool]) -> None:
         """Called before `open`. What is made there is known by `owner`, which is the same for all replicas.
 
@@ -154,40 +187,35 @@ class SharedExecutor(Executor, Protocol):
         ...
 
 
+class Maker(Protocol):
+    """What an entry point of the group `clickclock.executors` names: it makes the executor of one cluster.
+
+    A package has `nomad = "acme_clickclock:NomadExecutor"` under `[project.entry-points."clickclock.executors"]`. Then
+    `executor = "nomad"` in a table `[clusters.NAME]` makes one:
+
+    >>> NomadExecutor(name="fleet", data_dir=Path("data"), node="host-1", log_bytes_max=10_000_000,
+    ...     clock=SystemClock(), options={"address": "https://nomad.example.com"})          # doctest: +SKIP
+    """
+
+    def __call__(
+        self, *, name: str, data_dir: Path, node: str, log_bytes_max: int, clock: Clock, options: Mapping[str, Any]
+    ) -> Executor:
+        """An executor that is not open yet.
+
+        `name` is the cluster's; `data_dir` is where it may keep files; `node` names this replica; `log_bytes_max`
+        bounds the output that is kept of an attempt; `options` is all that the table holds beside `executor`. Raises
+        pydantic's `ValidationError` with every fault of the options.
+        """
+        ...
+
+
 class LeaseLost(Exception):
     """An attempt was to be made, and our lease ended meanwhile: it is not ours to make."""
 
 
-def holds_s(executor: Executor) -> float:
-    """How long before its moment an attempt may be handed over: it is then held by what outlives us.
-
-    An executor says so by an attribute of that name; whoever says nothing is handed attempts a moment ahead.
-    """
-    told: float = getattr(executor, "holds_s", 0.0)
-    return told
-
-
-def refuses_user(executor: Executor, user: str) -> str | None:
-    """Why an executor could start nothing as `user`, as far as it knows here and now.
-
-    An executor says so by a method of that name; whoever has none runs everything as itself.
-    """
-    ask: Callable[[str], str | None] | None = getattr(executor, "refuses_user", None)
-    return "This cluster runs no job as another user." if ask is None else ask(user)
-
-
-def is_urgent(executor: Executor) -> bool:
-    """Whether somebody may wait for some of what `observe` would tell now.
-
-    An executor says so by an attribute of that name; of whoever says nothing, all is urgent.
-    """
-    told: bool = getattr(executor, "is_urgent", True)
-    return told
-
-
 def shared(executor: Executor | None) -> SharedExecutor | None:
     """The executor, if its attempts belong to no host."""
-    return cast(SharedExecutor, executor) if getattr(executor, "is_shared", False) else None
+    return cast(SharedExecutor, executor) if executor is not None and executor.capabilities.is_shared else None
 
 
 async def condition(name: str, executor: Executor, trouble: str | None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -25,7 +26,7 @@ from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.environment import environment_to_start
 from clickclock.foundation.errors import ExecutorUnreachable
 from clickclock.scheduler import supervisor
-from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting
+from clickclock.scheduler.executors import Capabilities, Capacity, Launch, LogChunk, Sighting
 from clickclock.scheduler.executors.accounts import accounts_of, why_not
 from clickclock.scheduler.executors.log_file import LogFiles
 from clickclock.scheduler.executors.start_request import render
@@ -41,9 +42,6 @@ _ANSWER_S_MAX = 30.0
 
 class ProcessExecutor:
     """Runs attempts as processes on this host."""
-
-    wants_image = False
-    refuses_user = staticmethod(why_not)
 
     def __init__(
         self,
@@ -69,8 +67,8 @@ class ProcessExecutor:
         self._on_change: Callable[[], None] = lambda: None
         self._known: dict[str, Sighting] = {}
         self._news: dict[str, None] = {}
-        self.holds_s = 0.0
-        """How far ahead of its moment the supervisor holds an attempt, as it said when we met."""
+        self.capabilities = Capabilities(refuses_user=why_not)
+        """`holds_s` is how far ahead of its moment the supervisor holds an attempt, as it said when we met."""
         self._changes_users = False
         """Whether the supervisor can; one of an earlier release would run the job as itself."""
         self._line: _Line | None = None
@@ -272,7 +270,7 @@ class ProcessExecutor:
         told = message.get("seen", ())
         if "hello" in message:
             told = message["attempts"]
-            self.holds_s = message.get("holds_s", 0.0)
+            self.capabilities = replace(self.capabilities, holds_s=message.get("holds_s", 0.0))
             self._changes_users = message.get("changes_users", False)
             self._miss({attempt["name"] for attempt in told})
         shift = self._shift()

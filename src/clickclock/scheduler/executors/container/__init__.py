@@ -4,7 +4,7 @@ It never runs a command on this host and never asks a registry itself. Invariant
 attempt's, so that starting twice runs once; an exit is told when the output is on disk, and the container is removed
 only when the exit is recorded for good.
 
->>> ContainerExecutor.wants_image
+>>> ContainerExecutor.capabilities.wants_image
 True
 """
 

@@ -13,12 +13,13 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import ExecutorUnreachable
-from clickclock.scheduler.executors import Capacity, Launch, LogChunk, Sighting
+from clickclock.scheduler.executors import Capabilities, Capacity, Launch, LogChunk, Sighting
 from clickclock.scheduler.executors.container.attempt import ContainerAttempt, Surroundings
 from clickclock.scheduler.executors.container.engine import Engine, EngineUnreachable, Refused
 from clickclock.scheduler.executors.container.options import ContainerOptions
@@ -45,11 +46,9 @@ _log = logging.getLogger(__name__)
 class ContainerExecutor:
     """Runs attempts as containers."""
 
-    wants_image = True
-
-    @staticmethod
-    def refuses_user(_user: str) -> None:
-        """The image knows its users."""
+    # The image knows its users.
+    capabilities = Capabilities(wants_image=True, refuses_user=lambda _: None)
+    is_urgent = True
 
     def __init__(
         self,
@@ -65,7 +64,7 @@ class ContainerExecutor:
         self.name = name
         self._node = node
         self._options = ContainerOptions.model_validate(options)
-        self.is_shared = self._options.is_shared
+        self.capabilities = replace(self.capabilities, is_shared=self._options.is_shared)
         self._is_alone = True
         self._others: frozenset[str] = frozenset()
         self._listed_at_s = float("-inf")

@@ -2,7 +2,7 @@
 
 Never loaded unless a cluster of that kind is configured. Invariant: `KubernetesExecutor` is all that others see.
 
->>> KubernetesExecutor.wants_image
+>>> KubernetesExecutor.capabilities.wants_image
 True
 """
 

@@ -21,7 +21,7 @@ import httpx
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.environment import environment
 from clickclock.foundation.errors import ExecutorUnreachable
-from clickclock.scheduler.executors import Capacity, Launch, LeaseLost, LogChunk, Sighting
+from clickclock.scheduler.executors import Capabilities, Capacity, Launch, LeaseLost, LogChunk, Sighting
 from clickclock.scheduler.executors.kubernetes import verdict
 from clickclock.scheduler.executors.kubernetes.access import Access
 from clickclock.scheduler.executors.kubernetes.api import Api, Gone, Object, Refused, Unreachable
@@ -49,9 +49,8 @@ _log = logging.getLogger(__name__)
 class KubernetesExecutor:
     """Runs attempts as Jobs in one namespace."""
 
-    wants_image = True
-    is_shared = True
-    refuses_user = staticmethod(user_refusal)
+    capabilities = Capabilities(wants_image=True, is_shared=True, refuses_user=user_refusal)
+    is_urgent = True
 
     def __init__(
         self,
