@@ -238,6 +238,28 @@ async def test_of_two_that_take_over_an_attempt_one_gets_it(store: Store, second
     assert len(await store.queue.held("a")) == holders[0]
 
 
+async def test_a_stale_list_takes_over_no_attempt_that_its_holder_began_since(store: Store) -> None:
+    await add_job(store, max_retries=1)
+    first = await start(store, lease="late")
+    left = await store.queue.abandoned(NOW)
+    assert [each.name for each in left] == [first]
+    await finish(store, first, ended(code=1), lease="late")
+    (again,) = (await claim(store, at(3600), lease="late")).launches
+    await store.queue.take_over(left, "other", "node-2")
+    assert [each.name for each in await store.queue.held("late")] == [again.name]
+    assert await store.queue.held("other") == []
+
+
+async def test_a_stale_list_takes_over_no_attempt_that_somebody_has_taken_since(store: Store) -> None:
+    await add_job(store)
+    name = await start(store, lease="gone")
+    left = await store.queue.abandoned(NOW)
+    await store.queue.take_over(left, "a", "node-1")
+    await store.queue.take_over(left, "b", "node-2")
+    assert [each.name for each in await store.queue.held("a")] == [name]
+    assert await store.queue.held("b") == []
+
+
 async def test_a_claimed_attempt_can_be_launched_again_under_its_name(store: Store) -> None:
     await add_job(store, parameters={"day": "x"}, command="run {{ parameters.day }}")
     await queue(store)

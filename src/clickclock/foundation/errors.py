@@ -37,12 +37,6 @@ class Permanent(ClickclockError):
     """The same call will fail the same way again."""
 
 
-class IllegalTransition(Permanent):
-    """A trigger cannot change its state that way."""
-
-    code = "illegalTransition"
-
-
 class StoreUnreachable(Transient):
     """The store does not answer; check that the database is up and the disk is not full."""
 

@@ -14,7 +14,6 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from clickclock.foundation.errors import IllegalTransition
 from clickclock.foundation.record import Instant, Record
 from clickclock.scheduler.jobs.retry import RetryRule
 from clickclock.scheduler.jobs.waiting import Wait
@@ -61,13 +60,6 @@ LIVE = frozenset({State.STARTING, State.RUNNING})
 """States that hold a concurrency slot."""
 UNFINISHED = LIVE | {State.QUEUED}
 FINISHED = frozenset(State) - UNFINISHED
-
-
-def advance(current: State, following: State) -> State:
-    """`following`, if the table allows it; raises `IllegalTransition` otherwise."""
-    if following not in TRANSITIONS[current]:
-        raise IllegalTransition(f"A trigger that is {current} cannot become {following}.")
-    return following
 
 
 class Kind(StrEnum):
