@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help install run test chaos lint bench docs format lock release clean
+.PHONY: help install run test chaos mutants lint bench docs format lock release clean
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,9 @@ test: $(call SET,dev) ## Run the whole test suite; ARGS="tests/unit -x" runs a p
 
 chaos: $(call SET,dev) ## Kill, freeze and cut off replicas for minutes, then count; ARGS="--seconds 60 --seed 7"
 	$(BIN)/python -m tests.chaos $(ARGS)
+
+mutants: $(call SET,dev) ## Change important lines in a copy, one after the other: a test has to notice each; ARGS="window" takes some
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 lint: $(call SET,dev) ## Check style, formatting, types and the import law
 	$(BIN)/ruff check .

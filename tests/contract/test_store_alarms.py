@@ -326,6 +326,16 @@ async def test_what_a_dead_replica_held_is_sent_by_another_and_the_dead_one_cann
     assert (notification.state, notification.finished_at) == (Delivery.SENT, at(62))
 
 
+async def test_a_try_by_hand_takes_a_notification_from_who_held_it(store: Store) -> None:
+    await store.outbox.add_test("ops", NOW)
+    (held,) = await take(store, NOW, "slow")
+    await store.outbox.try_again(held.notification_id, at(1))
+    (again,) = await take(store, at(1), "other")
+    assert (again.notification_id, again.tries) == (held.notification_id, held.tries)
+    assert not await store.outbox.failed(held, "slow", at(2), "No.", None)
+    assert await store.outbox.sent(again, "other", at(3))
+
+
 async def test_what_a_replica_held_that_died_is_sent_as_soon_as_its_lease_is_over(store: Store) -> None:
     await store.replicas.beat(heartbeat("dead", NOW, lease_s=7))
     await store.outbox.add_test("ops", NOW)

@@ -111,6 +111,14 @@ async def test_a_failure_goes_back_to_the_queue_while_attempts_remain(store: Sto
     assert await store.statistics.rollups(Scope.of(), NOW, at(3600)) == []
 
 
+async def test_what_runs_already_is_marked_running_once(store: Store) -> None:
+    await add_job(store)
+    name = await start(store)
+    await store.queue.mark_running(LEASE, [(name, "node-2", at(5))])
+    trigger = await trigger_of(store, name)
+    assert (trigger.state, trigger.started_at, trigger.node) == (State.RUNNING, NOW, NODE)
+
+
 async def test_a_late_replica_cannot_finish_a_rescued_attempt(store: Store, second: Store) -> None:
     await add_job(store, max_retries=1)
     name = await start(store)

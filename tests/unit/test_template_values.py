@@ -77,6 +77,8 @@ def test_a_template_is_a_time_moved_and_written(text: str, value: str) -> None:
         # Of a time that comes twice the first.
         (NEW_YORK, "2026-11-02T01:30", "nominalTime | subtract(days=1) | date('%F %H:%M %Z')", "2026-11-01 01:30 EDT"),
         (BERLIN, "2026-03-31T12:00", "nominalTime | subtract(months=1) | date('%F')", "2026-02-28"),
+        (BERLIN, "2026-05-31T12:00", "nominalTime | subtract(months=1) | date('%F')", "2026-04-30"),
+        (BERLIN, "2026-01-30T12:00", "nominalTime | add(months=2) | date('%F')", "2026-03-30"),
         (BERLIN, "2028-02-29T12:00", "nominalTime | add(years=1) | date('%F')", "2029-02-28"),
         (BERLIN, "2026-12-31T23:59", "nominalTime | add(months=2, days=1) | date('%F')", "2027-03-01"),
     ],

@@ -64,3 +64,10 @@ def test_an_instant_on_the_full_hour_divides_none() -> None:
     half, full = utc("2026-11-20T10:30"), utc("2026-11-20T10:00")
     assert dividing([full, half, full + HOUR, half]) == [half]
     assert hour_of(half.astimezone(ZoneInfo("Asia/Kolkata"))) == full
+
+
+def test_a_day_whose_midnight_comes_twice_begins_at_the_first() -> None:
+    days = Days(ZoneInfo("America/Havana"))
+    start = days.start_of(datetime(2026, 11, 1, 12, tzinfo=UTC))
+    assert start == datetime(2026, 11, 1, 4, tzinfo=UTC)
+    assert days.end_of(start) - start == timedelta(hours=25)
