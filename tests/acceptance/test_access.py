@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import closing
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from playwright.sync_api import Browser
 
 from tests.acceptance.dashboard import look_in_both_themes, watched
 from tests.acceptance.service import running
+from tests.identity import provider
+from tests.ports import free_port
 
 NOBODY = 65534
 OPEN = {"/healthz", "/livez"}
@@ -158,3 +161,34 @@ def test_the_guide_opens_a_service_to_a_team_command_by_command(tmp_path: Path) 
         told = shell(after, f"http://127.0.0.1:{service.url.rpartition(':')[2]}")
     assert "hello" in told
     assert re.search(r"^first .*\d", told, re.MULTILINE), "it is listed with when it was revoked"
+
+
+@pytest.mark.needs("chromium")
+def test_a_person_signs_in_by_a_real_provider_in_a_browser(tmp_path: Path, browser: Browser) -> None:
+    port = free_port()
+    with provider([{"sub": "anna", "groups": ["ops"]}, {"sub": "bob", "groups": ["sales"]}]) as issuer:
+        settings, secret = tmp_path / "clickclock.toml", tmp_path / "secret"
+        secret.write_text("hush")
+        settings.write_text(
+            f'authentication = "tokens"\n[oidc]\nissuer = "{issuer}"\nclient_id = "clickclock"\nname = "Example ID"\n'
+            f'client_secret_file = "{secret}"\n'
+            f'public_url = "http://127.0.0.1:{port}"\nask = "the platform team"\n'
+            '[[oidc.grants]]\ngroup = "ops"\nrole = "viewer"\n'
+        )
+        with (
+            running(tmp_path / "data", "--config", str(settings), port=port) as service,
+            closing(browser.new_context(base_url=service.url)) as context,
+        ):
+            page = context.new_page()
+            for subject in ("bob", "anna"):
+                page.goto("/jobs")
+                page.get_by_role("link", name="Sign in with Example ID").click()
+                page.locator("input[name=sub]").first.fill(subject)
+                page.locator("form").filter(has=page.locator("input[name=sub]")).last.locator("button").first.click()
+                if subject == "bob":
+                    page.get_by_text("Ask the platform team for a role").wait_for()
+            page.get_by_role("status").get_by_text("Live").wait_for()
+            told = page.evaluate("fetch('/schedulerService/whoami').then((answer) => answer.json())")
+            assert (told["whoami"]["kind"], told["whoami"]["name"]) == ("person", "anna")
+            (kept,) = page.context.cookies(service.url)
+            assert (kept["value"][:4], kept["httpOnly"], kept["sameSite"]) == ("ccs_", True, "Strict")

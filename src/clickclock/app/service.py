@@ -49,6 +49,7 @@ from clickclock.app.noticing import Noticing
 from clickclock.app.own_jobs import ensure_own_jobs, out_of_reach
 from clickclock.app.own_program import own_program, typed
 from clickclock.app.peer import Peers
+from clickclock.app.people import open_provider, sign_out_beyond
 from clickclock.examples import apply_examples, read_examples
 from clickclock.foundation import extras, log
 from clickclock.foundation.access import Access, Mode
@@ -62,6 +63,7 @@ from clickclock.foundation.shown_settings import shown
 from clickclock.scheduler import api as scheduler_api
 from clickclock.scheduler.api.metrics import Measured, Measures
 from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.identity_provider import IdentityProvider
 from clickclock.scheduler.jobs.limits import Limits
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.targets import Target
@@ -103,13 +105,16 @@ def serve(config: Config, file: Path | None = None, *, new_store: bool = False) 
     if (warning := running_as_root(os.geteuid())) is not None:
         _log.warning("%s", warning)
     targets = targets_of(config)
+    provider = open_provider(config, SystemClock())
     umask = os.umask(0o077)  # all that is made from now on is for this user alone; jobs keep what we were started with
     make_data_dir(config.data_dir)
     with contextlib.ExitStack() as opened:
         opened.enter_context(sole(config.data_dir, "lock", "serves"))
         (listener,) = opened.enter_context(listening(config.host, config.port, "port"))
         for_clicks = opened.enter_context(listen(config)) if config.clicks else []
-        return uvloop.run(_serve(config, file, listener, for_clicks, targets, umask=umask, new_store=new_store))
+        return uvloop.run(
+            _serve(config, file, listener, for_clicks, targets, provider, umask=umask, new_store=new_store)
+        )
 
 
 def _as_installed(config: Config) -> Config:
@@ -127,16 +132,14 @@ async def _serve(
     listener: socket.socket,
     for_clicks: list[socket.socket],
     targets: Mapping[str, Target],
+    provider: IdentityProvider | None,
     *,
     umask: int,
     new_store: bool,
 ) -> int:
     clock = SystemClock()
     node = node_name(config.data_dir)
-    told = {"CLICKCLOCK_URL": url_of(listener)}
-    if for_clicks:
-        told["CLICKCLOCK_CLICK_URL"] = url_of(for_clicks[0])
-    executors = clusters(config, node, clock, told, umask)
+    executors = clusters(config, node, clock, _told(listener, for_clicks), umask)
     try:
         store = await open_store(config, LOCAL, is_new=new_store)
     except ClickclockError as error:
@@ -157,7 +160,8 @@ async def _serve(
     )
     noticing = _noticing(config, engine)
     await engine.open()
-    server, stopped = _server(config, engine, await _peers(config, store)), asyncio.Event()
+    await sign_out_beyond(config, store)
+    server, stopped = _server(config, engine, await _peers(config, store), provider), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, server.stop)
     working = asyncio.create_task(engine.run(until=stopped))
@@ -212,6 +216,12 @@ async def _peers(config: Config, store: Store) -> Peers | None:
     return peers
 
 
+def _told(listener: socket.socket, for_clicks: list[socket.socket]) -> dict[str, str]:
+    """Where processes find the service."""
+    told = {"CLICKCLOCK_URL": url_of(listener)}
+    return told | {"CLICKCLOCK_CLICK_URL": url_of(for_clicks[0])} if for_clicks else told
+
+
 @contextlib.asynccontextmanager
 async def _clicks(config: Config, sockets: list[socket.socket], noticing: Noticing) -> AsyncIterator[None]:
     """The collectors, and what is noticed of clicks."""
@@ -253,9 +263,10 @@ async def _keep_own_jobs(stopping: asyncio.Event, config: Config, ensure_own: Ca
                 await stopping.wait()
 
 
-def _server(config: Config, engine: Engine, peers: Peers | None) -> "_Server":
+def _server(config: Config, engine: Engine, peers: Peers | None, provider: IdentityProvider | None) -> "_Server":
     """The service's own port: the scheduler, and what people ask of attribution."""
-    own_names = [config.host, *filter(None, [urlsplit(engine.url or "").hostname])]
+    public = engine.url, None if provider is None else provider.config.public_url
+    own_names = [config.host, *filter(None, (urlsplit(each or "").hostname for each in public))]
     # A page that points its own name at us has no token: with tokens, a name gives nobody anything.
     is_keyed = config.access is Mode.TOKENS
     lets_every_name_in = (config.insecure_no_authentication or is_keyed) and not config.allowed_hosts
@@ -271,6 +282,7 @@ def _server(config: Config, engine: Engine, peers: Peers | None) -> "_Server":
         body_bytes_max=config.request_body_bytes_max,
         elsewhere=dashboard,
         access=access,
+        provider=provider,
     )
     stopping = asyncio.Event()
     attribution = _attribution(config, allowed_hosts, access, stopping, dashboard)

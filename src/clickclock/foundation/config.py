@@ -24,6 +24,7 @@ from clickclock.foundation.account_config import AccountConfig
 from clickclock.foundation.attribution_config import DAYS_MAX, AttributionSettings
 from clickclock.foundation.backup_config import BackupSettings
 from clickclock.foundation.errors import ConfigurationError, Fault
+from clickclock.foundation.oidc_config import OidcConfig
 from clickclock.foundation.reach import is_loopback, refuse_reachable
 from clickclock.foundation.target_config import SmtpConfig, Targets
 
@@ -98,6 +99,8 @@ class Config(AttributionSettings, BackupSettings):
     log_format: Literal["text", "json"] = Field("text", description="Form of the service's own log lines on stderr.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
     stop_jobs: bool = Field(False, description="End running jobs when the service stops; otherwise they go on.")
+    oidc: OidcConfig | None = Field(None, description="The identity provider by which people sign in.")
+    oidc_client_secret: SecretStr | None = Field(None, description="Its client's secret, if it is in no file.")
     smtp: SmtpConfig | None = Field(None, description="The server that mail is handed to.")
     smtp_password: SecretStr | None = Field(None, description="Its password, if it is in no file.")
     notifications: Targets = Field({}, description="Who can be told of alarms, by name.")

@@ -11,12 +11,14 @@ from importlib.util import find_spec
 from typing import Final
 
 ATTRIBUTION: Final = "attribution"
+OIDC: Final = "oidc"
 MODULES: Final = {
     ATTRIBUTION: (
         *("charset_normalizer", "crawleruseragents", "deltalake", "duckdb", "ibis", "isal", "narwhals", "numpy"),
         *("packaging", "pyarrow", "python_calamine", "scipy"),
     ),
     "encryption": ("cryptography",),
+    OIDC: ("joserfc",),
     "spark": ("pandas", "py4j", "pyspark"),
 }
 """What each extra brings, by the names that are imported."""

@@ -57,7 +57,9 @@ from clickclock.scheduler.api.health import health_routes
 from clickclock.scheduler.api.metrics import Measures
 from clickclock.scheduler.api.operation import BASE, Operation, Resource
 from clickclock.scheduler.api.refusals import Refusals
+from clickclock.scheduler.api.sign_in import sign_in_routes
 from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.identity_provider import IdentityProvider
 
 BODY_BYTES_MAX = 8 * 2**20
 
@@ -113,8 +115,9 @@ def create_app(
     elsewhere: ASGIApp | None = None,
     access: Access = OPEN,
     measures: Measures | None = None,
+    provider: IdentityProvider | None = None,
 ) -> Starlette:
-    """The ASGI application over a running engine. `access` says who asks.
+    """The ASGI application over a running engine. `access` says who asks, and `provider` signs people in.
 
     `allowed_hosts` are names by which it may be addressed beside the loopback's; None lets every name in. `elsewhere`
     answers at every address outside this interface. `measures` are what `/metrics` shows.
@@ -124,6 +127,7 @@ def create_app(
             *(Route(path, Resource(engine, path, operations, body_bytes_max)) for path, operations in TABLE.items()),
             *documentation_routes(TABLE, engine, measures or Measures(engine, ())),
             *health_routes(engine),
+            *sign_in_routes(engine, provider),
         ],
         middleware=[
             Middleware(Gate, allowed_hosts=allowed_hosts, access=access),

@@ -5,13 +5,14 @@ is one session's; what was ended is not there any more, so that no clock brings 
 """
 
 import json
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from clickclock.foundation.ids import new_id
-from clickclock.foundation.principal import Kind, Principal, Proof
+from clickclock.foundation.principal import Grant, Kind, Principal, Proof
 from clickclock.scheduler.access.audit import Resource
 from clickclock.scheduler.access.browser_session import IDLE, LONGEST, Session, grants_of, read_grants
 from clickclock.scheduler.store.auditing import audited
@@ -65,6 +66,24 @@ class BrowserSessions:
     async def end_of(self, kind: Kind, principal_id: str) -> None:
         """End all sessions of a principal, as when its grants change."""
         await self._remove(sa.and_(_s.kind == kind.value, _s.principal_id == principal_id))
+
+    async def end_outdated(self, principal: Principal) -> None:
+        """End the sessions of a principal that have other grants than it has now."""
+        its = columns_of(principal)
+        mine = sa.and_(_s.kind == its["kind"], _s.principal_id == its["principal_id"])
+        await self._remove(sa.and_(mine, _s.grants != its["grants"]))
+
+    async def end_beyond(self, grants: Collection[Grant]) -> None:
+        """End the sessions of people that have a grant which nobody can have by a provider (any more)."""
+
+        def work(connection: sa.Connection) -> None:
+            people = sa.select(browser_session).where(_s.kind == Kind.PERSON.value)
+            beyond = [
+                row.session_id for row in connection.execute(people) if not set(principal_of(row).grants) <= set(grants)
+            ]
+            connection.execute(sa.delete(browser_session).where(_s.session_id.in_(beyond)))
+
+        await self._database.write(work)
 
     async def prune(self, now: datetime) -> None:
         """Remove what is over by its time."""

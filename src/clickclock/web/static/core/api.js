@@ -39,6 +39,9 @@ async function call(method, path, { query = {}, body, headers = {}, signal } = {
 }
 
 /** `ask("jobTrigger", { state: "failed" })`: an answer of the scheduler. A name with a slash in front is a whole path. */
+// How people may sign in beside a token: the provider, or null.
+export const signInProvider = () => ask("/signIn").then(({ provider }) => provider).catch(() => null);
+
 export const ask = (name, query, signal) => call("GET", path(name), { query, signal });
 
 /** `change("PUT", "schedules", { scheduleId, paused: true }, { etag })`: a change; with `etag`, of that version only. */

@@ -2,14 +2,15 @@
 // cookie no script can read. A link's secret is behind the #, which no browser sends, and leaves the address at once.
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { fault } from "../components/parts.js";
-import { signIn } from "../core/api.js";
+import { signIn, signInProvider } from "../core/api.js";
 import { keep } from "../core/keep.js";
 
-let refused = null, redraw = () => {}, link = "";
+let refused = null, redraw = () => {}, link = "", provider = null;
 
 export const title = () => "Sign in";
 export function enter(draw) {
   redraw = draw;
+  signInProvider().then((told) => { provider = told; redraw(); });
   if (!location.hash.startsWith("#ccl_")) return;
   link = location.hash.slice(1);
   history.replaceState(null, "", location.pathname);
@@ -39,7 +40,8 @@ async function submit(event) {
 export const view = () => html`<div class="page"><section class="card sign-in" aria-labelledby="sign-in">
   <div class="card-head"><h1 id="sign-in">Sign in</h1></div>
   <div class="card-body">
-    <p>This service wants a token. Paste yours: this browser stays signed in until it rests for 12 hours, out of reach of scripts.</p>
+    ${provider ? html`<p><a class="button primary" rel="external" href=${provider.url} @click=${(event) => { event.preventDefault(); location.assign(provider.url); }}>Sign in with ${provider.name}</a></p>` : nothing}
+    <p>${provider ? "Or with" : "This service wants"} a token. Paste yours: this browser stays signed in until it rests for 12 hours, out of reach of scripts.</p>
     <form @submit=${submit}><label class="field"><span>Token</span><input name="token" type="password" autocomplete="current-password" required autofocus placeholder="cck_…"></label>
       <button class="button primary">Sign in</button></form>
     ${refused ? fault(refused) : nothing}
