@@ -22,7 +22,7 @@ from tests.bench.report import Report
 BENCHMARKS = (
     *("raw", "due", "steady", "trigger", "idle", "history", "backfill", "kills", "replicas", "containers", "apply"),
     *("listeners", "audit", "start", "backup", "dashboard"),
-    *("clicks", "compaction", "models", "attribution", "attribution_large", "scale"),
+    *("clicks", "compaction", "imports", "models", "attribution", "attribution_large", "scale"),
 )
 
 
