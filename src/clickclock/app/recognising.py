@@ -26,6 +26,7 @@ from clickclock.attribution.importing.columns import folded
 from clickclock.attribution.importing.file_mapping import COLUMNS, REQUIRED, FileMapping, Kind
 from clickclock.attribution.importing.historical import Unusable
 from clickclock.attribution.importing.log_line import LogReader
+from clickclock.attribution.importing.readers import text_of, value_of
 from clickclock.attribution.importing.recognition import recognise
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import Fault, Malformed
@@ -34,6 +35,7 @@ MAPPINGS: Final = "mappings"
 """The folder of the data folder with the mappings that were kept."""
 LOG: Final = "log"
 EXAMPLES: Final = 3
+EXAMPLE_CHARS_MAX: Final = 60
 _LOG_LINES: Final = 20
 _OPTION: Final = re.compile(r"--(client-id|currency|zone|dates|decimal)\b")
 _OF_CLICKS: Final = frozenset({"atag", "asvt", "event_time", "cli_ubid", "device_id", "utm_source", "gclid", "query"})
@@ -230,8 +232,10 @@ def _describe(seen: Seen, archive: MappedArchive) -> None:
     mapping, grid, mapper = archive.mapping, archive.grid, archive.mapper
     sample = [row for _, rows in grid.sample for row in rows]
     for column, source in mapper.sources.items():
-        values = dict.fromkeys(str(row[source.place])[:60] for row in sample if len(row) > source.place)
-        examples = [value for value in values if value.strip()][:EXAMPLES]
+        cells = (row[source.place] for row in sample if len(row) > source.place)
+        found = (cell if source.key is None else value_of(cell, source.key) for cell in cells)
+        values = dict.fromkeys(text_of(cell).strip()[:EXAMPLE_CHARS_MAX] for cell in found)
+        examples = [value for value in values if value][:EXAMPLES]
         name = source.name if source.key is None else f"{source.name}[{source.key}]"
         seen.columns.append({"column": column, "from": name, "examples": examples})
     for column, value in mapping.constants.items():
