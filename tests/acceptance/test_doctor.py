@@ -335,6 +335,8 @@ def test_the_port_of_clicks_is_learnt_from_who_takes_them(tmp_path: Path) -> Non
     with running(tmp_path, "--clicks", "--click-port", "0") as service:
         taken = service.click_url.rpartition(":")[2]
         seen(look(tmp_path, clicks=True), "clickPort", Result.OK, f"Clicks are taken on port {taken}.")
+        elsewhere = look(tmp_path / "elsewhere", clicks=True, click_port=int(taken))
+        seen(elsewhere, "clickPort", Result.WARN, f"Port {taken} takes clicks, into another data folder")
 
 
 def test_collectors_that_take_nothing_are_told_though_their_starter_has_lock_and_port(tmp_path: Path) -> None:

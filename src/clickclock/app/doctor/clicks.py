@@ -25,6 +25,8 @@ VERIFY_S = 1.0
 """So long segments are read whole; `clickclock journal verify` reads all of them."""
 HEALTH_S = 10.0
 """A collector that starts again waits for its journal."""
+STRANGER_S = 2.0
+"""Who has the port and is no collector may say nothing for ever."""
 _MIB = 2**20
 
 
@@ -55,6 +57,9 @@ def _port(config: Config) -> Iterator[Check]:
                 "See the log of the service, or of `clickclock collect`: it says what ends or stops the collectors."
             )
             yield fail("clickPort", f"No clicks are taken on port {config.click_port}: {wrong}.", remedy)
+    elif listener is not None and _takes_clicks(config, config.click_port, STRANGER_S):
+        found = f"Port {config.click_port} takes clicks, into another data folder than {config.data_dir}."
+        yield warn("clickPort", found, "Give the --data-dir or the --config of the service that is to be looked at.")
     elif listener is not None:
         found = f"Nobody collects into {config.data_dir}, and port {config.click_port} is taken by {listener}."
         yield fail("clickPort", found, "End that process, or give another --click-port.")
@@ -70,12 +75,16 @@ def _as_listening(config: Config, collectors: int | None) -> Config:
     ports = ports_of(collectors) if collectors else set()
     if config.click_port in ports:
         return config
-    for port in sorted(ports):
-        with contextlib.suppress(httpx.HTTPError, ValueError, KeyError, TypeError):
-            told = httpx.get(f"{_address(config, port)}/openapi.json", timeout=HEALTH_S, trust_env=False).json()
-            if "/aclick" in told["paths"]:
-                return config.model_copy(update={"click_port": port})
-    return config
+    found = next((port for port in sorted(ports) if _takes_clicks(config, port)), config.click_port)
+    return config.model_copy(update={"click_port": found})
+
+
+def _takes_clicks(config: Config, port: int, within_s: float = HEALTH_S) -> bool:
+    """Whether what answers there is a collector."""
+    with contextlib.suppress(httpx.HTTPError, ValueError, KeyError, TypeError):
+        told = httpx.get(f"{_address(config, port)}/openapi.json", timeout=within_s, trust_env=False).json()
+        return "/aclick" in told["paths"]
+    return False
 
 
 def _address(config: Config, port: int) -> str:
