@@ -244,7 +244,8 @@ class Port:
     async def _collect(self) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         accounts = Accounts(self.accounts, self.profile)
-        setup = Setup(accounts, SALT, self.trusted_proxies, self.limits, tick_s=0.02)
+        tokens = self.folder / "order-tokens.json"
+        setup = Setup(accounts, SALT, self.trusted_proxies, self.limits, tick_s=0.02, order_tokens=tokens)
         journal = await Journal.open(self.folder / self.slot)
         try:
             await run_collector(journal, [self._socket], setup, stopping=self._stopping, ready=self._is_ready.set)

@@ -1,6 +1,8 @@
 """Identifications over HTTP: what is kept of each, and what is replied."""
 
+import hashlib
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,8 +10,9 @@ import pytest
 
 from clickclock.attribution.api import orders
 from clickclock.attribution.clicks.entry import EntryKind
+from clickclock.attribution.files.order_tokens import OrderToken, write_order_tokens
 from clickclock.attribution.registering.identification import Identification, of_query
-from tests.api.port import Port, get, post
+from tests.api.port import PATIENCE_S, Port, get, post
 from tests.api.test_orders import ACCOUNTS, NOW, TOKEN
 
 SAID = {"client_id": "acme", "customer_id": "c-7", "cli_ubid": "u"}
@@ -148,3 +151,20 @@ def _counted(port: Port) -> tuple[int, int]:
     names = "clickclock_identifications_total", 'clickclock_rejections_total{what="identification"}'
     taken, refused = map(port.number, names)
     return int(taken), int(refused)
+
+
+def test_a_running_collector_learns_of_new_and_revoked_order_tokens(port: Port) -> None:
+    file = port.folder / "order-tokens.json"
+    body = json.dumps({**SAID, "client_id": "c"}).encode()
+
+    def until(status: int, token: str) -> None:
+        deadline_s = time.monotonic() + PATIENCE_S
+        while port.ask(post("/identify", body, f"Authorization: Bearer {token}\r\n")).status != status:
+            assert time.monotonic() < deadline_s, status
+
+    until(202, "nobody asks for one")
+    write_order_tokens(file, {"c": [OrderToken(hashlib.sha256(b"shop").hexdigest())]})
+    until(401, "another")
+    until(202, "shop")
+    write_order_tokens(file, {"c": []})
+    until(401, "shop")

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clickclock.app.order_tokens import by_client
 from clickclock.attribution.api import orders
 from clickclock.attribution.clicks.entry import EntryKind
+from clickclock.attribution.files.order_tokens import OrderToken, OrderTokens, write_order_tokens
 from clickclock.attribution.orders.amendment import FIELDS, ITEM_FIELDS, Amendment, Kind, Status, judge
 from clickclock.attribution.orders.appsflyer import OTHER_EVENTS, SALE_PARAMETERS
 from clickclock.attribution.orders.money import DIGITS
 from clickclock.attribution.orders.order_fields import Reason
 from clickclock.foundation.errors import Malformed
+from clickclock.foundation.permission import Role
 from clickclock.foundation.problem import TooLarge
+from clickclock.scheduler.access.access_token import Token, TokenGrant
 
 NOW = 1_800_000_000_000
 ORDER: dict[str, Any] = {
@@ -313,3 +318,73 @@ def judged_by_anyone(body: bytes) -> list[orders.Judged]:
 def test_a_refusal_of_which_nothing_was_kept_has_a_request_id_all_the_same() -> None:
     ids = [json.loads(orders.reply_refused(TooLarge()).body or b"")["requestId"] for _ in range(2)]
     assert len(set(filter(None, ids))) == 2
+
+
+def digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def known(folder: Path, **by_client: list[OrderToken]) -> OrderTokens:
+    file = folder / "order-tokens.json"
+    write_order_tokens(file, {name.replace("every", "*"): those for name, those in by_client.items()})
+    tokens = OrderTokens(file)
+    tokens.refresh()
+    return tokens
+
+
+@pytest.mark.parametrize(
+    ("client_id", "token", "is_taken"),
+    [
+        ("acme", "shop", True),
+        ("acme", None, False),
+        ("acme", "over", False),
+        ("acme", "any", True),
+        ("acme", TOKEN, False),
+        ("closed", "shop", False),
+        ("closed", "any", True),
+        ("vault", TOKEN, True),
+        ("vault", "any", True),
+        ("vault", "shop", False),
+        ("open", None, True),
+    ],
+)
+def test_order_tokens_open_their_accounts_beside_the_settings(
+    tmp_path: Path, client_id: str, token: str | None, is_taken: bool
+) -> None:
+    shop, over = OrderToken(digest("shop"), NOW + 1), OrderToken(digest("over"), NOW)
+    tokens = known(tmp_path, acme=[shop, over], closed=[], every=[OrderToken(digest("any"))])
+    accounts = {**ACCOUNTS, "closed": Account(), "open": Account()}
+    admit = orders.doorkeeper(accounts.get, token and f"Bearer {token}", tokens, NOW)
+    assert (admit(client_id) is None) is is_taken
+
+
+def test_a_file_of_order_tokens_that_cannot_be_read_leaves_what_was_known(tmp_path: Path) -> None:
+    tokens = known(tmp_path, acme=[OrderToken(digest("shop"))])
+    file = tmp_path / "order-tokens.json"
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.write_text("[")
+    tokens.refresh()
+    assert tokens.takes("acme", digest("shop"), NOW)
+    file.unlink()
+    tokens.refresh()
+    assert tokens.takes("acme", digest("shop"), NOW)
+    assert not write_order_tokens(file, {}) or not write_order_tokens(file, {})
+    tokens.refresh()
+    assert not tokens.needs("acme")
+
+
+def test_tokens_of_the_store_become_those_of_their_clients() -> None:
+    def made(role: Role, revoked: bool = False, **grant: Any) -> Token:
+        grants = [TokenGrant(role=role, applications=[], **grant)]
+        at = datetime(2026, 11, 20, tzinfo=UTC)
+        ended = {"revoked_at": at} if revoked else {}
+        return Token(name="n", grants=grants, token_id="t", created_at=at, created_by="x", **ended)
+
+    found = by_client(
+        [
+            (made(Role.INGEST, clients=["a", "b"]), "1"),
+            (made(Role.INGEST, True, clients=["b", "c"]), "2"),
+            (made(Role.ANALYST, clients=["d"]), "3"),
+        ]
+    )
+    assert found == {"a": [OrderToken("1")], "b": [OrderToken("1")], "c": []}

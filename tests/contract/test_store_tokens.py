@@ -80,3 +80,12 @@ async def test_a_token_of_an_attempt_is_its_own_while_that_starts_or_runs_and_ne
     await store.attempt_tokens.prune()
     with engine_of(store).connect() as connection:
         assert connection.execute(sa.select(sa.func.count()).select_from(attempt_token)).scalar_one() == 0
+
+
+async def test_tokens_of_a_role_are_found_with_their_digests_revoked_or_not(store: Store) -> None:
+    for name, role in (("shop", Role.INGEST), ("deploy", Role.EDITOR), ("old", Role.INGEST)):
+        grants = [TokenGrant(role=role, applications=[], clients=["shop-1"])]
+        await store.tokens.create(NewToken(name=name, grants=grants), f"digest-{name}", "local", NOW)
+    await store.tokens.revoke("old", at(1))
+    found = {token.name: (sha256, token.revoked_at) for token, sha256 in await store.tokens.of_role(Role.INGEST)}
+    assert found == {"shop": ("digest-shop", None), "old": ("digest-old", at(1))}

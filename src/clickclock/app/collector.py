@@ -85,7 +85,14 @@ async def _collect(config: Config, salt: bytes, folder: Path, listening: socket.
         connections_max=config.click_connections_max,
         refused_bytes_per_day=config.refused_bytes_per_day // config.click_processes,
     )
-    setup = Setup(accounts_of(config), salt, config.trusted_proxies, limits, metrics_from=config.click_metrics_from)
+    setup = Setup(
+        accounts_of(config),
+        salt,
+        config.trusted_proxies,
+        limits,
+        metrics_from=config.click_metrics_from,
+        order_tokens=config.order_tokens,
+    )
     collecting = asyncio.create_task(run_collector(journal, [listening], setup, stopping=stopping, ready=_say_ready))
     try:
         await asyncio.wait([collecting, asyncio.create_task(stopping.wait())], return_when=asyncio.FIRST_COMPLETED)

@@ -175,7 +175,7 @@ async def _serve(
     url = url_of(listener)
     async with contextlib.AsyncExitStack() as running:
         if for_clicks:
-            await running.enter_async_context(_clicks(config, for_clicks, noticing))
+            await running.enter_async_context(_clicks(config, for_clicks, noticing, store))
         own = partial(ensure_own_jobs, url, engine.authenticator.own_token, config, file, node)
         await running.enter_async_context(_own_jobs(config, own))
         # What is here now stays: the collector need not walk through it again in the middle of a busy moment. There is
@@ -223,17 +223,25 @@ def _told(listener: socket.socket, for_clicks: list[socket.socket]) -> dict[str,
 
 
 @contextlib.asynccontextmanager
-async def _clicks(config: Config, sockets: list[socket.socket], noticing: Noticing) -> AsyncIterator[None]:
-    """The collectors, and what is noticed of clicks."""
+async def _clicks(
+    config: Config, sockets: list[socket.socket], noticing: Noticing, store: Store
+) -> AsyncIterator[None]:
+    """The collectors, with the order tokens of the store, and what is noticed of clicks."""
+    # It is of attribution, which may not be there.
+    from clickclock.app.order_tokens import keep_order_tokens  # noqa: PLC0415 (see the line above)
+
     async with Collectors.started(config, sockets) as collectors:
         announcing = asyncio.create_task(collectors.announce())
-        looking = asyncio.create_task(noticing.keep())
+        beside = [
+            asyncio.create_task(each) for each in (noticing.keep(), keep_order_tokens(store, config.order_tokens))
+        ]
         try:
             yield
         finally:
             announcing.cancel()
-            looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
+            for each in beside:
+                each.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
 
 
 @contextlib.asynccontextmanager

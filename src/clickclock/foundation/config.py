@@ -31,6 +31,8 @@ from clickclock.foundation.target_config import SmtpConfig, Targets
 PREFIX = "CLICKCLOCK_"
 NOT_SETTINGS = frozenset(f"{PREFIX}{name}" for name in ("URL", "CLICK_URL", "CONFIG", "TOKEN", "TOKEN_FILE"))
 """What the command line reads itself."""
+ORDER_TOKENS = "order-tokens.json"
+"""The name of the file in the data folder that has the digests of order tokens."""
 DATABASE_SCHEMES = ("sqlite", "postgresql")
 
 
@@ -126,6 +128,11 @@ class Config(AttributionSettings, BackupSettings):
     )
     refused_bytes_per_day: int = Field(
         2**30, ge=2**20, le=2**50, description="Bytes of refused clicks and orders that are kept in a day; see clicks."
+    )
+    order_tokens_file: Path | None = Field(
+        None,
+        description="File with the digests of order tokens, for collectors without a scheduler; the scheduler's own is "
+        "in its data folder.",
     )
     click_metrics_from: tuple[str, ...] = Field(
         ("127.0.0.0/8", "::1", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"),
@@ -227,6 +234,11 @@ class Config(AttributionSettings, BackupSettings):
         if url is not None and url.partition(":")[0].partition("+")[0] not in DATABASE_SCHEMES:
             raise ValueError("give a URL that begins with sqlite:/// or postgresql://")
         return url
+
+    @property
+    def order_tokens(self) -> Path:
+        """The file from which collectors learn order tokens."""
+        return self.order_tokens_file or self.data_dir / ORDER_TOKENS
 
     @property
     def access(self) -> Mode:

@@ -3,7 +3,7 @@
 Never judges an order: `orders.py` does. Invariants: an answer is given when all that it tells of is on disk; a request
 of many orders, or of long ones, lets the clicks between, and of what is judged nothing is held but its result.
 
->>> OrderRoutes(collector, answers, limits, accounts.find, cells, refused).post(request, changed)   # doctest: +SKIP
+>>> OrderRoutes(collector, answers, limits, find, cells, refused, tokens).post(request, changed)   # doctest: +SKIP
 """
 
 import asyncio
@@ -67,9 +67,11 @@ class OrderRoutes:
         find: Callable[[str], Account | None],
         cells: memoryview,
         refused: Callable[[Request, Refusal], Answer],
+        tokens: orders.Tokens,
     ) -> None:
         """`answers` are by path; `refused` keeps and answers a request that cannot be judged."""
         self._refused = refused
+        self._tokens = tokens
         self._collector = collector
         self._answers = answers
         self._limits = limits
@@ -188,7 +190,8 @@ class OrderRoutes:
         return self._answered(reply, request)
 
     def _doorkeeper(self, request: Request) -> Admit:
-        return orders.doorkeeper(self._find, request.head.authorization.decode("latin-1"))
+        given = request.head.authorization.decode("latin-1")
+        return orders.doorkeeper(self._find, given, self._tokens, self._collector.now_ms())
 
     def _answered(self, reply: Reply, request: Request, kept: Sequence[int] = ()) -> Answer:
         return self._answers(request.path).simple(

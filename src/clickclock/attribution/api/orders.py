@@ -82,7 +82,19 @@ class Reply(msgspec.Struct, frozen=True):
     """None: it can have none."""
 
 
-def doorkeeper(find: Callable[[str], Account | None], authorization: str | None) -> Admit:
+class Tokens(Protocol):
+    """What has to be known of order tokens that are in no account's settings."""
+
+    def needs(self, client_id: str) -> bool:
+        """Whether orders of an account need one."""
+
+    def takes(self, client_id: str, sha256: str, now_ms: int) -> bool:
+        """Whether a token with this digest may send orders of an account."""
+
+
+def doorkeeper(
+    find: Callable[[str], Account | None], authorization: str | None, tokens: Tokens | None = None, now_ms: int = 0
+) -> Admit:
     """The clients that may write orders, given the request's `Authorization` header, its bytes read as Latin-1.
 
     Each client id is asked about once.
@@ -97,7 +109,11 @@ def doorkeeper(find: Callable[[str], Account | None], authorization: str | None)
         if account is None:
             return Fault("client_id", UNKNOWN_CLIENT, Reason.UNKNOWN_CLIENT)
         wanted = account.orders_token_sha256
-        if wanted is None or (has_token and hmac.compare_digest(given, wanted.lower().encode())):
+        if wanted is None and (tokens is None or not tokens.needs(client_id)):
+            return None
+        if has_token and wanted is not None and hmac.compare_digest(given, wanted.lower().encode()):
+            return None
+        if has_token and tokens is not None and tokens.takes(client_id, given.decode(), now_ms):
             return None
         return Fault("client_id", _UNAUTHORIZED, Reason.UNAUTHORIZED)
 

@@ -20,6 +20,7 @@ from clickclock.attribution.api.head import query_too_long
 from clickclock.attribution.api.health import Health
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.order_routes import BUSY, FORM_TYPES, OrderRoutes
+from clickclock.attribution.api.orders import Tokens
 from clickclock.attribution.api.request import Later, Request
 from clickclock.attribution.clicks.account import Accounts
 from clickclock.attribution.clicks.click import Click, Kind, Rejection, prefetched
@@ -50,7 +51,7 @@ Respond = Callable[[Request, Callable[[], None]], Answer | Later]
 class Routes:
     """The paths of one process."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 (one for each part of it)
         self,
         collector: Collector,
         cells: memoryview,
@@ -60,6 +61,7 @@ class Routes:
         metrics: Callable[[], bytes],
         script: bytes,
         near: Callable[[str, bytes], bool],
+        tokens: Tokens,
     ) -> None:
         """`metrics` gives the page for Prometheus, `script` is what pages of shops load.
 
@@ -77,7 +79,7 @@ class Routes:
         self._metrics = metrics
         self._script = script
         self._etag = b'"%b"' % blake2b(script, digest_size=8).hexdigest().encode()
-        orders = OrderRoutes(collector, self._answers, limits, accounts.find, cells, self._refused)
+        orders = OrderRoutes(collector, self._answers, limits, accounts.find, cells, self._refused, tokens)
         self._paths: dict[bytes, tuple[tuple[bytes, ...], int, Respond]] = {
             CLICKS: ((*_READING, b"POST"), limits.form_bytes_max, self._register),
             b"/orders": ((b"POST", b"OPTIONS"), limits.orders_bytes_max, orders.post),

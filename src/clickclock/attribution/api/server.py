@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Final
 
 from clickclock.attribution.agents.collector import Collector
@@ -31,6 +32,7 @@ from clickclock.attribution.api.shared import Shared
 from clickclock.attribution.clicks.account import Accounts
 from clickclock.attribution.errors import JournalFailing
 from clickclock.attribution.files.counters import Counters, read_all
+from clickclock.attribution.files.order_tokens import OrderTokens
 from clickclock.attribution.journal import Journal
 from clickclock.foundation.clock import Clock, SystemClock
 
@@ -60,6 +62,8 @@ class Setup:
     """How often time-outs are looked at."""
     metrics_from: Sequence[str] = LOOPBACK
     """Networks that may see the metrics."""
+    order_tokens: Path | None = None
+    """The file with the order tokens that are in no account's settings."""
 
 
 async def run_collector(
@@ -78,8 +82,10 @@ async def run_collector(
     clock = setup.clock
     counters = Counters(journal.folder, clock.epoch_ms())
     loop = asyncio.get_running_loop()
-    shared = _shared(journal, counters, setup, loop)
-    ticking = asyncio.create_task(_tick(shared, clock, setup.tick_s))
+    tokens = OrderTokens(setup.order_tokens)
+    tokens.refresh()
+    shared = _shared(journal, counters, setup, loop, tokens)
+    ticking = asyncio.create_task(_tick(shared, clock, setup.tick_s, tokens))
     servers = [await loop.create_server(lambda: Connection(shared), sock=each, backlog=BACKLOG) for each in sockets]
     _settle_in()
     ready()
@@ -100,7 +106,9 @@ async def run_collector(
         counters.close()
 
 
-def _shared(journal: Journal, counters: Counters, setup: Setup, loop: asyncio.AbstractEventLoop) -> Shared:
+def _shared(
+    journal: Journal, counters: Counters, setup: Setup, loop: asyncio.AbstractEventLoop, tokens: OrderTokens
+) -> Shared:
     limits = replace(setup.limits, connections_max=_connections_max(setup.limits.connections_max))
     most = limits.waiting_max, limits.refused_bytes_per_day
     collector = Collector(journal, counters.cells, setup.accounts, setup.clock.epoch_ms, *most)
@@ -118,13 +126,13 @@ def _shared(journal: Journal, counters: Counters, setup: Setup, loop: asyncio.Ab
     health = Health(journal.probe, loop.time)
     origins = Origins(setup.trusted_proxies, setup.salt)
     near = partial(origins.is_from, [ip_network(each, strict=False) for each in setup.metrics_from])
-    routes = Routes(collector, counters.cells, limits, setup.accounts, health, page, script, near)
+    routes = Routes(collector, counters.cells, limits, setup.accounts, health, page, script, near, tokens)
     shared = Shared(routes, origins)
     shared.tick(loop.time(), setup.clock.now().timestamp())
     return shared
 
 
-async def _tick(shared: Shared, clock: Clock, every_s: float) -> None:
+async def _tick(shared: Shared, clock: Clock, every_s: float, tokens: OrderTokens) -> None:
     loop = asyncio.get_running_loop()
     while True:
         await asyncio.sleep(every_s)
@@ -133,6 +141,7 @@ async def _tick(shared: Shared, clock: Clock, every_s: float) -> None:
             shared.count()
             for connection in tuple(shared.connections):
                 connection.check()
+            await asyncio.to_thread(tokens.refresh)
         except Exception:  # noqa: BLE001 - without the tick nobody's time would ever be over
             _log.exception("time-outs could not be checked")
 

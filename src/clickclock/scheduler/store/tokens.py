@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from clickclock.foundation.errors import Fault
 from clickclock.foundation.ids import new_id
+from clickclock.foundation.permission import Role
 from clickclock.scheduler.access.access_token import NewToken, Token
 from clickclock.scheduler.access.audit import Resource
 from clickclock.scheduler.errors import TokenExists, TokenIsRevoked, TokenNotFound
@@ -56,6 +57,13 @@ class Tokens:
         """Tokens whose columns equal `filters` (name), in the order in which they were made."""
         query = page(sa.select(access_token).where(*equal(access_token, filters)), [_t.token_id], after, limit)
         return await self._database.read(lambda c: [token_of(row) for row in c.execute(query)])
+
+    async def of_role(self, role: Role) -> list[tuple[Token, str]]:
+        """Tokens with a role in some grant, revoked ones too, in the order of their making; each with its digest."""
+        query = sa.select(access_token).where(_t.grants.contains(f'"{role}"', autoescape=True)).order_by(_t.token_id)
+        rows = await self._database.read(lambda c: c.execute(query).all())
+        found = ((token_of(row), row.sha256) for row in rows)
+        return [(token, sha256) for token, sha256 in found if any(each.role is role for each in token.grants)]
 
     async def by_digest(self, sha256: str) -> Token | None:
         """The token with this digest, valid or not."""
