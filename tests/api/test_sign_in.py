@@ -16,7 +16,7 @@ from clickclock.scheduler import identity_provider
 from clickclock.scheduler.access.person import Rules, groups_in, is_elsewhere, person
 from clickclock.scheduler.api import create_app
 from clickclock.scheduler.engine import Engine
-from clickclock.scheduler.identity_provider import CALLBACK, IdentityProvider
+from clickclock.scheduler.identity_provider import CALLBACK, IdentityProvider, ProviderUnreachable, SignInRefused
 from tests.api.conftest import JOB, NOW
 from tests.identity import consent, provider, said
 from tests.ports import free_port
@@ -185,3 +185,10 @@ def test_groups_are_found_where_providers_put_them() -> None:
     rules = Rules("https://id", "groups", "nick", (("*", Grant(Role.VIEWER)), ("a", Grant(Role.VIEWER))))
     who = person({"sub": "1", "nick": "a\nb"}, rules)
     assert (who.kind, who.id, who.name, who.grants) == (Kind.PERSON, "https://id 1", "ab", (Grant(Role.VIEWER),))
+
+
+async def test_a_provider_that_is_down_and_a_code_that_is_none_are_errors_of_their_own(issuer: str) -> None:
+    with pytest.raises(ProviderUnreachable, match="Tokens go on working"):
+        await IdentityProvider(config(f"http://127.0.0.1:{free_port()}"), None, SystemClock()).begin()
+    with pytest.raises(SignInRefused, match="did not take the code"):
+        await IdentityProvider(config(issuer), "hush", SystemClock()).finish("none", nonce="n", verifier="v")
