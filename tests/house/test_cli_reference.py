@@ -10,7 +10,7 @@ import sys
 import click
 import pytest
 
-from clickclock.cli import COMMANDS, main
+from clickclock.cli import COMMANDS, HELPS, main
 from clickclock.cli.exit_codes import INTERRUPTED
 from clickclock.cli.following import EXIT_CODES, NOT_STARTED
 from tests.house.cli_page import commands, printed
@@ -41,6 +41,15 @@ def test_no_command_is_there_that_does_not_exist() -> None:
     assert set(re.findall(r"^#+ clickclock (.+)$", PAGE, re.MULTILINE)) == {*EVERY, *groups}
 
 
+def test_the_list_of_commands_says_what_each_does() -> None:
+    context = click.Context(main)
+    assert list(HELPS) == list(COMMANDS)
+    for name, told in HELPS.items():
+        command = main.get_command(context, name)
+        assert command is not None
+        assert command.get_short_help_str(limit=100) == told
+
+
 def test_every_exit_code_is_there() -> None:
     told = set(map(int, re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)))
     assert told >= {0, 1, 2, 3, NOT_STARTED, INTERRUPTED, *EXIT_CODES.values()}
@@ -49,7 +58,7 @@ def test_every_exit_code_is_there() -> None:
 def test_help_and_the_start_of_the_service_load_nothing_heavy() -> None:
     """What every press of Tab and every `--help` waits for."""
     program = (
-        "import sys; sys.path.insert(0, 'src'); import click; from clickclock.cli import COMMANDS, main; "
+        "import sys; sys.path.insert(0, 'src'); import click; from clickclock.cli import COMMANDS, HELPS, main; "
         "[main.get_command(click.Context(main), name) for name in COMMANDS]; print(*sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from clickclock.cli import COMMANDS, HELPS, main
+from clickclock.cli import main
 from clickclock.cli.editing import marked
 from clickclock.cli.job import job
 from clickclock.cli.program import OF_TRIGGERS
@@ -61,15 +61,6 @@ def test_a_faulty_field_is_called_as_it_was_given(path: str, told: str) -> None:
 def test_a_sentence_of_the_service_names_commands() -> None:
     said = "There is no such group; check groupName, or create it with POST group."
     assert in_arguments(said) == "There is no such group; check GROUP, or create it with clickclock group create."
-
-
-def test_the_list_of_commands_says_what_each_does() -> None:
-    context = click.Context(main)
-    assert list(HELPS) == list(COMMANDS)
-    for name, told in HELPS.items():
-        command = main.get_command(context, name)
-        assert command is not None
-        assert command.get_short_help_str(limit=100) == told
 
 
 def test_a_trigger_and_the_group_of_triggers_are_told_apart() -> None:
