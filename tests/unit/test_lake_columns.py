@@ -12,9 +12,13 @@ from clickclock.attribution.api import orders
 from clickclock.attribution.clicks import click
 from clickclock.attribution.clicks.account import Accounts, Profile
 from clickclock.attribution.clicks.entry import EntryKind, connection, decode, encode, encode_plain
+from clickclock.attribution.clicks.query import split
+from clickclock.attribution.clicks.shape import cut
 from clickclock.attribution.lake import CLICKS, with_query
 from clickclock.attribution.lake.plain import plain_clicks
+from clickclock.attribution.lake.renewal import renewed
 from clickclock.attribution.lake.rows import row_of
+from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 from clickclock.attribution.orders.amendment import everyone
 from clickclock.foundation.errors import ClickclockError
 from tests.unit.test_query import MUTATIONS, PIECES, QUERIES
@@ -181,3 +185,49 @@ def test_a_refused_order_is_a_row_however_broken_it_is(raw: bytes, client_id: st
     line = encode(EntryKind.REJECTION, "0" * 32, RECEIVED_MS, connection("", b"", b""), detail, raw)
     table, row = row_of(decode(line), "j", 7)
     assert (table.name, row["client_id"], row["raw"]) == ("rejections", client_id, raw)
+
+
+ABSENT_IN = [
+    *((name, "{" + name + "}") for name in ("gclid", "utm_campaign", "device_id", "ttclid", "fb_ad_id")),
+    *((name, value) for name in ("twclid", "irclickid", "ob_click_id") for value in ("@@X@@", "%25%25X%25%25", "null")),
+    *((name, value) for name in ("my_own", "placement") for value in ("{{x}}", "[click_id]", "(not set)", "__X__")),
+    *(("cli_ubid", value) for value in ("guest", "0000-0000", "N%2FA")),
+    *(("utm_source", "guest"), ("utm_term", "red shoes"), ("other", "a%20b"), ("atag", "{a|b}")),
+]
+"""Parameters and values that an earlier release took for values. The last ones still are."""
+
+
+@pytest.mark.parametrize("with_shape", [False, True])
+def test_a_click_of_an_earlier_release_becomes_what_it_would_be_today_and_keeps_its_query(*, with_shape: bool) -> None:
+    usual = {
+        "client_id": "acme",
+        "event_time": "1800000000000",
+        "cli_ubid": "u-1",
+        "device_id": "d-1",
+        "utm_medium": "email",
+    }
+    said = [usual | {name: value} for name, value in ABSENT_IN]
+    queries = ["&".join(f"{name}={value}" for name, value in each.items()).encode() for each in said]
+    lines = [
+        encode(EntryKind.CLICK, f"{number:032x}", RECEIVED_MS, connection("ab", b"curl", b""), b"open", query)
+        for number, query in enumerate(queries)
+    ]
+    today = _slowly(lines)
+    before = CLICKS.batch([_of_before(row, query, with_shape) for row, query in zip(today, queries, strict=True)])
+    after = renewed(before)
+    after.validate(full=True)
+    assert [with_query(dict(row)) for row in after.to_pylist()] == [with_query(dict(row)) for row in today]
+    assert [with_query(row)["query"] for row in after.to_pylist()] == queries
+    assert sum(row["other"] != was["other"] for row, was in zip(after.to_pylist(), before.to_pylist(), strict=True)) > 9
+    assert renewed(after).equals(after)
+
+
+def _of_before(row: dict[str, Any], query: bytes, with_shape: bool) -> dict[str, Any]:
+    """What a release made of it that knew no absent values."""
+    parameters = split(query)
+    columns = {name: parameters.get(name) for name in CLICK_PARAMETERS}
+    other = {name: value for name, value in parameters.items() if name not in columns and name != "event_time"}
+    shape = cut(query) if with_shape else None
+    return row | columns | {
+        "other": other or None, "shape": shape, "query": None if shape else query, "revision": None, "flags": [],
+    }  # fmt: skip

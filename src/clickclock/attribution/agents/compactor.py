@@ -132,6 +132,7 @@ class Compactor:
                 damages += wrong
                 done = Compacted(done.segments + loaded, done.rows + rows)
         tell("Merging small files of the lake")
+        self._lake.renew(self._clock.epoch_ms())
         tidied = self._lake.tidy(history_hours=self._history_hours)
         return Compacted(done.segments, done.rows, tuple(damages), tuple(busy), tidied)
 

@@ -17,10 +17,9 @@ import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
-from clickclock.attribution.clicks.absent import REVISION
+from clickclock.attribution.lake import is_of_today
 from clickclock.attribution.lake.tables import TABLES
 
-REVISION_COLUMN: Final = "revision"
 RAW: Final = frozenset(table.name for table in TABLES)
 """Tables of which a file stays as the release wrote it that took its rows in: columns that came later are null."""
 
@@ -49,12 +48,7 @@ def _is_of_today(file: str) -> bool:
         metadata = pq.read_metadata(file)
     except (OSError, pa.ArrowInvalid):  # the engine says what is wrong with it
         return False
-    names = [metadata.schema.column(place).path for place in range(metadata.num_columns)]
-    if REVISION_COLUMN not in names:
-        return False
-    place = names.index(REVISION_COLUMN)
-    told = (metadata.row_group(number).column(place).statistics for number in range(metadata.num_row_groups))
-    return all(each is not None and each.has_min_max and each.null_count == 0 and each.min >= REVISION for each in told)
+    return is_of_today(metadata)
 
 
 def remote(files: Sequence[str], columns: pa.Schema, storage_options: Mapping[str, str]) -> ds.Dataset:

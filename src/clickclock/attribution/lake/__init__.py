@@ -63,9 +63,10 @@ from clickclock.attribution.lake.published import publish, published
 from clickclock.attribution.lake.reach import reaching
 from clickclock.attribution.lake.reading import dataset_of, of_clients
 from clickclock.attribution.lake.receipts import give_receipt, kept_receipts
+from clickclock.attribution.lake.renewal import is_of_today, renew
 from clickclock.attribution.lake.revision import Find, Retracted, Standing, standing
 from clickclock.attribution.lake.rows import with_query
-from clickclock.attribution.lake.sums import Sums, Words, different, differing, keys_of
+from clickclock.attribution.lake.sums import Sums, Words, different, differing, keys_of, mixed_rows
 from clickclock.attribution.lake.tables import (
     CLICKS,
     DAY,
@@ -135,8 +136,10 @@ __all__ = [
     "erasings",
     "give_receipt",
     "groups",
+    "is_of_today",
     "kept_receipts",
     "keys_of",
+    "mixed_rows",
     "numbers",
     "of_clients",
     "seen_together",
@@ -324,6 +327,14 @@ class Lake:
     def publish(self, result: Result, now_ms: int) -> None:
         """Make a version seen. Raises `RunOvertaken` if another run has published since this one began."""
         publish(self.ledger(RESULTS), self.results(), result, now_ms)
+
+    def renew(self, now_ms: int) -> int:
+        """Make clicks of earlier releases what today's makes of them, some each time; how many files were replaced."""
+        delta = self.table(CLICKS.name)
+        if delta is None:
+            return 0
+        with reaching(self.url):
+            return renew(delta, self._storage(CLICKS), now_ms)
 
     def tidy(self, *, history_hours: int) -> Tidied:
         """Merge small files, and delete those that no version of the last `history_hours` needs."""

@@ -114,7 +114,7 @@ class Taking:
         if removed:
             # Durable before the old ones are deleted: delta-rs syncs nothing.
             self._storage.sync([action.path for action in added])
-            _commit(self._delta, self._storage, self.table, [*added, *removed])
+            commit_instead(self._delta, self._storage, self.table, [*added, *removed])
 
     def _rest(self, path: str, partition: dict[str, str], places: Places, now_ms: int) -> AddAction | None:
         """A file like this one, without the rows that go; none if all do."""
@@ -241,7 +241,7 @@ def drop_before(lake: "Lake", table: Table, first: date, now_ms: int) -> int:
             for file in live
         ]
         if removed:
-            _commit(delta, storage, table, removed)
+            commit_instead(delta, storage, table, removed)
         files = storage.filesystem()
         for each in files.get_file_info(FileSelector("", allow_not_found=True)):
             name, _, day = each.base_name.partition("=")
@@ -257,7 +257,10 @@ def _files(delta: DeltaTable) -> list[dict[str, Any]]:
     return files
 
 
-def _commit(delta: DeltaTable, storage: Storage, table: Table, actions: Sequence[AddAction | RemoveAction]) -> None:
+def commit_instead(
+    delta: DeltaTable, storage: Storage, table: Table, actions: Sequence[AddAction | RemoveAction]
+) -> None:
+    """Let files come and others go, in one durable commit. Raises `Overtaken` if one that goes is not there."""
     before = delta.version()
     removed = {each.path for each in actions if isinstance(each, RemoveAction)}
     for left in reversed(range(COMMITS_MAX)):

@@ -200,15 +200,17 @@ def _statistics(table: Table, metadata: pq.FileMetaData) -> str:
     """The statistics of a file as Delta's log has them."""
     least: dict[str, Any] = {}
     greatest: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
     for at in range(metadata.num_columns):
         name = metadata.schema.column(at).path
         found = [metadata.row_group(group).column(at).statistics for group in range(metadata.num_row_groups)]
         if name not in table.statistics or not all(each is not None and each.has_min_max for each in found):
             continue
+        nulls[name] = sum(each.null_count for each in found)
         low, high = min(each.min for each in found), max(each.max for each in found)
         if not isinstance(low, str) or len(low) + len(high) <= 2 * _TEXT_MAX:
             least[name], greatest[name] = _told(low), _told(high)
-    return json.dumps({"numRecords": metadata.num_rows, "minValues": least, "maxValues": greatest, "nullCount": {}})
+    return json.dumps({"numRecords": metadata.num_rows, "minValues": least, "maxValues": greatest, "nullCount": nulls})
 
 
 def _told(value: object) -> object:
