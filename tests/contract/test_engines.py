@@ -254,6 +254,8 @@ CHANNELS: list[tuple[Row, str]] = [
     ({"utm_source": " IG\u00a0"}, "meta"),
     ({"source": "an"}, "meta"),
     ({"utm_source": "l.instagram.com"}, "meta"),
+    ({"utm_source": "Instagram_Stories"}, "meta"),
+    ({"utm_source": "business.facebook.com"}, "meta"),
     ({"utm_source": "Google "}, "google"),
     ({"utm_source": "(direct)", "utm_medium": "(none)"}, "direct"),
     ({"utm_source": "Direct"}, "direct"),

@@ -6,7 +6,21 @@ from hypothesis import strategies as st
 
 from clickclock.attribution.clicks.ad import CLICK_ID_COLUMNS, CLICK_IDS, COLUMNS, NAMES, ONCE, says, told_apart
 
-SAYING = (*COLUMNS, *CLICK_ID_COLUMNS, *CLICK_IDS, *NAMES, "utm_id", "utm_source_platform", "fb_placement", "hsa_cam")
+CAMPAIGNS = (
+    *(
+        "campaign",
+        "campaignid",
+        "campaignId",
+        "CampaignId",
+        "adgroup_id",
+        "adGroupId",
+        "ad_set",
+        "adset_name",
+        "creative",
+    ),
+)
+OTHERS = ("utm_id", "utm_source_platform", "fb_placement", "hsa_cam")
+SAYING = (*COLUMNS, *CLICK_ID_COLUMNS, *CLICK_IDS, *NAMES, *OTHERS, *CAMPAIGNS)
 SILENT = ("cli_ubid", "device_id", "event_time", "session", "page", "device_model", "lang", "Utm_source")
 VALUES = st.sampled_from(["a", "b", "n1", "Mail"])
 CLICKS = st.dictionaries(st.sampled_from([*SAYING, *ONCE, *SILENT]), VALUES, max_size=4)

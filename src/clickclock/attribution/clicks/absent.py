@@ -16,6 +16,7 @@ around a value do not count, nor does case. A value that is still percent-encode
 import re
 from collections.abc import Mapping
 from hashlib import md5, sha1, sha256
+from itertools import product
 from typing import Final
 
 from clickclock.attribution.clicks.identifier import CUSTOMER, folded
@@ -44,6 +45,7 @@ WORDS: Final = (
 )
 """Words for nothing, in every field."""
 
+_WHO: Final = ("user", "device", "visitor", "customer", "client", "id")
 NOBODY: Final = (
     *("none", "(none)", "unknown", "(unknown)", "nobody", "noone", "anonymous", "(anonymous)", "anon", "guest"),
     *("false", "true", "no", "off", "na", "test", "(test)", "testing", "dummy", "example", "sample", "default", "demo"),
@@ -53,6 +55,13 @@ NOBODY: Final = (
     *("user", "userid", "user_id", "user id", "visitor", "visitorid", "visitor_id", "customer_id", "client_id"),
     *("cid", "deviceid", "device id", "idfv", "gps_adid", "adid", "advertising_id", "advertisingid", "advertiser_id"),
     *("aaid", "clickid", "click_id", "click id"),
+    *("no_id", "no-id", "noid", "no id", "no_idfa", "no-idfa", "no_gaid", "no-gaid", "no_device_id", "null-null"),
+    *("n/d", "n\\a", "not-available", "not-found", "not applicable", "not_applicable", "not-applicable"),
+    *("not allowed", "not_allowed", "notallowed", "no value", "no_value", "no-value", "novalue", "no data"),
+    *("no_data", "nodata", "nothing", "unidentified", "unspecified", "undetermined", "undisclosed", "hidden"),
+    *("private", "blocked", "denied", "restricted", "opted_out", "opted-out", "optedout", "not_logged_in"),
+    *("logged_out", "lat", "limit_ad_tracking", "limitadtracking", "ios", "android", "iphone", "ipad"),
+    *map("".join, product(("unknown", "anonymous", "guest", "test", "default"), "_- ", _WHO)),
     *("transaction_id", "limit ad tracking", "xx", "xxx", "xxxx", "?", "??", "???", "*", ".", "...", "{}", "[]", "()"),
     *map(str.lower, IDENTIFYING),
 )
@@ -135,7 +144,7 @@ BEGINNINGS_OF_NOBODY: Final[tuple[tuple[str, str], ...]] = (
     *(("xx", "xy"), ("{", "")),
 )
 """The same of a field that identifies, unless it has a `{`, a blank at its end, or the length of a word or a digest."""
-REVISION: Final = 1
+REVISION: Final = 2
 """Counts the changes of these lists. An entry and a row that have it need no second look; older ones get one."""
 WORD_BYTES_MAX: Final = 32
 DIGEST_BYTES: Final = (40, 64)

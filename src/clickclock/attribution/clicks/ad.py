@@ -11,6 +11,7 @@ number, and tests hold the two equal.
 []
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -25,21 +26,23 @@ COLUMNS: Final = (
     *("fb_account_id", "fb_campaign_id", "fb_adset_id", "fb_ad_id"),
 )
 """Parameters with a column of their own that say which ad it is."""
-PREFIXES: Final = ("utm_", "fb_", "gad_", "hsa_", "mtm_", "pk_")
+PREFIXES: Final = ("utm_", "fb_", "gad_", "hsa_", "mtm_", "pk_", "piwik_", "matomo_")
 """Any parameter whose name begins so says which ad it is."""
+WITHIN: Final = "[Cc]ampaign|[Aa]d_?[Gg]roup|[Aa]d_?[Ss]et|[Cc]reative"
+"""So does any parameter in whose name this pattern finds something, to Python, RE2 and Java alike."""
 NAMES: Final = (
-    *("campaign", "campaign_id", "campaignid", "campaign_name", "adgroup", "adgroup_id", "adgroupid", "adgroup_name"),
-    *("adset", "adset_id", "adsetid", "adset_name", "ad", "ad_id", "adid", "ad_name", "creative", "creative_id"),
-    *("creativeid", "keyword", "placement", "pid", "c", "af_c_id", "af_adset", "af_adset_id", "af_ad", "af_ad_id"),
-    *("af_channel", "af_siteid", "af_keywords"),
+    *("ad", "ad_id", "adid", "adId", "ad_name", "keyword", "placement", "placement_id", "site_source_name", "pid", "c"),
+    *("af_c_id", "af_ad", "af_ad_id", "af_channel", "af_siteid", "af_keywords", "mc_cid", "s_kwcid", "ef_id", "cm_mmc"),
+    *("et_cid", "dm_i", "pcrid", "pgrid", "ptaid", "subid", "sub_id", "aff_id", "affid"),
 )
-"""So do these: what ad networks, AppsFlyer, Adjust and Branch call campaigns, ad sets and ads."""
+"""So do these: what ad networks, AppsFlyer, Adjust, Branch, mailing and affiliate programs call ads and partners."""
 ONCE: Final = ("gclid", "uclid")
 """Click ids that count once; where one is, it alone says which ad it is. The first that is there counts."""
 CLICK_ID_COLUMNS: Final = ("gbraid", "wbraid")
 CLICK_IDS: Final = (
     *("fbclid", "msclkid", "ttclid", "twclid", "li_fat_id", "ScCid", "sccid", "epik", "dclid", "yclid", "rdt_cid"),
-    *("qclid", "tblci", "dicbo", "obclid", "irclickid", "awc", "clickid", "click_id", "af_click_id"),
+    *("qclid", "tblci", "dicbo", "obclid", "ob_click_id", "irclickid", "awc", "clickid", "click_id", "af_click_id"),
+    *("cjevent", "ranSiteID", "sscid", "vmcid", "tduid"),
 )
 """Click ids of other networks. Two of one ad differ, and are two clicks."""
 
@@ -62,7 +65,8 @@ def told_apart(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
 
 
 def _is_of_ad(name: str) -> bool:
-    return name in _KNOWN or name.startswith(PREFIXES)
+    return name in _KNOWN or name.startswith(PREFIXES) or _is_within(name) is not None
 
 
+_is_within: Final = re.compile(WITHIN).search
 _KNOWN: Final = frozenset((*COLUMNS, *NAMES, *ONCE, *CLICK_ID_COLUMNS, *CLICK_IDS))

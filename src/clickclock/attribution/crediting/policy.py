@@ -30,6 +30,9 @@ _OF_META: Final = (
     *("facebook.com", "www.facebook.com", "m.facebook.com", "l.facebook.com", "lm.facebook.com", "messenger.com"),
     *("instagram.com", "www.instagram.com", "l.instagram.com", "facebook_ads", "facebookads", "facebook ads", "fb_ads"),
     *("fbads", "instagram_ads", "meta_ads", "meta ads", "metaads", "threads", "threads.net", "l.threads.net", "th"),
+    *("fb.com", "fb.me", "business.facebook.com", "web.facebook.com", "fb_ig", "facebook-ads", "fb-ads", "meta-ads"),
+    *("facebook_feed", "facebook_mobile_feed", "facebook_desktop_feed", "facebook_stories", "facebook_reels"),
+    *("instagram_feed", "instagram_stories", "instagram_reels", "instagram_explore"),
 )
 SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {

@@ -17,7 +17,7 @@ import ibis.expr.operations as ops
 import pyarrow as pa
 
 from clickclock.attribution.clicks.absent import REVISION
-from clickclock.attribution.clicks.ad import CLICK_ID_COLUMNS, CLICK_IDS, COLUMNS, NAMES, PREFIXES, SOURCES
+from clickclock.attribution.clicks.ad import CLICK_ID_COLUMNS, CLICK_IDS, COLUMNS, NAMES, PREFIXES, SOURCES, WITHIN
 from clickclock.attribution.clicks.click import Flag
 from clickclock.attribution.clicks.identifier import DEVICE, NAMESPACES, SEPARATOR, SPACES, STRENGTHS, folded
 from clickclock.attribution.crediting.policy import (
@@ -280,7 +280,7 @@ def _with_others(clicks: Any) -> Any:
 def _is_of_ad(name: Any) -> Any:
     """Whether a parameter without a column says which ad it is, or is a click id: one expression for all the names."""
     beginnings, names = ("|".join(map(re.escape, each)) for each in (PREFIXES, (*NAMES, *CLICK_IDS, *IDS_OF_RULES)))
-    return name.re_search(f"^(?:{beginnings})|^(?:{names})$")
+    return name.re_search(f"^(?:{beginnings})|^(?:{names})$|{WITHIN}")
 
 
 def _compared(dialect: Dialect, clicks: Any) -> dict[str, Any]:
