@@ -115,7 +115,7 @@ def test_evicted_cancelled_and_without_an_image_are_told_apart(
         until(lambda: caller.get("jobLog", triggerId=evicted, attempt=1) == "began\n", "it has printed")
         (pod,) = [each for each in double.pods() if each["metadata"]["labels"]["clickclock/job"] == "evicted"]
         double.disrupt(pod["metadata"]["name"], "EvictionByEvictionAPI")
-        cancelled = caller.run("cancelled", "sh -c 'echo began; sleep 60'")
+        cancelled = caller.run("cancelled", "sh -c 'echo began; exec sleep 60'", gracePeriodSeconds=1)
         until(lambda: caller.get("jobLog", triggerId=cancelled) == "began\n", "it has printed")
         assert caller.ask("DELETE", "jobTrigger", params={"triggerId": cancelled}).status_code == 202
 

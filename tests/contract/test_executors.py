@@ -521,7 +521,7 @@ async def test_stopping_what_has_ended_or_is_unknown_changes_nothing(place: Plac
 
 
 async def test_an_attempt_that_runs_too_long_times_out(place: Place) -> None:
-    name = await place.start("sleep", "60", timeout_s=0.1)
+    name = await place.start("sleep", "60", timeout_s=0.1, grace_s=1.0)
     ending = await place.end(name)
     assert ending.kind is ExitKind.TIMEOUT
     assert ending.started_at is not None
