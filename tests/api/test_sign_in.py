@@ -133,6 +133,14 @@ async def second_of(engine: Engine, client: httpx.AsyncClient) -> int:
         return (await again.get("/schedulerService/job")).status_code
 
 
+async def test_what_a_provider_is_down_for_or_does_not_believe_are_two_errors(issuer: str) -> None:
+    down = IdentityProvider(config(f"http://127.0.0.1:{free_port()}"), "hush", SystemClock())
+    with pytest.raises(ProviderUnreachable, match="does not answer"):
+        await down.begin()
+    with pytest.raises(SignInRefused, match="did not take the code"):
+        await IdentityProvider(config(issuer), "hush", SystemClock()).finish("nonsense", nonce="n", verifier="v" * 43)
+
+
 async def test_a_provider_that_is_down_is_named_and_tokens_go_on(engine: Engine) -> None:
     nowhere = f"http://127.0.0.1:{free_port()}"
     async with browser(engine, config(nowhere)) as client:
