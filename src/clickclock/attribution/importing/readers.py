@@ -30,6 +30,8 @@ _KNOWN_MAX: Final = 10_000
 """How many different cells of a column are remembered."""
 _SHEET_DIGITS: Final = 15
 """How many digits of a number a workbook keeps."""
+_is_plain_id: Final = re.compile(r"#[1-9][0-9]*|[0-9A-Za-z][0-9A-Za-z_-]*").fullmatch
+"""Ids that no program can have taken for numbers: for that they would need a decimal mark or a plus sign."""
 _named_values: Final = re.compile(r"^\s*([^:=]+?)\s*[:=]\s*(.*?)\s*$", re.MULTILINE)
 
 
@@ -61,7 +63,7 @@ def ids(name: str, *, is_name: bool) -> Reader:
     def column(values: Column, faults: Faults) -> Column:
         found = []
         for place, value in enumerate(values):
-            if value.__class__ is str and value.isalnum():
+            if value.__class__ is str and _is_plain_id(value) is not None:
                 found.append(value)
                 continue
             text = "" if is_nothing(value) else text_of(value).strip()
@@ -169,6 +171,6 @@ def value_of(cell: Cell, key: str) -> Cell:
                     # As GA4 has them: one of string_value, int_value, … is filled in.
                     return next(filter(None, value.values()), None) if isinstance(value, dict) else value
             return None
-        case str():
+        case str() if key in cell:
             return next((value for name, value in _named_values.findall(cell) if name == key), "")
     return None
