@@ -346,6 +346,40 @@ def test_a_copy_of_a_living_installation_is_refused(installation: Callable[..., 
     restore(fresh, None)
 
 
+def test_jobs_that_still_run_beside_a_dead_service_are_told(
+    installation: Callable[..., Config], tmp_path: Path
+) -> None:
+    config = installation()
+    create(config)
+    folder = config.data_dir / "supervisor"
+    words = ["sh", "-c", "sleep 60 & echo; read line; kill $!", "supervisor", str(folder)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as supervisor:
+        assert supervisor.stdin is not None
+        assert supervisor.stdout is not None
+        supervisor.stdout.readline()  # its job has started
+        (folder / "lock").write_text(str(supervisor.pid))
+        fresh = elsewhere(config, tmp_path / "new")
+        with pytest.raises(BackupRefused) as refused:
+            restore(fresh, None)
+        assert "still run, under process" in str(refused.value)
+        restore(fresh, None, original_is_gone=True)
+        supervisor.stdin.close()
+    restore(elsewhere(config, tmp_path / "newer"), None)
+
+
+def test_a_folder_with_signs_that_mean_something_in_addresses_is_a_folder_like_others(
+    installation: Callable[..., Config], tmp_path: Path
+) -> None:
+    config = installation(data_dir=tmp_path / "it's 100%41? a#b")
+    head = create(config)
+    assert head.revision is not None
+    assert verify(config, None).found == []
+    fresh = elsewhere(config, tmp_path / "new %41?")
+    restore(fresh, None)
+    assert asyncio.run(_names(fresh)) == asyncio.run(_names(config))
+    assert not (config.data_dir / "backup-scratch").exists()
+
+
 def test_two_backups_of_one_data_folder_are_not_made_at_once(installation: Callable[..., Config]) -> None:
     config = installation()
     with sole(config.data_dir, "backup-lock", "backs up"), pytest.raises(ConfigurationError) as refused:

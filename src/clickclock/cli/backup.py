@@ -32,7 +32,11 @@ DATABASE = (
     click.option("--database-url-file", type=FILE, help="The file with that URL, which has a password."),
 )
 NODE = click.option("--node", help="Of which data folder, where the place has backups of several.")
-SCRATCH = click.option("--scratch-dir", type=FOLDER, help="Where a backup is restored to be verified, and removed.")
+SCRATCH = click.option(
+    "--scratch-dir",
+    type=FOLDER,
+    help="Where a backup is restored to be verified; if not given, in its own data folder.",
+)
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 BACKUP = click.argument("backup_id", metavar="[BACKUP]", required=False)
 

@@ -89,7 +89,7 @@ def create(config: Config, *, reads_what_it_can: bool = False) -> Head:
     if config.backup_url is not None:
         expect_apart(config.data_dir, config.backup_url)
     now = SystemClock().now()
-    with private(), sole(config.data_dir, "backup-lock", "backs up"), _scratch(config.data_dir) as scratch:
+    with private(), sole(config.data_dir, "backup-lock", "backs up"), scratch_in(config.data_dir) as scratch:
         try:
             head = _create(config, scratch, now, reads_what_it_can=reads_what_it_can)
         except ClickclockError as error:
@@ -102,8 +102,11 @@ def create(config: Config, *, reads_what_it_can: bool = False) -> Head:
 
 
 @contextmanager
-def _scratch(data_dir: Path) -> Iterator[Path]:
-    """A folder for the copy of the store; what one that was killed left in it is gone."""
+def scratch_in(data_dir: Path) -> Iterator[Path]:
+    """A folder for copies, on the data folder's disk; what one that was killed left in it is gone.
+
+    For who holds the lock of backups.
+    """
     scratch = data_dir / SCRATCH
     shutil.rmtree(scratch, ignore_errors=True)
     try:
@@ -208,7 +211,7 @@ def _add_store(draft: _Draft, scratch: Path) -> None:
         if whole is None:
             return
         form, copy = "sqlite", whole
-        source = sa.make_url(f"sqlite:///{copy}")
+        source = sa.URL.create("sqlite", database=str(copy))
     draft.store, draft.stands_at = form, copying.stands_at(source)
     if draft.stands_at[0] is not None and draft.stands_at[0] > REVISION and form != "sqlite":
         raise BackupRefused(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clickclock.app.backup.manifest import Head
 from clickclock.app.backup.place import BackupRefused
-from clickclock.app.doctor.holders import holder_of, told
+from clickclock.app.doctor.holders import has_children, holder_of, told, works_on
 from clickclock.client import Client, Refused, Unreachable
 from clickclock.foundation.errors import ConfigurationError
 
@@ -16,8 +16,18 @@ _TIMEOUT_S = 3.0
 _SAY_SO = "Stop it first; if that is not the installation of this backup, give --original-is-gone."
 
 
+def _supervisor_of(data_dir: Path) -> int | None:
+    """The supervisor of a data folder, if a job of it runs; None if not."""
+    folder = data_dir / "supervisor"
+    try:
+        pid = int((folder / "lock").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+    return pid if works_on(pid, folder) and has_children(pid) else None
+
+
 def expect_gone(head: Head, *, is_said: bool) -> None:
-    """Refuse if it lives. `is_said` that it does not: then only its folder on this machine is looked at.
+    """Refuse if it lives. `is_said` that it does not: then only who serves its folder on this machine is looked at.
 
     Raises `BackupRefused`.
     """
@@ -27,7 +37,15 @@ def expect_gone(head: Head, *, is_said: bool) -> None:
             f"start "
             "every job twice. Stop it first, with the jobs that it runs (`clickclock serve --stop-jobs`)."
         )
-    if is_said or head.url is None:
+    if is_said:
+        return
+    if head.host == socket.gethostname() and (pid := _supervisor_of(Path(head.data_dir))) is not None:
+        raise BackupRefused(
+            f"Jobs of this backup's installation still run, under {told(pid)}. A restore takes them for lost, and "
+            f"starts "
+            f"them again where retries remain. End them: start that service with --stop-jobs, and stop it. {_SAY_SO}"
+        )
+    if head.url is None:
         return
     try:
         with Client(head.url, timeout_s=_TIMEOUT_S, retries=0) as client:

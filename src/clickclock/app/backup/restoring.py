@@ -280,7 +280,7 @@ def _into_postgresql(url: sa.URL, scratch: Path, head: Head) -> None:
 
 def into_sqlite(target: Path, scratch: Path, head: Head) -> None:
     """Rows of PostgreSQL as a file of SQLite. Raises `BackupRefused`, `ToolFailed`."""
-    url = sa.make_url(f"sqlite:///{target}")
+    url = sa.URL.create("sqlite", database=str(target))
     opened = pg_tools.rows_of(scratch) if head.store == "pgDump" else scratch.open("rb")
     try:
         with contextlib.ExitStack() as stack:

@@ -8,6 +8,7 @@ True
 """
 
 import asyncio
+import contextlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +16,12 @@ from pathlib import Path
 import msgspec
 
 from clickclock.app import backup_state
+from clickclock.app.backup.creating import scratch_in
 from clickclock.app.backup.kept import Kept
 from clickclock.app.backup.manifest import STORE, Contents, Head, Verified
 from clickclock.app.backup.place import PlaceFailed
 from clickclock.app.backup.restoring import chosen, is_within, kept_of, refuse_newer, restore_store, write_files
-from clickclock.app.data_folder import private
+from clickclock.app.data_folder import private, sole
 from clickclock.app.doctor.check import Check, Result
 from clickclock.app.doctor.stores import stores
 from clickclock.foundation import extras
@@ -34,14 +36,22 @@ def verify(
 ) -> Verified:
     """Verify a backup, the newest if none is named, and keep beside it what was found.
 
-    The scratch folder is in `scratch_dir`, or where the system has temporary files; it needs as much room as the backup
-    has bytes. Raises `ConfigurationError`, `BackupRefused` for a backup that this program cannot read, `PlaceFailed`.
+    The scratch folder is in `scratch_dir`, or in the data folder if that is the backup's own, or where the system has
+    temporary files; it needs as much room as the backup has bytes. Raises `ConfigurationError`, `BackupRefused`
+    for a backup that this program cannot read, `PlaceFailed`.
     """
     clock = SystemClock()
     kept = kept_of(config, node, backup_id)
     head = chosen(kept, backup_id)
     refuse_newer(head, with_store=True)
-    with private(), tempfile.TemporaryDirectory(prefix="clickclock-verify-", dir=scratch_dir) as folder:
+    own = config.data_dir / "node"
+    is_own = own.is_file() and own.read_text(encoding="utf-8").strip() == head.node
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(private())
+        if scratch_dir is None and is_own:
+            stack.enter_context(sole(config.data_dir, "backup-lock", "backs up"))
+            scratch_dir = stack.enter_context(scratch_in(config.data_dir))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="clickclock-verify-", dir=scratch_dir))
         try:
             wrong = _wrong(kept, head, Path(folder))
         except OSError as error:
@@ -49,8 +59,7 @@ def verify(
             raise PlaceFailed(f"{error.filename or folder}: {error.strerror}; {what_to_do}.") from error
     verified = Verified(head.backup_id, rfc3339(clock.now()), not wrong, wrong)
     kept.note(verified)
-    own = config.data_dir / "node"
-    if own.is_file() and own.read_text(encoding="utf-8").strip() == head.node:
+    if is_own:
         _remember(config, head, verified)
     return verified
 

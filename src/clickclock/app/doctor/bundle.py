@@ -20,6 +20,7 @@ from datetime import datetime
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import httpx
 import sqlalchemy as sa
@@ -148,7 +149,8 @@ def _schema(config: Config) -> Iterator[str]:
         if not Path(url.database or "").exists():
             yield f"There is no {url.database} yet."
             return
-        engine = sa.create_engine(f"sqlite:///file:{url.database}?mode=ro&uri=true")
+        file = f"file:{quote(str(Path(url.database or '').absolute()))}"
+        engine = sa.create_engine(sa.URL.create("sqlite", database=file, query={"mode": "ro", "uri": "true"}))
     else:
         engine = sa.create_engine(url.set(drivername="postgresql+psycopg"), connect_args={"connect_timeout": 5})
     try:

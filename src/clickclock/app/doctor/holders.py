@@ -62,6 +62,14 @@ def works_on(pid: int, folder: Path) -> bool:
     return False
 
 
+def has_children(pid: int) -> bool:
+    """Whether a process has started others that live."""
+    lists = (_PROC / str(pid) / "task").glob("*/children")
+    with contextlib.suppress(OSError):
+        return any(each.read_text(encoding="ascii").split() for each in lists)
+    return False
+
+
 def told(pid: int) -> str:
     """A process as people know it."""
     command = " ".join(_words(pid)).strip()[:_COMMAND_MAX]

@@ -31,7 +31,7 @@ def rescue(file: Path, to: Path, installation_id: str | None) -> list[str]:
     file that gives nothing at all.
     """
     revision = _revision(file)
-    engine = sa.create_engine(f"sqlite:///{to}")
+    engine = sa.create_engine(sa.URL.create("sqlite", database=str(to)))
     with engine.begin() as connection:
         if revision == REVISION:
             create(connection)
