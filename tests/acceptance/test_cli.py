@@ -221,6 +221,17 @@ def test_a_schedule_lives_from_file_to_deletion(terminal: Terminal, tmp_path: Pa
     assert terminal.run("schedule", "show", "nightly")[0] == 1
 
 
+def test_a_command_is_previewed_without_being_run(terminal: Terminal) -> None:
+    command = "echo {{ nominalTime | subtract(days=1) | date('%Y-%m-%d') }}"
+    preview = ["job", "preview", "--time-zone", "Europe/Berlin", "--nominal-time", "2026-03-29T22:30:00Z"]
+    code, output, _ = terminal.run(*preview, "--command", command)
+    assert code == 0
+    assert "echo 2026-03-29" in output
+    code, _, errors = terminal.run(*preview, "--command", command.replace("days", "day"))
+    assert code != 0
+    assert "did you mean days" in errors
+
+
 def test_a_preview_says_what_daylight_saving_does(terminal: Terminal) -> None:
     preview = ["schedule", "preview", "30 2 * * *", "--time-zone", "America/New_York", "--from", "2026-03-07T22:00Z"]
     code, output, _ = terminal.run(*preview, "--count", "2")

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_URL = "http://127.0.0.1:8080"
 PAGES = {
     "keep-jobs-in-git.md": ("5 unchanged.", "schedule shop/hourly-report/weekdays deleted", "3 unchanged."),
-    "move-from-airflow.md": ("job shop/export created", "python export.py --at 2", "02:30:00"),
+    "move-from-airflow.md": ("job shop/export created", "python export.py --day 2", "export.py 2026-03-29", "02:30:00"),
     "move-from-cron.md": ("job reports/cat created", "report --all", "timeZone: Europe/Berlin", "@reboot is left out"),
     "when-something-is-wrong.md": (
         "The scanner finds nothing wrong",
