@@ -20,7 +20,9 @@ from clickclock.scheduler.executors.kubernetes.api import (
     _raise_for,
     without_excuses,
 )
+from clickclock.scheduler.identity_provider import IdentityProvider, ProviderUnreachable, SignInRefused
 from clickclock.scheduler.store.pg_tools import ToolFailed, rows_of
+from tests.api.test_sign_in import config
 
 
 async def pieces(*texts: bytes) -> AsyncIterator[bytes]:
@@ -46,6 +48,14 @@ async def test_an_output_that_cannot_be_read_on_says_why(excuse: bytes, error: t
 def test_a_version_that_the_api_server_has_no_more_is_listed_anew() -> None:
     with pytest.raises(Gone, match="too old resource version"):
         _raise_for(httpx.Response(410, json={"message": "too old resource version: 1 (9)"}))
+
+
+async def test_an_identity_provider_that_is_not_there_or_is_another_is_told() -> None:
+    provider = IdentityProvider(config("http://127.0.0.1:1"), "hush", SystemClock())
+    with pytest.raises(ProviderUnreachable):
+        await provider.begin()
+    with pytest.raises(SignInRefused, match=r"correct oidc\.issuer"):
+        provider._issuer({"issuer": "https://another.example.com"})
 
 
 async def test_an_engine_that_is_not_there_is_named_with_why(tmp_path: Path) -> None:
