@@ -14,11 +14,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
 from clickclock.client import Client, Payload, Refused
+from clickclock.client.site import is_of_this_machine
+from clickclock.client.trust import trust_of
 from clickclock.foundation.advance import tell
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import Transient
@@ -101,9 +104,10 @@ def _ad(chance: random.Random, mark: str) -> Parameters:
     return chance.choices((google, meta, letter), (5, 4, 2))[0]
 
 
-def send(shop: Shop, click_url: str, headers: Mapping[str, str] | None = None) -> None:
+def send(shop: Shop, click_url: str, headers: Mapping[str, str] | None = None, ca_file: Path | None = None) -> None:
     """Send its clicks and orders to the collector at `click_url`, with these headers. Raises `httpx.HTTPError`."""
-    with httpx.Client(base_url=click_url, headers=headers, timeout=30, trust_env=False) as collector:
+    trust = trust_of(ca_file, is_here=is_of_this_machine(click_url))
+    with httpx.Client(base_url=click_url, headers=headers, timeout=30, trust_env=False, verify=trust) as collector:
         for click in shop.clicks:
             collector.get("/aclick", params=click).raise_for_status()
         collector.post("/orders", json=shop.orders).raise_for_status()

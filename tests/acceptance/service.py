@@ -51,10 +51,12 @@ def running(data_dir: Path, *options: str, port: int = 0) -> Iterator[Service]:
     readers: list[threading.Thread] = []
     try:
         assert process.stdout is not None
-        ready = re.search(r"ready at (http://[^/]+)", process.stdout.readline())
+        ready = re.search(r"ready at (https?://[^/]+)", process.stdout.readline())
         clicks = None
         if ready is not None and "--clicks" in options:
-            clicks = next(filter(None, (re.search(r"taken at (http://[^/]+)", line) for line in process.stdout)), None)
+            clicks = next(
+                filter(None, (re.search(r"taken at (https?://[^/]+)", line) for line in process.stdout)), None
+            )
         watchdog.cancel()
         assert ready is not None, f"the service ended with {process.wait()} before it was ready"
         # What it prints later must not fill the pipe and stop it.

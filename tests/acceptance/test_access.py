@@ -22,7 +22,7 @@ from tests.identity import provider
 from tests.ports import free_port
 
 NOBODY = 65534
-OPEN = {"/healthz", "/livez"}
+OPEN = {"/healthz", "/livez", "/readyz"}
 """What everybody may ask."""
 
 
@@ -100,6 +100,35 @@ def _sign_in_and_out(browser: Browser, url: str, token: str) -> None:
         assert page.context.cookies() == []
 
 
+def _sign_in_by_link_and_let_a_command_line_in(browser: Browser, url: str, token: str, settings: Path) -> None:
+    link = clickclock(
+        "open", "/runs?state=failed", "--print", CLICKCLOCK_URL=url, CLICKCLOCK_TOKEN=token
+    ).stdout.strip()
+    assert token not in link
+    with watched(browser, url, is_quiet=False) as page:
+        page.goto(link)
+        page.wait_for_url("**/runs?state=failed")
+        asked = [sys.executable, "-m", "clickclock.cli", "login", url, "--name", "mine", "--no-browser"]
+        environment = {**os.environ, "PYTHONPATH": "src", "XDG_CONFIG_HOME": str(settings)}
+        waiting = subprocess.Popen(asked, stderr=subprocess.PIPE, text=True, env=environment)
+        assert waiting.stderr is not None
+        said = re.search(r"The code is (\S+)\. Let it in at (\S+)", waiting.stderr.readline())
+        assert said is not None
+        page.goto(said[2])
+        page.get_by_text(said[1]).wait_for()
+        assert look_in_both_themes(page) == []
+        page.get_by_label("What it may do").select_option("admin")
+        page.get_by_role("button", name="Let it in").click()
+        page.get_by_text("more than you may yourself").wait_for()
+        page.get_by_label("What it may do").select_option("")
+        page.get_by_role("button", name="Let it in").click()
+        page.get_by_text("It is in").wait_for()
+        waiting.stderr.close()
+        assert waiting.wait(timeout=30) == 0
+    told = clickclock("--context", "mine", "whoami", "--json", XDG_CONFIG_HOME=str(settings))
+    assert json.loads(told.stdout)["whoami"]["grants"][0]["role"] == "viewer"
+
+
 @pytest.mark.needs("chromium")
 def test_the_first_token_is_made_on_the_host_and_opens_a_service_that_others_reach(
     tmp_path: Path, browser: Browser
@@ -122,6 +151,7 @@ def test_the_first_token_is_made_on_the_host_and_opens_a_service_that_others_rea
         while "compaction" not in (jobs := httpx.get(f"{url}/schedulerService/job", headers=key)).text:
             assert time.monotonic() < deadline, jobs.text
         _sign_in_and_out(browser, url, more.stdout.strip())
+        _sign_in_by_link_and_let_a_command_line_in(browser, url, more.stdout.strip(), tmp_path / "settings")
         told = clickclock("job", "create", "shop", "export", "--command", "true", **viewer)
         assert (told.returncode, "lacks the permission job.write" in told.stderr) == (1, True)
         # On the host, beside the running service: it hears of it within two seconds.
@@ -129,7 +159,12 @@ def test_the_first_token_is_made_on_the_host_and_opens_a_service_that_others_rea
         while httpx.get(f"{url}/schedulerService/job", headers=key).status_code != 401:
             assert time.monotonic() < deadline
         listed = clickclock("token", "list", "--data-dir", str(data), "--json").stdout
-    assert [each["name"] for each in json.loads(listed)["tokens"]] == ["first", "watch"]
+    names = [each["name"] for each in json.loads(listed)["tokens"]]
+    assert (names[:2], names[2].startswith("login "), names[2].endswith(" of watch")) == (
+        ["first", "watch"],
+        True,
+        True,
+    )
     assert made.stdout.strip() not in listed
     assert all(made.stdout.strip().encode() not in file.read_bytes() for file in data.iterdir() if file.is_file())
 

@@ -8,12 +8,15 @@ from pathlib import Path
 import httpx
 import pytest
 
+from clickclock.foundation.access import CERTIFICATE, Access, Mode
 from clickclock.foundation.bearer import digest, session_token
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.permission import Role
-from clickclock.scheduler.agents.authenticator import STALE_S
+from clickclock.foundation.principal import Grant
+from clickclock.scheduler.agents.authenticator import STALE_S, mint
+from clickclock.scheduler.api import create_app
 from clickclock.scheduler.engine import Engine
-from tests.api.conftest import JOB
+from tests.api.conftest import BASE, JOB
 from tests.api.test_token import asking, made
 
 COOKIE = "clickclock"
@@ -166,3 +169,62 @@ async def test_no_secret_of_a_sign_in_is_in_the_store(engine: Engine, admin: htt
     for secret in (session, link, login["loginKey"], session_token(session)):
         assert secret[4:].encode() not in kept
     assert digest(session).encode() in kept
+
+
+async def test_an_address_with_too_many_failed_keys_waits_and_those_in_use_there_go_on(
+    engine: Engine, admin: httpx.AsyncClient, clock: ManualClock
+) -> None:
+    good, other = await made(admin, "good", Role.VIEWER), await made(admin, "other", Role.VIEWER)
+    async with asking(engine) as client:
+
+        async def told(key: str | None) -> httpx.Response:
+            return await client.get("job", headers={} if key is None else {"authorization": key})
+
+        assert (await told(f"Bearer {good}")).status_code == 200
+        wrong = [f"Bearer {mint()}", "Basic x", "Bearer cck_", "Bearer    "] * 3
+        assert [(await told(each)).status_code for each in wrong] == [401] * 10 + [429] * 2
+        refused = await told(f"Bearer {other}")
+        assert (refused.status_code, refused.json()["code"]) == (429, "tooManyFailedKeys")
+        assert refused.headers["retry-after"] == "60"
+        assert (await told(f"Bearer {good}")).status_code == 200
+        assert (await told(None)).status_code == 401
+        clock.advance(60)
+        assert (await told(f"Bearer {other}")).status_code == 200
+
+
+async def test_behind_a_proxy_the_public_address_is_the_services_own(engine: Engine) -> None:
+    access = Access(Mode.TOKENS, engine.authenticator, public_url="https://jobs.example.com")
+    app = create_app(engine, access=access, allowed_hosts=["jobs.example.com"])
+    key = {"authorization": f"Bearer {engine.authenticator.own_token}", "host": "jobs.example.com"}
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=BASE, headers=key) as client:
+        begun = await client.post("session", headers={"origin": "https://jobs.example.com"})
+        assert begun.headers["set-cookie"].startswith("__Host-clickclock=")
+        assert "strict-transport-security" in begun.headers
+        for host, origin, status in (
+            ("127.0.0.1", "https://jobs.example.com", 200),  # the proxy passes on no host
+            ("jobs.example.com", "https://jobs.example.com", 200),
+            ("jobs.example.com", "https://jobs.example.com.evil", 403),
+            ("jobs.example.com", "null", 403),
+        ):
+            sent = key | {"host": host, "origin": origin}
+            assert (await client.post("session", headers=sent)).status_code == status
+
+
+async def test_a_certificate_is_who_the_configuration_says_and_a_token_counts_more(engine: Engine) -> None:
+    grants = {"anna": (Grant(Role.VIEWER),)}
+    app = create_app(engine, access=Access(Mode.TOKENS, engine.authenticator, grants))
+
+    def having(*names: str) -> httpx.AsyncClient:
+        async def certified(scope: dict[str, object], receive: object, send: object) -> None:
+            await app({**scope, CERTIFICATE: names}, receive, send)  # type: ignore[arg-type]
+
+        return httpx.AsyncClient(transport=httpx.ASGITransport(certified), base_url=BASE)  # type: ignore[arg-type]
+
+    async with having("x", "anna") as anna, having("bert") as bert, having() as nobody:
+        who = (await anna.get("whoami")).json()["whoami"]
+        assert (who["kind"], who["name"], who["proof"]) == ("certificate", "anna", "certificate")
+        assert (await anna.post("job", json=JOB)).status_code == 403
+        ours = {"authorization": f"Bearer {engine.authenticator.own_token}"}
+        assert (await anna.post("job", json=JOB, headers=ours)).status_code == 201
+        assert "none of its names has a grant here: bert" in (await bert.get("job")).json()["message"]
+        assert (await nobody.get("job")).status_code == 401

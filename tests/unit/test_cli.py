@@ -467,3 +467,39 @@ def test_what_other_systems_call_it_is_a_command_here() -> None:
 
 def test_the_states_that_are_completed_are_those_of_triggers() -> None:
     assert tuple(State) == STATES
+
+
+def test_a_context_gives_the_address_and_the_token_and_completes_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLICKCLOCK_CONTEXTS", str(tmp_path / "contexts.toml"))
+    monkeypatch.delenv("CLICKCLOCK_TOKEN", raising=False)
+    with nobody_in() as (url, seen):
+        for words in (
+            ["context", "add", "other", "--url", "http://127.0.0.1:1"],
+            ["context", "add", "prod", "--url", url, "--token-file", "-"],
+            ["job", "list"],
+            ["--url", f"{url}/base", "job", "list"],
+            ["context", "use", "other"],
+            ["--context", "prod", "job", "list"],
+        ):
+            CliRunner().invoke(main, words, input="t-9\n")
+        told = CliRunner().invoke(main, ["context", "list"]).output
+        both = CliRunner().invoke(main, ["--url", url, "--context", "prod", "job", "list"])
+    assert [each.get("authorization") for each in seen] == ["Bearer t-9", None, "Bearer t-9"]
+    assert ("kept here" in told, "t-9" in told) == (True, False)
+    assert (both.exit_code, "not both" in both.output) == (1, True)
+    completing = {"_CLICKCLOCK_COMPLETE": "bash_complete", "COMP_WORDS": "clickclock --context p", "COMP_CWORD": "2"}
+    assert CliRunner().invoke(main, prog_name="clickclock", env=completing).output == "plain,prod\n"
+
+
+def test_a_broken_file_of_contexts_stops_what_goes_to_a_service_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "contexts.toml"
+    file.write_text("nonsense", encoding="utf-8")
+    file.chmod(0o600)
+    monkeypatch.setenv("CLICKCLOCK_CONTEXTS", str(file))
+    refused = CliRunner().invoke(main, ["job", "list"])
+    assert (refused.exit_code, "is no file of contexts" in refused.output) == (1, True)
+    assert CliRunner().invoke(main, ["completion", "bash"]).exit_code == 0

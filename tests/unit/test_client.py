@@ -24,6 +24,7 @@ from clickclock.client import (
 )
 from clickclock.client.connection import Connection
 from clickclock.client.event_stream import Event, EventParser
+from clickclock.foundation.contexts import Context
 from clickclock.foundation.errors import ConfigurationError, Fault, Malformed
 from clickclock.foundation.strict_json import StrictJson
 
@@ -87,7 +88,7 @@ def test_no_stream_breaks_the_parser(noise: bytes) -> None:
     "address", ["http://service.test", "http://service.test/", "http://service.test/schedulerService/"]
 )
 def test_the_address_may_have_the_base_path_or_not(address: str) -> None:
-    assert Connection(address).base_url == "http://service.test/schedulerService"
+    assert Connection(Context(address)).base_url == "http://service.test/schedulerService"
 
 
 def test_filters_that_are_none_are_not_sent_and_truth_is_lower_case() -> None:

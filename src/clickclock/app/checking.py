@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from clickclock.app.certificates import Certificates, key_is_open, looked_at
 from clickclock.app.clusters import clusters
 from clickclock.app.data_folder import expect_lake, expect_place_of_tables
 from clickclock.examples import read_examples
@@ -36,6 +37,7 @@ def check(config: Config) -> None:
         lambda: _look_at_database(config),
         lambda: _look_at_lake(config),
         lambda: _look_at_ports(config),
+        lambda: Certificates.of(config, knows_clients=True),
     ):
         try:
             look()
@@ -67,6 +69,10 @@ def unreadable(config: Config) -> list[Fault]:
                 next(folder.iterdir(), None)
         except OSError as error:
             faults.append(Fault(setting, f"{folder} cannot be read: {error.strerror}."))
+    if (open_key := key_is_open(config)) is not None:
+        faults.append(Fault("tls_key", open_key))
+    if (ending := looked_at(config)) is not None:
+        faults.append(Fault("tls_certificate", ending))
     for name, table in config.clusters.items():
         options = {key: value for key, value in table.items() if key != "executor"}
         for look in _LOOKS.get(table.get("executor", ""), ()):

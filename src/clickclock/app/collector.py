@@ -23,6 +23,7 @@ from pathlib import Path
 import uvloop
 
 from clickclock.app.accounts import accounts_of
+from clickclock.app.certificates import Certificates
 from clickclock.app.collectors import DRAIN
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.server import Setup, run_collector
@@ -85,6 +86,7 @@ async def _collect(config: Config, salt: bytes, folder: Path, listening: socket.
         connections_max=config.click_connections_max,
         refused_bytes_per_day=config.refused_bytes_per_day // config.click_processes,
     )
+    certificates = Certificates.of(config)
     setup = Setup(
         accounts_of(config),
         salt,
@@ -92,7 +94,9 @@ async def _collect(config: Config, salt: bytes, folder: Path, listening: socket.
         limits,
         metrics_from=config.click_metrics_from,
         order_tokens=config.order_tokens,
+        tls=None if certificates is None else certificates.context,
     )
+    renewing = None if certificates is None else asyncio.create_task(certificates.keep())
     collecting = asyncio.create_task(run_collector(journal, [listening], setup, stopping=stopping, ready=_say_ready))
     try:
         await asyncio.wait([collecting, asyncio.create_task(stopping.wait())], return_when=asyncio.FIRST_COMPLETED)
@@ -102,6 +106,8 @@ async def _collect(config: Config, salt: bytes, folder: Path, listening: socket.
         with contextlib.suppress(asyncio.CancelledError):
             await collecting
     finally:
+        if renewing is not None:
+            renewing.cancel()
         await journal.close()
 
 

@@ -85,7 +85,7 @@ class Collectors:
     """The collectors of one data folder."""
 
     def __init__(self, config: Config, sockets: Sequence[socket.socket]) -> None:
-        self.url = url_of(sockets[0])
+        self.url = url_of(sockets[0], config.scheme)
         self.sentence = f"clicks are taken at {self.url}/aclick"
         self._sockets = sockets
         # All that a collector must know; it has neither our command line nor our environment to read it from.

@@ -11,6 +11,7 @@ asked before it; the offer of another protocol changes nothing, and no body is r
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Self
 
@@ -19,7 +20,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from clickclock.app.budget import Budget
 from clickclock.app.peer import Peers
-from clickclock.foundation.access import SAME_USER
+from clickclock.foundation.access import CERTIFICATE, SAME_USER
 from clickclock.foundation.errors import ClickclockError, Malformed
 from clickclock.foundation.framing import HTTP_2_GOODBYE, fault, is_http_2, unreadable, without_offer
 from clickclock.foundation.gate import CLOSED
@@ -58,6 +59,8 @@ class Connection(HttpToolsProtocol):
     peers: Peers | None = None
     """The one that knows whose process is at the other end; None if nobody needs it."""
     _is_same_user = False
+    _names: tuple[str, ...] = ()
+    """Of the certificate that the other end has proved to be its."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -75,6 +78,7 @@ class Connection(HttpToolsProtocol):
             return
         if self.peers is not None and self.client is not None and self.server is not None:
             self._is_same_user = self.peers.is_same_user(self.client, (self.server[0], self.server[1] or 0))
+        self._names = _names(transport.get_extra_info("peercert"))
         self._wait_for_more()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -162,8 +166,9 @@ class Connection(HttpToolsProtocol):
             return
         if version == "1.0":
             self.expect_100_continue = False
-        if self._is_same_user and not _is_passed_on(self.headers):
-            self.scope[SAME_USER] = True  # type: ignore[typeddict-unknown-key]  # our own
+        if (self._is_same_user or self._names) and not _is_passed_on(self.headers):
+            self.scope[SAME_USER] = self._is_same_user  # type: ignore[typeddict-unknown-key]  # our own
+            self.scope[CERTIFICATE] = self._names  # type: ignore[typeddict-unknown-key]  # our own
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -207,6 +212,14 @@ class Connection(HttpToolsProtocol):
         if not self.transport.is_closing():
             self.transport.write(self._last_words)
             self.transport.close()
+
+
+def _names(certificate: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The names of a client's certificate: its common name first, then the others; none without one."""
+    if not certificate:
+        return ()
+    subject = [value for part in certificate.get("subject", ()) for kind, value in part if kind == "commonName"]
+    return (*subject, *(value for _, value in certificate.get("subjectAltName", ())))
 
 
 def _is_passed_on(headers: list[tuple[bytes, bytes]]) -> bool:

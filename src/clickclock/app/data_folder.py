@@ -273,7 +273,7 @@ def listening(host: str, port: int, setting: str, count: int = 1) -> Iterator[li
         yield sockets
 
 
-def url_of(listener: socket.socket) -> str:
+def url_of(listener: socket.socket, scheme: str = "http") -> str:
     """Where a listening socket is reached from this machine."""
     host, port = listener.getsockname()[:2]
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

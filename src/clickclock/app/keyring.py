@@ -16,7 +16,7 @@ from typing import Any, Final
 from clickclock.app.clusters import LOCAL
 from clickclock.app.data_folder import expect_data_dir, make_data_dir
 from clickclock.app.membership import open_store
-from clickclock.foundation.bearer import digest
+from clickclock.foundation.bearer import ADMIN_TOKEN, digest
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.permission import Role
@@ -26,8 +26,6 @@ from clickclock.scheduler.api.token import BODY
 from clickclock.scheduler.errors import TokenIsRevoked, TokenNotFound
 from clickclock.scheduler.store import Store
 
-ADMIN_TOKEN: Final = "admin-token"  # noqa: S105 (the name of a file)
-"""In the data folder: the token of the service's own user, where the kernel cannot say who asks."""
 LISTED_MAX: Final = 1000
 _HOST: Final = "the host"
 

@@ -152,4 +152,5 @@ def advertised_url(config: Config, listener: socket.socket) -> str:
     if config.advertise_url is not None:
         return config.advertise_url.rstrip("/")
     host, port = listener.getsockname()[:2]
-    return f"http://{socket.gethostname()}:{port}" if host in {"0.0.0.0", "::"} else url_of(listener)  # noqa: S104 - only compared, not listened on
+    is_everywhere = host in {"0.0.0.0", "::"}  # noqa: S104 - only compared, not listened on
+    return f"{config.scheme}://{socket.gethostname()}:{port}" if is_everywhere else url_of(listener, config.scheme)

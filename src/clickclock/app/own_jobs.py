@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from clickclock.app.certificates import own_trust
 from clickclock.foundation.config import PREFIX, Config, from_environment
 from clickclock.foundation.errors import ClickclockError, Fault
 
@@ -221,10 +222,15 @@ def ensure_own_jobs(url: str, token: str, config: Config, file: Path | None, nod
 
     `token` is the service's own. Whether that worked; the log says what did not.
     """
-    from clickclock.client import Client  # noqa: PLC0415 (loaded beside a service that answers already)
+    import httpx  # noqa: PLC0415 (loaded beside a service that answers already)
 
+    from clickclock.client import Client  # noqa: PLC0415 (as above)
+
+    transport = (
+        None if config.tls_certificate is None else httpx.HTTPTransport(verify=own_trust(config.tls_certificate))
+    )
     try:
-        with Client(url, token=token) as client:
+        with Client(url, token=token, transport=transport) as client:
             living = {each["node"] for each in client.cluster()["cluster"]["replicas"]}
             for job, schedule in own_jobs(config, file, node):
                 _ensure(client, job, schedule, living)

@@ -15,7 +15,7 @@ import os
 import shlex
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -27,6 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from clickclock.app import backup_state
 from clickclock.app.budget import Budget, allow_connections
+from clickclock.app.certificates import Certificates
 from clickclock.app.checking import check, targets_of
 from clickclock.app.clusters import LOCAL, clusters
 from clickclock.app.collectors import Collectors, listen
@@ -137,9 +138,8 @@ async def _serve(
     umask: int,
     new_store: bool,
 ) -> int:
-    clock = SystemClock()
-    node = node_name(config.data_dir)
-    executors = clusters(config, node, clock, _told(listener, for_clicks), umask)
+    clock, node, url = SystemClock(), node_name(config.data_dir), url_of(listener, config.scheme)
+    executors = clusters(config, node, clock, _told(config, url, for_clicks), umask)
     try:
         store = await open_store(config, LOCAL, is_new=new_store)
     except ClickclockError as error:
@@ -158,21 +158,23 @@ async def _serve(
         url=advertised_url(config, listener),
         settings=shown(config),
     )
-    noticing = _noticing(config, engine)
+    certificates = Certificates.of(config, knows_clients=True)
+    noticing = _noticing(config, engine, certificates)
     await engine.open()
     await sign_out_beyond(config, store)
-    server, stopped = _server(config, engine, await _peers(config, store), provider), asyncio.Event()
+    peers = await _peers(config, store)
+    server, stopped = _server(config, engine, peers, provider, certificates), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, server.stop)
     working = asyncio.create_task(engine.run(until=stopped))
-    noting = asyncio.create_task(keep_age(config, store))
+    noting = [asyncio.create_task(each.keep()) for each in filter(None, (certificates,))]
+    noting.append(asyncio.create_task(keep_age(config, store)))
     # A dead engine behind an answering port would be the worst of both: they end together.
     working.add_done_callback(lambda _: server.stop())
     try:
         await apply_examples(read_examples(config.examples), engine)
     except ClickclockError as error:
         _log.error("not all examples are there: %s", " ".join([str(error), *(each.message for each in error.faults)]))
-    url = url_of(listener)
     async with contextlib.AsyncExitStack() as running:
         if for_clicks:
             await running.enter_async_context(_clicks(config, for_clicks, noticing, store))
@@ -188,21 +190,34 @@ async def _serve(
         finally:
             stopped.set()
             await asyncio.gather(working, return_exceptions=True)
-            noting.cancel()
+            for each in noting:
+                each.cancel()
             await engine.close(stop_jobs=config.stop_jobs)
             await store.close()
-    _log.info(
-        "stopped; running jobs %s", "were ended" if config.stop_jobs else "continue and are adopted at the next start"
-    )
+    fate = "were ended" if config.stop_jobs else "continue and are adopted at the next start"
+    _log.info("stopped; running jobs %s", fate)
     return 1 if working.exception() else 0
 
 
-def _noticing(config: Config, engine: Engine) -> Noticing:
-    """What the scanner tells with its own findings: of clicks, and of backups."""
+def _noticing(config: Config, engine: Engine, certificates: Certificates | None) -> Noticing:
+    """What the scanner tells with its own findings: of clicks, of backups, and of the certificate."""
     noticing = Noticing(config)
     engine.scanner.noticed = lambda: noticing.findings
     engine.scanner.backup = lambda: backup_state.age(config)
+    if certificates is not None:
+        engine.scanner.noticed = lambda: (*noticing.findings, *certificates.findings(engine.clock.now()))
+        engine.peer_trust = certificates.peer_trust
     return noticing
+
+
+def _told(config: Config, url: str, for_clicks: Sequence[socket.socket]) -> dict[str, str]:
+    """What jobs learn of us."""
+    told = {"CLICKCLOCK_URL": url}
+    if for_clicks:
+        told["CLICKCLOCK_CLICK_URL"] = url_of(for_clicks[0], config.scheme)
+    if config.tls_certificate is not None:
+        told["CLICKCLOCK_CA_FILE"] = str(config.tls_certificate.absolute())
+    return told
 
 
 async def _peers(config: Config, store: Store) -> Peers | None:
@@ -214,12 +229,6 @@ async def _peers(config: Config, store: Store) -> Peers | None:
         await keep_admin_token(store, config.data_dir)
         _log.warning("this system does not say whose a connection is; its user's token is in %s", config.data_dir)
     return peers
-
-
-def _told(listener: socket.socket, for_clicks: list[socket.socket]) -> dict[str, str]:
-    """Where processes find the service."""
-    told = {"CLICKCLOCK_URL": url_of(listener)}
-    return told | {"CLICKCLOCK_CLICK_URL": url_of(for_clicks[0])} if for_clicks else told
 
 
 @contextlib.asynccontextmanager
@@ -271,15 +280,17 @@ async def _keep_own_jobs(stopping: asyncio.Event, config: Config, ensure_own: Ca
                 await stopping.wait()
 
 
-def _server(config: Config, engine: Engine, peers: Peers | None, provider: IdentityProvider | None) -> "_Server":
+def _server(
+    config: Config, engine: Engine, peers: Peers | None, provider: IdentityProvider | None, tls: Certificates | None
+) -> "_Server":
     """The service's own port: the scheduler, and what people ask of attribution."""
-    public = engine.url, None if provider is None else provider.config.public_url
+    public = engine.url, config.public_url, None if provider is None else provider.config.public_url
     own_names = [config.host, *filter(None, (urlsplit(each or "").hostname for each in public))]
     # A page that points its own name at us has no token: with tokens, a name gives nobody anything.
     is_keyed = config.access is Mode.TOKENS
     lets_every_name_in = (config.insecure_no_authentication or is_keyed) and not config.allowed_hosts
     allowed_hosts = None if lets_every_name_in else [*own_names, *config.allowed_hosts]
-    access = Access(config.access, engine.authenticator)
+    access = Access(config.access, engine.authenticator, config.certificate_grants(), config.public_url)
     dashboard = Dashboard()
     paths = (*scheduler_api.TABLE, "/healthz", "/livez", "/readyz", "/metrics", "/openapi.json", "/docs")
     measures = Measures(engine, paths)
@@ -304,6 +315,7 @@ def _server(config: Config, engine: Engine, peers: Peers | None, provider: Ident
         uvicorn.Config(
             Measured(both, measures),
             http=Connection.knowing(peers, budget),
+            ssl_context_factory=None if tls is None else lambda *_: tls.context,
             ws="none",
             loop="none",
             lifespan="off",

@@ -10,10 +10,13 @@ job's own); with `--json`, standard output is the answer of the service and noth
 """
 
 import os
+from typing import Any
 
 import click
 
+from clickclock.cli.place import address_of, complete_context
 from clickclock.cli.program import Program, address, headers_of, print_version
+from clickclock.foundation.errors import ConfigurationError
 
 COMMANDS = {
     "serve": "clickclock.cli.serve:serve",
@@ -43,6 +46,8 @@ COMMANDS = {
     "bulk": "clickclock.cli.bulk:bulk",
     "token": "clickclock.cli.token:token",
     "whoami": "clickclock.cli.whoami:whoami",
+    "login": "clickclock.cli.login:login",
+    "context": "clickclock.cli.context:context",
     "events": "clickclock.cli.events:events",
     "alarms": "clickclock.cli.alarms:alarms",
     "notifications": "clickclock.cli.notifications:notifications",
@@ -61,7 +66,7 @@ HELPS = {
     "collect": "Run the click collectors alone.",
     "check-config": "Check the configuration, and print the settings in force.",
     "cluster": "Show the state of the service and its clusters.",
-    "open": "Open the dashboard in a browser.",
+    "open": "Open the dashboard in a browser, signed in as you are here.",
     "doctor": "Check the installation: what is wrong, and what to do.",
     "backup": "Backups: of the store, the journals, the lake, the output of jobs.",
     "demo": "Send a small shop's clicks and orders, and credit them.",
@@ -84,6 +89,8 @@ HELPS = {
     "bulk": "Cancel or run again many triggers, or pause or resume many schedules, with an answer for each.",
     "token": "Tokens: who may do what.",
     "whoami": "Show who the service takes you for, and what you may do.",
+    "login": "Log in to the service at URL: a person lets this command line in, in the dashboard.",
+    "context": "Contexts: services by name, with their tokens.",
     "events": "Show changes of triggers, jobs, schedules, groups, alarms.",
     "alarms": "Alarms: jobs that failed, did not run, or run too long.",
     "notifications": "Notifications: alarms on their way to webhooks and mail.",
@@ -97,6 +104,8 @@ HELPS = {
     "completion": "Print the script for tab completion in a shell.",
 }
 """What each does, for the list of all: to load them for it would take longer than all the rest. A test compares."""
+WITHOUT_SERVICE = frozenset({"serve", "collect", "check-config", "completion", "context", "login", "schema", "compact"})
+"""Commands that a broken file of contexts does not stop."""
 TITLES = {
     "serve": "The service",
     "job": "Jobs",
@@ -160,6 +169,20 @@ OTHERS = {
     help="Send the token that is in this file, rather than CLICKCLOCK_TOKEN.",
 )
 @click.option(
+    "--context",
+    envvar="CLICKCLOCK_CONTEXT",
+    show_envvar=True,
+    shell_complete=complete_context,
+    help="Use the address and token of this context, which `clickclock login` or `clickclock context` made.",
+)
+@click.option(
+    "--ca-file",
+    type=click.Path(dir_okay=False),
+    envvar="CLICKCLOCK_CA_FILE",
+    show_envvar=True,
+    help="Believe these certificates, too: those of a CA, or the service's own.",
+)
+@click.option(
     "--version",
     is_flag=True,
     expose_value=False,
@@ -168,10 +191,15 @@ OTHERS = {
     help="Show the version and exit.",
 )
 @click.pass_context
-def main(ctx: click.Context, url: str, headers: tuple[tuple[str, str], ...], token_file: str | None) -> None:
+def main(ctx: click.Context, /, **options: Any) -> None:
     """Jobs that run on time, and orders credited to the clicks that earned them."""
-    ctx.obj = url  # `calling` reads the headers and the file where it calls
-    del headers, token_file
+    del options  # `calling` and `place` read them where a command calls
+    try:
+        ctx.obj = address_of(ctx)
+    except ConfigurationError as error:
+        if ctx.invoked_subcommand not in WITHOUT_SERVICE:
+            raise click.ClickException(str(error)) from None
+        ctx.obj = ctx.params["url"]
     # Whatever a command does with numpy takes one thread, on every machine. Those that OpenBLAS makes when it is loaded
     # have nothing to do, and wait for that so busily that the start of a command takes a seventh more.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # noqa: TID251 (OpenBLAS reads it, and we never do)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.exit_codes import INTERRUPTED
+from clickclock.cli.place import ca_file_of, token_of
 from clickclock.cli.tables import Table
 from clickclock.cli.words import in_arguments, in_commands, in_options
 from clickclock.foundation.errors import ClickclockError, ConfigurationError
@@ -26,6 +27,7 @@ from clickclock.foundation.errors import ClickclockError, ConfigurationError
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload, Refused
 
+UNAUTHENTICATED = "unauthenticated"
 NOT_JSON = "clickclock.not_json"
 """Under this a context keeps, by field, why a value was not read as JSON."""
 
@@ -53,12 +55,15 @@ def service(url: str) -> Iterator["Client"]:
     from clickclock.client import Client, Refused, Unreachable  # noqa: PLC0415 (see the line above)
 
     try:
-        with Client(url, headers=headers()) as client:
+        ctx = click.get_current_context()
+        with Client(url, headers=headers(), token=token_of(ctx), ca_file=ca_file_of(ctx)) as client:
             try:
                 yield client
             except Refused as refused:
-                known_as = [f"  ({refused.code}, request {refused.request_id})"] if refused.request_id else []
-                raise refusal(refused, *known_as, sentence=_instead(client, refused)) from refused
+                further = [f"  ({refused.code}, request {refused.request_id})"] if refused.request_id else []
+                if refused.code == UNAUTHENTICATED:
+                    further.append(f"  To log in: clickclock login {url}")
+                raise refusal(refused, *further, sentence=_instead(client, refused)) from refused
     except Unreachable as unreachable:
         raise NoService(str(unreachable)) from unreachable
     except ConfigurationError as error:  # the token of the environment

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clickclock.cli.calling import headers
+from clickclock.cli.place import address_of, ca_file_of, token_of
 from clickclock.foundation.errors import ClickclockError
 
 if TYPE_CHECKING:
@@ -173,8 +174,14 @@ def _asked(ctx: click.Context, question: Question) -> list[dict[str, Any]]:
     from clickclock.client import Client  # noqa: PLC0415 (as above: loaded when it is used)
 
     try:
-        root = ctx.find_root().params
-        with Client(root["url"], headers=headers(ctx), timeout_s=COMPLETION_TIMEOUT_S, retries=0) as client:
+        with Client(
+            address_of(ctx),
+            timeout_s=COMPLETION_TIMEOUT_S,
+            retries=0,
+            headers=headers(ctx),
+            token=token_of(ctx),
+            ca_file=ca_file_of(ctx),
+        ) as client:
             return question(client)
     except (ClickclockError, click.ClickException):
         return []

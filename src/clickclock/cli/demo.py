@@ -9,6 +9,7 @@ Never touches anything but a client id of its own, `demo-shop`. Invariant: it do
 import click
 
 from clickclock.cli.calling import NoService, headers, service
+from clickclock.cli.place import ca_file_of
 from clickclock.cli.program import address
 from clickclock.cli.progress import progress
 from clickclock.cli.tables import table
@@ -52,7 +53,7 @@ def demo(ctx: click.Context, /, click_url: str) -> None:
     shop = small_shop(clock.now())
     try:
         with progress("Sending clicks and orders"):
-            send(shop, click_url, headers())
+            send(shop, click_url, headers(), ca_file_of(ctx))
     except httpx.HTTPStatusError as error:
         sentence = (
             f"{click_url} does not take a shop's own clicks (it answers {error.response.status_code}); start it with "

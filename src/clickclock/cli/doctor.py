@@ -16,13 +16,14 @@ import click
 from click.core import ParameterSource
 
 from clickclock.cli.calling import headers, print_json, refusal
+from clickclock.cli.place import ca_file_of, context_in_use, token_of
 from clickclock.cli.rendering import size
 from clickclock.cli.settings import CONFIG, DATA_DIR, FILE, given, settings
 from clickclock.foundation.errors import ConfigurationError
 from clickclock.foundation.redaction import redacted
 
 if TYPE_CHECKING:
-    from clickclock.app.doctor import Check
+    from clickclock.app.doctor import Check, Terms
     from clickclock.foundation.config import Config
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -53,18 +54,20 @@ def doctor(
     from clickclock.foundation.config import load  # noqa: PLC0415 (as above)
     from clickclock.foundation.environment import environment  # noqa: PLC0415 (as above)
 
+    terms = look.Terms(headers(), token_of(ctx), ca_file_of(ctx))
     if service_only:
-        checks = look.of_service(ctx.obj, headers())
+        checks = look.of_service(ctx.obj, terms)
     else:
         variables = environment()
         try:
             loaded = load(config, variables, given(options))
         except ConfigurationError as error:
-            checks = [*look.unusable(error), *look.of_service(ctx.obj, headers())]
+            checks = [*look.unusable(error), *look.of_service(ctx.obj, terms)]
         else:
-            checks = look.doctor(loaded, _url(ctx, loaded), variables, headers())
+            terms = replace(terms, ca_file=terms.ca_file or loaded.tls_certificate)
+            checks = look.doctor(loaded, _url(ctx, loaded), variables, terms)
             if bundle is not None:
-                _bundle(bundle, loaded, checks, _url(ctx, loaded), log)
+                _bundle(bundle, loaded, checks, (_url(ctx, loaded), terms), log)
     checks = [replace(each, found=redacted(each.found), remedy=redacted(each.remedy)) for each in checks]
     is_well = not any(each.result == look.Result.FAIL for each in checks)
     if as_json:
@@ -75,11 +78,11 @@ def doctor(
     ctx.exit(0 if is_well else 1)
 
 
-def _bundle(file: Path, config: "Config", checks: "list[Check]", url: str, log: Path | None) -> None:
+def _bundle(file: Path, config: "Config", checks: "list[Check]", asked: "tuple[str, Terms]", log: Path | None) -> None:
     from clickclock.app.doctor.bundle import write  # noqa: PLC0415 (loaded when it is used)
 
     try:
-        parts = write(file, config, checks, url, headers(), log)
+        parts = write(file, config, checks, *asked, log)
     except ConfigurationError as error:
         raise refusal(error) from error
     told = ", ".join(f"{name} ({size(length)})" for name, length in parts.items())
@@ -89,10 +92,11 @@ def _bundle(file: Path, config: "Config", checks: "list[Check]", url: str, log: 
 def _url(ctx: click.Context, config: "Config") -> str:
     """As given; if it was not, where a service of this configuration is."""
     root = ctx.find_root()
-    if root.get_parameter_source("url") is not ParameterSource.DEFAULT or not config.port:
+    is_given = root.get_parameter_source("url") is not ParameterSource.DEFAULT or context_in_use(root) is not None
+    if is_given or not config.port:
         return str(ctx.obj)
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)  # noqa: S104 (where to ask, not to listen)
-    return f"http://{f'[{host}]' if ':' in host else host}:{config.port}"
+    return f"{config.scheme}://{f'[{host}]' if ':' in host else host}:{config.port}"
 
 
 def _print(checks: Sequence["Check"]) -> None:

@@ -1,7 +1,7 @@
 """`clickclock token`: tokens by which programs and people prove who they are.
 
 Never keeps a token. Invariants: standard output has the token and nothing else, so that it can go into a file; without
-`--url`, what is changed is the store on this host, and no service is needed.
+`--url` and without a context, what is changed is the store on this host, and no service is needed.
 
 >>> sorted(token.commands)
 ['create', 'list', 'revoke', 'rotate']
@@ -21,6 +21,7 @@ from clickclock.cli.calling import Render, in_forms, service, show
 from clickclock.cli.completing import complete_application, complete_token
 from clickclock.cli.fields import Instant
 from clickclock.cli.lazy import Commands
+from clickclock.cli.place import context_in_use
 from clickclock.cli.rendering import when
 from clickclock.cli.settings import CONFIG, DATA_DIR, configuration, settings
 from clickclock.cli.tables import table
@@ -38,7 +39,7 @@ OF_TOKENS = (CONFIG, DATA_DIR, click.option("--database-url", help="sqlite:///FI
 
 @click.group(cls=Commands)
 def token() -> None:
-    """Tokens: who may do what. Without --url, on the store of this host, whether a service runs or not."""
+    """Tokens: who may do what. Without --url and context, on the store of this host, without a service."""
 
 
 def _keyed(render: Render) -> Callable[[Callable[..., "Payload"]], Callable[..., None]]:
@@ -68,7 +69,10 @@ def _keyed(render: Render) -> Callable[[Callable[..., "Payload"]], Callable[...,
 @contextmanager
 def _keys(config: Path | None, options: dict[str, Any]) -> Iterator["Keys"]:
     context = click.get_current_context()
-    if context.find_root().get_parameter_source("url") is not ParameterSource.DEFAULT:
+    root = context.find_root()
+    is_of_store = any(value is not None for value in (config, *options.values()))
+    is_elsewhere = root.get_parameter_source("url") is not ParameterSource.DEFAULT
+    if is_elsewhere or (not is_of_store and context_in_use(root) is not None):
         with service(context.obj) as client:
             yield client
         return

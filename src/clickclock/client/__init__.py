@@ -1,10 +1,8 @@
 """The Python client of both services: one method per call, over HTTP like any other user.
 
-Synchronous, on purpose: who wants a job run wants to write one line, and a program with a loop of its own has threads
-for it. Never imports the service. Invariants: a method returns the body of the answer as the reference shows it, except
-where it says otherwise; whatever goes wrong is a `Refused`, which says what the service said, or an `Unreachable`; a
-call is tried again only where that cannot do it twice; a stream that broke goes on where it stopped, nothing lost or
-doubled.
+Synchronous, on purpose: who wants a job run wants to write one line. Never imports the service. Invariants: a method
+returns the body of the answer as the reference shows it, except where it says otherwise; whatever goes wrong is a
+`Refused` or an `Unreachable`; no call is tried again that could do it twice; a stream that broke goes on where it was.
 
 >>> with Client("http://127.0.0.1:8080") as client:                                   # doctest: +SKIP
 ...     client.trigger("shop", "nightly-export", wait=True, parameters={"day": "2026-11-20"})["state"]
@@ -15,6 +13,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 import httpx
@@ -43,6 +42,7 @@ from clickclock.client.granting import Granting
 from clickclock.client.listing import Listing
 from clickclock.client.overseeing import Overseeing
 from clickclock.client.patience import PAUSE_MAX_S, Patience
+from clickclock.client.place import place_of
 from clickclock.client.timing import Timing
 from clickclock.foundation.errors import Transient
 from clickclock.foundation.ids import new_id
@@ -114,26 +114,28 @@ class Unfinished(Transient):
 class Client(Alarming, Attributing, Auditing, Declaring, Granting, Listing, Overseeing, Timing):
     """A connection to one scheduler service.
 
-    `base_url` may end in `/schedulerService` or not; `click_url` is the collector's, for clicks and orders. `retries`
-    is how often a call is tried again whose connection broke, if it cannot do its work twice. `headers` and `token` (a
-    bearer's; if None, `CLICKCLOCK_TOKEN` of the environment) are for a proxy in front of `base_url`; only that origin
-    gets them. An address may have a name and a password; no message shows them. Every method raises `Refused` or
-    `Unreachable`. Filters and fields have the names of the API (`jobName`, `nextFireAt`); those that are
-    None are not sent.
+    `base_url` may end in `/schedulerService`; `click_url` is the collector's. `retries` is how often a call is tried
+    again whose connection broke, if it cannot do its work twice. `headers`, and `token` as a bearer's, go to the origin
+    of `base_url` alone. `context` is one of `clickclock context`; `ca_file` has further certificates to believe. No
+    message shows a password. Every method raises `Refused`, `Unreachable`. Filters and fields have the API's names
+    (`jobName`); those that are None are not sent. Raises `ConfigurationError`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (each is a term of one connection, by name)
         self,
-        base_url: str = DEFAULT_URL,
+        base_url: str | None = None,
         *,
         click_url: str = DEFAULT_CLICK_URL,
         timeout_s: float = 30.0,
         retries: int = RETRIES,
         headers: Mapping[str, str] | None = None,
         token: str | None = None,
+        context: str | None = None,
+        ca_file: Path | str | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._connection = Connection(base_url, timeout_s, transport, retries, headers=headers, token=token)
+        place = place_of(DEFAULT_URL, base_url, context, token, ca_file)
+        self._connection = Connection(place, timeout_s, transport, retries, headers=headers)
         self._click_url = self._connection.also_at(click_url)
         self._call = self._connection.call
 

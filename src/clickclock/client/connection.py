@@ -4,7 +4,7 @@ Tries again only what cannot be done twice by it: what never arrived, and what m
 longer than `RETRY_PAUSES_S` between. Invariant: whatever goes wrong is a `Refused`, which carries all that the service
 said, or an `Unreachable`.
 
->>> Connection("http://127.0.0.1:8080/").base_url
+>>> Connection(Context("http://127.0.0.1:8080/")).base_url
 'http://127.0.0.1:8080/schedulerService'
 """
 
@@ -12,12 +12,15 @@ import json
 import ssl
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import httpx
 
 from clickclock.client.event_stream import Event, EventParser
-from clickclock.client.site import Site, token_of_environment
+from clickclock.client.site import Site, is_of_this_machine
+from clickclock.client.trust import advice, trust_of
+from clickclock.foundation.contexts import Context
 from clickclock.foundation.errors import ClickclockError, Fault, Transient
 from clickclock.foundation.redaction import redacted
 
@@ -30,7 +33,6 @@ RETRIES = 2
 RETRY_PAUSES_S = (0.1, 0.5)
 """Long enough for a connection that was just being closed; a service that is down is not waited for."""
 WANTS_TO_KNOW_WHO_CALLS = frozenset({401, 403, 407, 511})
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 Payload = dict[str, Any]
 
@@ -80,6 +82,12 @@ class Unreachable(Transient):
     code = "unreachable"
 
 
+class Untrusted(Unreachable):
+    """Something answers there, and its certificate is not believed, or it does not speak TLS as the address says."""
+
+    code = "untrusted"
+
+
 class Terms(TypedDict, total=False):
     """How a call is made: `query` without what is None; `if_match` is a version."""
 
@@ -91,28 +99,29 @@ class Terms(TypedDict, total=False):
 
 
 class Connection:
-    """A connection to the service at `base_url`, which may end in `/schedulerService` or not.
+    """A connection to the service at a place, whose address may end in `/schedulerService` or not.
 
-    `headers` and `token` are sent to that origin only; without a token, `CLICKCLOCK_TOKEN` of the environment is.
+    `headers` and the place's token are sent to that origin only.
     """
 
     def __init__(
         self,
-        base_url: str,
+        place: Context,
         timeout_s: float = 30.0,
         transport: httpx.BaseTransport | None = None,
         retries: int = RETRIES,
         *,
         headers: Mapping[str, str] | None = None,
-        token: str | None = None,
     ) -> None:
-        root = base_url.rstrip("/").removesuffix(BASE_PATH)
-        self._sites = [self._site(root, headers, token_of_environment() if token is None else token)]
+        root = place.url.rstrip("/").removesuffix(BASE_PATH)
+        self._sites = [self._site(root, headers, place.token)]
         self.root_url = self._sites[0].url
         self.base_url = self.root_url + BASE_PATH
         self._pauses_s = tuple(RETRY_PAUSES_S[min(each, len(RETRY_PAUSES_S) - 1)] for each in range(retries))
         parts = self._sites[0].parts
-        is_here = parts.hostname in LOOPBACK
+        is_here = is_of_this_machine(root)
+        is_plain_here = is_here and parts.scheme == "http"
+        ca_file = None if place.ca_file is None else Path(place.ca_file)
         try:
             self._http = httpx.Client(
                 base_url=self.base_url,
@@ -121,7 +130,7 @@ class Connection:
                 # A proxy of the company has no way to this machine.
                 trust_env=not is_here,
                 # Loading all certificates takes 50 ms, and HTTP has no use for them.
-                verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_here and parts.scheme == "http" else True,
+                verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain_here else trust_of(ca_file, is_here=is_here),
             )
         except (ValueError, ImportError, httpx.InvalidURL):
             # The error is not told, nor kept as the cause: it may quote a part of the proxy's password.
@@ -218,7 +227,10 @@ class Connection:
         }
 
     def _unreachable(self, error: Exception, path: str = "") -> Unreachable:
+        url = path if "://" in path else self.base_url
         who = f"The service at {path}" if "://" in path else f"The scheduler service at {self.base_url}"
+        if (remedy := advice(error, url)) is not None:
+            return Untrusted(f"{who} cannot be talked to. {remedy}")
         return _unreachable(who, error)
 
 

@@ -20,6 +20,26 @@ class Granting:
         """The caller's principal and its grants."""
         return self._connection.call("GET", "whoami")
 
+    def sign_in_link(self) -> Payload:
+        """The `secret` of a link that signs one browser in as the caller, once and within a minute."""
+        return self._connection.call("POST", "signInLink")
+
+    def begin_login(self, said: str = "") -> Payload:
+        """Ask to be let in: a `code` for a person who is signed in, and the `loginKey` for `end_login`."""
+        return self._connection.call("POST", "login", {"said": said})
+
+    def end_login(self, login_key: str) -> Payload:
+        """The `token` and its `secret` once a person has let it in; both are None until then."""
+        return self._connection.call("PUT", "login", {"loginKey": login_key}, is_repeatable=False)
+
+    def find_login(self, code: str) -> Payload:
+        """Who waits under a code."""
+        return self._connection.call("GET", "loginApproval", query={"code": code})
+
+    def approve_login(self, code: str, grants: Sequence[Payload] | None = None) -> Payload:
+        """Let in who waits under a code, with these grants, or with all of the caller's."""
+        return self._connection.call("PUT", "loginApproval", given({"code": code, "grants": grants}))
+
     def list_tokens(self, **filters: object) -> Payload:
         """Tokens, in the order in which they were made."""
         return self._connection.call("GET", "token", query=filters)

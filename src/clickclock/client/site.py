@@ -8,14 +8,18 @@ Site(url='http://one')
 """
 
 import os
+import stat
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from clickclock.foundation.bearer import ADMIN_TOKEN
 from clickclock.foundation.http_header import bearer, checked
 
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1", "0.0.0.0", "::"})  # noqa: S104 (whom to ask, not to listen)
 _ESCAPE = "a password in an address has %2F, %3F, %23 and %40 for / ? # and @"
 
 
@@ -54,6 +58,30 @@ class Site:
 def token_of_environment() -> str | None:
     """The token that requests carry if the caller gives none."""
     return os.environ.get("CLICKCLOCK_TOKEN")  # noqa: TID251 (it is the caller's, not a setting of the service)
+
+
+def is_of_this_machine(url: str) -> bool:
+    """Whether an address is one of this machine's own; what is no address is not."""
+    try:
+        return urlsplit(url).hostname in LOOPBACK
+    except ValueError:
+        return False
+
+
+def token_of_this_user(url: str) -> str | None:
+    """The token that a service of this user left in its data folder, where the kernel cannot say who asks.
+
+    Only for an address of this machine, and only from a file that is this user's and nobody else may read.
+    """
+    if not is_of_this_machine(url):
+        return None
+    file = Path(os.environ.get("CLICKCLOCK_DATA_DIR", "clickclock-data")) / ADMIN_TOKEN  # noqa: TID251 (as above)
+    try:
+        found = file.lstat()
+        is_ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+        return file.read_text(encoding="ascii").strip() if is_ours else None
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def _parts(address: str) -> SplitResult:

@@ -23,20 +23,26 @@ from clickclock.foundation.access import Mode
 from clickclock.foundation.account_config import AccountConfig
 from clickclock.foundation.attribution_config import DAYS_MAX, AttributionSettings
 from clickclock.foundation.backup_config import BackupSettings
+from clickclock.foundation.edge_config import EdgeSettings
 from clickclock.foundation.errors import ConfigurationError, Fault
 from clickclock.foundation.oidc_config import OidcConfig
 from clickclock.foundation.reach import is_loopback, refuse_reachable
 from clickclock.foundation.target_config import SmtpConfig, Targets
 
 PREFIX = "CLICKCLOCK_"
-NOT_SETTINGS = frozenset(f"{PREFIX}{name}" for name in ("URL", "CLICK_URL", "CONFIG", "TOKEN", "TOKEN_FILE"))
+_NOT_SETTINGS = ("URL", "CLICK_URL", "CONFIG", "TOKEN", "TOKEN_FILE", "CONTEXT", "CONTEXTS", "CA_FILE")
+NOT_SETTINGS = frozenset(f"{PREFIX}{name}" for name in _NOT_SETTINGS)
 """What the command line reads itself."""
 ORDER_TOKENS = "order-tokens.json"
 """The name of the file in the data folder that has the digests of order tokens."""
+_PLACES = (
+    *("data_dir", "database_url_file", "secrets_dir", "examples", "spark_scratch", "backup_key_file"),
+    *("tls_certificate", "tls_key", "tls_client_ca"),
+)
 DATABASE_SCHEMES = ("sqlite", "postgresql")
 
 
-class Config(AttributionSettings, BackupSettings):
+class Config(AttributionSettings, BackupSettings, EdgeSettings):
     """Every setting of the service. Names in TOML are as here; in the environment `CLICKCLOCK_` and upper case."""
 
     data_dir: Path = Field(Path("clickclock-data"), description="Folder for the store, logs and running jobs' records.")
@@ -146,9 +152,7 @@ class Config(AttributionSettings, BackupSettings):
     )
 
     # Of single fields, not of the whole: those run only when every field is fine, and faults are reported together.
-    @field_validator(
-        *("data_dir", "database_url_file", "secrets_dir", "examples", "spark_scratch", "backup_key_file"), mode="before"
-    )
+    @field_validator(*_PLACES, mode="before")
     @classmethod
     def _refuse_what_names_no_folder(cls, folder: object) -> object:
         if folder == "":  # that would be the one that we happen to be in

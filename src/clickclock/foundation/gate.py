@@ -41,6 +41,7 @@ class Gate:
 
     def __init__(self, app: ASGIApp, allowed_hosts: Collection[str] | None = (), access: Access = OPEN) -> None:
         self._app = app
+        self._public_origin = access.public_url and access.public_url.lower()
         self._access = access
         self._streams = Streams(access)
         self._hosts = None if allowed_hosts is None else frozenset(_bare(each) for each in allowed_hosts)
@@ -55,6 +56,7 @@ class Gate:
         request_id = given if _REQUEST_ID.fullmatch(given) else new_id()
         started = False
         answer: Stream | None = None
+        scope = self._as_seen(scope, headers)
         usual = (*CLOSED, _TLS_ONLY) if scope.get("scheme") == "https" else CLOSED
 
         async def send_with_headers(message: Message) -> None:
@@ -92,6 +94,13 @@ class Gate:
             if answer is not None:
                 answer.close()
 
+    def _as_seen(self, scope: Scope, headers: Headers) -> Scope:
+        """With the scheme that the caller sees, where the proxy passes on the public name."""
+        origin, host = self._public_origin, headers.get("host", "").lower()
+        if origin is None or not origin.startswith("https://") or host != origin.removeprefix("https://"):
+            return scope
+        return {**scope, "scheme": "https"}
+
     def _check(self, method: str, headers: Headers, http_version: str) -> None:
         hosts = headers.getlist("host")
         if len(hosts) > 1 or (not hosts and http_version == "1.1"):
@@ -104,7 +113,9 @@ class Gate:
         origin = headers.get("origin")
         if origin is None and method not in SAFE and headers.get("sec-fetch-site") == "cross-site":
             raise ForeignOrigin
-        if origin is not None and method not in SAFE and origin.partition("://")[2].lower() != (host or "").lower():
+        if origin is None or method in SAFE or origin.lower() == self._public_origin:
+            return
+        if origin.partition("://")[2].lower() != (host or "").lower():
             raise ForeignOrigin
 
 

@@ -27,6 +27,7 @@ class Kind(StrEnum):
     TOKEN = "token"  # noqa: S105 (the name of a kind)
     PERSON = "person"
     ATTEMPT = "attempt"
+    CERTIFICATE = "certificate"
     LOCAL = "local"
     """The service's own user or root on this machine, or nobody in particular where authentication is off."""
     SERVICE = "service"
@@ -40,6 +41,7 @@ class Proof(StrEnum):
 
     TOKEN = "token"  # noqa: S105 (the name of a proof)
     SESSION = "session"
+    CERTIFICATE = "certificate"
     SAME_USER = "same-user"
     """By the kernel's word: whose the other end of the connection is."""
     NONE = "none"

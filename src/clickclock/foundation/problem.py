@@ -11,6 +11,7 @@ has the same six fields; a fault of the request is never 5xx.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 
 from clickclock.foundation.errors import (
     ClickclockError,
@@ -74,6 +75,16 @@ class TooManyBodies(Transient):
     code = "tooManyBodies"
 
 
+class TooManyFailedKeys(Transient):
+    """Too many keys from this address were not valid; correct the one that is sent, and wait as Retry-After says."""
+
+    code = "tooManyFailedKeys"
+
+    def __init__(self, wait_s: float = 60.0) -> None:
+        super().__init__()
+        self.retry_after_s = ceil(wait_s)
+
+
 class ForeignOrigin(Permanent):
     """A page of another site asked for this change, which is refused; use a page of this service, or no browser."""
 
@@ -127,6 +138,7 @@ _STATUS: tuple[tuple[type[ClickclockError], int], ...] = (
     (Invalid, 422),
     (NotFound, 404),
     (Conflict, 409),
+    (TooManyFailedKeys, 429),
     (Transient, 503),
 )
 """The first that fits decides; what fits none is `INTERNAL_STATUS`."""
@@ -158,7 +170,7 @@ def problem(error: BaseException, request_id: str) -> Problem:
     status = status_of(error)
     headers: dict[str, str] = {}
     if isinstance(error, Transient):
-        headers["retry-after"] = str(RETRY_AFTER_S)
+        headers["retry-after"] = str(getattr(error, "retry_after_s", RETRY_AFTER_S))
     if isinstance(error, MethodNotAllowed):
         headers["allow"] = ", ".join(error.allowed)
     if isinstance(error, Unauthenticated):

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import random
 import socket
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -85,13 +86,12 @@ class Engine:
         self.replica_id = new_id()
         self.node = store.audit.node = node
         self.url, self.version, self.settings = url, version, settings
+        self.peer_trust: Callable[[], tuple[ssl.SSLContext | bool, str | None]] = lambda: (True, None)
         self._lease = Lease(LEASE_S)
         self.vault = vault or Vault(None, {})
-        self.started_at = clock.now()
-        self.limits = limits or Limits()
-        self._is_news = False
+        self.started_at, self.limits = clock.now(), limits or Limits()
+        self._is_news, self._offset = False, timedelta(0)
         self._patience: asyncio.TimerHandle | None = None
-        self._offset = timedelta(0)
         self._idle_s = 30.0 if store.kind == "sqlite" else POLL_S
         self.authenticator = Authenticator(store, clock)
         self._make_agents(targets or {}, fraction)

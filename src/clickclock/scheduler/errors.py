@@ -52,7 +52,7 @@ class TokenIsRevoked(Conflict):
 
 
 class SignInNotFound(NotFound):
-    """Nothing waits under that: it was used, is over, or never was; begin again."""
+    """Nothing waits under that: it was used, is over, or never was; begin again (clickclock open, clickclock login)."""
 
     code = "signInNotFound"
 

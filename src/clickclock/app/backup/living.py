@@ -10,6 +10,7 @@ from clickclock.app.backup.manifest import Head
 from clickclock.app.backup.place import BackupRefused
 from clickclock.app.doctor.holders import has_children, holder_of, told, works_on
 from clickclock.client import Client, Refused, Unreachable
+from clickclock.client.connection import Untrusted
 from clickclock.foundation.errors import ConfigurationError
 
 _TIMEOUT_S = 3.0
@@ -50,6 +51,8 @@ def expect_gone(head: Head, *, is_said: bool) -> None:
     try:
         with Client(head.url, timeout_s=_TIMEOUT_S, retries=0) as client:
             nodes = {each["node"] for each in client.cluster()["cluster"]["replicas"]}
+    except Untrusted as error:
+        raise BackupRefused(f"Something answers at {head.url}, as this backup's did. {error} {_SAY_SO}") from error
     except Unreachable:
         return
     except Refused as refused:

@@ -10,22 +10,20 @@ import asyncio
 from collections.abc import Mapping
 
 from clickclock.app.doctor.check import Check, Result, unusable
-from clickclock.app.doctor.service import service
+from clickclock.app.doctor.service import Terms, service
 from clickclock.foundation.config import Config
 
-__all__ = ["Check", "Result", "doctor", "of_service", "unusable"]
+__all__ = ["Check", "Result", "Terms", "doctor", "of_service", "unusable"]
 
 
-def of_service(url: str, headers: Mapping[str, str] | None = None) -> list[Check]:
-    """What the service says, and nothing of this machine; `headers` are for a proxy in front of it."""
-    return service(url, None, headers).checks
+def of_service(url: str, terms: Terms | None = None) -> list[Check]:
+    """What the service says, and nothing of this machine."""
+    return service(url, None, terms).checks
 
 
-def doctor(
-    config: Config, url: str, environment: Mapping[str, str], headers: Mapping[str, str] | None = None
-) -> list[Check]:
+def doctor(config: Config, url: str, environment: Mapping[str, str], terms: Terms | None = None) -> list[Check]:
     """Look at everything."""
     # Here and not at the top: store and lake take long to load, and who asks the service alone has no use for them.
     from clickclock.app.doctor.whole import look  # noqa: PLC0415 (see the line above)
 
-    return asyncio.run(look(config, url, environment, headers))
+    return asyncio.run(look(config, url, environment, terms))

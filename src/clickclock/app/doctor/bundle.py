@@ -15,7 +15,7 @@ import shutil
 import sqlite3
 import subprocess
 import tarfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from importlib.metadata import distributions
 from pathlib import Path
@@ -26,9 +26,13 @@ import httpx
 import sqlalchemy as sa
 
 from clickclock.app.doctor.check import Check
+from clickclock.app.doctor.service import Terms
+from clickclock.client.site import is_of_this_machine, token_of_environment
+from clickclock.client.trust import trust_of
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ConfigurationError, Fault
+from clickclock.foundation.http_header import bearer
 from clickclock.foundation.record import rfc3339
 from clickclock.foundation.redaction import redacted, redacted_value
 
@@ -52,7 +56,7 @@ def write(
     config: Config,
     checks: Sequence[Check],
     url: str,
-    headers: Mapping[str, str],
+    terms: Terms,
     log: Path | None,
 ) -> dict[str, int]:
     """Write it; the bytes of each part by its name. `log` is a file of the service's log; without it, systemd's.
@@ -64,7 +68,7 @@ def write(
         "settings.json": lambda: _json(redacted_value(config.model_dump(mode="json"))),
         "versions.json": lambda: _json(_versions()),
         "checks.json": lambda: _json([{"check": c.check, "result": c.result, "found": c.found} for c in checks]),
-        "metrics.txt": lambda: _metrics(url, headers),
+        "metrics.txt": lambda: _metrics(url, terms),
         "log.txt": lambda: _log(log),
         "supervisor.txt": lambda: _tail(config.data_dir / "supervisor" / "errors"),
         "schema.txt": lambda: "\n".join(_schema(config)),
@@ -117,8 +121,11 @@ def _versions() -> dict[str, Any]:
     }
 
 
-def _metrics(url: str, headers: Mapping[str, str]) -> str:
-    answer = httpx.get(f"{url}/metrics", headers=dict(headers), timeout=_TIMEOUT_S, trust_env=False)
+def _metrics(url: str, terms: Terms) -> str:
+    token = terms.token or token_of_environment()
+    headers = ({"authorization": bearer(token)} if token else {}) | dict(terms.headers or {})
+    trust = trust_of(terms.ca_file, is_here=is_of_this_machine(url)) if url.startswith("https:") else True
+    answer = httpx.get(f"{url}/metrics", headers=headers, timeout=_TIMEOUT_S, trust_env=False, verify=trust)
     return answer.text if answer.is_success else f"The service answers {answer.status_code}.\n"
 
 

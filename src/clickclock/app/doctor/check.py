@@ -23,6 +23,7 @@ class Result(StrEnum):
 
 CHECKS: Mapping[str, str] = {
     "configuration": "Settings, the tables of clusters, targets and their secrets' files, examples.",
+    "certificate": "Whether the certificate of both ports can be used, and when it ends; who may read its key.",
     "service": "Whether the service answers; if not, who has its port or its data folder.",
     "findings": "What the scanner finds; asked of the service, or, without it, looked for in the store.",
     "dataFolder": "Whether the data folder is there, can be written, and is closed to others.",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 
+from clickclock.app.certificates import own_trust
 from clickclock.app.doctor.check import Check, Result, fail, ok, warn
 from clickclock.app.doctor.holders import holder_of, listener_on, ports_of
 from clickclock.app.doctor.visitors import visitors
@@ -81,23 +82,29 @@ def _as_listening(config: Config, collectors: int | None) -> Config:
 
 def _takes_clicks(config: Config, port: int, within_s: float = HEALTH_S) -> bool:
     """Whether what answers there is a collector."""
-    with contextlib.suppress(httpx.HTTPError, ValueError, KeyError, TypeError):
-        told = httpx.get(f"{_address(config, port)}/openapi.json", timeout=within_s, trust_env=False).json()
+    with contextlib.suppress(httpx.HTTPError, OSError, ValueError, KeyError, TypeError):
+        told = _get(config, f"{_address(config, port)}/openapi.json", within_s).json()
         return "/aclick" in told["paths"]
     return False
 
 
 def _address(config: Config, port: int) -> str:
     host = f"[{config.click_host}]" if ":" in config.click_host else config.click_host
-    return f"http://{host}:{port}"
+    return f"{config.scheme}://{host}:{port}"
+
+
+def _get(config: Config, url: str, within_s: float = HEALTH_S) -> httpx.Response:
+    certificate = config.tls_certificate
+    trust = True if certificate is None else own_trust(certificate)
+    return httpx.get(url, timeout=within_s, trust_env=False, verify=trust)
 
 
 def _unhealthy(config: Config) -> str | None:
     """What is wrong with the collector that answers on the port; None if it is well."""
     url = f"{_address(config, config.click_port)}/healthz"
     try:
-        answer = httpx.get(url, timeout=HEALTH_S, trust_env=False)
-    except httpx.HTTPError as error:
+        answer = _get(config, url)
+    except (httpx.HTTPError, OSError) as error:
         return f"{url} does not answer ({type(error).__name__})"
     return None if answer.is_success else f"{url} answers {answer.status_code}"
 

@@ -31,10 +31,22 @@ class Asked:
     checks: list[Check]
 
 
-def service(url: str, data_dir: Path | None, headers: Mapping[str, str] | None = None) -> Asked:
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How to ask: `headers` for a proxy in front of it, a token, and a file of certificates to believe."""
+
+    headers: Mapping[str, str] | None = None
+    token: str | None = None
+    ca_file: Path | None = None
+
+
+def service(url: str, data_dir: Path | None, terms: Terms | None = None) -> Asked:
     """Ask. `data_dir` is where the service would be found on this machine, if it is one of this machine."""
+    by = terms or Terms()
     try:
-        with Client(url, timeout_s=TIMEOUT_S, retries=0, headers=headers) as client:
+        with Client(
+            url, timeout_s=TIMEOUT_S, retries=0, headers=by.headers, token=by.token, ca_file=by.ca_file
+        ) as client:
             cluster: Payload = client.cluster()["cluster"]
     except Refused as refused:
         if refused.code == STRANGER:

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from clickclock.app import backup_state
+from clickclock.app.certificates import Certificates, key_is_open
 from clickclock.app.checking import check
 from clickclock.app.doctor.check import Check, Result, fail, ok, unusable, warn
 from clickclock.app.doctor.clusters import clusters
 from clickclock.app.doctor.machine import machine, zones
-from clickclock.app.doctor.service import service, supervisor
+from clickclock.app.doctor.service import Terms, service, supervisor
 from clickclock.app.doctor.stores import stores
 from clickclock.foundation import extras
 from clickclock.foundation.clock import SystemClock
@@ -24,13 +25,11 @@ from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ConfigurationError
 
 
-async def look(
-    config: Config, url: str, environment: Mapping[str, str], headers: Mapping[str, str] | None
-) -> list[Check]:
+async def look(config: Config, url: str, environment: Mapping[str, str], terms: Terms | None) -> list[Check]:
     """Look at everything."""
-    asked = await asyncio.to_thread(service, url, config.data_dir, headers)
+    asked = await asyncio.to_thread(service, url, config.data_dir, terms)
     clock = SystemClock()
-    found = [*_configured(config), *asked.checks]
+    found = [*_configured(config), *_certificate(config, clock), *asked.checks]
     with _told_if_forbidden(found, "dataFolder"):
         found += machine(config.data_dir)
     found.append(zones(clock.now()))
@@ -68,6 +67,20 @@ def _backup(config: Config, now: datetime) -> Check:
     if wrong := age.findings(now):
         return warn("backup", age.sentence(now), wrong[0].remedy)
     return ok("backup", age.sentence(now))
+
+
+def _certificate(config: Config, clock: SystemClock) -> list[Check]:
+    try:
+        certificates = Certificates.of(config, knows_clients=True)
+    except ConfigurationError:
+        return []  # which is a fault of the configuration
+    if certificates is None:
+        return []
+    if (open_key := key_is_open(config)) is not None:
+        return [warn("certificate", f"{open_key}.", "Who has the key can pass for this service; make another pair.")]
+    if (ending := certificates.ending(clock.now())) is not None:
+        return [warn("certificate", ending, "Renew it in its place; the service takes it without a restart.")]
+    return [ok("certificate", f"{config.tls_certificate} can be used.")]
 
 
 def _configured(config: Config) -> list[Check]:

@@ -12,6 +12,7 @@ import gc
 import logging
 import resource
 import socket
+import ssl
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,7 @@ from clickclock.foundation.clock import Clock, SystemClock
 
 TICK_S: Final = 1.0
 BACKLOG: Final = 4096
+HANDSHAKE_S: Final = 10.0
 _SPARE_FILES: Final = 64
 """File descriptors that are not connections."""
 _SWITCH_S: Final = 0.001
@@ -64,6 +66,8 @@ class Setup:
     """Networks that may see the metrics."""
     order_tokens: Path | None = None
     """The file with the order tokens that are in no account's settings."""
+    tls: ssl.SSLContext | None = None
+    """What connections are encrypted with; None if they are not."""
 
 
 async def run_collector(
@@ -86,7 +90,13 @@ async def run_collector(
     tokens.refresh()
     shared = _shared(journal, counters, setup, loop, tokens)
     ticking = asyncio.create_task(_tick(shared, clock, setup.tick_s, tokens))
-    servers = [await loop.create_server(lambda: Connection(shared), sock=each, backlog=BACKLOG) for each in sockets]
+    within_s = None if setup.tls is None else HANDSHAKE_S
+    servers = [
+        await loop.create_server(
+            lambda: Connection(shared), sock=each, backlog=BACKLOG, ssl=setup.tls, ssl_handshake_timeout=within_s
+        )
+        for each in sockets
+    ]
     _settle_in()
     ready()
     try:

@@ -91,6 +91,15 @@ class Authenticator:
         await self._store.browser_sessions.end_of(principal.kind, principal.id)
         self.changed()
 
+    def is_in_use(self, key: str) -> bool:
+        """Whether it was valid a moment ago."""
+        sha256 = digest(key)
+        return sha256 in self._known or sha256 == self._own_digest
+
+    def now_s(self) -> float:
+        """Seconds of a clock that nobody sets."""
+        return self._clock.monotonic_s()
+
     def forget(self) -> None:
         """Look each key up anew."""
         self._generation += 1

@@ -95,7 +95,7 @@ def _operation(path: str, operation: Operation[Any], components: Components) -> 
         },
     }
     if operation.keyless_too:
-        told["security"] = [*SECURITY, {}]
+        told["security"] = [{}]
     if operation.body is not None:
         told["requestBody"] = {
             "required": True,

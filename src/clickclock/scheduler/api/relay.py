@@ -9,6 +9,7 @@ be resumed.
 """
 
 from collections.abc import AsyncIterator, Mapping
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from starlette.responses import Response, StreamingResponse
@@ -43,11 +44,14 @@ async def ask(engine: Engine, node: str, path: str, query: Mapping[str, str], he
         raise OutputElsewhere(f"The output is kept on {node}, which does not serve now; ask again when it is back.")
     import httpx  # noqa: PLC0415 (only replicas ask each other)
 
-    client = httpx.AsyncClient(timeout=httpx.Timeout(SILENCE_S_MAX, connect=CONNECT_S_MAX))
+    trust, name = engine.peer_trust()
+    client = httpx.AsyncClient(verify=trust, timeout=httpx.Timeout(SILENCE_S_MAX, connect=CONNECT_S_MAX))
     told = {name: headers[name] for name in _ASKED_WITH if name in headers}
     request = client.build_request(
         "GET", peer.url.rstrip("/") + path, params=dict(query), headers=told | {RELAYED: engine.replica_id}
     )
+    if name is not None and _is_number(request.url.host):
+        request.extensions["sni_hostname"] = name  # replicas share a certificate, which has names and no addresses
     try:
         answer = await client.send(request, stream=True)
         if answer.status_code == _NOT_FOUND:
@@ -65,6 +69,15 @@ async def ask(engine: Engine, node: str, path: str, query: Mapping[str, str], he
         if client is not None:
             await client.aclose()
     return relayed
+
+
+def _is_number(host: str) -> bool:
+    """Whether a host is an address: a certificate has a name."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 async def _pieces(client: "httpx.AsyncClient", answer: "httpx.Response") -> AsyncIterator[bytes]:

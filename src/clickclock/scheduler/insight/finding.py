@@ -67,6 +67,8 @@ class FindingCode(StrEnum):
     CLICKS_WITHOUT_VISITOR = "clicksWithoutVisitor"
     PAUSED_BY_FAILURES = "pausedByFailures"
     BACKUP_TOO_OLD = "backupTooOld"
+    CERTIFICATE_ENDS = "certificateEnds"
+    CERTIFICATE_UNUSABLE = "certificateUnusable"
 
 
 class Finding(Record):
@@ -203,6 +205,17 @@ RULES: Mapping[FindingCode, Rule] = {
         "{said}",
         "See `clickclock triggers list clickclock`, mend what the last try says, and run `clickclock backup create "
         "--verify`.",
+    ),
+    FindingCode.CERTIFICATE_ENDS: Rule(
+        _WARN,
+        "{said}",
+        "Put the renewed certificate in the place of tls_certificate, and its key in that of tls_key: the service "
+        "takes both without a restart.",
+    ),
+    FindingCode.CERTIFICATE_UNUSABLE: Rule(
+        _WARN,
+        "The new certificate cannot be used, and the old one stays: {said}",
+        "Correct the files of tls_certificate and tls_key; they are looked at again every few seconds.",
     ),
 }
 

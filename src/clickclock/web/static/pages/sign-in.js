@@ -13,7 +13,7 @@ export function enter(draw) {
   signInProvider().then((told) => { provider = told; redraw(); });
   if (!location.hash.startsWith("#ccl_")) return;
   link = location.hash.slice(1);
-  history.replaceState(null, "", location.pathname);
+  history.replaceState(null, "", location.pathname + location.search);
   begin({ link });
 }
 
