@@ -122,6 +122,28 @@ def test_the_scheduler_of_the_chart_wants_tokens_unless_it_is_told_that_this_is_
 
 
 @helm
+def test_secrets_are_files_of_the_pod_and_tls_is_what_is_asked_for(tmp_path: Path) -> None:
+    shop = ("jobSecrets[0].application=shop", "jobSecrets[0].secretName=shop-keys")
+    objects = rendered(TRUSTED, *COLLECTORS, "tls.secretName=clickclock-tls", *shop)
+    for component in ("scheduler", "collector"):
+        file = tmp_path / f"{component}.toml"
+        file.write_text(named(objects, "ConfigMap", f"shop-clickclock-{component}")["data"]["clickclock.toml"])
+        config = load(file, {}, {})
+        assert (str(config.tls_certificate), str(config.tls_key)) == tuple(
+            f"/etc/clickclock-tls/tls.{each}" for each in ("crt", "key")
+        )
+        pod = named(objects, "StatefulSet", f"shop-clickclock-{component}")["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        mounts = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
+        secrets = {each["name"]: each["secret"]["secretName"] for each in pod["volumes"] if "secret" in each}
+        assert secrets[mounts["/etc/clickclock-tls"]] == "clickclock-tls"
+        assert secrets[mounts[f"{config.secrets_dir}/shop"]] == "shop-keys"
+        assert container["readinessProbe"]["httpGet"]["scheme"] == "HTTPS"
+        assert {"name": "CLICKCLOCK_ADVERTISE_URL", "value": "https://$(POD_IP):8080"} in container["env"]
+        assert "envFrom" not in container
+
+
+@helm
 def test_a_whole_number_in_a_file_of_values_is_one_in_the_configuration(tmp_path: Path) -> None:
     """Helm reads those of a file as 3.0, and those of `--set` as 3."""
     values = tmp_path / "values.yaml"

@@ -28,6 +28,12 @@ app.kubernetes.io/component: {{ .component }}
   "insecure_no_authentication" (or .root.Values.insecureNoAuthentication (eq .component "collector"))
   "log_format" "json"
   "clicks" (eq .component "collector") -}}
+{{- if .root.Values.tls.secretName -}}
+{{- $own = mergeOverwrite $own (dict "tls_certificate" "/etc/clickclock-tls/tls.crt" "tls_key" "/etc/clickclock-tls/tls.key") -}}
+{{- end -}}
+{{- if .root.Values.jobSecrets -}}
+{{- $_ := set $own "secrets_dir" "/etc/clickclock-secrets" -}}
+{{- end -}}
 {{- $config := mergeOverwrite (deepCopy .root.Values.config) $own -}}
 {{- if .root.Values.jobs.enabled -}}
 {{- $kubernetes := mergeOverwrite (deepCopy .root.Values.jobs.options) (dict "executor" "kubernetes" "namespace" .root.Release.Namespace "capacity" (int .root.Values.jobs.capacity)) -}}
@@ -58,6 +64,11 @@ app.kubernetes.io/component: {{ .component }}
 {{- $_ := set $of $name $entries -}}
 {{- end -}}
 {{- end -}}
+{{- end }}
+
+{{- /* What both ports speak. */ -}}
+{{- define "clickclock.scheme" -}}
+{{- ternary "HTTPS" "HTTP" (ne .root.Values.tls.secretName "") -}}
 {{- end }}
 
 {{- /* How many replicas of a component may be away. One, if the values say nothing. */ -}}
@@ -127,7 +138,7 @@ spec:
             fieldRef:
               fieldPath: status.podIP
         - name: CLICKCLOCK_ADVERTISE_URL
-          value: http://$(POD_IP):8080
+          value: {{ include "clickclock.scheme" . | lower }}://$(POD_IP):8080
       {{- with .root.Values.environmentFrom }}
       envFrom:
         {{- toYaml . | nindent 8 }}
@@ -160,6 +171,7 @@ spec:
           path: /schedulerService/jobTrigger
           port: http
           {{- end }}
+          scheme: {{ include "clickclock.scheme" . }}
         periodSeconds: 5
         timeoutSeconds: 5
       # Whoever sends here hears a moment later that the pod is leaving: until then it answers.
@@ -183,6 +195,16 @@ spec:
         - name: database
           mountPath: /etc/clickclock-database
           readOnly: true
+        {{- if .root.Values.tls.secretName }}
+        - name: tls
+          mountPath: /etc/clickclock-tls
+          readOnly: true
+        {{- end }}
+        {{- range .root.Values.jobSecrets }}
+        - name: secrets-{{ .application }}
+          mountPath: /etc/clickclock-secrets/{{ .application }}
+          readOnly: true
+        {{- end }}
         - name: tmp
           mountPath: /tmp
   volumes:
@@ -196,6 +218,18 @@ spec:
         items:
           - key: {{ .root.Values.database.secretKey }}
             path: url
+    {{- if .root.Values.tls.secretName }}
+    - name: tls
+      secret:
+        secretName: {{ .root.Values.tls.secretName }}
+        defaultMode: 0440
+    {{- end }}
+    {{- range .root.Values.jobSecrets }}
+    - name: secrets-{{ .application }}
+      secret:
+        secretName: {{ .secretName }}
+        defaultMode: 0440
+    {{- end }}
     - name: tmp
       emptyDir: {}
     {{- if not (dig "volume" "enabled" true $values) }}
