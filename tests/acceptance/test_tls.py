@@ -12,6 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from clickclock.client import Client
+from clickclock.client.connection import Untrusted
 from tests.acceptance.service import running
 from tests.authority import Authority, Pair
 
@@ -60,10 +62,16 @@ def test_both_ports_speak_tls_alone_and_take_a_renewed_certificate(tmp_path: Pat
             httpx.get(service.url.replace("https", "http"))
         (tmp_path / "token").write_text(token, encoding="ascii")
         asked = ("--url", service.url, "--token-file", str(tmp_path / "token"))
+        with pytest.raises(Untrusted, match="not believed"), Client(service.url, token=token) as client:
+            client.whoami()
         refused = clickclock(*asked, "whoami")
         assert (refused.returncode, "--ca-file" in refused.stderr) == (3, True)
-        told = clickclock(*asked, "--ca-file", str(used.certificate), "whoami", "--json")
-        assert json.loads(told.stdout)["whoami"]["name"] == "first"
+        assert (
+            json.loads(clickclock(*asked, "--ca-file", str(used.certificate), "whoami", "--json").stdout)["whoami"][
+                "name"
+            ]
+            == "first"
+        )
         well = clickclock(*asked, "doctor", "--config", str(file), "--data-dir", str(data), "--json")
         checks = {each["check"]: each["result"] for each in json.loads(well.stdout)["checks"]}
         assert (checks["service"], checks["certificate"], checks["clickPort"]) == ("ok", "ok", "ok")

@@ -13,9 +13,11 @@ from clickclock.foundation.bearer import digest, session_token
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.permission import Role
 from clickclock.foundation.principal import Grant
+from clickclock.foundation.problem import status_of
 from clickclock.scheduler.agents.authenticator import STALE_S, mint
 from clickclock.scheduler.api import create_app
 from clickclock.scheduler.engine import Engine
+from clickclock.scheduler.identity_provider import ProviderUnreachable, SignInRefused
 from tests.api.conftest import BASE, JOB
 from tests.api.test_token import asking, made
 
@@ -228,3 +230,7 @@ async def test_a_certificate_is_who_the_configuration_says_and_a_token_counts_mo
         assert (await anna.post("job", json=JOB, headers=ours)).status_code == 201
         assert "none of its names has a grant here: bert" in (await bert.get("job")).json()["message"]
         assert (await nobody.get("job")).status_code == 401
+
+
+def test_a_provider_that_is_away_may_be_back_and_one_that_refuses_knows_nobody() -> None:
+    assert (status_of(ProviderUnreachable), status_of(SignInRefused)) == (503, 401)
