@@ -158,6 +158,7 @@ async def filled(here: Here) -> dict[str, dict[str, str]]:
 QUESTIONS: Mapping[str, tuple[Mapping[str, str], ...]] = {
     "scheduleTimes": ({"scheduleId": "{scheduleId}"},),
     "jobDetail": ({"application": "{application}", "jobName": "{jobName}"},),
+    "jobVersions": ({"application": "{application}", "jobName": "{jobName}"},),
     "jobLog": ({"triggerId": "{triggerId}"},),
     "jobLogSearch": ({"triggerId": "{triggerId}", "text": "x"},),
     "jobStat": ({}, {"rank": "slow"}, {"groupName": "both"}, {"application": "{application}"}),
@@ -179,7 +180,7 @@ async def test_a_token_of_one_application_reads_nothing_of_another_one(here: Her
     nobody = dict.fromkeys(ids["crm"], "nothing") | {"application": "crm"}
     token = await here.token("shop", Role.EDITOR, Role.MONITOR, **SHOP)
     read = {path.rpartition("/")[2] for path, operations in TABLE.items() if any(e.method == "GET" for e in operations)}
-    of_all = {"token", "audit", "auditChain", "notification"}
+    of_all = {"token", "audit", "auditChain", "notification", "settings"}
     by_code = {"loginApproval"}
     assert read == {*QUESTIONS, *FILTERED, *ALL_ALIKE, *of_all, *by_code}
     async with here.asking(token) as shop, here.admin as admin:
