@@ -60,7 +60,7 @@ def versions(config: Config) -> list[Result]:
 
 
 def settings_of(config: Config) -> Settings:
-    """By which rules a configuration credits. Raises `ConfigurationError`, naming every model that there is not."""
+    """The rules by which a configuration credits. Raises `ConfigurationError`, naming every unknown model."""
     models, known = chosen_models(config)
     return Settings(policies_of(config), models, known)
 

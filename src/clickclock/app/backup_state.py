@@ -65,7 +65,7 @@ def age(config: Config) -> BackupAge | None:
 
 
 def failed(config: Config, now: datetime, why: str) -> None:
-    """Remember that a backup was not made, or not verified. What was good before stays so."""
+    """Remember that a backup was not made, or not verified. Earlier good ones stay so."""
     with contextlib.suppress(OSError):
         write(config.data_dir, msgspec.structs.replace(read(config.data_dir), failed_at=rfc3339(now), failure=why))
 

@@ -1,6 +1,6 @@
 """What the settings name, looked at before anything starts: clusters, targets, examples, models, the lake.
 
-Never starts anything, and never asks a cluster or a target. Invariant: all that is wrong is told together; what comes
+Never starts anything, and never asks a cluster or a target. Invariant: all faults are reported together; what comes
 later or is renewed, such as a cluster's kubeconfig, holds up no start.
 
 >>> from clickclock.foundation.config import load
@@ -170,7 +170,7 @@ def _look_at_ports(config: Config) -> None:
 
 
 def database_fault(url: str | None) -> str | None:
-    """What is wrong with a database's URL, whoever may answer there. The URL itself, with its password, is not told.
+    """The faults of a database's URL, without asking anybody. The URL itself, with its password, is not shown.
 
     >>> database_fault("sqlite://")
     'name a file, as in sqlite:////var/lib/clickclock/clickclock.db'

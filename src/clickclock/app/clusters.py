@@ -1,6 +1,6 @@
 """The clusters of one service: this machine's processes, and what the configuration names beside them.
 
-Never opens one. Invariants: `local` is there, and the first; what is wrong with any cluster's table is told together.
+Never opens one. Invariants: `local` is there, and the first; faults of all clusters' tables are reported together.
 
 >>> list(clusters(Config(), "host-1", SystemClock(), {}))
 ['local']

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     told = json.loads(line)
     config = Config.model_validate(told["config"])
     log.set_up(config.log_format, config.log_level)
-    # It drains when it is told to; a signal meant for the service must not come before that.
+    # It drains when the parent asks; a signal meant for the service must not come before that.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(fileno=descriptor) as listening:
         try:

@@ -29,7 +29,7 @@ from clickclock.foundation.environment import environment_to_start, take_secrets
 from clickclock.foundation.errors import ConfigurationError, Fault
 
 DRAIN = b"drain\n"
-"""What a collector is told at the end."""
+"""The signal that ends a collector."""
 DRAIN_S = 15.0
 """Seconds that a collector gets to answer what waits; its clicks are on disk long before."""
 RESTART_FIRST_S = 0.1
@@ -98,7 +98,7 @@ class Collectors:
     @classmethod
     @contextlib.asynccontextmanager
     async def started(cls, config: Config, sockets: Sequence[socket.socket]) -> AsyncIterator[Self]:
-        """They run while this is open, and are drained when it ends. Who connects before they are ready waits."""
+        """They run while this is open, and are drained when it ends. A connection waits until they are ready."""
         collectors = cls(config, sockets)
         keepers = [asyncio.create_task(collectors._keep(slot)) for slot in range(len(sockets))]
         try:
@@ -142,7 +142,7 @@ class Collectors:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             pass_fds=(descriptor,),
-            # Ctrl-C reaches every process of the terminal's group; collectors are told to drain by us.
+            # Ctrl-C reaches every process of the terminal's group; we ask collectors to drain.
             start_new_session=True,
             env=environment_to_start(),
         )

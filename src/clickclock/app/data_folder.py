@@ -26,12 +26,12 @@ ADDRESS_SALT = "address-salt"
 """The name of the secret without which nobody makes the pseudonym of an address."""
 BACKLOG = 4096
 RESTORING = "restoring"
-"""The mark of a folder in which a backup is being restored: the backup's id. What has it is no data folder yet."""
+"""The mark of a folder in which a backup is being restored: the backup's id. Such a folder is no data folder yet."""
 FILES_MIN = 256
 """A quiet service has some 40 open, and a collector keeps 64 for itself; the rest is for those who ask."""
 _FOLDERS = ("answers", "exports", "journal", "lake", "logs", "run", "stops", "supervisor")
 _EMPTIED = ("answers", "run")
-"""Of those, what is emptied when it is used again."""
+"""Those that are emptied when they are used again."""
 _SIGNS = ("lock", "collectors-lock", "lake-lock", "run-lock", "node", "clickclock.db")
 """Files by which a folder is known to be a data folder already: each command that writes makes one of them."""
 _NO_LINKS = (*_EMPTIED, *_SIGNS, "address-salt", "installation", "last-heard", ORDER_TOKENS)
@@ -163,7 +163,7 @@ def expect_lake(config: Config) -> None:
     if config.lake_url is None:
         expect_data_dir(config.data_dir)
     expect_place_of_tables(config)
-    # What may not be looked at is told by who opens it.
+    # A file that may not be looked at is reported by the code that opens it.
     is_there, is_folder = os.path.exists(config.lake), os.path.isdir(config.lake)  # noqa: PTH110, PTH112 (see above)
     if "://" not in config.lake and is_there and not is_folder:
         setting = "data_dir" if config.lake_url is None else "lake_url"

@@ -1,7 +1,7 @@
 """Exports to ad networks: an `Exporter` made from the configuration, and run.
 
-Never sends anything: what it makes are files in the data folder, or wherever it is told. Invariant: without another
-word, files go where they went before, so that what was cut off is completed.
+Never sends anything: what it makes are files in the data folder, or in another folder that is given. Invariant: without
+another word, files go where they went before, so that what was cut off is completed.
 
 >>> export(config, Wanted("last")).files   # doctest: +SKIP
 []
@@ -31,7 +31,7 @@ def export(
     conversion_name: str | None = None,
     output: Path | None = None,
 ) -> Exported:
-    """Write what networks do not know yet; see `Exporter.step`. What is not given is as configured, or everything."""
+    """Write what networks do not know yet; see `Exporter.step`. Values that are not given are as configured, or all."""
     lake = found_lake(config)
     make_data_dir(config.data_dir)
     chosen = tuple(map(Network, networks)) or tuple(Network)

@@ -1,4 +1,4 @@
-"""Who may write the lake of a data folder: many at once, or one alone.
+"""The right to write the lake of a data folder: many at once, or one alone.
 
 Never decides anything by the clock: whoever comes waits for those before. Invariants: while one is alone, nobody else
 of this machine writes the lake; a turn ends with its process, however that ends. Other machines know nothing of it.

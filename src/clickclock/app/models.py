@@ -57,7 +57,7 @@ def known_models() -> dict[str, Factory]:
 def chosen_models(config: Config) -> tuple[Mapping[str, Mapping[str, Any]], dict[str, Factory]]:
     """The models of a configuration with their settings, and all that there are.
 
-    Raises `ConfigurationError`, naming every one that there is not, and an `upload_model` that is none of them.
+    Raises `ConfigurationError`, naming every unknown one, and an `upload_model` that is none of them.
     """
     models: Mapping[str, Mapping[str, Any]] = config.attribution_models or {name: {} for name in BUILT_IN}
     known, faults = known_models(), []
@@ -66,7 +66,7 @@ def chosen_models(config: Config) -> tuple[Mapping[str, Mapping[str, Any]], dict
             choose(name, given, known)
         except (NoModel, TypeError, ValueError) as error:
             faults.append(Fault(f"attribution_models.{name}", str(error)))
-    # Who names models and no `upload_model` may have no use for one; an export then says what it lacks.
+    # A user who names models and no `upload_model` may need none; an export then says what it lacks.
     if "upload_model" in config.model_fields_set and config.upload_model not in models:
         faults.append(
             Fault("upload_model", f"There is no model {config.upload_model}; give one of {', '.join(models)}.")

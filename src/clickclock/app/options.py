@@ -1,4 +1,4 @@
-"""What is wrong with the options of a plug, an executor or a target: a sentence for each.
+"""The faults of the options of a plug, an executor or a target: a sentence for each.
 
 Never repeats a value: it may be a secret. Invariant: a fault has the place of its option in the configuration.
 

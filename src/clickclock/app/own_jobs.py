@@ -164,7 +164,7 @@ def own_jobs(config: Config, file: Path | None, node: str | None = None) -> list
 
 
 def _of_backup(config: Config) -> list[str]:
-    """What a backup is told on its command line: where, under which key, and of which database, but no password."""
+    """The options of a backup's command line: place, key file and database, but no password."""
     url = config.backup_url or ""
     told = ["--backup-url", url if "://" in url else str(Path(url).absolute())]
     if config.backup_key_file is not None:

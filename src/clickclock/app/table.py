@@ -22,7 +22,7 @@ from clickclock.foundation.errors import Malformed
 
 STANDARD_INPUT = "-"
 BLOCK_BYTES = 64 * 2**20
-"""Of what is read at a time; a row that is longer is refused."""
+"""Bytes that are read at a time; a longer row is refused."""
 
 
 def read_table(file: str, text: str) -> pa.Table:

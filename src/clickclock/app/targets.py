@@ -1,6 +1,6 @@
 """Those who are notified of alarms, as the configuration names them.
 
-Never sends anything. Invariants: secrets are read once, at the start; all that is wrong is told together.
+Never sends anything. Invariants: secrets are read once, at the start; all faults are reported together.
 
 >>> from clickclock.foundation.config import load
 >>> open_targets(load(None, {}, {}))
@@ -58,7 +58,7 @@ def _made(
         return [Fault(f"{place}.kind", f"There is no kind of target {config.kind!r}: {hint}.")]
     try:
         make: Maker = entry.load()
-    except Exception as error:  # noqa: BLE001 - whatever another package raises is its fault, and is told as that
+    except Exception as error:  # noqa: BLE001 - an error of another package is its fault, and is reported as that
         return [Fault(f"{place}.kind", f"The program of {config.kind!r} ({entry.value}) cannot be loaded: {error}.")]
     try:
         return make(name=name, options=config.options, mail_server=server)

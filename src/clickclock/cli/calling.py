@@ -108,7 +108,7 @@ def _bearer_in(file: str) -> str:
 
 
 def refusal(error: ClickclockError, *further: str, sentence: str | None = None) -> click.ClickException:
-    """What is wrong, and every fault, for standard error, in the command's own words; exit code 1."""
+    """The error, and every fault, for standard error, in the command's own words; exit code 1."""
     context = click.get_current_context(silent=True)
     params = context.command.params if context else []
     not_json = context.meta.get(NOT_JSON, {}) if context else {}

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from clickclock.client import Client
 
 COMPLETION_TIMEOUT_S = 1.0
-"""Who presses Tab does not wait for long."""
+"""A person who presses Tab does not wait for long."""
 ROWS_COMPLETED = 100
-"""Of what grows without end, the newest."""
+"""Limit for lists that grow without end: the newest."""
 STATES = ("queued", "starting", "running", "succeeded", "failed", "timedOut", "cancelled", "lost", "skipped")
 """Those of triggers; a test compares."""
 KINDS = ("manual", "schedule", "backfill", "dependency")

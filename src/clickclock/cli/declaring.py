@@ -1,6 +1,6 @@
-"""What `apply` and `import-crontab` share: the terms of an apply, the call, and how its outcome is told.
+"""What `apply` and `import-crontab` share: the terms of an apply, the call, and how its outcome is shown.
 
-Never reads a file. Invariants: a fault is told with file, line and column where there is one; the exit code of a
+Never reads a file. Invariants: a fault has file, line and column where there is one; the exit code of a
 difference is its own.
 
 >>> DIFFERENT

@@ -101,7 +101,7 @@ class Entry(click.ParamType[Any]):
 class Json(Pair):
     """FIELD=VALUE, the value being JSON; what is no JSON is taken as a string.
 
-    Text may begin as JSON does. What is wrong with it as JSON is reported only if the service refuses the field.
+    Text may begin as JSON does. Its fault as JSON is reported only if the service refuses the field.
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:

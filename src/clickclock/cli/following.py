@@ -1,6 +1,6 @@
 """Seeing a trigger through in a terminal: its output as it comes, interrupts, and its end as an exit code.
 
-Never ends a job unless it was told to: an interrupt lets go, and the job runs on.
+Never ends a job unless it was asked to: an interrupt lets go, and the job runs on.
 Invariant: what a job wrote goes to standard output as it is, but for what a terminal would obey; what is said about it
 goes to standard error.
 

@@ -1,4 +1,4 @@
-"""What commands that bring clicks, orders and costs in have in common: options, how it is done, how it is told.
+"""What commands that bring clicks, orders and costs in have in common: options, work, and output.
 
 Never judges by itself, and needs no service: what is kept waits in the journal of imports for the next compaction.
 Invariants: the exit code is 0 if a row was accepted and the import was not refused, in a dry run as well; with

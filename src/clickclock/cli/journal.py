@@ -222,7 +222,7 @@ def _slots(config: Path | None, data_dir: Path | None) -> list[Path]:
 
 
 def _try(look: Callable[[Any], Any], segment: Any) -> Any:
-    """What `look` finds; None if the segment was compacted meanwhile, or the damage that is told."""
+    """The result of `look`; None if the segment was compacted meanwhile, or the damage was shown."""
     from clickclock.attribution.errors import JournalDamaged  # noqa: PLC0415 (loaded when it is used)
 
     try:

@@ -1,7 +1,7 @@
 """The whole command line: what the system refuses, or Ctrl-C cuts short, ends any command with a sentence.
 
-Never hides a mistake of ours: only errors that the system itself reports are told without a traceback.
-Invariant: whoever reads our output through a pipe may stop reading, and is told nothing.
+Never hides a mistake of ours: only errors of the system itself are shown without a traceback.
+Invariant: a reader of our output through a pipe may stop reading, without an error.
 
 >>> Program("tools", commands_at={}).name
 'tools'

@@ -154,7 +154,7 @@ def sections(*parts: "Render") -> "Render":
 
 
 def at(payload: Any, path: str) -> Any:
-    """What is at `a.b.0.c` in an answer; None if there is nothing."""
+    """The value at `a.b.0.c` in an answer; None if there is none."""
     for name in path.split(".") if path else ():
         match payload:
             case dict():

@@ -36,7 +36,7 @@ class _Named(click.Path):
         return super().convert(value, param, ctx)
 
 
-# What may not be read is told by who reads it, as of a setting that was not given as an option.
+# An unreadable file is reported by its reader, as for a setting that was not given as an option.
 FILE_OR_FOLDER = _Named(readable=False, path_type=Path)
 FILE = _Named(dir_okay=False, readable=False, path_type=Path)
 FOLDER = _Named(file_okay=False, readable=False, path_type=Path)

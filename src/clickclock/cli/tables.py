@@ -32,7 +32,7 @@ from clickclock.cli.rendering import (
 
 GAP: Final = "   "
 _SECONDS_MAX: Final = 600
-"""Longer than this, a column of durations is told as a clock tells it."""
+"""Beyond this, a column of durations is shown as hours, minutes and seconds."""
 _DECIMALS_MAX: Final = 4
 TRIGGERS: tuple[Column, ...] = (
     ("id", "triggerId"),

@@ -35,7 +35,7 @@ def trigger(ctx: click.Context, /, *, follow: bool, cancel_on_interrupt: bool, a
         payload = client.trigger_job(fields.pop("application"), fields.pop("job_name"), **names(fields))
         trigger_id = payload["trigger"]["triggerId"]
         if follow:
-            if payload["trigger"]["finishedAt"] is None:  # else it was asked for before, and how it ended is told below
+            if payload["trigger"]["finishedAt"] is None:  # else it was asked for before, and its end is shown below
                 click.echo(f"Trigger {trigger_id} is {payload['trigger']['state']}.", err=True)
             payload = see_through(client, trigger_id, cancel_on_interrupt=cancel_on_interrupt, log_to_stderr=as_json)
     if as_json:

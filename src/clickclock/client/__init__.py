@@ -362,7 +362,7 @@ class Client(Alarming, Attributing, Auditing, Declaring, Granting, Listing, Over
     def follow_events(self, *, after: str | None = None, **filters: object) -> Iterator[Payload]:
         """What changes, from now on or `after` an event's id, for as long as it is read, each a CloudEvent.
 
-        What is no longer kept is told as one of the type `missed`, with a `message` in its data.
+        Changes that are no longer kept appear as one of the type `missed`, with a `message` in its data.
         """
         for event in self._follow("events", filters, after):
             told = json.loads(event.data)

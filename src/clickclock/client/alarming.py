@@ -1,4 +1,4 @@
-"""The part of the client that is about alarms: what people should look at, who is told of it, and who is not for now.
+"""The part of the client about alarms: alarms, their targets, and silences.
 
 Never tells anybody itself. Invariant: a method returns the body of the answer as the reference shows it.
 
@@ -39,7 +39,7 @@ class Alarming:
         return self._connection.call("DELETE", "silence", query=scope)
 
     def list_notifications(self, **filters: object) -> Payload:
-        """What targets were told, or could not be told (`state="dead"`), newest first."""
+        """Notifications that were sent, or could not be sent (`state="dead"`), newest first."""
         return self._connection.call("GET", "notification", query=filters)
 
     def retry_notification(self, notification_id: str) -> Payload:
@@ -47,7 +47,7 @@ class Alarming:
         return self._connection.call("PUT", "notification", {"notificationId": notification_id})
 
     def test_target(self, target: str, *, wait_s: float = 0.0) -> Payload:
-        """Tell a target something, as a test; for at most `wait_s` until it was told, or could not be."""
+        """Send a test to a target; wait at most `wait_s` until it arrived, or could not."""
         payload = self._connection.call("POST", "notification", {"target": target})
         until_s = time.monotonic() + wait_s
         told = payload["notification"]

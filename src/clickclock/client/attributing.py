@@ -59,7 +59,7 @@ class Attributing:
         return self._ask("order", {"clientId": client_id, "orderId": order_id, "version": version})
 
     def difference(self, before: int, after: int, client_id: str | None = None, limit: int | None = None) -> Payload:
-        """What differs between two result versions, and why; it is told of at most `limit` orders."""
+        """The differences of two result versions, and why; at most `limit` orders are shown."""
         return self._ask("diff", {"from": before, "to": after, "clientId": client_id, "limit": limit})
 
     def versions(self, limit: int | None = None) -> Payload:

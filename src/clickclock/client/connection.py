@@ -50,7 +50,7 @@ class Refused(ClickclockError):
 
 
 class NotFound(Refused):
-    """What was named is not there (404)."""
+    """The named thing is not there (404)."""
 
 
 class Conflict(Refused):

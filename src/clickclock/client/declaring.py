@@ -30,7 +30,7 @@ class Declaring:
         return self._connection.call("PUT", "declaration", list(declarations), query=terms, timeout_s=APPLY_TIMEOUT_S)
 
     def export(self, application: str | None = None) -> Payload:
-        """What is there, or all of one application, as one declaration, ready to be applied."""
+        """Everything, or all of one application, as one declaration, ready to be applied."""
         whole: Payload = {}
         cursor = None
         while True:

@@ -1,9 +1,9 @@
 r"""YAML documents as values, where in the text each value stands, and values as YAML.
 
-Never opens a file. What is text stays text: of unquoted words only `true`, `false`, `null` and plain numbers are
+Never opens a file. Text stays text: of unquoted words only `true`, `false`, `null` and plain numbers are
 anything else, as in JSON, so that neither `no` nor `1:30` nor a date turns into what nobody wrote.
-Invariants: `documents(written([value]))` is `[value]`; every fault is told, with line and column; aliases cannot make
-a small file large.
+Invariants: `documents(written([value]))` is `[value]`; every fault is reported, with line and column; aliases cannot
+make a small file large.
 
 It reads and writes libyaml's events itself: building PyYAML's nodes and resolving their tags takes up to four times
 as long. Places are looked up in a second reading, which only a file with faults needs.

@@ -1,7 +1,7 @@
 """Files of declarations: read from the disk, sent as one array, and found again when the service names a place.
 
 Never writes. Invariants: a folder's files are read in the order of their paths, hidden ones left out; every file and
-folder that cannot be read is told, together with the others: what is passed over, `--prune` would delete.
+folder that cannot be read is reported, together with the others: `--prune` would delete what is passed over.
 
 >>> Sources.read([Path("jobs/")]).documents                                           # doctest: +SKIP
 [{'application': 'shop', 'jobs': [{'jobName': 'nightly', 'command': 'python export.py'}]}]
@@ -20,7 +20,7 @@ from clickclock.foundation.errors import Fault
 
 STANDARD_INPUT = Path("-")
 ENDINGS = frozenset({".yaml", ".yml"})
-"""Of the files in a folder; a file that is named by itself may be called anything, and JSON is YAML."""
+"""Endings of files in a folder; a file that is named by itself may be called anything, and JSON is YAML."""
 _NUMBERED = re.compile(r"\[(\d+)\]\.?")
 
 

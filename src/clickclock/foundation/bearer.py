@@ -21,7 +21,7 @@ from typing import Final
 PREFIX: Final = "cck_"
 SESSION_PREFIX: Final = "ccs_"
 SIGN_IN_PREFIX: Final = "ccl_"
-"""Of what makes a session or a token, once and within minutes."""
+"""Prefix of a secret that makes a session or a token, once and within minutes."""
 ADMIN_TOKEN: Final = "admin-token"  # noqa: S105 (the name of a file)
 """In the data folder: the token of the service's own user, where the kernel cannot say who asks."""
 SECRET_BYTES: Final = 32

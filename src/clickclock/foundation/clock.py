@@ -79,7 +79,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is told to move; for tests and simulation."""
+    """A clock that stands still until it is moved; for tests and simulation."""
 
     def __init__(self, start: datetime) -> None:
         self._now = start

@@ -98,7 +98,7 @@ class ConfigurationError(Permanent):
 
 
 def collect(faults: list[Fault], read: Callable[[], _T]) -> _T | None:
-    """What is read; or None, and its faults behind the others."""
+    """The value; or None, and its faults behind the others."""
     try:
         return read()
     except Invalid as invalid:

@@ -43,7 +43,7 @@ class LoopHealth:
 
     @property
     def sentence(self) -> str:
-        """What is wrong with one that is stalled."""
+        """The fault of a stalled loop."""
         why = (self.error or "it hangs").rstrip(".")
         return f"The {self.name} loop has not finished a step for {self.overdue_s:.0f} s: {why}."
 
@@ -100,7 +100,7 @@ class Parts:
         return pause_s
 
     def trouble(self, name: str) -> str | None:
-        """What is wrong with a part now, a sentence."""
+        """The present fault of a part, a sentence."""
         trouble = self._troubles.get(name)
         return None if trouble is None else sentence_of(trouble.error)
 

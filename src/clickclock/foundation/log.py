@@ -3,7 +3,7 @@
 Never carries a request body, an environment or a database address: those can hold secrets. Passwords in any other
 address are redacted, in tracebacks too.
 Invariants: as JSON one event is one line; as text only the first line of an event begins at the margin, so that
-nothing that is told of somebody's words looks like an event of its own.
+a quoted text of a stranger never looks like an event of its own.
 """
 
 import json

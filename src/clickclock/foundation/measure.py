@@ -53,7 +53,7 @@ class Family:
         self.numbers[values] = self.numbers.get(values, 0) + count
 
     def set(self, number: float, *values: str) -> None:
-        """What it is now."""
+        """The present value."""
         self.numbers[values] = number
 
     def observe(self, value: float, *values: str) -> None:

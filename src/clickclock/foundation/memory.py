@@ -12,9 +12,9 @@ import platform
 from typing import Final
 
 MAPPED_BYTES_MIN: Final = 32 * 2**20
-"""What is smaller is taken from memory that is kept; the most that the C library lets one say."""
+"""Smaller pieces are taken from memory that is kept; this is the most that the C library allows."""
 KEPT_BYTES_MAX: Final = 512 * 2**20
-"""What is kept of memory that was given back."""
+"""Bytes of returned memory that are kept."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 """As `malloc.h` of glibc numbers them."""
 

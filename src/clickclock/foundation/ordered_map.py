@@ -17,7 +17,7 @@ Made = TypeVar("Made")
 
 
 def in_turn(make: Callable[[Given], Made], given: Iterable[Given], threads: int) -> Iterator[Made]:
-    """What is made of each of the given ones, in their order, by so many threads: no more are made than are taken."""
+    """The results for the given items, in their order, by so many threads: no more are made than are taken."""
     if threads == 1:
         yield from map(make, given)
         return

@@ -166,7 +166,7 @@ def refuse_changes(method: str) -> None:
 
 
 def problem(error: BaseException, request_id: str) -> Problem:
-    """What the caller is told of `error`."""
+    """The problem document of `error`, for the caller."""
     status = status_of(error)
     headers: dict[str, str] = {}
     if isinstance(error, Transient):

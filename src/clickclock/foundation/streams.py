@@ -1,6 +1,6 @@
 """Answers without an end: how many a principal may have open, and that each ends when its key does.
 
-Never knows what is told. Invariants: what ends a key (revocation, expiry, sign-out, another grant) ends its streams
+Never knows the content. Invariants: what ends a key (revocation, expiry, sign-out, another grant) ends its streams
 before they tell anything more, once it is known here and `ASKED_EVERY_S` have passed; who has a place gives it back.
 
 >>> STREAMS_MAX

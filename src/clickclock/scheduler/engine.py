@@ -53,7 +53,7 @@ HEARTBEAT_EVERY_S = 2.0
 HEARTBEAT_RETRY_S_MAX = 1.0
 POLL_S = 1.0  # how often a replica looks for what others wrote, where others may write
 SKEW_TOLD_S = 1.0
-"""A machine whose clock is off by more than this is told of in the log, when it is noticed."""
+"""A machine whose clock is off by more than this is reported in the log, when it is noticed."""
 PLAN_AHEAD_S = 0.005
 """How long before its time a trigger is planned that could not be planned within the horizon: about what it takes."""
 

@@ -32,11 +32,11 @@ class Cipher(Protocol):
         ...
 
     def kept(self, name: str, content: bytes) -> bytes:
-        """What is written."""
+        """The bytes to write."""
         ...
 
     def opened(self, name: str, kept: bytes) -> bytes:
-        """What was given. Raises `BackupRefused` for what was changed."""
+        """The bytes that were given. Raises `BackupRefused` if they were changed."""
         ...
 
 

@@ -1,6 +1,6 @@
 """Whether the installation that a backup was made of still lives: a second one would start every job twice.
 
-Never changes anything. Invariant: what cannot be known is told as that, and counts as living.
+Never changes anything. Invariant: an unknown state is reported as unknown, and counts as living.
 """
 
 import socket

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 FORMAT: Final = 1
-"""Of the layout of parts, heads and tables; a program refuses a higher one."""
+"""Version of the layout of parts, heads and tables; a program refuses a higher one."""
 STORE: Final = "store/"
 """Files of a backup that begin so are the store; all others are files of the data folder."""
 StoreForm = Literal["sqlite", "pgDump", "rows", "none"]
@@ -47,7 +47,7 @@ class Contents(msgspec.Struct, frozen=True):
 
 
 class Waiting(msgspec.Struct, frozen=True, rename="camel"):
-    """What was not finished: attempts by cluster and triggers that waited, when the store was copied."""
+    """Unfinished work when the store was copied: attempts by cluster, and waiting triggers."""
 
     attempts: dict[str, int]
     queued: int

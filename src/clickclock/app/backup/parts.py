@@ -122,7 +122,7 @@ class Reader:
         self._name, self._content = "", b""
 
     def part(self, name: str) -> bytes:
-        """What is in a part. Raises `BackupRefused` if that is not what was written, or is not there."""
+        """The content of a part. Raises `BackupRefused` if it is missing or was changed."""
         if name == self._name:
             return self._content
         path = path_of(self._folder, name)

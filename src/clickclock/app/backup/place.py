@@ -47,7 +47,7 @@ class Place(Protocol):
         ...
 
     def read(self, name: str) -> bytes:
-        """What is there. Raises `FileNotFoundError` if nothing is."""
+        """The content. Raises `FileNotFoundError` if there is none."""
         ...
 
     def write(self, name: str, content: bytes) -> None:

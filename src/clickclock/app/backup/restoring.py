@@ -39,7 +39,7 @@ _LOCK: Final = "lock"
 
 @dataclass(frozen=True)
 class Restored:
-    """What is there now, and a sentence for each thing to know of it."""
+    """The restored folder, and a sentence for each thing to know about it."""
 
     head: Head
     notes: list[str]

@@ -50,7 +50,7 @@ def _port(config: Config) -> Iterator[Check]:
         return
     listener = listener_on(config.click_port)
     if collectors is not None and listener is not None:
-        # Whoever starts collectors has the lock and the port, and keeps them when the collectors die.
+        # The parent of collectors has the lock and the port, and keeps them when the collectors die.
         if (wrong := _unhealthy(config)) is None:
             yield ok("clickPort", f"Clicks are taken on port {config.click_port}.")
         else:
@@ -100,7 +100,7 @@ def _get(config: Config, url: str, within_s: float = HEALTH_S) -> httpx.Response
 
 
 def _unhealthy(config: Config) -> str | None:
-    """What is wrong with the collector that answers on the port; None if it is well."""
+    """The fault of the collector that answers on the port; None if it is well."""
     url = f"{_address(config, config.click_port)}/healthz"
     try:
         answer = _get(config, url)

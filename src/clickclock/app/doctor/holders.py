@@ -1,4 +1,4 @@
-"""Who holds a port or a lock of this machine, from what the kernel tells.
+"""The holders of a port or a lock of this machine, as the kernel reports them.
 
 Never takes either, not even for a moment: somebody may be just about to start. Invariant: of processes that this user
 may not look into only the number is told.
@@ -18,7 +18,7 @@ _COMMAND_MAX = 100
 
 
 def listener_on(port: int) -> str | None:
-    """Who listens on a port; None if nobody does."""
+    """The process that listens on a port; None if none does."""
     sockets = {
         columns[9]
         for table in ("tcp", "tcp6")

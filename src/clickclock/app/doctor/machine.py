@@ -119,7 +119,7 @@ def zones(now: datetime) -> Check:
 
 
 def _version_of_zones() -> tuple[str | None, str]:
-    """Of the first place that is looked at and has any, as `zoneinfo` does."""
+    """The version in the first place that has one, in the order of `zoneinfo`."""
     for folder in map(Path, zoneinfo.TZPATH):
         for name in ("tzdata.zi", "+VERSION", "version"):
             if (folder / name).is_file():

@@ -1,6 +1,6 @@
 """The service, asked over HTTP; and where it does not answer, who has its port or its data folder.
 
-Never looks into the store (`stores.py`). Invariant: what the service finds itself is told in its own words.
+Never looks into the store (`stores.py`). Invariant: the service's own findings are reported in its own words.
 
 >>> service("http://127.0.0.1:1", None).answers
 False

@@ -1,6 +1,6 @@
 """Everything that the doctor looks at, one after the other.
 
-Never changes anything. Invariant: a part that cannot be looked at is told, and hides no other.
+Never changes anything. Invariant: an unreadable part is reported, and hides no other.
 
 >>> asyncio.run(look(config, "http://127.0.0.1:8080", {}))[0].check   # doctest: +SKIP
 'configuration'

@@ -54,7 +54,7 @@ class Session:
 LINK_LASTS: Final = timedelta(minutes=1)
 LOGIN_LASTS: Final = timedelta(minutes=10)
 TOKEN_LASTS: Final = timedelta(days=30)
-"""Of a token that a command line got because a person let it in."""
+"""Life of a token that a person granted to a command line."""
 CODE_CHARS: Final = 8
 CODE_ALPHABET: Final = "BCDFGHJKLMNPQRSTVWXZ"
 """Letters that make no words, and that nobody takes for a digit."""

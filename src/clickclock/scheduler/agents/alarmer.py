@@ -10,7 +10,7 @@ from clickclock.scheduler.store import Store
 
 LOOK_EVERY_S = 5.0
 FIRST_AFTER_S = 5.0
-"""After a start: what ended while nobody looked is told by then, and what was due in between has begun."""
+"""After a start: ends of the meantime are reported by then, and what was due in between has begun."""
 
 
 class Alarmer:

@@ -2,7 +2,7 @@
 
 Never waits for a listener: what one does not take is kept for it up to `WAITING_BYTES_MAX`, and then it is let go, to
 come back and go on where it was. Invariants: one reader and one rendering of each change, however many listen; nobody
-listens, nothing is read; a listener is told of every change that it wants after the position at which it joined.
+listens, nothing is read; a listener gets every change that it wants after the position at which it joined.
 
 >>> listener = announcer.join(Wanted(application="shop"))   # doctest: +SKIP
 >>> await listener.next()                                   # doctest: +SKIP
@@ -22,14 +22,14 @@ WAITING_BYTES_MAX = 2**20
 """Some thousand events: more than a reader of a slow line falls behind while it still reads."""
 READ_MAX = 500
 PAUSE_MIN_S, PAUSE_PER_LISTENER_S, PAUSE_MAX_S = 0.1, 0.001, 1.0
-"""Each round is one write to each listener, so the more listen, the more is told at once."""
+"""Each round is one write to each listener, so with more listeners more is sent at once."""
 SETTLE_S = 0.02
 KEEP_ALIVE_S = 15.0
 """Proxies close what says nothing for longer, mostly after 60 s; and who filters much need not read all of it again."""
 
 
 class Listener:
-    """One who listens. `begins_after` is the position after which it is told; None until the announcer knows it."""
+    """A listener. `begins_after` is the position after which it gets changes; None until the announcer knows it."""
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
@@ -57,7 +57,7 @@ class Listener:
         self._news.set()
 
     def begin(self, position: int, now_s: float) -> None:
-        """From here on it is told."""
+        """From here on it gets changes."""
         self.begins_after, self.quiet_since_s = position, now_s
         self._news.set()
 

@@ -170,7 +170,7 @@ def _nobodys(sentence: str) -> _Found:
 
 
 async def _note_nothing(_: datetime) -> None:
-    """What is refused is not used, and an attempt's own says when it ran."""
+    """A refused token is not used, and an attempt's own says when it ran."""
 
 
 def _expect(done: "asyncio.Future[Principal] | asyncio.Future[None]") -> None:

@@ -146,7 +146,8 @@ class Dispatcher:
         is_taking = self._is_taking and cluster == self._default_cluster
         if cluster in self._in_doubt:
             if is_taking:
-                # What is taken and on its way to the executor would look left over, and would be started twice.
+                # An attempt that is taken and on its way to the executor would look left over, and would be started
+                # twice.
                 self._is_passed_over = True
                 return None
             await self._settle(cluster, executor)
@@ -187,7 +188,7 @@ class Dispatcher:
         return min(pauses_s, default=None)
 
     async def settle(self) -> None:
-        """What was claimed and never reached its executor is started now; or ended, if somebody wants it stopped."""
+        """Start claimed attempts that never reached their executor; or end them, if they are to be stopped."""
         for cluster, executor in self._executors.items():
             with contextlib.suppress(ExecutorUnreachable):  # it is settled when the cluster answers again
                 await self._settle(cluster, executor)

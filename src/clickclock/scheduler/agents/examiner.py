@@ -30,7 +30,7 @@ class Examiner:
         self._kept: tuple[float, list[str]] | None = None
 
     async def faults(self) -> list[str]:
-        """What is wrong now, a sentence each; nothing, when healthy."""
+        """The present faults, a sentence each; none, when healthy."""
         now_s = self._clock.monotonic_s()
         if self._kept is None or now_s - self._kept[0] > FAULTS_KEPT_S:
             self._kept = (now_s, await self._find())

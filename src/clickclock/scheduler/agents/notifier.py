@@ -1,7 +1,7 @@
 """The outbox → webhooks and mail.
 
-Never decides who is told. Invariants: a target that does not answer holds up no other; what was claimed is sent by us
-until its lease ends, and by another after that; whoever is told twice is told the same, under the same id.
+Never decides who is notified. Invariants: a target that does not answer holds up no other; what was claimed is sent by
+us until its lease ends, and by another after that; a target that gets it twice gets the same, under the same id.
 
 >>> Notifier(store, clock, {"ops": webhook}, lease_id=replica_id, fraction=random, done=wake)   # doctest: +SKIP
 """

@@ -20,7 +20,7 @@ CLAIM_FIRST = 50
 CLAIM_MAX = 250
 """Schedules in one transaction: few at first, so that the first of a thousand start while the others are planned."""
 AHEAD_MAX = 100
-"""Ahead of their time: nobody waits for these, so what somebody asks for meanwhile does not wait for more of them."""
+"""Batch limit when planning ahead; small, so that requests reach the writer sooner."""
 BURST_S = 0.5
 """As many as one plan holds, and more, are on their way to their processes for so long after their moment."""
 CLEAR_S = 0.02
@@ -28,7 +28,7 @@ CLEAR_S = 0.02
 START_S = 0.004
 """About what a start takes, from its moment to the first instruction of the job."""
 YIELD_S = 0.05
-"""Who finds that another replica has planned what was due lets it go on for so long, rather than race it each time."""
+"""After another replica has planned what was due, this one pauses for so long, rather than race it each time."""
 POSTPONE_S = 60.0
 """A schedule that cannot be planned is looked at again after this long, and holds up no other meanwhile."""
 

@@ -22,7 +22,7 @@ CHANGE_HOURS = 24
 CHANGES_MAX = 2_000_000
 """What listeners can come back to: a day, or some hundred bytes for each of so many changes."""
 ALARM_DAYS = 90
-"""Alarms that are over, and what was told of them."""
+"""Alarms that are over, and their notifications."""
 PAGE = 1000
 
 

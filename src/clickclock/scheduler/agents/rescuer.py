@@ -27,7 +27,7 @@ SILENT_S = 6.0
 """A holder is gone only when it said nothing new for so long while we listened: by our own clock, whatever the
 database's says, and after an outage of the store from the moment on at which we could look again, as all could."""
 LOOKS_MISSED_MAX = 3
-"""Who has not looked for longer than so many looks has not listened."""
+"""After a pause of so many looks, a replica has not listened."""
 
 _log = logging.getLogger(__name__)
 
@@ -215,7 +215,7 @@ class Rescuer:
             await anywhere.release(sorted(live))
             self._strange[cluster], foreign = foreign, foreign & self._strange.get(cluster, set())
         if foreign:
-            # What has ended was concluded, and we died before the executor forgot it: that is nothing to be told.
+            # An ended attempt was concluded, and we died before the executor forgot it: there is nothing to report.
             if running := sorted(name for name in foreign if known[name].exit is None):
                 _log.warning(
                     "%d attempts here were given up meanwhile and are ended, one is %s", len(running), running[0]

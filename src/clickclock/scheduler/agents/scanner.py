@@ -115,7 +115,7 @@ class Scanner:
         self.last = Scan(tuple(findings), self._clock.now(), self._clock.monotonic_s() - began_s)
 
     async def look_within(self, applications: Collection[str]) -> list[Finding]:
-        """What is wrong now with the things of some applications, that which needs somebody first."""
+        """The findings about some applications, the urgent ones first."""
         now = self._clock.now()
         survey = await self._survey(now, applications)
         found = self._of_rows(survey, await self._store.replicas.living(now), await self._capacities(), is_all=False)
@@ -132,7 +132,7 @@ class Scanner:
         )
 
     async def look(self, clusters: Sequence[Mapping[str, Any]] | None = None) -> list[Finding]:
-        """What is wrong now, that which needs somebody first. Raises `StoreUnreachable`.
+        """The findings of now, the urgent ones first. Raises `StoreUnreachable`.
 
         `clusters` is what this replica's own clusters say, if it was asked just now.
         """
@@ -208,7 +208,8 @@ def _of_store(error: StoreUnreachable) -> Finding:
 def _of_replicas(beats: Sequence[Heartbeat], silent: Sequence[tuple[Heartbeat, int]]) -> Iterable[Finding]:
     nodes = {beat.node for beat in beats}
     for beat, held in silent:
-        # Whoever came back under a new lease has not been silent since; and where none lives, that is told elsewhere.
+        # A replica that came back under a new lease has not been silent since; where none lives, another finding says
+        # so.
         if not held and (not nodes or beat.node in nodes):
             continue
         heard = rfc3339(beat.heartbeat_at)

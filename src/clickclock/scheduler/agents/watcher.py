@@ -154,7 +154,7 @@ class Watcher:
                     await executor.stop([each.name], each.grace_s)
                     self._told.add(each.name)
 
-        with contextlib.suppress(ExecutorUnreachable):  # it is told when the cluster answers again
+        with contextlib.suppress(ExecutorUnreachable):  # it is asked when the cluster answers again
             await self._stopping.step(self._executors, tell)
         self._untold = {each.name for each in wanted if each.cluster in self._executors} - self._told
         return not self._untold
@@ -184,7 +184,7 @@ class Watcher:
         await executor.forget([name for name in ended if name not in theirs])
 
     async def _mark_running(self, now_s: float) -> None:
-        """What has run for a moment is written as running."""
+        """Write attempts that have run for a moment as running."""
         seen = [sighting for since_s, sighting in self._fresh.values() if now_s - since_s >= SEEN_RUNNING_AFTER_S]
         now = self._clock.now()
         started = [(each.name, each.node, min(each.started_at, now)) for each in seen if each.started_at is not None]

@@ -54,7 +54,7 @@ class BackfillRequest(Backfill):
 
 
 class BackfillChange(Record):
-    """What is to change about a backfill; what is left out stays."""
+    """Changes of a backfill; absent fields stay."""
 
     backfill_id: Word = Field(description="The backfill.", examples=[EXAMPLE_ID])
     paused: bool | None = Field(None, description="True pauses it, false resumes it.", examples=[True])
@@ -139,7 +139,7 @@ async def _require(call: Call[Any], backfill_id: str) -> None:
 
 
 def _refuse_nothing(given: Mapping[str, Any]) -> None:
-    """What is given and faulty is told of as that."""
+    """Report given fields that are faulty."""
     if all(given.get(name) is None for name in ("paused", *wire_names(Pace))):
         names = "paused, maxConcurrentTriggers or maxTriggersPerSecond"
         raise Invalid(faults=[Fault("", f"Nothing is to change; give {names}.")])

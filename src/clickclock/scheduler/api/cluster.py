@@ -217,7 +217,7 @@ OPERATIONS = (
         Query,
         {200: {"cluster": ClusterInformation}},
         description="Replicas, clusters, store, totals, the invariants, all of which should be 0, and what is wrong, "
-        "with what to do about it. Who may see some applications alone gets what is of those, and no replicas.",
+        "with what to do about it. A caller who may see some applications alone gets theirs, and no replicas.",
         errors=(StoreUnreachable,),
     ),
 )

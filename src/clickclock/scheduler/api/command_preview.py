@@ -25,7 +25,7 @@ from clickclock.scheduler.jobs.secret import VARIABLE_PATTERN
 from clickclock.scheduler.jobs.template_values import NO_SCHEDULE, Cadence, Values
 
 PREVIEWED = "preview"
-"""What stands in for the names of a job that is not kept, and for the id of a trigger that there is not."""
+"""Placeholders for the names of a job that is not kept, and for the id of a missing trigger."""
 
 
 class CommandPreviewRequest(Record):

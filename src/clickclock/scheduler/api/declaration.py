@@ -281,7 +281,7 @@ def _given(call: Call[DeclarationTarget]) -> _Given:
 
 
 async def _plan(given: _Given, terms: Terms, call: Call[DeclarationTarget]) -> Plan:
-    """What has to change. Raises `Invalid` naming every fault by its place."""
+    """The changes to make. Raises `Invalid` naming every fault by its place."""
     engine, seen = call.engine, call.seen(Permission.JOB_READ)
     keys = {kind.name: [kind.key_given(item) for item in given.items[kind.name]] for kind in KINDS.values()}
     asked = {key for several in keys.values() for key in several}
@@ -312,7 +312,7 @@ async def _plan(given: _Given, terms: Terms, call: Call[DeclarationTarget]) -> P
         beside = {"groups": given.items["group"], "calendars": given.items["calendar"]}
         faults += await references.missing(engine, faults, jobs=jobs, schedules=timed, seen=seen, **beside)
         raise Invalid(faults=faults)
-    # What is kept in another way of writing (a prefix with two spaces) was not found as it was written.
+    # A thing that is kept in another spelling (a prefix with two spaces) was not found as it was written.
     if other := {each.key for each in wanted} - asked:
         kept |= await engine.store.declared.read(other, None)
     return compare(wanted, kept, terms, same)

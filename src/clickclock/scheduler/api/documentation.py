@@ -1,4 +1,4 @@
-"""What is beside the resources: `/openapi.json`, `/docs`, which is made of it in the browser, and `/metrics`.
+"""Routes beside the resources: `/openapi.json`, `/docs`, which is made of it in the browser, and `/metrics`.
 
 Never fetches anything from elsewhere: the page is two small files of ours, and works with no way to the internet.
 """

@@ -1,8 +1,8 @@
 """`/schedulerService/events`: every change as it comes, or those that were.
 
 Parse, call, render. Invariants: an event's id is its place in the order of changes, so that who comes back with
-`Last-Event-ID` misses nothing and gets nothing twice; what is no longer kept is told as `missed`; who does not read is
-let go after `SEND_MAX_S`.
+`Last-Event-ID` misses nothing and gets nothing twice; changes that are no longer kept appear as `missed`; a client that
+does not read is let go after `SEND_MAX_S`.
 """
 
 import asyncio
@@ -176,7 +176,7 @@ class _Stream(Response):
             if changes:
                 yield b"".join(map(render, changes))
             after = changes[-1].position if len(changes) == READ_MAX else here
-        # So that who is told nothing, because nothing fits, can still come back to here.
+        # So that a client without a fitting change can still come back to here.
         yield b"id: %d\n\n" % here
         while not listener.is_over:
             if text := await listener.next():

@@ -1,4 +1,4 @@
-"""What is wrong with a request, in sentences: pydantic's findings as faults that say what to do.
+"""The faults of a request, in sentences: pydantic's findings, with what to do.
 
 Never decides a status. Invariants: a field is named as its user wrote it, by its whole path (`[3].catchUp.policy`);
 an unknown name comes with the nearest known one; one faulty field does not hide the faults of others.
@@ -95,7 +95,7 @@ def field_path(location: Sequence[int | str]) -> str:
 
 
 def faults_of(error: ValidationError, model: type[BaseModel], *, whole: str = "", noun: str = "field") -> list[Fault]:
-    """The faults that pydantic found; those of the value as a whole are told of the field `whole`."""
+    """The faults that pydantic found; those of the value as a whole name the field `whole`."""
     return [_fault(each, model, whole, noun) for each in error.errors(include_url=False, include_input=False)]
 
 
@@ -112,7 +112,7 @@ def hidden_faults(
     check: Callable[[Any], object],
     whole: str,
 ) -> list[Fault]:
-    """What is wrong beyond the fields that fail by themselves.
+    """Faults beyond the fields that fail by themselves.
 
     Checks over several fields do not run while one of them fails; here the others are looked at without it, with
     `stand_ins` for what is required. One that can be called makes its value of what is given and fails.

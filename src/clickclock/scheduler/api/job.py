@@ -80,7 +80,7 @@ _SET_BY_SERVICE = set_by_service(StoredJob, Job)
 
 
 async def checks(engine: Engine, more: Sequence[ImageMapping] = ()) -> Callable[[Job], None]:
-    """What is checked of each job: that its cluster and targets are known, that it has an image where it needs one.
+    """The checks of each job: its cluster and targets are known, and it has an image where it needs one.
 
     `more` are mappings that come with the jobs.
     """
@@ -226,7 +226,7 @@ OPERATIONS = (
         "cancels the triggers (what runs gets SIGTERM, and SIGKILL after 10 s: `gracePeriodSeconds` is deleted with "
         "the job; where it matters, cancel them first); its dependents keep naming it, and run after it again when it "
         "is created again. A time that is only planned (`starting`, due in more than 0.1 s) holds nothing up: it is "
-        "cancelled, too. What it did stays in the triggers and statistics until its time is up.",
+        "cancelled, too. Its past stays in the triggers and statistics until its time is up.",
         target_in_body=True,
         versioned=True,
         errors=(JobNotFound, JobIsRunning, JobHasDependents, StaleVersion),

@@ -3,7 +3,7 @@
 Parse, call, render. Invariants: any replica answers, by asking the one that keeps the output; secrets are
 masked; an event's id is the byte offset after its text, so that who comes
 back with `Last-Event-ID` misses nothing and gets nothing twice; a file is looked at no more often than every `POLL_S`;
-the stream ends when the attempt has ended and all is told.
+the stream ends when the attempt has ended and all is sent.
 """
 
 import asyncio
@@ -168,7 +168,7 @@ async def _follow(call: Call[LogFilters], trigger: Trigger, attempt: int, offset
         if chunk is not None:
             offset, complete = chunk.next_offset, chunk.complete
         if chunk is not None and (chunk.data or complete):
-            # A character that is cut in two at the end of a chunk is told with the next one, and so is its offset.
+            # A character that is cut in two at the end of a chunk is sent with the next one, and so is its offset.
             text = decoder.decode(chunk.data, final=complete)
             told = offset - len(decoder.getstate()[0])
             if text:

@@ -39,7 +39,7 @@ class Measures:
     """The numbers of one replica. Its methods are called on the loop alone."""
 
     def __init__(self, engine: Engine, paths: Sequence[str]) -> None:
-        """`paths` are those that requests are told apart by; all others are one."""
+        """`paths` are those with a label of their own; all others share one."""
         self._engine = engine
         self._paths = frozenset(paths)
         self._families = {family.name: family for family in self.families_of(engine.version)}
@@ -173,7 +173,7 @@ class Measured:
 
 
 def _families_of_the_process() -> tuple[Family, ...]:
-    """What it answers, writes and takes."""
+    """Counts answers, writes and their times."""
     return (
         Family(
             "clickclock_http_requests_total",

@@ -1,4 +1,4 @@
-"""`/schedulerService/notification` and `/schedulerService/application`: what was told to whom, and who is to be told.
+"""`/schedulerService/notification` and `/schedulerService/application`: notifications, and their targets by default.
 
 Parse, call, render. Never says where a target is: the configuration alone knows.
 """

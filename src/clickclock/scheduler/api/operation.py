@@ -134,7 +134,7 @@ class Operation(Generic[F]):
     filters: type[F]
     answers: Mapping[int, Payload]
     check: Callable[[F, datetime], Sequence[Fault]] | None = None
-    """What is wrong with several filters together, or at the time it is; none of them may be required."""
+    """Faults of several filters together, or of the present time; none of them may be required."""
     description: str = ""
     body: type[BaseModel] | None = None
     several: bool = False

@@ -60,7 +60,7 @@ async def ask(engine: Engine, node: str, path: str, query: Mapping[str, str], he
             raise OutputElsewhere(f"The output is kept on {node}, which answers {answer.status_code} at {peer.url}.")
         chosen = {name: answer.headers[name] for name in _ANSWERED_WITH if name in answer.headers}
         relayed = StreamingResponse(_pieces(client, answer), headers=chosen)
-        client = None  # type: ignore[assignment]  # closed when all is told
+        client = None  # type: ignore[assignment]  # closed when all is sent
     except httpx.HTTPError as error:
         raise OutputElsewhere(
             f"The output is kept on {node}, which does not answer at {peer.url}; ask again when it does."

@@ -124,7 +124,8 @@ async def changed(
         try:
             stored = await engine.store.schedules.put(new, engine.clock.now(), old.version)
         except StaleVersion:
-            # Somebody else was faster. Who named no version wants the fields changed, whatever the others are now.
+            # Somebody else was faster. A caller without a version wants the fields changed, whatever the others are
+            # now.
             if if_version is not None or not races_left:
                 raise
             continue
@@ -192,7 +193,7 @@ def has_other_times(new: Schedule, old: Schedule) -> bool:
 
 
 def first_time(schedule: Schedule, schedule_id: str, anchor: datetime, now: datetime, calendars: Calendars) -> Upcoming:
-    """What it waits for first. Raises `Invalid` where nothing would ever be due."""
+    """Its first time. Raises `Invalid` where nothing would ever be due."""
     faults: list[Fault] = []
     days = collect(faults, lambda: calendars.days(schedule))
     times = collect(faults, lambda: schedule.timetable(anchor, days))

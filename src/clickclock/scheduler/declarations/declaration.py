@@ -286,7 +286,7 @@ def nested(schedule: Schedule) -> dict[str, Any]:
 
 
 def without_owner(thing: dict[str, Any]) -> dict[str, Any]:
-    """What is said of a thing, but of the set that it belongs to."""
+    """The fields of a thing, without the set that it belongs to."""
     kept = {name: value for name, value in thing.items() if name != "managedBy"}
     if "schedules" in kept:
         kept["schedules"] = [without_owner(each) for each in kept["schedules"]]
@@ -294,7 +294,7 @@ def without_owner(thing: dict[str, Any]) -> dict[str, Any]:
 
 
 def said(record: Declarable) -> dict[str, Any]:
-    """What is said of a thing, by its wire names, without what goes without saying.
+    """The fields of a thing, by their wire names, without default values.
 
     A default that is spelled out counts only where it wins over a group's; an id only where somebody chose it.
     """
@@ -309,7 +309,7 @@ def said(record: Declarable) -> dict[str, Any]:
 
 
 def compare(wanted: Iterable[Wanted], kept: Mapping[Key, Kept], terms: Terms, same: Collection[Key] = ()) -> Plan:
-    """What has to change.
+    """The changes to make.
 
     `kept` is what the store has of the wanted, and all that the set of files made before; `same` is what is wanted
     beside, and known to be kept just so.

@@ -20,7 +20,7 @@ from clickclock.scheduler.jobs.launch import Launch
 from clickclock.scheduler.jobs.run_as import is_root
 
 _CAPABILITIES = {"CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7}
-"""What it takes to become another user, and to end what was started so."""
+"""Capabilities to become another user, and to end processes of that user."""
 
 
 @dataclass(frozen=True, slots=True)

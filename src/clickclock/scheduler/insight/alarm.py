@@ -18,7 +18,7 @@ from clickclock.scheduler.jobs.trigger import SkipReason, State
 
 
 class AlarmKind(StrEnum):
-    """What is wrong."""
+    """The kind of an alarm."""
 
     MISSED = "missed"
     LONG_RUN = "longRun"
@@ -27,7 +27,7 @@ class AlarmKind(StrEnum):
 
 
 BY_SUCCESS = frozenset({AlarmKind.MISSED, AlarmKind.FAILURE, AlarmKind.SKIP})
-"""What is over as soon as the job succeeds."""
+"""Kinds that are over as soon as the job succeeds."""
 INTENDED = frozenset({SkipReason.EXCLUDED, SkipReason.DST_GAP, SkipReason.UPSTREAM_SUCCEEDED})
 """Skips that the schedule itself asks for, or the condition on an upstream: no alarm."""
 
@@ -63,7 +63,7 @@ def expected_by(
 
 
 def missed_sentence(seconds: float, last_success_at: datetime | None, pause: str | None) -> str:
-    """What people are told of a job that did not run.
+    """The message about a job that did not run.
 
     >>> missed_sentence(5400, None, None)
     'It has not succeeded within 1 h 30 min, and never has.'
@@ -161,7 +161,7 @@ class Silence(Record):
 
 
 def scope_faults(application: str | None, job_name: str | None, group_name: str | None) -> dict[str, str]:
-    """What is wrong with how a silence says for whom it is: field to sentence.
+    """The faults of a silence's scope: field to sentence.
 
     >>> scope_faults(None, "export", None)
     {'application': 'Give the application of the job, too.'}

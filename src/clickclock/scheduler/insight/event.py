@@ -1,7 +1,7 @@
 """An event: one change of something that people watch, as the stream tells it: a CloudEvent.
 
 Never written by hand: the store notes each change in the transaction that makes it. Invariants: positions grow, and an
-event's id is its position; a change is told once, in the order in which changes were noted.
+event's id is its position; a change is reported once, in the order in which changes were noted.
 
 >>> from datetime import UTC
 >>> Change(7, datetime(2026, 11, 20, tzinfo=UTC), "trigger", "failed").type

@@ -31,7 +31,7 @@ JUMP_TOLD_S = 3600.0
 SET_BACK_AFTER = timedelta(seconds=60)
 """A last change that is further ahead than this was written before the clock was set back."""
 FAILURES_UNHEARD = 5
-"""A job that failed so often without a success, and whose owner is told by nobody, is worth a sentence."""
+"""A job that failed so often without a success, and whose owner is not notified, is worth a sentence."""
 IDS_MAX = 5
 
 
@@ -89,12 +89,12 @@ class Finding(Record):
 
     @property
     def key(self) -> tuple[str, str]:
-        """By which it is known again: what is told one by one, by whom it is about."""
+        """The key by which it is known again: that of its subject, where each is reported for itself."""
         return self.code, (self.ids[0] if RULES[self.code].one_by_one and self.ids else "")
 
 
 class Rule(NamedTuple):
-    """What is said of one code; `wrong` is filled with `count` and with what the scanner says."""
+    """The texts of one code; `wrong` is filled with `count` and with the scanner's words."""
 
     severity: Severity
     wrong: str

@@ -40,7 +40,7 @@ PARAMETER_NAME_CHARS_MAX = 128
 PARSED_COMMANDS_MAX = 1024
 """Parsed forms kept: more jobs than that only cost a parse (some ten µs) for each launch."""
 FAULTS_MAX = 10
-"""Faults of one kind that are told: nobody fixes more at once, and each hint costs a search for the nearest name."""
+"""Faults of one kind that are reported. Nobody fixes more at once, and each hint costs a search for a near name."""
 
 OR_BY_A_SHELL = ', or set "shell": true'
 """What else can be done, where it is the command of a job."""
@@ -153,7 +153,7 @@ def variable(template: str) -> str:
 
 
 def parameter_name_faults(declared: Mapping[str, str | None]) -> list[str]:
-    """What is wrong with the parameters that a job declares, a sentence each: names, collisions, defaults."""
+    """The faults of a job's declared parameters, a sentence each: names, collisions, defaults."""
     faults = []
     by_variable: dict[str, str] = {}
     for name, default in declared.items():

@@ -51,7 +51,7 @@ def shown(job: Key) -> str:
 def find_circles(upstreams: Mapping[Key, Collection[Key]]) -> list[list[Key]]:
     """Jobs that wait for each other, in the order in which they would run, the first also at the end; none is good.
 
-    A job that is in several circles is told of in one.
+    A job that is in several circles is reported in one.
 
     >>> find_circles({("s", "a"): [("s", "b")], ("s", "b"): [("s", "a")]})
     [[('s', 'a'), ('s', 'b'), ('s', 'a')]]

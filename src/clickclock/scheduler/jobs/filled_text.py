@@ -16,7 +16,7 @@ from clickclock.scheduler.jobs.template import BUILT_IN_TEMPLATES, PARAMETER, fa
 from clickclock.scheduler.jobs.template_values import Values, evaluate, parameters_in, refuse_missing
 
 FAULTS_MAX = 10
-"""Faults of one field that are told: nobody fixes more at once, and each hint costs a search for the nearest name."""
+"""Faults of one field that are reported. Nobody fixes more at once, and each hint costs a search for a near name."""
 _BRACES = re.compile(r"\{\{([^{}]*)\}\}")
 
 

@@ -121,7 +121,7 @@ class Upstream(Record):
 
     @model_serializer(mode="wrap")
     def _plainly(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """What is as it is by default is not said: releases before know no conditions."""
+        """Default values are left out: earlier releases know no conditions."""
         unsaid = {"when": When.SUCCEEDED, "ifSkipped": None, "if_skipped": None}
         written: dict[str, Any] = write(self)
         return {name: value for name, value in written.items() if name not in unsaid or value != unsaid[name]}
@@ -286,7 +286,7 @@ class Job(Record):
         """Where the application is left out, it is the job's own. A bad entry hides no pair of entries of one job."""
         if not isinstance(value, list):
             return read(value)
-        # Of an application that cannot be read it is told already; any other stands in for it.
+        # An unreadable application is reported already; any other stands in for it.
         application = info.data.get("application", "unreadable")
         named = [{"jobName": each} if isinstance(each, str) else each for each in value]
         named = [{"application": application} | each if isinstance(each, dict) else each for each in named]

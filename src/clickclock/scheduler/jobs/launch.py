@@ -39,7 +39,7 @@ class Launch:
     """The role of the token that it gets."""
     working_directory: str | None = None
     user: str | None = None
-    """Who it runs as, by name or number; None is whoever runs what has no user of its own."""
+    """The user that it runs as, by name or number; None is the default user."""
     image: str | None = None
     pull_policy: PullPolicy | None = None
     cpu: float | None = None

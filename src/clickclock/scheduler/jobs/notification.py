@@ -1,4 +1,4 @@
-"""Who is told of alarms, and of which; and a notification on its way, with when it is tried again.
+"""Notifications: the targets of alarms, and a notification on its way, with the time of its next attempt.
 
 Never sends anything, and never holds an address or a secret: targets are named here and made in the configuration.
 Invariants: what a job does not say, its group says, and what neither says, its application; a notification is tried at
@@ -31,11 +31,11 @@ class Occasion(StrEnum):
 
 
 USUAL = frozenset(Occasion) - {Occasion.SKIP}
-"""What is told where nothing else is said."""
+"""The default alarms that are notified."""
 
 
 class Notifications(Record):
-    """Who is notified, and of what. A field that is left out is as the group says, or else the application."""
+    """The targets of notifications, and the alarms. An absent field is that of the group, or else the application."""
 
     targets: list[TargetName] | None = Field(
         None,
@@ -64,7 +64,7 @@ class Notifications(Record):
         return defaults.model_copy(update={name: value for name, value in self if value is not None})
 
     def wants(self, occasion: Occasion) -> bool:
-        """Whether it is told of this."""
+        """Whether it is notified of this."""
         return occasion in (USUAL if self.on is None else self.on)
 
 

@@ -38,7 +38,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What is free, counting what is being stopped as free: our slots, and those of capped groups.
+    """Free slots, counting those of attempts that are being stopped: our slots, and those of capped groups.
 
     Of jobs and serial schedules it is what really is free; those that are not named have no limit.
     """

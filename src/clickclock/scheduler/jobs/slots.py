@@ -1,4 +1,4 @@
-"""Who may start: concurrency caps as a count of live attempts, never a counter that can leak.
+"""Slots: concurrency caps as a count of live attempts, never a counter that can leak.
 
 Never reads the store: candidates and counts are given. Invariants: no cap is exceeded; order among those that may
 start is the order in which they came.

@@ -76,7 +76,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """What was read of a template's text. `faults` are sentences that go into one about the template."""
+    """The parts of a template's text. `faults` are sentences that go into one about the template."""
 
     name: str
     default: datetime | None = None
@@ -250,7 +250,7 @@ def _spelled(value: _Given) -> str:
 
 
 def faults_of(text: str, parameter_names: Collection[str], *, remedy: str = "") -> Iterator[str]:
-    """What is wrong with a template's text, a sentence each. `remedy` is what else can be done where a name is unknown.
+    """The faults of a template's text, a sentence each. `remedy` is another way out where a name is unknown.
 
     A name is one of `BUILT_IN_TEMPLATES`, or a parameter of `parameter_names`.
     """

@@ -49,7 +49,7 @@ class Cadence:
 
 
 NO_SCHEDULE = Cadence(ZoneInfo("UTC"))
-"""Of a run by hand, or after an upstream job, where the job has no schedule of its own."""
+"""The zone of a run by hand, or after an upstream job, where the job has no schedule of its own."""
 
 
 @dataclass(frozen=True)

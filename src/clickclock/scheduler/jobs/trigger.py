@@ -119,7 +119,7 @@ _NOBODYS_FAULT = frozenset({ExitKind.DISRUPTED, ExitKind.UNSTARTED})
 STOP_SIGNALS = frozenset({15, 9})
 """The signals by which attempts are stopped: SIGTERM, and SIGKILL when the grace period is over."""
 NEVER_STARTED = "Stopped before it was started."
-"""What is said of an attempt that was stopped so early."""
+"""The message of an attempt that was stopped so early."""
 
 
 class StopReason(StrEnum):
@@ -212,7 +212,8 @@ def conclude(
     """
     state, message = _judge(exit_, stop_reason, rule)
     if exit_.kind in _NOBODYS_FAULT and stop_reason is None and preemption_count < DISRUPTIONS_MAX:
-        # Later each time: what the cluster had no room for a moment ago, it has not now. What was only held can start.
+        # Later each time: a cluster that had no room a moment ago has none now. An attempt that was only held can
+        # start.
         is_full = exit_.kind is ExitKind.DISRUPTED
         delay_s = rule.delay_s(preemption_count + 1, fraction) if is_full else 0.0
         retry_at = exit_.finished_at + timedelta(seconds=delay_s)
@@ -231,7 +232,7 @@ def conclude(
 def _judge(exit_: Exit, stop_reason: StopReason | None, rule: RetryRule) -> tuple[State, str | None]:
     kind = exit_.kind if exit_.kind is not ExitKind.UNSTARTED else ExitKind.DISRUPTED
     if kind is ExitKind.SIGNAL and stop_reason is not None and exit_.signal in STOP_SIGNALS:
-        # Whoever asked it to end may be gone, and with him that it was he.
+        # The process that asked it to end may be gone, and its request with it.
         kind = ExitKind.STOPPED
     match kind:
         case ExitKind.CODE if exit_.code in rule.success_exit_codes:

@@ -1,4 +1,4 @@
-"""Alarms open, go on and are over; and whoever is to be told is told, through the outbox, in the same transaction.
+"""Alarms open, go on and are over; their targets are notified, through the outbox, in the same transaction.
 
 Never sends anything (`notifier.py`). Invariants: the schema lets a job have one open alarm of a kind, so that two
 replicas which notice the same open it once; who was not told that an alarm opened is not told that it is over.
@@ -161,7 +161,7 @@ def open_all(connection: sa.Connection, noticed: Iterable[Noticed]) -> list[Any]
 
 
 def announce(connection: sa.Connection, alarms: Sequence[Any], now: datetime) -> None:
-    """Tell of open alarms, unless somebody silenced them; those are told when the silence is over."""
+    """Notify of open alarms, unless they are silenced; those follow when the silence is over."""
     rules = rules_of(connection, sorted({(row.application, row.job_name) for row in alarms}))
     silences = [silence_of(row) for row in connection.execute(_SILENCES, {"now": now})]
     told = []
@@ -177,7 +177,7 @@ def announce(connection: sa.Connection, alarms: Sequence[Any], now: datetime) ->
 
 
 def resolve(connection: sa.Connection, alarms: Sequence[Any], now: datetime, how: str) -> None:
-    """These are over; who was told that they opened is told so."""
+    """These are over; the targets that heard of their opening hear of it."""
     rules = rules_of(connection, sorted({(row.application, row.job_name) for row in alarms}))
     for row in alarms:
         gone = connection.execute(
@@ -195,7 +195,7 @@ def resolve(connection: sa.Connection, alarms: Sequence[Any], now: datetime, how
 
 
 def rules_of(connection: sa.Connection, jobs: Sequence[Key]) -> dict[Key, Notifications]:
-    """Who is told of these jobs' alarms: as they say, or their groups, or their applications."""
+    """The targets of these jobs' alarms: their own, or those of their groups, or of their applications."""
     return {(row.application, row.job_name): rules_in(row) for row in _in_pieces(connection, _RULES, jobs)}
 
 

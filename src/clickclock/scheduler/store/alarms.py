@@ -95,7 +95,7 @@ _EXPIRED = sa.select(sa.exists().where(silence.c.until <= sa.bindparam("now", ty
 
 
 class Alarms:
-    """Look, open, resolve; acknowledge, silence, and who is told."""
+    """Look, open, resolve; acknowledge, silence, and targets."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -250,7 +250,7 @@ class Alarms:
 
 @dataclass(slots=True)
 class _Seen:
-    """What a look finds: alarms to open, open ones that are over, open ones of which nobody was told; old silences."""
+    """The result of a look: alarms to open, open ones that are over, open ones without a notification; old silences."""
 
     noticed: list[Noticed] = field(default_factory=list)
     pointless: list[Any] = field(default_factory=list)

@@ -1,9 +1,9 @@
-"""What ended is told to its dependents: they run, are skipped, or wait on.
+"""Ended triggers and their dependents: these run, are skipped, or wait on.
 
-Never decides (`dependency.judge` does) and never concludes anything. Invariants: a trigger whose end nobody was told of
-is marked so in the transaction that concluded it, and the mark goes in the transaction that tells; a job runs once
-after its upstreams in one run, by the schema. So reading first and writing later is safe, on any number of replicas:
-whoever concludes last is read after all others were concluded.
+Never decides (`dependency.judge` does) and never concludes anything. Invariants: a trigger whose end nobody has
+evaluated is marked so in the transaction that concluded it, and the mark goes in the transaction that tells; a job runs
+once after its upstreams in one run, by the schema. So reading first and writing later is safe, on any number of
+replicas: whoever concludes last is read after all others were concluded.
 """
 
 from collections.abc import Sequence

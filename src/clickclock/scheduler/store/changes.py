@@ -1,7 +1,7 @@
 """The log of changes: written in the transaction that makes the change, read in an order in which none is missed.
 
 Never read by the engine, and never in its way: noting a batch is one statement. Invariants: what is rolled back was
-never noted; a position that was told has no earlier one that comes later, although on PostgreSQL transactions commit
+never noted; a position that was sent has no earlier one that comes later, although on PostgreSQL transactions commit
 in another order than they take their positions: a gap is passed only when whoever could have filled it has ended.
 
 >>> tail = await store.changes.tail()     # doctest: +SKIP
@@ -201,7 +201,7 @@ class Changes:
         self._database = database
 
     async def tail(self) -> "Tail":
-        """What comes after all that is there now."""
+        """The position after all present changes."""
         newest = sa.select(sa.func.coalesce(sa.func.max(_c.position), 0))
         position = await self._database.read(lambda c: c.execute(newest).scalar_one())
         return Tail(self._database, position)

@@ -89,7 +89,7 @@ _IN_TURN = sa.or_(
         )
     ),
 )
-"""Of a schedule whose triggers wait for each other: behind no earlier one that is to be tried again."""
+"""Triggers of one schedule wait for each other: this one is behind no earlier one that is to be tried again."""
 READY = (
     with_jobs()
     .where(
@@ -328,7 +328,8 @@ def _counts(connection: sa.Connection, candidates: Sequence[Candidate], chosen: 
             of_schedules |= dict.fromkeys(
                 connection.execute(known.where(schedule.c.schedule_id.not_in(free))).scalars(), 1
             )
-        # What was live when the candidates were read, and waits for its next attempt by now, still comes first.
+        # A trigger that was live when the candidates were read, and waits for its next attempt by now, still comes
+        # first.
         seen = [each.trigger_id for each in candidates]
         back_off = sa.and_(QUEUED_ROWS, _t.serial, _t.attempt > 0, _t.trigger_id.not_in(seen))
         waiting = sa.select(_t.schedule_id).where(back_off, _t.schedule_id.in_(serial))

@@ -38,7 +38,7 @@ _NEEDED = (
 IS_AWAITED = sa.and_(has_dependents(), sa.or_(_t.kind != sa.literal_column(f"'{Kind.MANUAL}'"), _t.run_id.is_not(None)))
 """Whether other jobs are to hear of a trigger's end."""
 NOT_STOPPING = sa.or_(_t.stop_reason.is_(None), _t.stop_reason == StopReason.PREEMPTED)
-"""Whoever is asked to stop is not asked again, unless it was only to make room."""
+"""An attempt that was asked to stop is not asked again, unless it was only to make room."""
 _ENDED = Among(
     _t.trigger_id,
     lambda these: (

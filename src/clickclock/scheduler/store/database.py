@@ -142,7 +142,7 @@ class Database:
             "options": f"-c statement_timeout={ANSWER_S_MAX}s -c lock_timeout={LOCK_S_MAX}s "
             f"-c idle_in_transaction_session_timeout={LOCK_S_MAX}s -c tcp_keepalives_idle=5 "
             "-c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 "
-            # What is asked often has its index. A plan that is kept from when a table was small would read all of it.
+            # Frequent questions have an index. A plan that is kept from when a table was small would read all of it.
             "-c enable_seqscan=off",
         }
         engine = sa.create_engine(
@@ -158,7 +158,8 @@ class Database:
                 return
             try:
                 if connection.info.server_version >= TRANSACTION_TIMEOUT_SINCE:
-                    # Who stops in the middle of a pipeline is not idle for the server, and still holds his locks.
+                    # A client that stops in the middle of a pipeline is not idle for the server, and still holds its
+                    # locks.
                     connection.execute(f"SET transaction_timeout = '{ANSWER_S_MAX}s'")
                 found = connection.execute("SELECT installation_id FROM installation").fetchone()
                 connection.commit()
@@ -287,7 +288,7 @@ class Database:
             self._run(group[number], connection, is_first=number == 0)
 
     def _following(self) -> _Waiting | None:
-        """Who waits next, if anybody does."""
+        """The next write that waits, if there is one."""
         if self._queue.empty():
             return None
         following = self._queue.get_nowait()

@@ -196,7 +196,7 @@ class Place:
             raise fault
 
     def fault(self) -> StoreReplaced | None:
-        """What is wrong, and what to do about it."""
+        """The fault, and what to do about it."""
         wrong = self.wrong()
         if wrong is None or RESTORE in wrong:
             return None if wrong is None else StoreReplaced(wrong)

@@ -92,7 +92,7 @@ class Declared:
         self._database = database
 
     async def read(self, keys: Collection[Key], set_name: str | None) -> dict[Key, Kept]:
-        """What is kept under these keys, and everything that the set holds, if one is named."""
+        """The things under these keys, and everything that the set holds, if one is named."""
 
         def work(connection: sa.Connection) -> dict[Key, Kept]:
             kept: dict[Key, Kept] = {}
@@ -115,7 +115,7 @@ class Declared:
 
         Raises `StaleVersion`, `Invalid`, `JobIsRunning`, `JobHasDependents`, `GroupInUse`, `CalendarInUse`.
         With `dry_run` all is done and taken back, so that it is refused exactly when it would be. `faults` are known
-        already: nothing is written, and they are told together with what else does not fit.
+        already: nothing is written, and they are reported together with all other faults.
         """
 
         def work(connection: sa.Connection) -> None:

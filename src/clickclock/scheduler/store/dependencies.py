@@ -92,7 +92,7 @@ def lock_edges(connection: sa.Connection) -> None:
 
 
 def upstream_faults(connection: sa.Connection, jobs: Sequence[Job], places: Sequence[str]) -> list[Fault]:
-    """What is wrong with the upstreams of jobs that are about to be written; `places` are their `dependsOn` fields."""
+    """The faults of the upstreams of jobs that are about to be written; `places` are their `dependsOn` fields."""
     new = {each.key: [up.key for up in each.depends_on] for each in jobs if each.depends_on}
     if not new:
         return []

@@ -22,7 +22,7 @@ from clickclock.scheduler.store.schema import LIVE_ROWS, QUEUED_ROWS, job, job_t
 from clickclock.scheduler.store.schema_alarms import OPEN_ALARMS, alarm, change, notification
 
 FIRST = 5
-"""Ids that are told of each."""
+"""Ids that are shown of each."""
 OLDEST = 1000
 """Queued triggers that are looked at: those that have waited longest."""
 STARTING_MAX = 10_000
@@ -48,7 +48,7 @@ class Queued:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What was seen in one look."""
+    """The result of one look."""
 
     overdue: Some
     stuck: Some
@@ -152,7 +152,7 @@ def _starting(connection: sa.Connection, seen: Sequence[sa.ColumnElement[bool]])
 
 
 def _unheard(connection: sa.Connection, failures: int, seen: Sequence[sa.ColumnElement[bool]]) -> Some:
-    """Jobs with an open alarm of so many failures, and nobody who is told."""
+    """Jobs with an open alarm of so many failures, and no target."""
     often = sa.select(_a.application, _a.job_name).where(
         OPEN_ALARMS, _a.kind == AlarmKind.FAILURE, _a.count >= failures, *seen
     )

@@ -97,7 +97,7 @@ class Hints:
             self._driver = driver
             try:
                 driver.execute(f"LISTEN {CHANNEL}")
-                heard(set(Hint))  # whatever was told while we did not listen
+                heard(set(Hint))  # all hints that came while we did not listen
                 while not self._closed.is_set():
                     for told in driver.notifies(timeout=LISTEN_S, stop_after=1):
                         who, *what = told.payload.split(" ")

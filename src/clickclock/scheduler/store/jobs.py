@@ -43,7 +43,7 @@ from clickclock.scheduler.store.triggers import cancel_rows
 
 KEYS_PER_QUERY = 400
 TAKEN_BACK_WITHIN = timedelta(seconds=0.1)
-"""What is held for a moment that is nearer counts as begun: the word that stops it may take so long."""
+"""An attempt that is held for a nearer moment counts as begun: a request to stop it may take so long."""
 
 
 def keyed(keys: Sequence[tuple[str, str]], table: sa.Table = job) -> list[sa.ColumnElement[bool]]:

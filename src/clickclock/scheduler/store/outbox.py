@@ -2,7 +2,7 @@
 
 Never sends anything. Invariants: a claim is a lease: whoever holds a notification has until `next_at` to try it, and
 marks it only if it is still theirs; so two replicas do not send the same, and what a dead one held is sent by another.
-Of one alarm a target is told in order: that it is over waits until it was told, or given up, that it opened.
+A target hears of one alarm in order: its end waits until its opening was sent, or given up.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -148,7 +148,7 @@ class Outbox:
         return await self._database.write(work)
 
     async def add_test(self, target: str, now: datetime) -> Notification:
-        """Something to see whether a target is told."""
+        """A test notification for a target."""
 
         def work(connection: sa.Connection) -> Notification:
             data = {"message": "This is a test: whoever reads it is told of alarms."}

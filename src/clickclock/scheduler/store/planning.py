@@ -55,7 +55,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What is planned ahead: what is due after `after`, for all before was looked at already, and until `until`.
+    """The span to plan ahead: after `after`, because all before was looked at already, and until `until`.
 
     Without `until` nothing is, and it is only asked what comes after.
     """
@@ -95,7 +95,7 @@ def _first_after(moment: str) -> sa.ScalarSelect[Any]:
 
 
 _FOLLOWING = Prepared(sa.select(_first_after("now").label("next_due"), _first_after("looked").label("beyond")))
-"""What is due and was not claimed is in the hands of another replica, or left over because there was so much."""
+"""Due schedules that were not claimed are in the hands of another replica, or left over from a large batch."""
 _AHEAD_LOCK = 0x636C6B66
 """The lock of PostgreSQL that those who plan ahead have in common until they commit."""
 _OPEN_AHEAD = Prepared(sa.select(sa.func.pg_try_advisory_xact_lock_shared(_AHEAD_LOCK)))
@@ -321,7 +321,7 @@ def _decide_ahead(
     """As it will be decided at its time, where that is known."""
     unfinished = _unfinished_by_schedule(connection, rows)
     for row in rows:
-        with contextlib.suppress(Exception):  # what is wrong with it is told when it is due
+        with contextlib.suppress(Exception):  # its fault is reported when it is due
             planned = planned_schedule(row.definition)
             due = _due(row, planned, unfinished, row.next_due)
             if is_open(planned, due.facts) and is_certain(decision := decide(due)):

@@ -137,7 +137,7 @@ def _served(connection: sa.Connection, now: datetime) -> set[str]:
 
 
 def _room(connection: sa.Connection, waiting: Sequence[Any], ours: tuple[str, str], slots: int) -> Room:
-    """What is free; of our slots and of groups also what is being freed."""
+    """Free slots; those of ours and of groups include what is being freed."""
     columns = (_t.application, _t.job_name, _t.group_name, _t.schedule_id, _t.cluster, _t.lease_id, _t.stop_reason)
     live = connection.execute(sa.select(*columns).where(LIVE_ROWS)).all()
     staying = [row for row in live if row.stop_reason is None]

@@ -63,7 +63,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """What was changed: one of these, or, without any, whatever there is."""
+    """The changed thing: one of these, or, without any, all."""
 
     schedule_id: str | None = None
     job: tuple[str, str] | None = None
@@ -278,8 +278,9 @@ class Queue:
     ) -> tuple[list[Launch], dict[str, str]]:
         """Launches of attempts of ours that were claimed already, made again: starting is idempotent by name.
 
-        The second value names those that no longer fit their jobs, each with a sentence why. What is not ours any more
-        is left out: its trigger may be another's next attempt by now, and that one's name must not be started here.
+        The second value names those that no longer fit their jobs, each with a sentence why. An attempt that is not
+        ours any more is left out: its trigger may be another's next attempt by now, and that one's name must not be
+        started here.
         """
         ids = [parse_attempt_name(name)[0] for name in names]
         query = with_jobs().where(LIVE_ROWS, _t.lease_id == lease_id, _t.trigger_id.in_(ids))

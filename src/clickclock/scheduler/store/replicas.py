@@ -27,7 +27,7 @@ from clickclock.scheduler.store.schema import (
 _t = job_trigger.c
 _HOUR = timedelta(hours=1)
 TOLD_FOR = timedelta(minutes=10)
-"""So long it is told that a replica fell silent, even if nothing waits for it any more."""
+"""How long a silent replica is reported, even if nothing waits for it any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class LastBeat:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """What is in the store now."""
+    """Counts of the store."""
 
     jobs: int
     schedules: int
@@ -105,7 +105,7 @@ class Replicas:
     async def silent(self, now: datetime) -> list[tuple[Heartbeat, int]]:
         """Replicas whose lease ran out without a word, each with how many attempts it holds.
 
-        One that holds none any more, because others took them over, is told of for `TOLD_FOR` since it was heard.
+        One that holds none any more, because others took them over, is reported for `TOLD_FOR` since it was heard.
         """
         holding = (
             sa.select(_t.lease_id, sa.func.count().label("held")).where(LIVE_ROWS).group_by(_t.lease_id).subquery()

@@ -37,7 +37,7 @@ browser_session = sa.Table(
     sa.Column("principal_id", sa.Text, nullable=False),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("grants", sa.Text, nullable=False),
-    # Of the token that it rests on: when that is rotated, nothing has this digest any more.
+    # The digest of the token that it rests on: after a rotation nothing has this digest any more.
     sa.Column("token_sha256", sa.Text),
     sa.Column("created_at", InstantMs, nullable=False),
     sa.Column("last_used_at", InstantMs, nullable=False),
@@ -54,7 +54,7 @@ sign_in = sa.Table(
     sa.Column("code", sa.Text, unique=True),
     # What the command line says of itself.
     sa.Column("said", sa.Text),
-    # Who it is for; null until somebody lets it in.
+    # The principal; null until somebody approves it.
     sa.Column("kind", sa.Text),
     sa.Column("principal_id", sa.Text),
     sa.Column("name", sa.Text),

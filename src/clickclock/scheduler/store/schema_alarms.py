@@ -1,4 +1,4 @@
-"""The tables of what is told: the log of changes, alarms, silences, and notifications on their way.
+"""The tables of notifications: the log of changes, alarms, silences, and notifications on their way.
 
 Never holds logic. Invariants in the schema: a job has one open alarm of a kind; a change has one place in the log.
 """
@@ -93,7 +93,7 @@ silence = sa.Table(
     sa.Column("note", sa.Text),
     sa.Column("created_at", InstantMs, nullable=False),
 )
-"""Of a job, of an application (no job), or of a group (neither); what is not named is empty."""
+"""For a job, an application (no job), or a group (neither); absent names are empty."""
 
 _state: sa.Column[str] = sa.Column("state", sa.Text, nullable=False)
 

@@ -18,7 +18,7 @@ from clickclock.scheduler.store.patience import Patience
 from clickclock.scheduler.store.prepared import command
 
 _KEEP_PLANS = "SET plan_cache_mode = force_generic_plan"
-"""Who writes runs the same few statements all the time, each by its index: planning one costs more than running it."""
+"""Writers run the same few statements all the time, each by its index: planning one costs more than running it."""
 
 
 class Session:

@@ -29,12 +29,12 @@ class SignIns:
         self._database = database
 
     async def offer(self, principal: Principal, sha256: str, expires_at: datetime) -> None:
-        """Who brings this digest's secret by then is this principal."""
+        """Until then, the secret of this digest is this principal."""
         row = columns_of(principal) | {"sha256": sha256, "expires_at": expires_at}
         await self._database.write(lambda c: c.execute(sa.insert(sign_in).values(row)))
 
     async def wait(self, waiting: Waiting, sha256: str, now: datetime) -> None:
-        """Who brings this digest's secret waits to be let in by the code. Raises `TooManySignIns`."""
+        """Let the holder of this digest's secret wait for the code's approval. Raises `TooManySignIns`."""
         row = {"sha256": sha256, "code": waiting.code, "said": waiting.said, "expires_at": waiting.expires_at}
         waits = sa.select(sa.func.count()).where(_s.code.is_not(None), _s.expires_at > now)
 
@@ -46,7 +46,7 @@ class SignIns:
         await self._database.write(work)
 
     async def waiting(self, code: str, now: datetime) -> Waiting:
-        """Who waits under a code. Raises `SignInNotFound`."""
+        """The sign-in that waits under a code. Raises `SignInNotFound`."""
         query = sa.select(sign_in).where(_waits(code, now))
         row = await self._database.read(lambda c: c.execute(query).one_or_none())
         if row is None:
@@ -54,7 +54,7 @@ class SignIns:
         return Waiting(row.code, row.said, row.expires_at)
 
     async def let_in(self, code: str, principal: Principal, now: datetime) -> None:
-        """Who waits under a code is this principal. Raises `SignInNotFound`."""
+        """Approve the sign-in that waits under a code, as this principal. Raises `SignInNotFound`."""
         change = sa.update(sign_in).where(_waits(code, now)).values(columns_of(principal)).returning(_s.said)
 
         def work(connection: sa.Connection) -> None:

@@ -64,7 +64,7 @@ def cancel_rows(
 ) -> None:
     """End the queued triggers that meet `condition`, and ask for the live ones to be stopped."""
     is_queued = job_trigger.c.state == State.QUEUED
-    # Who is being preempted would come back; who is cancelled does not.
+    # A preempted trigger would come back; a cancelled one does not.
     meant = sa.and_(condition, UNFINISHED_ROWS, NOT_STOPPING)
     note_cancelled(connection, sa.and_(meant, is_queued), now, reason=reason, message=message)
     # One statement: between two, a trigger could be claimed or queued again, and be met by neither.

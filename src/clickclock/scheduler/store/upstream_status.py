@@ -107,7 +107,7 @@ def _has_time(of: Any, nominal: datetime) -> bool:
 def needs_of(
     connection: sa.Connection, dependent: Key, run: Run, ended: Iterable[Any] = ()
 ) -> tuple[list[Need], dict[str, Any]]:
-    """The upstreams of a job in a run, and all their triggers by id. Of a call only those that it carries along.
+    """The upstreams of a job in a run, and all their triggers by id. For a call, only those that it carries along.
 
     `ended` are triggers of this run that are known to have ended: their schedules may be gone.
     """

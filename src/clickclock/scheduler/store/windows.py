@@ -1,7 +1,8 @@
 """Statistics of any window: rollups of its whole hours, and the triggers themselves of the hours that it divides.
 
 Never writes. Invariants: an hour is divided only if every trigger that its rollup counts is still there, so that
-nothing is left out in silence; else it is counted whole, where it begins, and told. What is read is bounded.
+nothing is left out in silence; else it is counted whole, where it begins, and reported. The rows that are read are
+bounded.
 
 >>> window_of(connection, Scope.of(), since, until, dividing([since])).undivided   # doctest: +SKIP
 []

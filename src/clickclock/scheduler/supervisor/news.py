@@ -1,7 +1,7 @@
 """What the service has not been told yet, and when it is: a moment later costs nobody, and brings company.
 
-Never tells anything. Invariants: an end is told at once, unless starts wait; while they do, nothing waits longer than
-`AGAIN_S`, or, where that is longer, `START_S`.
+Never sends anything. Invariants: an end is reported at once, unless starts wait; while they do, nothing waits longer
+than `AGAIN_S`, or, where that is longer, `START_S`.
 
 >>> news = News()
 >>> news.started("a", now_s=1.0)
@@ -12,7 +12,7 @@ Never tells anything. Invariants: an end is told at once, unless starts wait; wh
 START_S = 0.005
 """How long the news of a start waits for company: of most short jobs it is then the news of their end, too."""
 AGAIN_S = 0.02
-"""While starts wait, news is told only so often: whoever reads and records it takes the processor from them."""
+"""While starts wait, news is sent only so often: to read and record it takes the processor from them."""
 _NEVER_S = float("inf")
 
 
@@ -24,7 +24,7 @@ class News:
         self._at_s, self._told_at_s = _NEVER_S, -_NEVER_S
 
     def started(self, name: str, now_s: float) -> None:
-        """It has started: who has ended by the time that this is told is told of once, with its end."""
+        """It has started: an attempt that has ended by the next report is reported once, with its end."""
         self._names[name] = None
         self._at_s = min(self._at_s, now_s + START_S)
 
@@ -34,7 +34,7 @@ class News:
         self._at_s = 0.0
 
     def clear(self) -> None:
-        """The service is told everything anew."""
+        """The service gets everything anew."""
         self._names.clear()
         self._at_s = _NEVER_S
 
@@ -43,7 +43,7 @@ class News:
         return max(self._at_s, self._told_at_s + AGAIN_S) if starts_wait else self._at_s
 
     def take(self, now_s: float, *, starts_wait: bool) -> list[str]:
-        """What is to be told now."""
+        """The news to send now."""
         if now_s < self.wake_s(starts_wait=starts_wait):
             return []
         names = list(self._names)

@@ -48,7 +48,7 @@ class Spawner:
         """The pid of the new process, leader of its own session; raises `NotStarted`.
 
         Folder and cores are taken on by the supervisor itself for the moment of the spawn, and inherited: it has one
-        thread, and so a failure is told apart exactly and needs no wrapper that would leave traces in the job.
+        thread, and so a failure is known exactly and needs no wrapper that would leave traces in the job.
         """
         folder, cpu = launch.get("working_directory"), launch.get("cpu")
         account = launch.get("account")

@@ -20,7 +20,7 @@ from clickclock.scheduler.supervisor.forked import Launch
 HOLD_S_MAX = 1.0
 """The clocks of two machines, or one that was set back, must not keep a job from starting."""
 AGAIN_S = 1.0
-"""Who could not be announced is held for so long again."""
+"""An attempt that could not be announced is held for so long again."""
 _EARLY_S = 0.0012
 """The selector wakes up to a millisecond late: it is woken so much too early, and the rest is slept away exactly."""
 

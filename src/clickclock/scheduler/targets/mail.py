@@ -1,6 +1,6 @@
 """Mail: an alarm as a message that people read, by SMTP.
 
-Never sends in the clear what it was told to encrypt. Invariants: what a job's fields hold cannot become a header or
+Never sends mail in the clear that it has to encrypt. Invariants: what a job's fields hold cannot become a header or
 another recipient; the `Message-ID` is the notification's, so that a second copy can be known as one.
 
 >>> letter("1", '{"type": "clickclock.test", "data": {"message": "Hello."}}', "a@b.test", ["c@d.test"])["Subject"]

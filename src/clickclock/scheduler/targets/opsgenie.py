@@ -70,7 +70,7 @@ class Opsgenie:
 
 
 def alias(notice: Notice) -> str:
-    """By what an alert is known: the same for an alarm's opening and its end."""
+    """The alias of an alert: the same for an alarm's opening and its end."""
     return cut(f"{SOURCE}-{notice.key}", ALIAS_MAX)
 
 

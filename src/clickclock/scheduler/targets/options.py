@@ -1,6 +1,6 @@
 """The types of which targets' options are made: secrets that stand in files, and addresses of services.
 
-Never shows what it read: what is wrong is told by the file's name, or by what an address lacks.
+Never shows what it read: a fault names the file, or the part that an address lacks.
 
 >>> service_address("https://hooks.example.com/T0/B0")
 'https://hooks.example.com/T0/B0'

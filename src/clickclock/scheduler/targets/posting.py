@@ -1,7 +1,7 @@
 """One POST to a server that is notified, and what its answer means.
 
 Never follows a redirect, and never reads more of an answer than it tells of. Invariants: only 2xx means that it
-arrived; no sentence repeats a secret, even if the answer does; when to come back is told as the server says it.
+arrived; no sentence repeats a secret, even if the answer does; the time of the next attempt is the server's.
 
 >>> retry_after_s("30", datetime(2026, 11, 20, tzinfo=UTC))
 30.0
@@ -22,7 +22,7 @@ from clickclock.scheduler.targets.options import LOOPBACK
 CONNECT_S, ANSWER_S = 5.0, 15.0
 TOLD_CHARACTERS_MAX, READ_BYTES_MAX = 200, 16_384
 RETRY_AFTER_S_MAX = 86_400.0
-"""Who says longer is asked tomorrow."""
+"""A server that asks for longer is asked tomorrow."""
 SECRET_CHARACTERS_MIN = 6
 """Shorter parts of an address are words such as `api`, and are no secrets."""
 _RETRIED = frozenset({httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_EARLY, httpx.codes.TOO_MANY_REQUESTS})
@@ -106,7 +106,7 @@ def retry_after_s(header: str | None, now: datetime) -> float:
 
 
 async def _beginning(answer: httpx.Response) -> str:
-    """The beginning of an answer: more than is told, so that no secret in it is cut in half and missed."""
+    """The beginning of an answer: more than is shown, so that no secret in it is cut in half and missed."""
     async for piece in answer.aiter_bytes(READ_BYTES_MAX):
         return piece.decode("utf-8", "replace")
     return ""

@@ -1,7 +1,7 @@
 """The lines of an RFC 5545 recurrence, read: RRULE, and if wanted DTSTART, RDATE and EXDATE.
 
 Never computes a time of the rule (`rrule_times.py` does) and never applies daylight saving (`wall_clock.py` does).
-Invariants: what RFC 5545 forbids is refused, never guessed at, and all faults are told together; every time is
+Invariants: what RFC 5545 forbids is refused, never guessed at, and all faults are reported together; every time is
 one on the wall in the schedule's zone: what is given in UTC is shown there first.
 
 >>> rule = recurrence("FREQ=WEEKLY;BYDAY=MO,FR", ZoneInfo("Europe/Berlin"), datetime(2026, 11, 20, 9))

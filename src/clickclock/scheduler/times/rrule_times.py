@@ -42,7 +42,7 @@ PERIODS_SEARCHED = {Frequency.YEARLY: 400, Frequency.MONTHLY: 4800}
 """The calendar repeats itself after 400 years: what has not come by then never comes."""
 STEPS_SEARCHED = 10_000
 """The same for shorter periods, where a step leads over a whole month, day or hour that the rule leaves out: about
-27 years of days. What is rarer counts as never."""
+27 years of days. A rarer time counts as never."""
 STEPS_COUNTED = 200_000
 """How far the end of a COUNT is looked for: 20 steps for each of the 10,000 times that it may have."""
 

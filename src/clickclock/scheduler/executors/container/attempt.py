@@ -2,7 +2,7 @@
 
 Never concludes anything for the store. Invariants: every step may be done twice, since an engine that gave no answer
 may have done it; what was asked to stop is noted on disk before the first signal, so that whoever reads the exit later
-knows why; an exit is told after the output is in its file.
+knows why; an exit is reported after the output is in its file.
 
 >>> await ContainerAttempt(launch.name, around, launch).run()   # doctest: +SKIP
 """
@@ -165,8 +165,8 @@ class ContainerAttempt:
                 if not self._around.holds(self._accepted_s):
                     await self._engine.remove(made)
                     raise LeaseLost
-                # Whoever stood still for longer than his lease starts nothing. And by its id: had another made one of
-                # that name meanwhile, that is not started a second time.
+                # A replica that stood still for longer than its lease starts nothing. And by its id: had another made
+                # one of that name meanwhile, that is not started a second time.
                 await self._engine.start(made)
         except Refused as refused:
             there = await self._engine.inspect(self.container)
@@ -340,7 +340,7 @@ class ContainerAttempt:
                 return
 
     async def _end_if_stopped(self) -> None:
-        """Whoever is stopped before the start never runs. A start without an answer may have happened: then go on."""
+        """Once stopped before the start, it never runs. A start without an answer may have happened: then go on."""
         if self._asked is None:
             return
         if self._may_run:

@@ -1,8 +1,8 @@
 """The executor of one container engine: which attempts there are, and whether the engine answers.
 
 Never waits for a container in a call of the door: each attempt has a task of its own. Invariants: what an earlier life,
-or another replica, made and never started is removed, for its dispatcher starts it anew; nothing is told before it is
-known what is there; of an engine that is shared, only what was started or adopted here is acted on.
+or another replica, made and never started is removed, for its dispatcher starts it anew; nothing is reported before it
+is known what is there; of an engine that is shared, only what was started or adopted here is acted on.
 
 >>> ContainerExecutor(name="boxes", data_dir=Path("/var/lib/clickclock"), node="host-1", log_bytes_max=10_000_000,
 ...     clock=SystemClock(), options={"engine": "unix:///run/podman/podman.sock"}).name   # doctest: +SKIP
@@ -182,7 +182,7 @@ class ContainerExecutor:
         return Capacity(self._options.capacity, self._answers, (self._node,), trouble)
 
     async def close(self) -> None:
-        """Let go: containers run on, and are found again by their labels. What was accepted is handed over first."""
+        """Let go: containers run on, and are found again by their labels. Accepted attempts are handed over first."""
         begun = [asyncio.create_task(attempt.begun.wait()) for attempt in self._attempts.values()]
         if begun and self._answers:
             await asyncio.wait(begun, timeout=_CLOSE_S_MAX)

@@ -121,7 +121,7 @@ class ContainerOptions(Settings):
         return context
 
     def registry_auth(self, image: str) -> str | None:
-        """What the engine is told to pull `image`, read anew each time; None without credentials for its registry.
+        """Credentials with which the engine pulls `image`, read anew each time; None without any for its registry.
 
         Raises `ValueError` if the file cannot be read, with a sentence that does not quote it.
         """

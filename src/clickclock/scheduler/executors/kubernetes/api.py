@@ -29,9 +29,9 @@ PAGE = 500
 CONNECTIONS_MAX = 1000
 OPENED = "OPENED"
 PROBE = "clickclock-probe"
-"""The name of a Job that there is not: asking for it costs the API server one look, however many Jobs there are."""
+"""The name of a missing Job: asking for it costs the API server one look, however many Jobs there are."""
 NAMES_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""Of a node all else is some ten kilobytes."""
+"""All other fields of a node are some ten kilobytes."""
 PATHS = {"jobs": "/apis/batch/v1", "pods": "/api/v1", "secrets": "/api/v1", "events": "/api/v1"}
 EXCUSES = (
     b"unable to retrieve container logs for ", b"rpc error: code = ", b"failed to create fsnotify watcher: ",

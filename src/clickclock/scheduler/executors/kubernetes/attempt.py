@@ -87,7 +87,7 @@ class Attempt:
         self._changed.set()
 
     def _learn(self, answered: Object) -> None:
-        """An answer told of its Job: of a spec that was told of already, the watch may know a later status."""
+        """An answer had its Job: for a known spec, the watch may know a later status."""
         known = self.job
         if known is not None and verdict.generation(answered) <= verdict.generation(known):
             answered = {**answered, "status": known.get("status") or {}}
@@ -104,7 +104,7 @@ class Attempt:
         self._changed.set()
 
     async def run(self) -> None:
-        """Until its exit is told. Raises `LeaseLost` if it is not ours to make any more."""
+        """Until its exit is reported. Raises `LeaseLost` if it is not ours to make any more."""
         pause_s = PAUSE_S_MIN
         try:
             while self.sighting.exit is None:
@@ -181,7 +181,7 @@ class Attempt:
     # Watching it.
 
     async def _look(self, job: Object) -> float | None:
-        """Act on what is known now; returns seconds until something is to be done though nothing was told."""
+        """Act on what is known now; returns seconds until something is to be done without news."""
         if self._launch is not None and not self.is_gone and self._grace_s is None:
             await self._hand_over(self._launch)
         if self._has_gap and not self.is_gone and not has_gap(job):
@@ -294,7 +294,7 @@ class Attempt:
         if left_s > 0 and not at_once:
             return left_s
         if not self._patience.is_certain:
-            # What was told last may be old news, and what is given up here may run by now.
+            # The last news may be old, and an attempt that is given up here may run by now.
             await self.ask_for_pod()
             self._patience.is_certain = True
             return 0.0
@@ -329,7 +329,7 @@ class Attempt:
         self._deleted_with_s = seconds
 
     def _is_deleted_soon_enough(self) -> bool:
-        """Whether there is no pod, or it was told to end within the grace period that is wanted by now."""
+        """Whether there is no pod, or it has to end within the grace period that is wanted by now."""
         if self._pod is None or self._pod_gone:
             return True
         told_s = self._deleted_with_s

@@ -3,7 +3,7 @@
 Never keeps anything that the cluster does not have: after a restart all is read again from the Jobs, and the output
 goes on where our copy ends; another replica does the same. Invariants: all replicas of a service see its Jobs, by their
 labels, and each acts on those alone that it started or adopted; a Job is deleted only when its attempt's exit was
-recorded; a cluster that does not answer is told as unreachable and holds up no other.
+recorded; a cluster that does not answer is reported as unreachable and holds up no other.
 
 >>> executor = KubernetesExecutor(name="prod", options={"namespace": "batch"}, **place)   # doctest: +SKIP
 >>> await executor.open(wake)                                                             # doctest: +SKIP
@@ -80,7 +80,7 @@ class KubernetesExecutor:
         self._upkeep: set[asyncio.Task[None]] = set()
         self._removing: dict[str, asyncio.Task[None]] = {}
         self._forgotten: set[str] = set()
-        """Attempts whose Jobs the cluster may still tell of, since it is told of removals later."""
+        """Attempts whose Jobs the cluster may still report, because it learns of removals later."""
         self._api: Api | None = None
         self._around: Surroundings | None = None
         self._is_learnt = False
@@ -196,7 +196,7 @@ class KubernetesExecutor:
         return Capacity(self._options.capacity, trouble is None, self._nodes, trouble or hindered)
 
     async def close(self) -> None:
-        """Let go. What was accepted is handed to the cluster before, and what is to be removed is, if it answers."""
+        """Let go. Accepted attempts are handed to the cluster before, and removals are done, if it answers."""
         making = [asyncio.create_task(each.made.wait()) for each in self._attempts.values() if self._is_learnt]
         if pending := [*making, *self._removing.values()]:
             await asyncio.wait(pending, timeout=CLOSE_S_MAX)

@@ -33,7 +33,7 @@ FOLLOWED_ON_S = 1.0
 """How long an output is still followed when its command has ended. The rest is asked for anew: a node flushes each line
 of a followed output by itself, which takes ten times as long."""
 LAST_TRIES_S = 20.0
-"""How long the output of a command that has ended is asked for, before its end is told without the rest."""
+"""How long the output of a command that has ended is asked for, before its end is reported without the rest."""
 MISSING = b"\n[clickclock: the cluster rotated this output, and a part of it may be missing here]\n"
 GAP = b"\n[clickclock: the node's container runtime did not answer for a while; lines may be missing above]\n"
 

@@ -1,7 +1,7 @@
 """What a Job and its pod say of an attempt: that it runs, why it does not begin, or how it ended.
 
 Never talks to a cluster, and reads no clock. Invariants: an exit is one only when no pod of the Job can run any more;
-what we ended ourselves (`Ending`) is told apart from what the cluster took away, and that from what somebody deleted.
+our own endings (`Ending`) differ from evictions by the cluster, and these from deletions by a person.
 
 >>> standing({"metadata": {}, "spec": {}, "status": {}}, None).exit is None
 True
