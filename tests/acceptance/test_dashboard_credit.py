@@ -171,8 +171,8 @@ def test_clicks_are_counted_step_by_step_and_the_last_ones_are_there_at_once(bro
         ]
         expect(page.locator(".arrivals > li").first).to_be_visible()
         expect(page.get_by_text("This page does not know nothing")).to_be_visible()
-        page.get_by_label("Client").fill("nobody")
-        page.get_by_label("Client").press("Enter")
+        page.get_by_role("textbox", name="Client", exact=True).fill("nobody")
+        page.get_by_role("textbox", name="Client", exact=True).press("Enter")
         expect(steps.filter(has_text="Received")).to_contain_text("0")
         page.go_back()
         expect(steps.filter(has_text="Credited")).to_contain_text(re.compile(r"[1-9]"))
@@ -181,9 +181,8 @@ def test_clicks_are_counted_step_by_step_and_the_last_ones_are_there_at_once(bro
 
 def test_uploads_say_what_is_held_and_receipts_what_was_erased(browser: Browser, shop: Service) -> None:
     with watched(browser, shop.url) as page:
-        page.goto("/uploads?network=google")
+        page.goto("/uploads")
         expect(page.get_by_role("heading", name="Google Ads")).to_be_visible()
-        expect(page.get_by_role("heading", name="Meta")).to_have_count(0)
         expect(page.get_by_role("heading", name="Nothing was exported yet")).to_be_visible()
         assert look_in_both_themes(page) == []
         page.goto("/erasures")

@@ -54,7 +54,7 @@ class Tallier:
         results = self._lake.results()
         if results:
             counted.version = results[-1].version
-            counted.in_journeys, counted.credited = self._credited(results[-1], asked, window)
+            counted.in_journeys, counted.credited = self._credited(results[-1], asked, window, where)
         return counted, window
 
     def _waiting(self, window: Window, asked: Asked) -> dict[Seen, dict[str, Entry]]:
@@ -102,26 +102,30 @@ class Tallier:
         counted.reasons = dict(reasons)
         counted.rejections = _buckets([*times, _received(new)], window)
 
-    def _credited(self, result: Result, asked: Asked, window: Window) -> tuple[int, int]:
+    def _credited(self, result: Result, asked: Asked, window: Window, where: pc.Expression) -> tuple[int, int]:
         """How many clicks are in journeys, and how many of them earned something by the model."""
         models = sorted(chain(*self._lake.models(result)))
         if asked.model not in models:
             sentence = f"Version {result.version} has no model {asked.model}; give one of: {', '.join(models)}."
             raise Malformed(faults=[Fault("model", sentence)])
-        # The ids of clicks begin with the time of receipt; an order follows its clicks, whose own time may be earlier.
-        low, high = _first_id(window.from_ms), _first_id(window.to_ms)
-        where = pc.field(ORDER_MONTH) >= f"{instant_of(window.from_ms) - timedelta(days=31):%Y-%m}"
-        if asked.clients is not None:
-            where &= of_clients(asked.clients)
+        # An order follows its clicks, but a click may say an earlier time than that of its receipt.
+        month = pc.field(ORDER_MONTH) >= f"{instant_of(window.from_ms) - timedelta(days=31):%Y-%m}"
+        its = month if asked.client_id is None else month & (pc.field("client_id") == asked.client_id)
         touched: set[str] = set()
-        credited: set[str] = set()
-        for rows in self._lake.credits(result, where, ["click_id"], [asked.model]):
-            ids = rows["click_id"]
-            mine = rows.filter(pc.and_(pc.greater_equal(ids, low), pc.less(ids, high)))
-            touched.update(mine["click_id"].to_pylist())
-            earned = mine.filter(pc.greater(mine[f"{asked.model}_credit"], 0))
-            credited.update(earned["click_id"].to_pylist())
-        return len(touched), len(credited)
+        earning: set[str] = set()
+        for rows in self._lake.credits(result, its, ["click_id"], [asked.model]):
+            clicked = rows.filter(pc.is_valid(rows["click_id"]))
+            touched.update(clicked["click_id"].to_pylist())
+            earned = clicked.filter(pc.greater(clicked[f"{asked.model}_credit"], 0))
+            earning.update(earned["click_id"].to_pylist())
+        if not touched:
+            return 0, 0
+        are_touched, are_earning = pa.array(touched, pa.string()), pa.array(earning, pa.string())
+        in_journeys = credited = 0
+        for batch in self._lake.scan(CLICKS.name, where, ["id"]):
+            in_journeys += pc.sum(pc.is_in(batch["id"], are_touched)).as_py() or 0
+            credited += pc.sum(pc.is_in(batch["id"], are_earning)).as_py() or 0
+        return in_journeys, credited
 
 
 def _within(window: Window, asked: Asked) -> pc.Expression:
@@ -150,8 +154,3 @@ def _buckets(times: Iterable[Times], window: Window) -> list[int]:
         counts += np.bincount((each - window.first_ms) // window.width_ms, minlength=window.buckets)
     told: list[int] = counts.tolist()
     return told
-
-
-def _first_id(ms: int) -> str:
-    """The least id of version 7 of a millisecond."""
-    return f"{ms:012x}"

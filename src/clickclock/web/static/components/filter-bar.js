@@ -10,7 +10,7 @@ export function filterBar(fields, values, changed) {
   const clear = () => { choose(Object.fromEntries(fields.map(({ name }) => [name, null])), { push: true }); changed(); };
   return html`<form class="filter-bar" role="search" @submit=${(event) => event.preventDefault()}>
     ${fields.map(({ name, label, options, placeholder = "" }, at) => html`<label class="filter ${values[name] ? "on" : ""}"><span>${label}</span>
-      ${options ? html`<select @change=${set(name)}>${known(options, values[name]).map(([value, word]) => html`<option value=${value} ?selected=${value === values[name]}>${word}</option>`)}</select>`
+      ${options ? html`<select ?data-find=${at === 0} @change=${set(name)}>${known(options, values[name]).map(([value, word]) => html`<option value=${value} ?selected=${value === values[name]}>${word}</option>`)}</select>`
         : html`<input type="search" ?data-find=${at === 0} .value=${live(values[name])} placeholder=${placeholder} @change=${set(name)} spellcheck="false" autocomplete="off">`}</label>`)}
     ${isAny ? html`<button type="button" class="button" @click=${clear}>Clear</button>` : nothing}</form>`;
 }

@@ -111,7 +111,7 @@ function live() {
 function checker() {
   const { click, clientId, sellerId } = filters(KNOWN);
   return card("checker", "Check a landing page", html`<form class="card-body stack" @submit=${submit}>
-      <label class="filter"><span>Address of a landing page or of a click, a query, or a line of a server's log</span><textarea class="checked" name="click" rows="4" required spellcheck="false" placeholder="https://shop.example/?utm_source=facebook&utm_campaign=spring" .value=${click}></textarea></label>
+      <label class="filter"><span>Address of a landing page or of a click, a query, or a line of a server's log</span><textarea class="checked" data-find name="click" rows="4" required spellcheck="false" placeholder="https://shop.example/?utm_source=facebook&utm_campaign=spring" .value=${click}></textarea></label>
       <div class="filter-bar"><label class="filter"><span>Client of the tag</span><input name="clientId" .value=${clientId} placeholder="data-client-id" size="14"></label><label class="filter"><span>Seller of the tag</span><input name="sellerId" .value=${sellerId} placeholder="data-seller-id" size="14"></label><button class="button primary" ?disabled=${isAsking}>${isAsking ? "Asking …" : "Check"}</button></div></form>
     <div class="card-body stack">${wrong ? fault(wrong) : told ? verdict(told.check, told.asked) : html`<p class="under">The collector's own parser judges it, by the accounts of this service.</p>`}</div>`, { note: "nothing is kept" });
 }
