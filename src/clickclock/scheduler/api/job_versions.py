@@ -35,6 +35,7 @@ class VersionFilters(Query):
 
 async def read(call: Call[VersionFilters]) -> Response:
     """GET: newest first."""
+    call.principal.require(Permission.JOB_READ, application=call.filters.application)
     wanted, store = call.filters, call.engine.store
     job = await store.jobs.get(wanted.application, wanted.job_name)
     filters = {
