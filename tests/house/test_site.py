@@ -32,6 +32,12 @@ def test_every_page_has_its_place_in_the_navigation() -> None:
     assert sorted(_pages(settings["project"]["nav"])) == sorted(pages - decisions)
 
 
+def test_the_first_page_leads_to_every_other() -> None:
+    settings = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))
+    linked = re.findall(r"\]\(([\w/-]+\.md)\)", (ROOT / "docs/index.md").read_text(encoding="utf-8"))
+    assert set(linked) == set(_pages(settings["project"]["nav"])) - {"index.md"}
+
+
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     shutil.copy(ROOT / "zensical.toml", tmp_path)
