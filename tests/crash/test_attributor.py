@@ -19,7 +19,7 @@ TABLES = (CREDITS, IDENTITIES.name, UNCONVERTED.name)
 _ATTRIBUTOR, _LAKE = "clickclock.attribution.agents.attributor", "clickclock.attribution.lake"
 _COMMIT = f"{_LAKE}.ledger:Ledger.commit"
 DEATHS = {
-    "before anything is taken in": Death(f"{_ATTRIBUTOR}.world:take_in"),
+    "before anything is taken in": Death(f"{_ATTRIBUTOR}.run_inputs:take_in"),
     "when files are written and not durable": Death(f"{_LAKE}.files:Storage.sync"),
     "between the ads and the touches": Death(_COMMIT, "after", 1),
     "before the log entry of the touches is durable": Death(f"{_LAKE}.files:Storage.sync", "before", 4),

@@ -32,11 +32,11 @@ DEATHS = {
     "when it is known what was derived": Death("clickclock.attribution.files.docket:Docket.write", "after", 3),
     "before the first file is written anew": Death(f"{_ERASING}:Erasing._rest"),
     "when files are written and not durable": Death(f"{_LAKE}.files:Storage.sync", "before", 1),
-    "before the first commit": Death(f"{_ERASING}:_commit"),
-    "after the first commit, before the old files go": Death(f"{_ERASING}:_commit", "after", 1),
+    "before the first commit": Death(f"{_ERASING}:commit_instead"),
+    "after the first commit, before the old files go": Death(f"{_ERASING}:commit_instead", "after", 1),
     "before it is remembered which files are the new ones": Death(f"{_ERASING}:Erasing.replace", "after", 1),
     "while the old files go": Death(f"{_ERASING}:_delete", "after", 1),
-    "between what was derived and what was acknowledged": Death(f"{_ERASING}:_commit", "after", 5),
+    "between what was derived and what was acknowledged": Death(f"{_ERASING}:commit_instead", "after", 5),
     "between clicks and orders": Death(f"{_ERASING}:Erasing.delete", "after", 7),
     "after all tables": Death(f"{_ERASER}:Eraser._withdraw"),
     "between two files for networks": Death(
@@ -118,7 +118,7 @@ def credited(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asyncio.run(_fill(folder))
     run(Lake(folder / "lake"), folder)
     Docket(folder / "erasure.json").write(shop.asked(Identifier("cli_ubid", shop.browser(VICTIM)), with_person=True))
-    assert asyncio.run(_step(folder, Death(f"{_ERASING}:_commit", "after", 1))) == -signal.SIGKILL
+    assert asyncio.run(_step(folder, Death(f"{_ERASING}:commit_instead", "after", 1))) == -signal.SIGKILL
     asyncio.run(_sell(folder))
     return folder
 

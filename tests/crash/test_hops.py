@@ -24,9 +24,9 @@ LONG = 5
 
 # However slow the machine: these calls come, even if all is overdue and goes in one batch.
 HOPS = {
-    "1 before the planner looks": Death(f"{SERVICE}.planner:Planner.step"),
-    "2 after the due schedules are claimed": Death(f"{SERVICE}.planner:decide_due", nth=3),
-    "3 after the decision": Death(f"{SERVICE}.planner:decide_due", "after", nth=4),
+    "1 before the planner looks": Death(f"{SERVICE}.agents.planner:Planner.step"),
+    "2 after the due schedules are claimed": Death(f"{SERVICE}.agents.planner:decide_due", nth=3),
+    "3 after the decision": Death(f"{SERVICE}.agents.planner:decide_due", "after", nth=4),
     "4 before the triggers are committed": Death(f"{SERVICE}.store.queue:plan", "after"),
     "4 after the triggers are committed": Death(f"{SERVICE}.store.queue:Queue.plan", "after"),
     "5 before the claim is committed": Death(f"{SERVICE}.store.queue:claim", "after", nth=2),
