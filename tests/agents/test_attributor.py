@@ -690,6 +690,28 @@ def agree(folder: Path, days: list[dict[str, Any]], step_ms: int, engine: Engine
     assert full.changed == 0
 
 
+def test_an_order_whose_customer_becomes_shared_is_of_its_device_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else has touched the device: only the order itself says of whom it is."""
+    monkeypatch.setattr("clickclock.attribution.crediting.columns.identity.LINKS_MAX", 2)
+    whole = {
+        "at_ms": HOUR_MS,
+        "late_ms": 0,
+        "client": "shop",
+        "amount": "9.99",
+        "status": "completed",
+        "seller_id": "s1",
+    }
+    before = [
+        {**whole, "order_id": "1", "customer_id": "7", "who": {"cli_ubid": "Any", "device_id": "d"}},
+        {**whole, "order_id": "2", "customer_id": "7", "who": {"cli_ubid": "b"}},
+    ]
+    known = {"who": {"cli_ubid": "g", "device_id": "k"}, "customer_id": "7", "at_ms": 0, "client_id": "shop"}
+    after = {"clicks": [], "orders": [], "identifications": [{**known, "status": "identified"}], "erased": []}
+    agree(tmp_path, [{**after, "orders": before, "identifications": []}, after], HOUR_MS)
+
+
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """One session: it takes seconds to begin."""

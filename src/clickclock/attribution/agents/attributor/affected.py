@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from clickclock.attribution.agents.attributor import people
@@ -24,6 +25,7 @@ from clickclock.attribution.agents.attributor.neighbours import Before, clicks_b
 from clickclock.attribution.agents.attributor.people import KINDS
 from clickclock.attribution.agents.attributor.reprocess_from import Moments, Placed, moments_of, since_of, together
 from clickclock.attribution.agents.attributor.run_inputs import World
+from clickclock.attribution.clicks import identifier
 from clickclock.attribution.crediting.columns import months
 from clickclock.attribution.crediting.columns.codes import among, distinct, places
 from clickclock.attribution.crediting.columns.identity import Persons
@@ -75,6 +77,7 @@ def find_affected(lake: Lake, engine: Engine, world: World) -> Affected:
         clicked = [_of_clicks(world, touches) for touches in (new, looking.result())]
         before = looking_back.result()
     whole += [moments.person[among(world.then.clickless, moments.person)] for moments in clicked]
+    whole += _of_shared(world, then)
     others = together([clicked[1], *_of_orders(world, then)])
     since = since_of(
         together([clicked[0], others]),
@@ -168,6 +171,25 @@ def _placed(orders: pa.Table, person: Numbers, policies: Policies) -> Moments:
     clients = orders["client_id"].combine_chunks().dictionary_encode()
     names = clients.dictionary.to_pylist()
     return moments_of(person, orders["placed_ms"].to_numpy(), clients.indices.to_numpy(), names, policies)
+
+
+def _of_shared(world: World, then: Persons) -> Iterator[Numbers]:
+    """The persons, before and now, of orders with an identifier that became shared, or is no more.
+
+    Such an order is of its next identifier, which nothing else may have touched.
+    """
+    turned = np.setxor1d(then.shared, world.persons.shared)
+    if not len(turned):
+        return
+    table = world.orders.table
+    is_concerned = np.zeros(table.num_rows, np.bool_)
+    for kind in set(identifier.SPACES) & set(table.column_names):
+        is_there = np.asarray(pc.is_valid(table[kind]).cast(pa.int8())).view(np.bool_)
+        is_concerned |= is_there & among(turned, pc.fill_null(table[kind], 0).to_numpy())
+    concerned = table.filter(pa.array(is_concerned))
+    for known in (then, world.persons):
+        who = people.who_ordered(concerned, known)
+        yield who.person[who.is_known]
 
 
 def _nobodys(world: World, then: Persons) -> Numbers:
