@@ -41,6 +41,7 @@ from clickclock.foundation.config import Config, load
 from clickclock.scheduler.store import Store
 from tests import user_agents
 from tests.acceptance.service import running
+from tests.authority import Authority
 from tests.chaos.clocks import WrongClock
 from tests.kept import keep, lines
 from tests.stores import add_job, add_schedule
@@ -483,6 +484,16 @@ def test_who_may_not_look_is_told_so_and_sees_the_rest(tmp_path: Path, closed: s
     for check in ("dataFolder", "store", "journals"):
         seen(checks, check, Result.FAIL, str(data), "Permission denied")
     seen(checks, "timeZones", Result.OK)
+
+
+@pytest.mark.needs("openssl")
+def test_a_certificate_that_ends_soon_and_a_key_that_others_may_read_are_told(tmp_path: Path) -> None:
+    pair = Authority(tmp_path).pair("jobs.example.com", days=3)
+    said = {"tls_certificate": pair.certificate, "tls_key": pair.key}
+    pair.key.chmod(0o600)
+    seen(look(tmp_path / "data", **said), "certificate", Result.WARN)
+    pair.key.chmod(0o644)
+    seen(look(tmp_path / "data", **said), "certificate", Result.WARN, str(pair.key))
 
 
 def test_every_check_has_a_test_that_makes_it_fail() -> None:

@@ -61,9 +61,13 @@ def test_killed_in_the_middle_nothing_is_lost_and_nothing_is_there_twice(tmp_pat
     assert run(tmp_path, "compact", "--all").returncode == 0
     found = [row for batch in Lake(tmp_path / "data" / "lake").scan(ORDERS.name) for row in batch.to_pylist()]
     assert len(found) == len({row["order_id"] for row in found}) == ORDERS_OF_SHOP
-    assert {path.name for path in (tmp_path / "data").iterdir()} <= {"journal", "lake", "mappings"}, (
-        "nothing is left over"
-    )
+    assert {path.name for path in (tmp_path / "data").iterdir()} <= {
+        "journal",
+        "lake",
+        "mappings",
+        "address-salt",
+        "lake-lock",
+    }, "nothing is left over"
 
 
 def test_a_folder_of_exports_becomes_orders_costs_and_clicks(tmp_path: Path) -> None:

@@ -32,6 +32,10 @@ MEGABYTES_MAX = 120
 UV = (sys.executable, "-m", "uv", "--quiet", "--no-progress")
 
 
+HERE = ("--data-dir", "clickclock-data")
+"""From the files: an address that is given is asked otherwise."""
+
+
 @dataclass(frozen=True)
 class Installed:
     """An environment with the wheel, and the empty folder that the program is started in."""
@@ -170,9 +174,9 @@ def test_the_main_roads_can_be_walked(installed: Installed) -> None:
         assert looked, looked
     installed.run("compact", "--all")
     installed.run("attribution", "run")
-    report = json.loads(installed.run("attribution", "report", "--by", "channel,campaign", "--json"))
+    report = json.loads(installed.run("attribution", "report", "--by", "channel,campaign", "--json", *HERE))
     assert [(row["campaign"], row["credit"]) for row in report["rows"]] == [("autumn", "24.90")]
-    assert "autumn" in installed.run("attribution", "order", "o-1", "--client-id", "shop-1")
+    assert "autumn" in installed.run("attribution", "order", "o-1", "--client-id", "shop-1", *HERE)
     assert "u-7" in installed.run("clicks", "export")
 
 

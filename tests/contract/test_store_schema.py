@@ -89,7 +89,8 @@ async def test_replicas_that_start_together_migrate_once(kind: str, blank_url: C
         await each.close()
 
 
-async def test_a_store_that_is_opened_again_has_lost_nothing(store: Store, url: str) -> None:
+async def test_a_store_that_is_opened_again_has_lost_nothing(url: str) -> None:
+    store = await Store.open(url)
     await add_job(store)
     await add_schedule(store)
     await plan(store, at(60))

@@ -105,7 +105,7 @@ def test_published_tables_are_read_with_the_names_that_they_have() -> None:
 
 def test_a_person_gets_a_table() -> None:
     assert run("-", "--model", "linear", given=CSV).stdout == (
-        "channel   conversions   value\nGA        2.5000        25.0000\nMail      1.5000        15.0000\n"
+        "channel   conversions     value\nGA             2.5000   25.0000\nMail           1.5000   15.0000\n"
     )
 
 

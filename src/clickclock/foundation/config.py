@@ -30,9 +30,9 @@ from clickclock.foundation.reach import is_loopback, refuse_reachable
 from clickclock.foundation.target_config import SmtpConfig, Targets
 
 PREFIX = "CLICKCLOCK_"
-_NOT_SETTINGS = ("URL", "CLICK_URL", "CONFIG", "TOKEN", "TOKEN_FILE", "CONTEXT", "CONTEXTS", "CA_FILE")
+_NOT_SETTINGS = ("URL", "CLICK_URL", "COMMIT", "CONFIG", "TOKEN", "TOKEN_FILE", "CONTEXT", "CONTEXTS", "CA_FILE")
 NOT_SETTINGS = frozenset(f"{PREFIX}{name}" for name in _NOT_SETTINGS)
-"""What the command line reads itself."""
+"""The command line, or the build, reads these itself."""
 ORDER_TOKENS = "order-tokens.json"
 """The name of the file in the data folder that has the digests of order tokens."""
 _PLACES = (

@@ -2,8 +2,7 @@
 
 Never spawns a job itself and never holds a pipe to one: the supervisor does, and the output goes to files. Killing the
 service at any moment kills no job. Invariants: `start` returns when the attempts are in the supervisor's journal; what
-is known here is what the supervisor said last; when its connection breaks another is made, or another supervisor
-started, and it tells everything anew.
+is known here is what the supervisor said last; when its connection breaks, another one hears everything anew.
 
 >>> ProcessExecutor(name="local", data_dir=Path("/var/lib/clickclock"), node="host-1", slots=16,
 ...     log_bytes_max=10_000_000, base_environment={"PATH": "/usr/bin"}, clock=SystemClock()).name
@@ -76,13 +75,13 @@ class ProcessExecutor:
         self._keeper: asyncio.Task[None] | None = None
         self._forgotten: set[str] = set()
         self._patient: set[str] = set()
+        self._starting: set[str] = set()  # not yet journalled, as far as we know; it may already have written
         self._reminder: asyncio.Task[None] | None = None
 
     async def open(self, on_change: Callable[[], None]) -> None:
-        """Connect to the supervisor, starting it if there is none.
+        """Connect to the supervisor, starting it if there is none. Raises `OSError` without a data folder.
 
         If that fails, `capacity` says why, and it is tried again until it works.
-        Raises `OSError` when the data folder cannot be made.
         """
         self._on_change = on_change
         await self._logs.open()
@@ -97,7 +96,11 @@ class ProcessExecutor:
             forgotten = set(self._forgotten)
             shift = self._shift()
             started = [render(each, shift, accounts.get(each.name)) for each in launches if each.name not in refused]
-            await self._ask({"do": "start", "launches": started, "forget": sorted(forgotten)})
+            self._starting |= (names := {each.name for each in launches})
+            try:
+                await self._ask({"do": "start", "launches": started, "forget": sorted(forgotten)})
+            finally:
+                self._starting -= names
             self._forgotten -= forgotten
             self._patient |= {launch.name for launch in launches if launch.patient}
             for launch in launches:
@@ -135,10 +138,8 @@ class ProcessExecutor:
             await self._ask({"do": "stop", "names": list(names), "grace_s": grace_s})
 
     async def forget(self, names: Sequence[str]) -> None:
-        """Drop exits that are recorded for good. From then on the name is free: starting it again would run it.
-
-        The supervisor hears of it with the next start, or a moment later: it costs neither a message of its own.
-        """
+        """Drop exits that are recorded for good. From then on the name is free: starting it again would run it."""
+        # The supervisor hears of it with the next start, or a moment later: it costs neither a message of its own.
         for name in names:
             if name in self._known and self._known[name].exit is not None:
                 del self._known[name]
@@ -158,7 +159,7 @@ class ProcessExecutor:
     async def read_log(self, name: str, offset: int, limit: int) -> LogChunk | None:
         """Output from the attempt's file; works without the supervisor, which then cannot tell that it is complete."""
         sighting = self._known.get(name)
-        ended = self._line is not None if sighting is None else sighting.exit is not None
+        ended = sighting.exit is not None if sighting else self._line is not None and name not in self._starting
         return await self._logs.read(name, offset, limit, ended=ended)
 
     async def remove_logs(self, names: Sequence[str]) -> None:

@@ -188,10 +188,8 @@ class Database:
 
     def _read_postgresql(self, work: Callable[[sa.Connection], T]) -> T:
         """Each statement sees what is committed by then, in a transaction or not: so there is none."""
-        session: Session = getattr(self._reading, "session", None) or Session(
-            self.engine, self._patience, autocommit=True
-        )
-        self._reading.session = session
+        kept = getattr(self._reading, "session", None)
+        self._reading.session = session = kept or Session(self.engine, self._patience, autocommit=True)
         while True:
             is_fresh = session.is_fresh
             try:
