@@ -234,7 +234,7 @@ def preview(client: "Client", **run: Any) -> "Payload":
 def edit(url: str, application: str, job_name: str) -> None:
     """Edit a job as YAML in VISUAL or EDITOR.
 
-    What is wrong is written into the file, and the file is opened again. Nobody else's change is overwritten.
+    Faults are written into the file, and the file is opened again. Nobody else's change is overwritten.
     """
     from clickclock.cli.editing import Editable  # noqa: PLC0415 (loaded when it is used)
     from clickclock.cli.editing import edit as edited  # noqa: PLC0415 (as above)

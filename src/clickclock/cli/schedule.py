@@ -187,7 +187,7 @@ def update(client: "Client", schedule_id: str, fields: dict[str, Any]) -> "Paylo
 def edit(url: str, schedule_id: str) -> None:
     """Edit a schedule as YAML in VISUAL or EDITOR.
 
-    What is wrong is written into the file, and the file is opened again. Nobody else's change is overwritten.
+    Faults are written into the file, and the file is opened again. Nobody else's change is overwritten.
     """
     from clickclock.cli.editing import Editable  # noqa: PLC0415 (loaded when it is used)
     from clickclock.cli.editing import edit as edited  # noqa: PLC0415 (as above)
