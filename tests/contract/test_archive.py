@@ -178,7 +178,7 @@ def test_a_log_has_lines_of_other_requests(tmp_path: Path) -> None:
         ("a.csv", b"client_id,a,a\nc,1,2\n", "has these columns twice: a"),
         ("a.csv", b"client_id,a,,\nc,1,,\n", "has these columns twice: \\(no name\\)"),
         ("a.csv", b"client_id,a\rc,1\r", "ends its lines with CR alone; save it with LF or CR LF"),
-        ("a.csv", b"client_id," + b"a" * 200_000 + b"\nc,1\n", "begins with a line that is no header"),
+        ("a.csv", b"client_id," + b"a" * 200_000 + b"\nc,1\n", "no header: a name has 200,000 characters"),
         ("a.csv", b"PK\x03\x1b[31m,\xff\n1,2\n", r"its first line has PK  \[31m,  \)"),
         ("a.csv", bundle("[Content_Types].xml", "xl/workbook.xml"), r"is a workbook; save its sheet as CSV \(UTF-8\)"),
         ("a.csv", bundle("mimetype", "content.xml"), "is a workbook; save its sheet as CSV"),

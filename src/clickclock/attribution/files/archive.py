@@ -35,6 +35,8 @@ LINE_BYTES_MAX: Final = 1024 * 1024
 ROWS_AT_A_TIME: Final = 4096
 INTEGER_MAX: Final = 2**53
 """Whole numbers of JSON are exact in every program up to here."""
+NAME_CHARS_MAX: Final = 1024
+"""The longest name of a column."""
 NAMES_SHOWN_CHARS_MAX: Final = 80
 """Enough of a wrong header to see what it is."""
 DELIMITERS: Final = ",;\t"
@@ -42,6 +44,9 @@ _CLIENT_ID: Final = "client_id"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 MARKS_OF_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 _TOO_LONG: Final = f"it has more than {LINE_BYTES_MAX:,} bytes"
+
+# The limit holds for the whole process: it is set once, so that no file is read in another way after another.
+csv.field_size_limit(LINE_BYTES_MAX)
 
 T = TypeVar("T")
 Record = Mapping[str, object] | bytes
@@ -217,10 +222,14 @@ class Archive:
     def _names(self, header: str, delimiter: str) -> list[str]:
         if "\r" in header.rstrip("\r\n"):
             raise Malformed(f"{self.path} ends its lines with CR alone; save it with LF or CR LF.")
-        try:
-            return next(csv.reader([header], delimiter=delimiter), [])
-        except csv.Error as error:
-            raise Malformed(f"{self.path} begins with a line that is no header: {error}.") from error
+        names = next(csv.reader([header], delimiter=delimiter), [])
+        longest = max(map(len, names), default=0)
+        if longest > NAME_CHARS_MAX:
+            raise Malformed(
+                f"{self.path} begins with a line that is no header: "
+                f"a name has {longest:,} characters, at most {NAME_CHARS_MAX:,} are read."
+            )
+        return names
 
     def _read_parquet(self, columns: Sequence[str]) -> Iterator[tuple[int, Record | Unusable]]:
         refuse_strange(self.path)

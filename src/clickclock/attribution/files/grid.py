@@ -32,7 +32,6 @@ SAMPLE_BYTES: Final = 256 * 1024
 SAMPLE_ROWS: Final = 1000
 HEADER_LINES_MAX: Final = 40
 """How far down a header may stand: exporters write a title, a period and remarks before it."""
-CELL_CHARS_MAX: Final = 1024 * 1024
 _DELIMITERS: Final = (",", ";", "\t", "|")
 _SEPARATOR_LINE: Final = "sep="
 _BYTE_ORDER_MARKS: Final = (
@@ -165,7 +164,6 @@ def _text(path: Path, encoding: str, sample: str, known: Set[str], widths: Set[i
 def _csv_rows(
     path: Path, packed: IO[bytes], encoding: str, delimiter: str, skipped: int, above: int
 ) -> Generator[Batch]:
-    csv.field_size_limit(CELL_CHARS_MAX)
     numbers: list[int] = []
     batch: list[Sequence[Any]] = []
     number = skipped + 1
