@@ -107,7 +107,8 @@ const makeString = require('makeString');
 const sendHttpRequest = require('sendHttpRequest');
 
 const MARKS = ['atag', 'asvt', 'gclid', 'uclid', 'gbraid', 'wbraid', 'gad_source', 'fbclid', 'msclkid', 'ttclid', 'twclid',
-  'li_fat_id', 'ScCid', 'epik', 'source'];
+  'li_fat_id', 'ScCid', 'sccid', 'epik', 'dclid', 'yclid', 'qclid', 'rdt_cid', 'tblci', 'dicbo', 'obclid', 'ob_click_id',
+  'fbc', '_fbc', 'source'];
 const event = getAllEventData();
 const base = data.collectorUrl.slice(-1) === '/' ? data.collectorUrl.slice(0, -1) : data.collectorUrl;
 const visitor = data.visitorId || event.client_id;

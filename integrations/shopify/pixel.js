@@ -7,7 +7,7 @@
 const COLLECTOR = 'https://clicks.example.com';
 const CLIENT_ID = 'shop-1';
 
-const MARKS = /[?&](atag|asvt|[gu]clid|[gw]braid|gad_source|fbclid|msclkid|ttclid|twclid|li_fat_id|ScCid|epik|(amp;)?utm_\w+|source|fb_\w+)=[^&]/;
+const MARKS = /[?&](atag|asvt|(fb|tt|tw|[dgquy])clid|_?fbc|msclkid|[gw]braid|gad_source|li_fat_id|[Ss]c[Cc]id|epik|rdt_cid|tblci|dicbo|ob(cl|_click_)id|(amp;)?utm_\w+|source|fb_\w+)=[^&]/;
 
 analytics.subscribe('page_viewed', async (event) => {
   const query = event.context.document.location.search;

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from clickclock.attribution.clicks.account import DEFAULT_CHANNEL_RULES
 from clickclock.attribution.clicks.entry import EntryKind
+from clickclock.attribution.crediting.policy import CLICK_ID_RULES, ID_CHANNEL_RULES, LAST_CHANNEL_RULES
 from tests.acceptance.collecting import Collector, collecting
 from tests.acceptance.tag_pages import Ear, Request, listening, shop
 from tests.house.tag import BYTES_MAX, SERVED
@@ -197,10 +198,9 @@ def test_what_no_ad_of_ours_led_to_is_no_click(page: Page, site: str, ear: Ear, 
 
 
 BY_ITSELF = {
-    *("gclid", "gbraid", "wbraid", "uclid", "fbclid", "msclkid", "ttclid", "li_fat_id", "twclid", "ScCid", "epik"),
-    *("gad_source", "atag", "asvt", "source", "amp;utm_source", "fb_ad_id", "fb_campaign_id"),
+    *("atag", "asvt", "source", "amp;utm_source"),
     *("utm_source", "utm_medium", "utm_campaign", "utm_content", "utm_term", "utm_id", "aff", "partner"),
-    *(rule.parameter for rule in DEFAULT_CHANNEL_RULES),
+    *(rule.parameter for rule in (*DEFAULT_CHANNEL_RULES, *ID_CHANNEL_RULES, *CLICK_ID_RULES, *LAST_CHANNEL_RULES)),
 }
 
 

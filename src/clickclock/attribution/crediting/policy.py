@@ -50,6 +50,26 @@ SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "x": ("x", "twitter", "x.com", "twitter.com", "t.co", "mobile.twitter.com", "twitter_ads", "x_ads"),
         "snapchat": ("snapchat", "snap", "snapchat.com", "www.snapchat.com", "snapchat_ads"),
         "pinterest": ("pinterest", "pinterest.com", "www.pinterest.com", "pin.it", "pinterest_ads"),
+        "reddit": (
+            *("reddit", "reddit.com", "www.reddit.com", "old.reddit.com", "out.reddit.com", "reddit_ads", "redditads"),
+            "reddit ads",
+        ),
+        "quora": ("quora", "quora.com", "www.quora.com", "quora_ads", "quora ads"),
+        "yandex": (
+            *(
+                "yandex",
+                "yandex.ru",
+                "www.yandex.ru",
+                "yandex.com",
+                "ya.ru",
+                "dzen.ru",
+                "yandex_direct",
+                "yandex direct",
+            ),
+            *("yandexdirect", "yandex.direct"),
+        ),
+        "taboola": ("taboola", "taboola.com", "www.taboola.com", "trc.taboola.com", "taboola_ads"),
+        "outbrain": ("outbrain", "outbrain.com", "www.outbrain.com", "paid.outbrain.com", "outbrain_ads"),
         "direct": ("direct", "(direct)", "(none)", "none"),
     }
 )
@@ -65,9 +85,11 @@ ID_CHANNEL_RULES: Final = tuple(
 CLICK_ID_RULES: Final = tuple(
     ChannelRule(channel=channel, parameter=name)
     for channel, name in (
-        *(("google", name) for name in ("gclid", "gbraid", "wbraid", "gad_source")),
+        *(("google", name) for name in ("gclid", "gbraid", "wbraid", "gad_source", "dclid")),
         *(("onsite", "uclid"), ("microsoft", "msclkid"), ("tiktok", "ttclid"), ("linkedin", "li_fat_id")),
-        *(("x", "twclid"), ("snapchat", "ScCid"), ("snapchat", "sccid")),
+        *(("x", "twclid"), ("snapchat", "ScCid"), ("snapchat", "sccid"), ("reddit", "rdt_cid"), ("quora", "qclid")),
+        *(("yandex", "yclid"), ("taboola", "tblci")),
+        *(("outbrain", name) for name in ("dicbo", "obclid", "ob_click_id")),
     )
 )
 """Asked next; then come organic search, and the words that other networks have for themselves."""

@@ -43,8 +43,8 @@ QUERY_BYTES_MAX: Final = 8192
 VISITOR: Final = "visitor-of-the-check"
 """Stands for the id that the tag gives to a browser."""
 MARKS: Final = (
-    r"atag|asvt|[gu]clid|[gw]braid|gad_source|fbclid|msclkid|ttclid|twclid|li_fat_id|ScCid|epik|(amp;)?utm_\w+|source"
-    r"|fb_\w+"
+    r"atag|asvt|(fb|tt|tw|[dgquy])clid|_?fbc|msclkid|[gw]braid|gad_source|li_fat_id|[Ss]c[Cc]id|epik|rdt_cid|tblci|dicbo"
+    r"|ob(cl|_click_)id|(amp;)?utm_\w+|source|fb_\w+"
 )
 """Parameters by which the tag takes an address for one that an ad led to; a house test compares them with the tag's."""
 _NO_ENTRY: Final = "0" * 32
