@@ -5,6 +5,7 @@ Never asserts a time. Invariant: the exit code is 0 unless something was lost, d
 
 import argparse
 import json
+import os
 import signal
 import sys
 import tempfile
@@ -42,6 +43,8 @@ def main() -> int:
     # Ended from outside, it still ends what it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     reports = []
+    # As the program makes its own data folder; it would say so of one that others may enter.
+    os.umask(0o077)
     with tempfile.TemporaryDirectory(prefix="clickclock-bench-", dir=asked.folder) as folder:
         described = machine.describe(Path(folder))
         for line in described:

@@ -31,41 +31,58 @@ IDS_OF_RULES: Final = tuple(
     )
 )
 """Click ids without a column that say what channel a click is of."""
+OF_CLICK_ID: Final = "channel_of_click_id"
+OF_SOURCE: Final = "channel_of_source"
+_IN_SMALL: Final = (*SOURCES, "utm_medium")
 _OTHER: Final = "other"
 _META: Final = "meta"
 
 
 def channel_of(clicks: Any, policy: Policy) -> Any:
-    """What the first rule that matches says, else what the click says of itself."""
+    """What the first rule that matches says, else what the click says of itself. It needs the columns of `beside`."""
+    said = ibis.coalesce(*(clicks[in_small(name)] for name in SOURCES)).replace(">", "-")
+    last = _first(clicks, [rule for rule in LAST_CHANNEL_RULES if rule.parameter in CLICK_PARAMETERS], _OTHER)
+    last = ibis.ifelse(clicks.others.length() > 0, _first(clicks, LAST_CHANNEL_RULES, _OTHER), last)
+    organic = _matches(clicks, ORGANIC_CHANNEL_RULE)
+    built_in = ibis.cases(
+        (clicks[OF_SOURCE] == _META, _META),
+        (clicks[OF_CLICK_ID].notnull(), clicks[OF_CLICK_ID]),
+        (organic, ORGANIC_CHANNEL_RULE.channel),
+        (clicks[OF_SOURCE].notnull(), clicks[OF_SOURCE]),
+        # Paths are channels joined by ` > `: what anybody can send must not be read as two of them.
+        (said.notnull(), said),
+        else_=last,
+    )
+    return _first(clicks, (*policy.channel_rules, *ID_CHANNEL_RULES), built_in)
 
-    def first(rules: Iterable[ChannelRule], otherwise: Any) -> Any:
-        cases = [(_matches(clicks, rule), rule.channel) for rule in rules]
-        return ibis.cases(*cases, else_=otherwise) if cases else otherwise
 
+def in_small_letters(clicks: Any) -> dict[str, Any]:
+    """What most rules for channels look at, in small letters."""
+    return {in_small(name): small_letters_of(clicks[name]) for name in _IN_SMALL}
+
+
+def beside(clicks: Any) -> dict[str, Any]:
+    """The channels that a source and a click id say, whatever the policy: as columns, so that each is found once.
+
+    It needs the columns of `in_small_letters`.
+    """
     none = ibis.null("string")
     # Few clicks have parameters without a column, and rules about these are asked of no others.
     of_columns, of_others = (
         [rule for rule in CLICK_ID_RULES if (rule.parameter in CLICK_PARAMETERS) is is_column]
         for is_column in (True, False)
     )
-    has_others = clicks.others.length() > 0
-    network = first(of_columns, ibis.ifelse(has_others, first(of_others, none), none))
-    # Paths are channels joined by ` > `: what anybody can send must not be read as two of them.
-    said = ibis.coalesce(*(clicks[in_small(name)] for name in SOURCES)).replace(">", "-")
+    by_others = ibis.ifelse(clicks.others.length() > 0, _first(clicks, of_others, none), none)
     words = ibis.literal(dict(CHANNEL_OF_SOURCE), "map<string, string>")
-    known = ibis.coalesce(*(words.get(clicks[in_small(name)]) for name in reversed(SOURCES)))
-    last = first([rule for rule in LAST_CHANNEL_RULES if rule.parameter in CLICK_PARAMETERS], _OTHER)
-    last = ibis.ifelse(has_others, first(LAST_CHANNEL_RULES, _OTHER), last)
-    organic = _matches(clicks, ORGANIC_CHANNEL_RULE)
-    built_in = ibis.cases(
-        (known == _META, _META),
-        (network.notnull(), network),
-        (organic, ORGANIC_CHANNEL_RULE.channel),
-        (known.notnull(), known),
-        (said.notnull(), said),
-        else_=last,
-    )
-    return first((*policy.channel_rules, *ID_CHANNEL_RULES), built_in)
+    return {
+        OF_CLICK_ID: _first(clicks, of_columns, by_others),
+        OF_SOURCE: ibis.coalesce(*(words.get(clicks[in_small(name)]) for name in reversed(SOURCES))),
+    }
+
+
+def _first(clicks: Any, rules: Iterable[ChannelRule], otherwise: Any) -> Any:
+    cases = [(_matches(clicks, rule), rule.channel) for rule in rules]
+    return ibis.cases(*cases, else_=otherwise) if cases else otherwise
 
 
 def _matches(clicks: Any, rule: ChannelRule) -> Any:
@@ -77,14 +94,9 @@ def _matches(clicks: Any, rule: ChannelRule) -> Any:
         value = value_of(clicks.other.get(rule.parameter), rule.parameter)
     if not rule.values:
         return value.notnull()
-    small = clicks[in_small(rule.parameter)] if rule.parameter in SOURCES else small_letters_of(value)
+    small = clicks[in_small(rule.parameter)] if rule.parameter in _IN_SMALL else small_letters_of(value)
     is_one = small.isin([small_letters(each) for each in rule.values])
     return is_one & clicks.gclid.isnull() if rule == ORGANIC_CHANNEL_RULE else is_one
-
-
-def sources(clicks: Any) -> dict[str, Any]:
-    """What most rules for channels look at, in small letters."""
-    return {in_small(name): small_letters_of(clicks[name]) for name in SOURCES}
 
 
 def in_small(name: str) -> str:

@@ -68,7 +68,7 @@ def _written(dialect: str, node: ops.Node) -> Text:
         table.name: arrow_schema(table.to_expr().select(used(expression, table)))
         for table in node.find(ops.UnboundTable)
     }
-    return Text(str(ibis.to_sql(expression, dialect=dialect)), reads, arrow_schema(expression))
+    return Text(str(ibis.to_sql(expression, dialect=dialect, pretty=False)), reads, arrow_schema(expression))
 
 
 def used(expression: ibis.Table, table: ops.UnboundTable) -> list[str]:

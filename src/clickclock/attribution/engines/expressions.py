@@ -27,13 +27,14 @@ from clickclock.attribution.crediting.policy import (
 from clickclock.attribution.engines import CHANGED, FLOODS, PERSONS, USES, WALK
 from clickclock.attribution.engines.agents import AGENTS
 from clickclock.attribution.engines.batches import NUMBERED_ORDERS, NUMBERED_TEXTS
-from clickclock.attribution.engines.channels import IDS_OF_RULES, channel_of, in_small, sources
+from clickclock.attribution.engines.channels import IDS_OF_RULES, beside, channel_of, in_small, in_small_letters
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.dialects import Dialect
 from clickclock.attribution.engines.sql import KINDS_OF_ORDERS, SHOWN
 from clickclock.attribution.engines.sql_text import INSTANT
 from clickclock.attribution.engines.values import (
     NUMBER,
+    ONE_OF_EACH_KIND,
     folded_of,
     function,
     says_something,
@@ -68,6 +69,7 @@ def _shown() -> Any:
 def _ads(dialect: Dialect, rules: Policies, clicks: Any) -> ibis.Table:
     rows = _with_others(clicks)
     rows = rows.mutate(**_compared(dialect, rows))
+    rows = rows.mutate(**beside(rows))
     rows = rows.mutate(channel=_ad(rows, rules)["channel"])
     parts = {**_ad(rows, rules), "channel": rows.channel}
     described = rows.select(ad=_ad_code(dialect, rows, rows.channel), **parts)
@@ -87,6 +89,12 @@ def touches_of_today(dialect: Dialect, rules: Policies) -> ibis.Table:
     return _touches(dialect, rules, unbound(CLICKS.schema, "clicks"))
 
 
+def cleaned() -> ibis.Table:
+    """What rows of an earlier revision lose: a column of each kind, for it says all of the rule."""
+    clicks = unbound(CLICKS.schema, "clicks")
+    return clicks.select(**{name: value_of(clicks[name], name) for name in ONE_OF_EACH_KIND})
+
+
 def _by_revision(clicks: Any) -> tuple[Any, Any]:
     """Clicks of this revision, and those of earlier ones without the absent values that they may have kept."""
     # Files say which revisions they have, so that an engine passes over those that one of the two does not need.
@@ -100,6 +108,7 @@ def _touches(dialect: Dialect, rules: Policies, clicks: Any) -> ibis.Table:
     # By themselves, because an engine computes anew what stands in several places of one row.
     rows = _with_others(rows)
     rows = rows.mutate(**{f"{kind}_code": _code(rows, kind, rules) for kind in NAMESPACES}, **_compared(dialect, rows))
+    rows = rows.mutate(**beside(rows))
     rows = rows.mutate(ad_code=_ad_code(dialect, rows, _ad(rows, rules)["channel"]))
     # The id that counts stands at its own place: equal texts of two kinds are two ids.
     click_id = ibis.ifelse(
@@ -286,7 +295,7 @@ def _is_of_ad(name: Any) -> Any:
 def _compared(dialect: Dialect, clicks: Any) -> dict[str, Any]:
     """What clicks of `_with_others` are compared by, beside their own columns."""
     return {
-        **sources(clicks),
+        **in_small_letters(clicks),
         "others_of_ad": _others(dialect, clicks, lambda name: ~name.isin(CLICK_IDS)),
         "other_click_ids": _others(dialect, clicks, lambda name: name.isin(CLICK_IDS)),
     }

@@ -27,7 +27,7 @@ from clickclock.attribution.engines.dialects import Dialect
 from clickclock.attribution.engines.sql_text import Text
 
 ALWAYS: Final = (
-    *(f"expressions:{name}" for name in ("agents", "walk", "walk_in_part")),
+    *(f"expressions:{name}" for name in ("agents", "cleaned", "walk", "walk_in_part")),
     *(f"revising:{name}" for name in ("credited", "unconverted")),
     *(f"tying:{name}" for name in ("clicked", "concerned", "last", "links", "received", "uses")),
 )

@@ -35,6 +35,8 @@ from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 NUMBER: Final = "int64"
 _CLEANED: Final = tuple(name for name in CLICK_PARAMETERS if name != "client_id")
 """Each takes its time. Without a client's id, a click would not have been taken."""
+ONE_OF_EACH_KIND: Final = ("cli_ubid", "atag", "utm_source")
+"""One that identifies, one that a partner fills in, and one of neither kind: `value_of` has no other rules."""
 _NOTHING: Final = ("", "null", "NULL", "undefined", "None", "NaN", "(not set)")
 
 
