@@ -57,6 +57,7 @@ STRANGERS = ["guest", "unknown", "none", "NONE", "-", "--", "0", "00", "false", 
 STRANGERS += ["0" * 32, "0000 0000-00"]
 STRANGERS += ["f" * 32, "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF", " 00000000-0000-0000-0000-000000000000 "]
 STRANGERS += ["[x]", "u-{id}", "xxxxxxxx-xxxx", "(direct)", "cli_ubid", "user_{{user.id}}"]
+STRANGERS += ["~gclid~", "your_gclid", "MY-DEVICE-ID", "insert id", "Fake", "9774d56d682e549c", "02:00:00:00:00:00"]
 ZEROED = "00000000-0000-0000-0000-000000000000"
 DIGESTS = [
     spelled
@@ -67,7 +68,7 @@ DIGESTS = [
 VALUES = ["none", "guest", "test", "0", "false", "-"]
 VALUES += ["direct", "(none)", "(direct)", "[Brand]", "[DE]", "<3", "2|r9|{x}"]
 VALUES += ["50%", "brand_{x}", "100% off", "{1}", "$5 off", "#1"]
-VALUES += ["@home", "_x", "a{b}c", "%C3%A9t", "google", "nullable", "not"]
+VALUES += ["@home", "~brand~", "fake", "_x", "a{b}c", "%C3%A9t", "google", "nullable", "not"]
 IDS = ["u-1", "EAItIQoxChMIiYfIzLff6AIVPSsrCh0hqwA2EAYEKCPAEgJ09vD_IwE"]
 IDS += ["38400000-8cf0-41bd-b23e-10b96e40000d", "1", "007a"]
 IDS += ["deadbeef" * 4, "d41d8cd98f00b204e9800998ecf8427f", "test-7"]

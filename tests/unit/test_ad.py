@@ -19,7 +19,7 @@ CAMPAIGNS = (
         "creative",
     ),
 )
-OTHERS = ("utm_id", "utm_source_platform", "fb_placement", "hsa_cam")
+OTHERS = ("utm_id", "utm_source_platform", "fb_placement", "hsa_cam", "tt_adid", "aff_sub2", "promo_code")
 SAYING = (*COLUMNS, *CLICK_ID_COLUMNS, *CLICK_IDS, *NAMES, *OTHERS, *CAMPAIGNS)
 SILENT = ("cli_ubid", "device_id", "event_time", "session", "page", "device_model", "lang", "Utm_source")
 VALUES = st.sampled_from(["a", "b", "n1", "Mail"])

@@ -46,6 +46,16 @@ WORDS: Final = (
 """Words for nothing, in every field."""
 
 _WHO: Final = ("user", "device", "visitor", "customer", "client", "id")
+_WHAT: Final = (
+    ("id",),
+    ("gclid",),
+    ("fbclid",),
+    ("click", "id"),
+    ("user", "id"),
+    ("device", "id"),
+    ("idfa",),
+    ("gaid",),
+)
 NOBODY: Final = (
     *("none", "(none)", "unknown", "(unknown)", "nobody", "noone", "anonymous", "(anonymous)", "anon", "guest"),
     *("false", "true", "no", "off", "na", "test", "(test)", "testing", "dummy", "example", "sample", "default", "demo"),
@@ -63,6 +73,10 @@ NOBODY: Final = (
     *("logged_out", "lat", "limit_ad_tracking", "limitadtracking", "ios", "android", "iphone", "ipad"),
     *map("".join, product(("unknown", "anonymous", "guest", "test", "default"), "_- ", _WHO)),
     *("transaction_id", "limit ad tracking", "xx", "xxx", "xxxx", "?", "??", "???", "*", ".", "...", "{}", "[]", "()"),
+    *("fake", "changeme", "change_me", "change-me", "foobar", "lorem", "ipsum", "bogus"),
+    *(blank.join((whose, *name)) for whose, blank, name in product(("your", "my", "insert", "some"), "_- ", _WHAT)),
+    "9774d56d682e549c",  # the ANDROID_ID that many devices of one maker had
+    *("02:00:00:00:00:00", "020000000000", "00000000-0000-0000-0000-000000000001"),
     *map(str.lower, IDENTIFYING),
 )
 """Words that name no person and no click: the field's own name is one."""
@@ -124,7 +138,9 @@ _SAID: Final = _or(*map(re.escape, WORDS), *_UNFILLED)
 _ZEROS: Final = "(?:-|0[0 .-]*|[0 .-]*-)"
 _SAME: Final = ("ff[f -][f -]+", "xx[x -]*")
 _WITH_A_MACRO: Final = r"[^{}]*\{{1,2}[a-z_@][^{}]*\}{1,2}[^{}]*"
-_OF_NOBODY: Final = _or(_SAID, *map(re.escape, NOBODY), _ZEROS, *_SAME, rf"[\[<(]{_NAME}[\])>]", f"[$:]{{1,2}}{_NAME}")
+_OF_NOBODY: Final = _or(
+    _SAID, *map(re.escape, NOBODY), _ZEROS, *_SAME, rf"[\[<(]{_NAME}[\])>]", f"[$:]{{1,2}}{_NAME}", f"~{_NAME}~"
+)
 EXACTLY: Final = "None"
 """What Python writes for nothing is absent in this case alone: `none` is a medium, too."""
 ABSENT_PATTERN: Final = f"^{_BEFORE}(?:{_SAID}{_BEHIND})?$"
@@ -144,7 +160,7 @@ BEGINNINGS_OF_NOBODY: Final[tuple[tuple[str, str], ...]] = (
     *(("xx", "xy"), ("{", "")),
 )
 """The same of a field that identifies, unless it has a `{`, a blank at its end, or the length of a word or a digest."""
-REVISION: Final = 2
+REVISION: Final = 3
 """Counts the changes of these lists. An entry and a row that have it need no second look; older ones get one."""
 WORD_BYTES_MAX: Final = 32
 DIGEST_BYTES: Final = (40, 64)

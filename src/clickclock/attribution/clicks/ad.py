@@ -26,14 +26,18 @@ COLUMNS: Final = (
     *("fb_account_id", "fb_campaign_id", "fb_adset_id", "fb_ad_id"),
 )
 """Parameters with a column of their own that say which ad it is."""
-PREFIXES: Final = ("utm_", "fb_", "gad_", "hsa_", "mtm_", "pk_", "piwik_", "matomo_")
+PREFIXES: Final = (
+    *("utm_", "fb_", "gad_", "hsa_", "mtm_", "pk_", "piwik_", "matomo_", "tt_", "tw_", "li_", "aff_", "promo"),
+)
 """Any parameter whose name begins so says which ad it is."""
 WITHIN: Final = "[Cc]ampaign|[Aa]d_?[Gg]roup|[Aa]d_?[Ss]et|[Cc]reative"
 """So does any parameter in whose name this pattern finds something, to Python, RE2 and Java alike."""
 NAMES: Final = (
     *("ad", "ad_id", "adid", "adId", "ad_name", "keyword", "placement", "placement_id", "site_source_name", "pid", "c"),
     *("af_c_id", "af_ad", "af_ad_id", "af_channel", "af_siteid", "af_keywords", "mc_cid", "s_kwcid", "ef_id", "cm_mmc"),
-    *("et_cid", "dm_i", "pcrid", "pgrid", "ptaid", "subid", "sub_id", "aff_id", "affid"),
+    *("et_cid", "dm_i", "pcrid", "pgrid", "ptaid", "subid", "sub_id", "affid"),
+    *("sub1", "sub2", "sub3", "sub4", "sub5", "matchtype", "network", "targetid", "target_id"),
+    *("_kx", "ref", "coupon", "voucher", "partner", "partner_id", "affiliate", "affiliate_id"),
 )
 """So do these: what ad networks, AppsFlyer, Adjust, Branch, mailing and affiliate programs call ads and partners."""
 ONCE: Final = ("gclid", "uclid")

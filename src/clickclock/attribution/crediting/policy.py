@@ -32,7 +32,14 @@ _OF_META: Final = (
     *("fbads", "instagram_ads", "meta_ads", "meta ads", "metaads", "threads", "threads.net", "l.threads.net", "th"),
     *("fb.com", "fb.me", "business.facebook.com", "web.facebook.com", "fb_ig", "facebook-ads", "fb-ads", "meta-ads"),
     *("facebook_feed", "facebook_mobile_feed", "facebook_desktop_feed", "facebook_stories", "facebook_reels"),
-    *("instagram_feed", "instagram_stories", "instagram_reels", "instagram_explore"),
+    *("instagram_feed", "instagram_stories", "instagram_reels", "instagram_explore", "ig_feed", "ig_stories"),
+    *("ig_story", "ig_reels", "fb_feed", "fb_stories", "fb_reels", "facebook_paid", "facebook paid", "paid_facebook"),
+    *("instagram_paid", "meta_paid", "meta paid", "paid_social_meta", "facebook_marketplace", "facebookmarketplace"),
+)
+_GOOGLE_ENDS: Final = (
+    *("de", "at", "ch", "fr", "it", "es", "pt", "nl", "be", "pl", "se", "dk", "no", "fi", "ie", "cz", "gr", "ro", "hu"),
+    *("ca", "co.uk", "co.in", "co.jp", "co.kr", "co.za", "co.id", "co.th", "com.au", "com.br", "com.mx", "com.ar"),
+    *("com.tr", "com.hk", "com.tw", "com.sg", "com.sa", "com.eg", "com.co", "com.ua", "ae", "cl", "ru"),
 )
 SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -40,12 +47,26 @@ SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "google": (
             *("google", "google.com", "www.google.com", "googleads", "google ads", "google_ads", "google-ads"),
             *("adwords", "youtube", "youtube.com", "www.youtube.com", "m.youtube.com", "doubleclick"),
+            *("doubleclick.net", "googlesyndication", "googlesyndication.com", "tpc.googlesyndication.com", "dv360"),
+            *("dbm", "display_video_360", "gdn", "google_display", "googleadservices.com", "google_pmax", "pmax"),
+            *("google_shopping", "googleshopping", "google shopping", "google_cpc", "google cpc", "youtube_ads"),
+            *(f"{www}google.{end}" for end in _GOOGLE_ENDS for www in ("", "www.")),
         ),
         "microsoft": (
             *("microsoft", "bing", "bing.com", "www.bing.com", "bingads", "bing ads", "bing_ads", "msn", "msn.com"),
             *("microsoft ads", "microsoft_ads", "microsoftads"),
         ),
-        "tiktok": ("tiktok", "tiktok.com", "www.tiktok.com", "tiktok ads", "tiktok_ads", "tiktokads"),
+        "tiktok": (
+            "tiktok",
+            "tiktok.com",
+            "www.tiktok.com",
+            "tiktok ads",
+            "tiktok_ads",
+            "tiktokads",
+            "tiktok_paid",
+            "tiktok-ads",
+            "tt",
+        ),
         "linkedin": ("linkedin", "linkedin.com", "www.linkedin.com", "lnkd.in", "linkedin_ads", "linkedin ads"),
         "x": ("x", "twitter", "x.com", "twitter.com", "t.co", "mobile.twitter.com", "twitter_ads", "x_ads"),
         "snapchat": ("snapchat", "snap", "snapchat.com", "www.snapchat.com", "snapchat_ads"),

@@ -4,7 +4,7 @@ Never decides what a click means: plain ones have no flags, and a line that is u
 earlier revision of `absent`, is handed back for `rows.py`.
 Invariants: a click becomes the same row here as in `rows.py`; every line is in one of the two results.
 
->>> line = b"c\t01\t1800000000000\t\t\t\tstrict/2\tclient_id=c&event_time=1800000000000\n"
+>>> line = b"c\t01\t1800000000000\t\t\t\tstrict/3\tclient_id=c&event_time=1800000000000\n"
 >>> batch, others = plain_clicks(line, "j", 7)
 >>> batch["shape"].to_pylist(), others
 (['client_id=&event_time='], [])
