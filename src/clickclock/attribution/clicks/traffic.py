@@ -42,12 +42,14 @@ _NAMES: Final = (
     *("doubleverify", r"\bias-", "integralads", "admantx", "grapeshot", "peer39", "proximic", r"\bmoat\b", "geoedge"),
     *("storebot-google", "google[ -](sites|search console|page speed|publisher|assess|firebase|cloud|inspection)"),
     *("media ?trust", "riskiq", "confiant", "adbeat", "brandverity", "outbrain", "taboola", "bidtellect"),
+    *("yandex(direct|ad)", "google-(amphtml|pagerenderer)", "integral ad science", "pixalate", "white ?ops"),
     # Those who follow the links of mail.
     *("googleimageproxy", "yahoomailproxy", "mimecast", "barracuda", "proofpoint", "ironport", "messagelabs", "cyren"),
     *("symantec", "forcepoint", "fireeye", "fortisandbox", "fortinet", "sophos", "trustwave", "trend ?micro"),
     *("sitesafety", "cisco secure", "microsoft url control", "ms-office", "microsoftpreview"),
     *("microsoft office (existence|protocol) discovery",),
     *("vade ?secure", "mailscanner", "hornetsecurity", "avanan", "check ?point", "phish", "urlscan", "virustotal"),
+    *("netskope", "zscaler", "cloudmark", "spamhaus"),
     # Those who show what a link leads to.
     *("facebookexternal", "facebookcatalog", "meta-external", r"\bcortex/", "kakao[a-z]*-(scrap|og)", "line-poker"),
     *("bingpreview", "skypeuripreview", "slack-imgproxy", "vkshare", "embedly", "iframely", "flipboard ?-?proxy"),
