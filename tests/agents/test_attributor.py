@@ -106,6 +106,7 @@ def test_nothing_new_makes_no_new_version(lake: Lake, tmp_path: Path) -> None:
 
 def test_a_lake_without_anything_makes_an_empty_version(lake: Lake, tmp_path: Path) -> None:
     assert result_of(lake, tmp_path).orders == 0
+    assert not run(lake, tmp_path).is_new
     load(lake, order(1, "bought", START_MS, cli_ubid="a"))
     assert journeys(lake, result_of(lake, tmp_path)) == {"bought": ["no_click"]}
 

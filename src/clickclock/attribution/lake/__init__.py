@@ -302,6 +302,9 @@ class Lake:
 
     def rows(self, name: str, files: Iterable[Stored], schema: pa.Schema) -> pa.Table:
         """The rows of files that changed, in these columns; the partition's is in no file. Raises `VersionGone`."""
+        files = tuple(files)
+        if not files:  # and perhaps no folder, either
+            return schema.empty_table()
         storage = Storage(f"{self.url}/{name}", self.storage_options)
         with reaching(storage.url, 0):
             filesystem = storage.filesystem()
