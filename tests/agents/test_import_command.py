@@ -180,6 +180,30 @@ def test_without_a_terminal_nothing_is_kept_unless_somebody_agrees_and_the_mappi
     assert "The file does not say the client_id; say it: --client-id." in result.output
 
 
+@pytest.mark.parametrize(("ids", "lost"), [(("00123", "124"), [2]), (("00123", "10124"), []), (("099", "7"), [2])])
+def test_an_id_that_may_have_lost_its_zeros_is_told(ids: tuple[str, ...], lost: list[int], world: World) -> None:
+    path = world.file("orders.csv", orders(*({"Name": each} for each in ids)))
+    answer = world.kept(path)
+    assert [each["number"] - 1 for each in answer["orders"]["lostZeros"]] == lost
+    shown = " ".join(world.run(path, "--dry-run").output.split())
+    assert ("a spreadsheet may have removed zeros in front" in shown) == bool(lost)
+
+
+def test_a_guess_is_shown_and_kept_only_once_somebody_gives_it_back(world: World) -> None:
+    path = world.file(
+        "shop.csv", "Bestellnummer;Bestelldatum;Betrag (EUR);E-Mail\n0012;03.11.2026 10:15;1.234,56;a@b.example\n"
+    )
+    said = ("--zone", "Europe/Berlin")
+    assert "orders, by a guess from the names of its columns" in world.run(path, *said, "--dry-run").output
+    refused = world.run(path, *said, "--yes")
+    assert (refused.exit_code, (world.folder / "data").exists()) == (1, False)
+    assert "its columns are a guess; check the mapping that was printed" in refused.output
+    mapping = world.file("shop.toml", refused.stdout.partition("# What")[2].join(("# What", "")))
+    answer = world.kept(path, "--mapping", mapping)
+    assert (answer["orders"]["kept"]["orders"], answer["files"][0]["columns"][0]["examples"]) == (1, ["0012"])
+    assert world.kept(path, "--yes")["orders"]["known"] == 1, "the mapping was kept, and is no guess any more"
+
+
 def test_the_same_file_again_changes_nothing_and_its_mapping_is_known(world: World) -> None:
     path = world.file("orders.csv", orders({"Created at": "2026-11-01 10:00"}, {"Name": "#2"}))
     assert world.kept(path, "--zone", "Europe/Berlin")["orders"]["kept"]["orders"] == 2

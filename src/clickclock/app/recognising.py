@@ -24,6 +24,7 @@ from clickclock.attribution.files.unpacked import unpacked
 from clickclock.attribution.importing.cells import Unclear
 from clickclock.attribution.importing.columns import folded
 from clickclock.attribution.importing.file_mapping import COLUMNS, REQUIRED, FileMapping, Kind
+from clickclock.attribution.importing.guess import NAMES, guess
 from clickclock.attribution.importing.historical import Unusable
 from clickclock.attribution.importing.log_line import LogReader
 from clickclock.attribution.importing.readers import text_of, value_of
@@ -77,7 +78,7 @@ class Seen:
     kind: str
     rows: Rows
     how: str
-    """By what: `preset shopify`, `kept mapping`, `our own columns`, `server log`, or the name of a mapping file."""
+    """By what: `preset shopify`, `kept mapping`, `our own columns`, `server log`, a guess, or a mapping file's name."""
     mapping: FileMapping | None = None
     grid: Grid | None = None
     columns: list[dict[str, Any]] = field(default_factory=list)
@@ -114,7 +115,7 @@ def _recognised(config: Config, path: Path, told: Told) -> Seen:
         preset_text(told.preset)
     known = [*presets(), *([] if given is None else [given])]
     names = {folded(name.partition("{")[0]) for mapping in known for name in mapping.names}
-    names |= {name for columns in COLUMNS.values() for name in columns or ()} | _OF_CLICKS | {"date"}
+    names |= {name for columns in COLUMNS.values() for name in columns or ()} | _OF_CLICKS | {"date"} | NAMES
     widths = {len(mapping.header) for mapping in known if mapping.header}
     grid = open_grid(path, names, widths, told.encoding, told.sheet)
     mapping, how = given, str(told.mapping)
@@ -133,6 +134,8 @@ def _recognised(config: Config, path: Path, told: Told) -> Seen:
 
 
 PLAIN: Final = "our own columns"
+GUESS: Final = "a guess from the names of its columns"
+"""Nobody described such a file, so nothing is kept of it unless somebody agrees to the guess."""
 
 
 def _chosen(config: Config, grid: Grid, told: Told) -> tuple[FileMapping, str]:
@@ -157,6 +160,9 @@ def _chosen(config: Config, grid: Grid, told: Told) -> tuple[FileMapping, str]:
     if told.preset is not None:
         lacks = recognise(grid.header, candidates)
         raise Malformed(f"{grid.path} is not of preset {told.preset}{'' if lacks.almost else f': it has {shown}'}.")
+    guessed = guess(grid.header, [row for _, rows in grid.sample for row in rows])
+    if guessed is not None:
+        return guessed, GUESS
     raise Malformed(f"{grid.path} is not recognised: it has {shown}. Say what its columns are: --mapping FILE.")
 
 

@@ -118,6 +118,8 @@ def _work(
         told = _answered(told, seen)
         seen = recognised(config, paths, told)
     _refuse_questions(seen)
+    if not own["dry_run"] and not is_asked:
+        _refuse_guesses(seen)
     if not (own["yes"] or own["dry_run"] or is_asked):
         _print_mappings(seen)
         raise click.ClickException("Nothing was kept: nobody can be asked here. Look at the mapping, then give --yes.")
@@ -175,6 +177,17 @@ def _refuse_questions(seen: Sequence["Seen"]) -> None:
         raise refusal(Invalid("Something is missing that nobody can know from the files, so nothing was kept.", faults))
 
 
+def _refuse_guesses(seen: Sequence["Seen"]) -> None:
+    from clickclock.app.recognising import GUESS  # noqa: PLC0415 (loaded when it is used)
+
+    guessed = [each for each in seen if each.how == GUESS]
+    if guessed:
+        _print_mappings(guessed)
+        why = "its columns are a guess; check the mapping that was printed, save it, and give it as --mapping."
+        faults = [Fault(str(each.path), why) for each in guessed]
+        raise refusal(Invalid("A guess has to be agreed to, so nothing was kept.", faults))
+
+
 def _question(option: str, why: str) -> str:
     asks = "" if f"--{option}" in why else f"; say it: --{option}"
     return f"{why[:1].upper()}{why[1:]}{asks}."
@@ -185,7 +198,10 @@ def _print_mappings(seen: Sequence["Seen"]) -> None:
 
     for each in seen:
         if each.mapping is not None:
-            click.echo(written(each.mapping, f"What the columns of {each.path.name} are. Give it as --mapping FILE."))
+            said = f"What the columns of {each.path.name} are, by {each.how}. Give it as --mapping FILE."
+            if left := [*each.unknown, *each.ignored]:
+                said += f"\nNot used: {', '.join(left)}."
+            click.echo(written(each.mapping, said))
 
 
 def show_kept(brought: "Brought") -> None:

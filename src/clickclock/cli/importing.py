@@ -33,6 +33,7 @@ CLICKS, ORDERS, IDENTITIES = "clicks", "orders", "identities"
 UNREADABLE = table("unreadableRows", ("file", "file"), ("row", "number"), ("unreadable because", "message"), empty="")
 REFUSED = table("refusedRows", ("file", "file"), ("row", "number"), ("refused", "message"), empty="")
 CONFLICTS = table("conflicts", ("file", "file"), ("row", "number"), ("contradicts another row", "message"), empty="")
+LOST_ZEROS = table("lostZeros", ("file", "file"), ("row", "number"), ("zeros may be gone", "message"), empty="")
 REASONS = table("reasons", ("refused because of", "field"), ("reason", "code"), ("rows", "rows"), empty="")
 FLAGS = table("flags", ("accepted with", "flag"), ("rows", "rows"), empty="")
 MAPPING = click.option(
@@ -181,6 +182,7 @@ def told(report: "Report", *, dry_run: bool) -> dict[str, Any]:
         "known": report.known,
         "repeated": report.repeated,
         "conflicts": [each._asdict() for each in report.conflicts],
+        "lostZeros": [each._asdict() for each in report.lost_zeros],
         "openEnded": report.open_ended,
         "empty": report.empty,
         "done": report.is_done,
@@ -220,6 +222,7 @@ def show_judged(answer: dict[str, Any]) -> None:
     show_table(answer, "reasons", REASONS)
     show_table(answer, "refusedRows", REFUSED, "refused")
     show_table(answer, "conflicts", CONFLICTS)
+    show_table(answer, "lostZeros", LOST_ZEROS)
     show_table(answer, "unreadableRows", UNREADABLE, "unreadable")
     warn_of_cuts(answer)
 

@@ -1,4 +1,4 @@
-"""What is seen of orders while they are looked at: their period, their currencies, by whom they can be known, repeats.
+"""What is seen of orders while they are looked at: their period, currencies, by whom they can be known, repeats.
 
 Never holds an order: some bytes of each. A shop's export has every order once, as it stands. So two rows of one id in
 one file are line items that stand apart, and two files that name different times are those of two shops. Invariants:
@@ -29,6 +29,10 @@ _TWO_ROWS: Final = (
     "the order of this id is another one in line {number:,}. If an order has a row for each line item, sort the file "
     "by order, and say so in the mapping: [lines]"
 )
+_NO_ZEROS: Final = (
+    "`{short}` is shorter than `{padded}` in line {number:,}: a spreadsheet may have removed zeros in front. If so, "
+    "export the column as text"
+)
 
 
 class Told(Protocol):
@@ -36,6 +40,23 @@ class Told(Protocol):
 
     repeated: int
     conflicts: list[FaultyRow]
+    lost_zeros: list[FaultyRow]
+
+
+class _Digits:
+    """Of a file, the shortest id of digits with a zero in front, and the shortest without one."""
+
+    __slots__ = ("padded", "short")
+
+    def __init__(self) -> None:
+        self.padded = self.short = (0, "")
+
+    def note(self, number: int, order_id: str) -> None:
+        if order_id[0] == "0":
+            if not self.padded[1] or len(order_id) < len(self.padded[1]):
+                self.padded = number, order_id
+        elif not self.short[1] or len(order_id) < len(self.short[1]):
+            self.short = number, order_id
 
 
 class OrderSurvey:
@@ -44,6 +65,7 @@ class OrderSurvey:
     def __init__(self) -> None:
         self._seen: Counter[tuple[str | None, str | None, bool, bool, bool]] = Counter()
         self._files: list[str] = []
+        self._digits: list[_Digits] = []
         self._times = array("q")
         self._ids, self._placed, self._contents = array("q"), array("q"), array("q")
         self._places, self._numbers = array("H"), array("Q")
@@ -52,6 +74,8 @@ class OrderSurvey:
         """What notes the orders of one more file, by the numbers of their rows; `amends` where rows may repeat."""
         place = len(self._files)
         self._files.append(file)
+        digits = _Digits()
+        self._digits.append(digits)
         seen = self._seen
         times, ids, placed, contents = (each.append for each in (self._times, self._ids, self._placed, self._contents))
         places, numbers = self._places.append, self._numbers.append
@@ -62,6 +86,8 @@ class OrderSurvey:
             seen[
                 client_id, given.get("currency"), "cli_ubid" in given, "device_id" in given, "customer_id" in given
             ] += 1
+            if order_id and order_id.isdecimal():
+                digits.note(number, order_id)
             said_ms = row.said_ms
             times(said_ms)
             if not amends:
@@ -102,7 +128,12 @@ class OrderSurvey:
         return (int(times.min()), int(times.max())) if len(times) else None
 
     def tell(self, report: Told) -> None:
-        """Say in the report how many rows repeat others, and which contradict others."""
+        """Say in the report how many rows repeat others, which contradict others, and where ids may have lost zeros."""
+        for file, digits in zip(self._files, self._digits, strict=True):
+            (padded_in, padded), (number, short) = digits.padded, digits.short
+            if padded and short and len(short) < len(padded):
+                said = _NO_ZEROS.format(short=short, padded=padded, number=padded_in)
+                report.lost_zeros.append(FaultyRow(file, number, said))
         if not self._ids:
             return
         ids = np.frombuffer(self._ids, np.int64)

@@ -61,6 +61,8 @@ class Report:
     """Of orders alone."""
     conflicts: list[FaultyRow] = field(default_factory=list)
     """Orders of which two rows say different things, the first `SHOWN_MAX`."""
+    lost_zeros: list[FaultyRow] = field(default_factory=list)
+    """Of each file with such ids, one that may have lost zeros in front."""
     is_refused: bool = False
     """Whether nothing was kept because of what is unreadable, or contradicts itself."""
     is_done: bool = False
