@@ -85,6 +85,7 @@ LONG = (
         "acceptance/test_hosts",
     ),
     *("contract/test_backup", "acceptance/test_backup", "contract/test_upgrade"),
+    "acceptance/test_rolling",
     *("contract/test_executors", "agents/test_prover", "crash/test_whole_road", "crash/test_compactor"),
     *("acceptance/test_serve", "acceptance/test_alarms", "acceptance/test_tag", "agents/test_comparer"),
     *("unit/test_rrule", "acceptance/test_erase", "acceptance/test_collect", "acceptance/test_kubernetes"),

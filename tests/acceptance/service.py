@@ -38,13 +38,13 @@ class Service:
 
 
 @contextlib.contextmanager
-def running(data_dir: Path, *options: str, port: int = 0) -> Iterator[Service]:
+def running(data_dir: Path, *options: str, port: int = 0, source: Path | str = "src") -> Iterator[Service]:
     """A service on a free port, ready to answer; killed at the end if it still runs.
 
-    It takes clicks only if `options` say `--clicks`.
+    It takes clicks only if `options` say `--clicks`. `source` is the folder of its code: another is another release.
     """
     command = [sys.executable, "-m", "clickclock.cli", "serve", "--data-dir", str(data_dir), "--port", str(port)]
-    environment = {**os.environ, "PYTHONPATH": "src", "CLICKCLOCK_CLICKS": "false"}
+    environment = {**os.environ, "PYTHONPATH": str(source), "CLICKCLOCK_CLICKS": "false"}
     process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True, env=environment)
     watchdog = threading.Timer(READY_WITHIN_S, process.kill)
     watchdog.start()

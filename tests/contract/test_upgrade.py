@@ -1,14 +1,13 @@
 """Data folders of releases before, opened by this one: everything is there, and what ran is not forgotten.
 
-Never runs an old program: `tests/data/releases/` has what they left when they were killed, with a job that ran.
-Each new release adds its own (`tests/data/releases/README.md`). Invariant: a fixture is never changed.
+Never runs an old program (`tests/acceptance/test_rolling.py` does): `tests/data/releases/` has what they left when they
+were killed, with a job that ran. Each new release adds its own. Invariant: a fixture is never changed.
 """
 
 import asyncio
 import json
 import signal
 import sqlite3
-import tarfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,23 +26,13 @@ from clickclock.scheduler.jobs.trigger import State
 from clickclock.scheduler.store import Store
 from clickclock.scheduler.store.migrate import REVISION, upgrade
 from tests.acceptance.service import running
+from tests.releases import NAMES, data_of
 
-RELEASES = Path(__file__).parents[1] / "data" / "releases"
-NAMES = sorted(path.name.removesuffix(".tar.xz") for path in RELEASES.glob("*.tar.xz"))
-GUIDE = Path(__file__).parents[2] / "docs/how-to/upgrade.md"
 WITHIN_S = 60
 STORY = {"export": State.SUCCEEDED, "report": State.SUCCEEDED, "broken": State.FAILED, "long": State.RUNNING}
 """What each fixture has: jobs, and the state of the one trigger of each."""
 
 pytestmark = pytest.mark.parametrize("release", NAMES)
-
-
-def unpacked(release: str, folder: Path) -> Path:
-    """The data folder of a release."""
-    with tarfile.open(RELEASES / f"{release}.tar.xz") as tar:
-        tar.extractall(folder, filter="data")
-    folder.chmod(0o700)
-    return folder
 
 
 async def _story(store: Store) -> tuple[dict[str, State], list[str]]:
@@ -89,7 +78,7 @@ def _typed(table: sa.Table, row: Any) -> dict[str, Any]:
 async def test_jobs_schedules_and_triggers_of_a_release_before_are_there(
     release: str, kind: str, tmp_path: Path, blank_url: Callable[[str], str]
 ) -> None:
-    data = unpacked(release, tmp_path / "data")
+    data = data_of(release, tmp_path / "data")
     url = None
     if kind == "postgresql":
         url = blank_url("postgresql")
@@ -106,7 +95,7 @@ async def test_jobs_schedules_and_triggers_of_a_release_before_are_there(
 
 def test_what_ran_when_the_release_before_was_killed_is_lost_and_tried_again(release: str, tmp_path: Path) -> None:
     """Its supervisor is gone as well here, as after a restart of the machine."""
-    data = unpacked(release, tmp_path / "data")
+    data = data_of(release, tmp_path / "data")
     with running(data, "--stop-jobs") as service, httpx.Client(base_url=f"{service.url}/schedulerService") as http:
         deadline = time.monotonic() + WITHIN_S
         while True:
@@ -121,7 +110,7 @@ def test_what_ran_when_the_release_before_was_killed_is_lost_and_tried_again(rel
 
 
 def test_clicks_and_orders_of_a_release_before_get_into_the_lake_once(release: str, tmp_path: Path) -> None:
-    config = Config(data_dir=unpacked(release, tmp_path / "data"))
+    config = Config(data_dir=data_of(release, tmp_path / "data"))
     compact(config, 1)
     compact(config, 1)
     lake = Lake(config.lake)
@@ -131,7 +120,7 @@ def test_clicks_and_orders_of_a_release_before_get_into_the_lake_once(release: s
 
 
 def test_a_backup_of_a_release_before_is_restored_and_brought_up_to_date(release: str, tmp_path: Path) -> None:
-    config = Config(data_dir=unpacked(release, tmp_path / "data"), backup_url=str(tmp_path / "backups"))
+    config = Config(data_dir=data_of(release, tmp_path / "data"), backup_url=str(tmp_path / "backups"))
     head = create(config)
     assert head.revision is not None
     assert head.revision < REVISION
