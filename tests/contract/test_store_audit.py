@@ -137,6 +137,13 @@ async def test_two_that_bear_one_name_still_make_one_chain(store: Store, second:
     assert await verified(store) == []
 
 
+async def test_two_that_write_in_turns_each_go_on_where_the_other_ended(store: Store, second: Store) -> None:
+    for each in (store, second, store, second):
+        await change_many(each, 2)
+    assert len(await records(store)) == 8
+    assert await verified(store) == []
+
+
 FORGERIES: dict[str, Callable[[str], sa.sql.dml.UpdateBase]] = {
     "was changed": lambda chain: (
         sa.update(audit).where(audit.c.chain == chain, audit.c.position == 2).values(principal="eve")

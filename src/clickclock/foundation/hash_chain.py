@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+_text_of = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 BEGINNING = "0" * 64
 """What stands for the hash before the first record."""
 
@@ -26,8 +27,7 @@ BEGINNING = "0" * 64
 def digest(previous: str, record: Mapping[str, Any]) -> str:
     """The hash of a record, of its fields as JSON names them; its own `hash` is not among them."""
     told = {name: value for name, value in record.items() if value is not None and name != "hash"}
-    text = json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return sha256(f"{previous}\n{text}".encode()).hexdigest()
+    return sha256(f"{previous}\n{_text_of(told)}".encode()).hexdigest()
 
 
 def fault_of(previous: str, position: int, record: Mapping[str, Any]) -> str | None:

@@ -12,6 +12,7 @@ permission and the scope that is missing.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from clickclock.foundation.errors import Forbidden, Unauthenticated
 from clickclock.foundation.permission import REACHES, ROLES, Permission, Reach, Role
@@ -70,6 +71,20 @@ class Grant:
                 return True
 
 
+@lru_cache(maxsize=1024)
+def _scope(grants: tuple[Grant, ...], permission: Permission) -> tuple[bool, frozenset[str] | None]:
+    """Whether one of these grants gives a permission, and of which applications or clients; None: of all."""
+    holding = [grant for grant in grants if grant.holds(permission)]
+    match REACHES[permission]:
+        case Reach.APPLICATION:
+            names = frozenset[str]().union(*(grant.applications for grant in holding))
+        case Reach.CLIENT:
+            names = frozenset[str]().union(*(grant.clients for grant in holding))
+        case _:
+            return bool(holding), None
+    return bool(holding), None if EVERY in names else names
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
     """A principal. `id` tells principals of a kind apart; `name` is for people."""
@@ -89,17 +104,10 @@ class Principal:
 
         Raises `Forbidden` where it holds the permission of none, and `Unauthenticated` where nobody knows who it is.
         """
-        holding = [grant for grant in self.grants if grant.holds(permission)]
-        if not holding:
+        is_held, names = _scope(self.grants, permission)
+        if not is_held:
             raise self._refused(permission)
-        match REACHES[permission]:
-            case Reach.APPLICATION:
-                names = frozenset[str]().union(*(grant.applications for grant in holding))
-            case Reach.CLIENT:
-                names = frozenset[str]().union(*(grant.clients for grant in holding))
-            case _:
-                return None
-        return None if EVERY in names else names
+        return names
 
     def may(self, permission: Permission, *, application: str | None = None, client: str | None = None) -> bool:
         """Whether it holds a permission; of what is named, or of anything at all if nothing is named."""

@@ -24,6 +24,7 @@ from clickclock.foundation.record import rfc3339
 from clickclock.scheduler.access.audit import Act, Outcome, Resource, Said, difference
 from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.schema_audit import audit, audit_chain
+from clickclock.scheduler.store.session import notes
 
 T = TypeVar("T")
 
@@ -47,6 +48,8 @@ _FIELDS = {
     "job_name": "jobName",
 }
 """Columns as records name them; `at` and `hash` are set apart."""
+_END = "end of its chain"
+"""In the notes of a transaction: position and hash of the last record that it wrote."""
 
 
 @dataclass(slots=True)
@@ -180,14 +183,18 @@ def _write(connection: sa.Connection, under_way: _Open, node: str) -> None:
         _INSERT.run(connection, rows)
     else:
         connection.execute(sa.insert(audit), rows)
+    notes(connection)[_END] = position, previous
 
 
 def _end(connection: sa.Connection, chain: str, act: Act) -> tuple[int, str]:
     """Position and hash of a chain's last record; a chain that has none is begun."""
+    if known := notes(connection).get(_END):
+        end: tuple[int, str] = known
+        return end
     if last := _LAST.rows(connection, chain=chain):
         return last[0].position, last[0].hash
     if removed := _HEAD.rows(connection, chain=chain):
         return removed[0].removed_through, removed[0].removed_hash
-    begun = {"chain": chain, "created_at": act.at, "removed_through": 0, "removed_hash": BEGINNING}
-    connection.execute(sa.insert(audit_chain).values(begun))
+    head = {"chain": chain, "created_at": act.at, "removed_through": 0, "removed_hash": BEGINNING}
+    connection.execute(sa.insert(audit_chain).values(head))
     return 0, BEGINNING

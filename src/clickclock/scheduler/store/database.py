@@ -27,7 +27,7 @@ from clickclock.foundation.errors import StoreReplaced, StoreUnreachable
 from clickclock.scheduler.store.database_files import Place
 from clickclock.scheduler.store.patience import Patience
 from clickclock.scheduler.store.prepared import command
-from clickclock.scheduler.store.session import Session, is_broken, says_damaged, says_unreachable
+from clickclock.scheduler.store.session import Session, forget, is_broken, says_damaged, says_unreachable
 
 T = TypeVar("T")
 
@@ -308,6 +308,7 @@ class Database:
             command(connection, "ROLLBACK" if is_first else "ROLLBACK TO member")
             if is_first:
                 command(connection, "BEGIN IMMEDIATE")
+            forget(connection)
             waiting.error = error
         if not is_first:
             command(connection, "RELEASE member")

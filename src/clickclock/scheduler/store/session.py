@@ -10,6 +10,7 @@ transaction has a fresh connection; what was not committed is taken back.
 import contextlib
 import sqlite3
 from collections.abc import Iterator
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, DBAPIError, InterfaceError, OperationalError
@@ -19,6 +20,20 @@ from clickclock.scheduler.store.prepared import command
 
 _KEEP_PLANS = "SET plan_cache_mode = force_generic_plan"
 """Writers run the same few statements all the time, each by its index: planning one costs more than running it."""
+
+
+_NOTES = "transaction"
+
+
+def notes(connection: sa.Connection) -> dict[str, Any]:
+    """What those who write in one transaction leave for those who write after them in it."""
+    found: dict[str, Any] = connection.info.setdefault(_NOTES, {})
+    return found
+
+
+def forget(connection: sa.Connection) -> None:
+    """A transaction begins, or a part of it was taken back: no note is true any more."""
+    connection.info.pop(_NOTES, None)
 
 
 class Session:
@@ -58,6 +73,7 @@ class Session:
     def begin(self) -> None:
         """Begin a transaction."""
         assert self._connection is not None
+        forget(self._connection)
         if self._is_sqlite:
             command(self._connection, "BEGIN IMMEDIATE")
         else:
