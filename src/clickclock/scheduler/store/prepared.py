@@ -43,6 +43,11 @@ class Prepared:
         """The first value of the first row, where there is always one."""
         return self.rows(connection, **values)[0][0]
 
+    def inserted(self, connection: sa.Connection, values: Mapping[str, Any]) -> list[Any]:
+        """The rows that an INSERT of these columns returns, always the same ones."""
+        compiled = self._compiled.get(connection.dialect.name) or self._compile(connection, list(values))
+        return compiled.run(connection, compiled.arguments(values))
+
     def run(self, connection: sa.Connection, each: Sequence[Mapping[str, Any]]) -> None:
         """Run it for each of these mappings of names to values; an INSERT has the columns that the first names.
 

@@ -222,7 +222,6 @@ def stored_mapping(row: Any) -> ImageMapping:
 
 def trigger_of(row: Any, attempts: list[Attempt] | None = None) -> Trigger:
     """A row of `job_trigger` as the API shows it."""
-    columns = row._mapping
     running_ms = None
     if row.started_at is not None and row.finished_at is not None:
         running_ms = (row.finished_at - row.started_at) // MILLISECOND
@@ -240,7 +239,7 @@ def trigger_of(row: Any, attempts: list[Attempt] | None = None) -> Trigger:
     }
     # In the order of the fields: that is the order in which they are written.
     return Trigger.trusted(
-        **{name: derived[name] if name in derived else columns[name] for name in Trigger.model_fields}
+        **{name: derived[name] if name in derived else getattr(row, name) for name in Trigger.model_fields}
     )
 
 

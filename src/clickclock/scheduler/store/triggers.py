@@ -6,7 +6,6 @@ never changes again.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -36,6 +35,7 @@ from clickclock.scheduler.store.concluding import IS_AWAITED, NOT_STOPPING
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.dependencies import has_dependents
 from clickclock.scheduler.store.history_page import Asked, Found, Lead, led, one_of, unled, walk
+from clickclock.scheduler.store.prepared import Prepared
 from clickclock.scheduler.store.rows import effective_job, insert_of, trigger_of
 from clickclock.scheduler.store.schema import (
     ANY_CLUSTER,
@@ -85,7 +85,7 @@ def cancel_rows(
 
 
 # Statements are made once: making one costs more than running it.
-_ITS_JOB = (
+_ITS_JOB = Prepared(
     sa.select(
         job.c.definition,
         job.c.group_name,
@@ -99,7 +99,6 @@ _ITS_JOB = (
 )
 
 
-@lru_cache
 def _insert_manual(dialect: str) -> Any:
     constants = {
         "kind": sa.literal_column(f"'{Kind.MANUAL}'"),
@@ -109,6 +108,9 @@ def _insert_manual(dialect: str) -> Any:
         "preemption_count": sa.literal_column("0"),
     }
     return insert_of(dialect, job_trigger).values(constants).on_conflict_do_nothing().returning(job_trigger)
+
+
+_MANUAL = Prepared(_insert_manual)
 
 
 class Mark(NamedTuple):
@@ -143,12 +145,13 @@ class Triggers:
             if new.idempotency_key is not None and (earlier := _by_key(connection, new)) is not None:
                 return earlier, False
             key = {"application": new.application, "job_name": new.job_name}
-            found = connection.execute(_ITS_JOB, key).one_or_none()
-            if found is None:
+            its_row = _ITS_JOB.rows(connection, **key)
+            if not its_row:
                 raise JobNotFound(
                     no_job((new.application, new.job_name)),
                     [Fault("jobName", f"There is no job {new.job_name!r} in application {new.application!r}.")],
                 )
+            found = its_row[0]
             its_job = effective_job(found.definition, found.grouped)
             if not its_job.enabled:
                 raise JobIsDisabled
@@ -172,11 +175,10 @@ class Triggers:
                 "nominal_time": new.nominal_time,
                 "run_id": run_id,
             }
-            row = connection.execute(_insert_manual(connection.dialect.name), fields).one_or_none()
-            if row is not None:
+            if rows := _MANUAL.inserted(connection, fields):
                 note_triggers(connection, [new.trigger_id], now)
                 audited(Resource.TRIGGER, new.trigger_id, None, _asked_for(new), key)
-                return trigger_of(row), True
+                return trigger_of(rows[0]), True
             earlier = _by_key(connection, new)  # another replica was first with this key
             if earlier is None:
                 raise Invalid("The trigger could not be recorded; send it again.")
