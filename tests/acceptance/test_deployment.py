@@ -362,9 +362,11 @@ def test_the_password_that_the_compose_file_asks_for_is_no_part_of_the_repositor
 
 def test_the_image_is_made_of_files_that_there_are_and_settings_that_there_are() -> None:
     text = (DEPLOY / "Containerfile").read_text()
+    let_through = (ROOT / ".containerignore").read_text().splitlines()
     for words in re.findall(r"^COPY (?!--from)(.+)$", text, re.MULTILINE):
-        for source in words.split()[:-1]:
+        for source in (word.partition("/")[0] for word in words.split()[:-1]):
             assert (ROOT / source).exists(), source
+            assert f"!{source}" in let_through, f"{source} does not reach the build"
     for variable in re.findall(rf"{PREFIX}\w+", text):
         assert variable in NOT_SETTINGS or variable.removeprefix(PREFIX).lower() in Config.model_fields, variable
 
