@@ -68,7 +68,7 @@ lock: ## Solve the requirements anew (needs uv); ARGS=--upgrade takes newer vers
 	$(LOCK) --group release -c requirements/bench.txt -o requirements/release.txt $(ARGS)
 	$(LOCK) --extra attribution --extra encryption --group build -c requirements/bench.txt -o requirements/run.txt $(ARGS)
 
-release: $(call SET,release) ## Make what is shipped, in dist/: checks, the wheel twice, SBOM, licences, advisories
+release: $(call SET,release) ## Make what is shipped, in dist/: checks, wheel and image twice, SBOM, licences, advisories
 	$(BIN)/python .ci/release $(ARGS)
 
 clean: ## Remove .venv and every cache; the service's data stays

@@ -192,6 +192,9 @@ def test_the_scheduler_alone_is_small_and_says_how_the_rest_is_installed(
         assert httpx.post(f"{url}/schedulerService/job", json=job).status_code == 201
         assert "clickclock, version" in alone.run("trigger", "tour", "greet", "--follow", url=url)
         assert "greet" in alone.run("job", "list", url=url)
+        copies = ("--backup-url", str(place / "backups"))
+        assert "is made" in alone.run("backup", "create", *HERE, *copies)
+        assert "is whole" in alone.run("backup", "verify", *HERE, *copies)
         assert httpx.get(f"{url}/openapi.json").json()["openapi"] == "3.1.0"
         refused = httpx.get(f"{url}/attribution/report")
         assert (refused.status_code, refused.json()["code"]) == (404, "unknownPath")

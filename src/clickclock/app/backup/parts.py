@@ -11,6 +11,7 @@ import threading
 import zlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from importlib.util import find_spec
 from typing import Final
 
 from clickclock.app.backup.cipher import Cipher
@@ -29,6 +30,15 @@ _RAW, _DEFLATED = b"\0", b"\1"
 def path_of(folder: str, name: str) -> str:
     """Where a part is in its place."""
     return f"{folder}/{PARTS}/{name[:2]}/{name}"
+
+
+def _deflated(content: bytes) -> bytes:
+    """As zlib reads it. By the processor's own instructions where they are installed: 1.7 ms for 1 MB, 8.8 by zlib."""
+    if find_spec("isal"):
+        from isal import isal_zlib  # noqa: PLC0415 (it is an optional part)
+
+        return isal_zlib.compress(content, 1)
+    return zlib.compress(content, 1)
 
 
 class Parts:
@@ -105,7 +115,7 @@ class Parts:
 
     def _write(self, name: str, content: bytes) -> int:
         try:
-            deflated = zlib.compress(content, 1)
+            deflated = _deflated(content)
             shorter = _DEFLATED + deflated if len(deflated) < len(content) else _RAW + content
             kept = self._cipher.kept(name, shorter)
             self._place.write(path_of(self._folder, name), kept)
