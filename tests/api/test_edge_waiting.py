@@ -236,6 +236,9 @@ def test_the_numbers_of_all_processes_are_one(tmp_path: Path) -> None:
             second.until('clickclock_clicks_total{profile="strict"}', 4)
             assert second.number("clickclock_journal_entries_total") == 11
             assert second.number("clickclock_sync_seconds_count") <= 11 + 2
+            # Each entry waited at least as long as the disk took, whoever it came together with.
+            assert second.number("clickclock_kept_seconds_count") == 11
+            assert second.number("clickclock_kept_seconds_sum") > 0
 
 
 def test_the_page_of_numbers_is_one_that_prometheus_reads(tmp_path: Path) -> None:

@@ -23,12 +23,16 @@ from clickclock.attribution.registering.refusal_budget import RefusalBudget
 from clickclock.attribution.registering.registration import line_of
 
 _WAITING: Final = cell("clickclock_waiting")
-_SYNCS: Final = [cell("clickclock_sync_seconds", value) for value in (*(f"{s:g}" for s in SYNC_BUCKETS_S), "+Inf")]
+_BUCKETS: Final = (*(f"{s:g}" for s in SYNC_BUCKETS_S), "+Inf")
+_SYNCS: Final = [cell("clickclock_sync_seconds", value) for value in _BUCKETS]
 _SYNC_SUM: Final = cell("clickclock_sync_seconds", "sum")
+_WAITS: Final = [cell("clickclock_kept_seconds", value) for value in _BUCKETS]
+_WAIT_SUM: Final = cell("clickclock_kept_seconds", "sum")
 _ENTRIES: Final = cell("clickclock_journal_entries_total")
 _BYTES: Final = cell("clickclock_journal_bytes_total")
 _REFUSED: Final = cell("clickclock_journal_refused_total")
 _SEALED: Final = cell("clickclock_journal_segments_total")
+_OF_JOURNAL: Final = (_ENTRIES, _BYTES, _REFUSED, _SEALED, _SYNC_SUM, *_SYNCS, _WAIT_SUM, *_WAITS)
 
 Done = Callable[[Exception | None], None]
 """Called on the loop's thread, with what went wrong or None."""
@@ -68,7 +72,7 @@ class Collector:
         self._append = journal.append
         self._accounts = accounts
         self._cells = cells
-        self._before = {number: cells[number] for number in (_ENTRIES, _BYTES, _REFUSED, _SEALED, _SYNC_SUM, *_SYNCS)}
+        self._before = {number: cells[number] for number in _OF_JOURNAL}
 
     @property
     def is_full(self) -> bool:
@@ -147,7 +151,8 @@ class Collector:
         cells[_REFUSED] = before[_REFUSED] + figures.refused
         cells[_SEALED] = before[_SEALED] + figures.sealed
         cells[_SYNC_SUM] = before[_SYNC_SUM] + int(figures.sync_s * 1e9)
-        for number, count in zip(_SYNCS, figures.sync_counts, strict=True):
+        cells[_WAIT_SUM] = before[_WAIT_SUM] + int(figures.waited_s * 1e9)
+        for number, count in zip((*_SYNCS, *_WAITS), (*figures.sync_counts, *figures.waited_counts), strict=True):
             cells[number] = before[number] + count
 
 

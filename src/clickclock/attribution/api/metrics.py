@@ -6,11 +6,16 @@ Never counts anything itself. Invariant: a sample is the sum over all processes,
 '# HELP clickclock_clicks_total Clicks on disk, by the profile.'
 """
 
+import platform
 from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import version
 
 from clickclock.attribution.files.counters import FAMILIES, Family, Snapshot, sample
+from clickclock.foundation.commit import commit
 
 _STARTED = "clickclock_start_time_seconds"
+_BUILD = "clickclock_collector_build_info"
 
 
 def text(processes: Iterable[Snapshot]) -> str:
@@ -26,7 +31,14 @@ def text(processes: Iterable[Snapshot]) -> str:
         lines += _histogram(family, numbers) if family.bounds else _plain(family, numbers)
     lines += [f"# HELP {_STARTED} When the process began, in seconds since 1970.", f"# TYPE {_STARTED} gauge"]
     lines += [f'{_STARTED}{{slot="{each.slot}"}} {each.started_ms / 1000:.3f}' for each in processes if each.pid]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_build()]) + "\n"
+
+
+@cache
+def _build() -> tuple[str, str, str]:
+    labels = f'version="{version("clickclock")}",commit="{commit() or "unknown"}",python="{platform.python_version()}"'
+    about = f"# HELP {_BUILD} 1, with what runs here."
+    return about, f"# TYPE {_BUILD} gauge", f"{_BUILD}{{{labels}}} 1"
 
 
 def _plain(family: Family, numbers: dict[str, int]) -> list[str]:

@@ -73,6 +73,7 @@ FAMILIES: Final = (
     Family("clickclock_received_bytes_total", "counter", "Bytes read from clients."),
     Family("clickclock_sent_bytes_total", "counter", "Bytes written to clients."),
     _histogram("clickclock_sync_seconds", "Time the disk took for a commit.", SYNC_BOUNDS_S, 1e-9),
+    _histogram("clickclock_kept_seconds", "Time from an entry's coming until it was on disk.", SYNC_BOUNDS_S, 1e-9),
     Family("clickclock_journal_entries_total", "counter", "Entries on disk."),
     Family("clickclock_journal_bytes_total", "counter", "Their bytes."),
     Family("clickclock_journal_refused_total", "counter", "Entries that the disk refused."),

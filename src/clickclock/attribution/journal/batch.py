@@ -2,7 +2,7 @@ r"""Lines on their way to the disk: those that came together, and those that one
 
 Never writes anything. Invariant: lines that came together stay together.
 
->>> that_fit([Piece(b"a\n", 1, print), Piece(b"b\n", LINES_MAX, print)])[-1].lines
+>>> that_fit([Piece(b"a\n", 1, print, 0.0), Piece(b"b\n", LINES_MAX, print, 0.0)])[-1].lines
 b'a\n'
 """
 
@@ -24,6 +24,8 @@ class Piece(NamedTuple):
     lines: bytes
     total: int
     done: Done
+    since_s: float
+    """When they came, by the clock that never goes back."""
 
 
 class Batch(NamedTuple):

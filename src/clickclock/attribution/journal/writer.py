@@ -43,6 +43,7 @@ LOOK_EVERY_S = 1.0
 """How often a journal to which nothing is written looks whether its file is still in its place."""
 SYNC_BUCKETS_S = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
+_now_s = time.monotonic
 _log = logging.getLogger(__name__)
 
 
@@ -51,7 +52,8 @@ class Figures:
     """Counters since the start.
 
     `bytes` are those of the lines; `sync_s` is what the disk took for all commits, write and sync, and `sync_counts`
-    are the commits by `SYNC_BUCKETS_S` (the last one: those that took longer).
+    are the commits by `SYNC_BUCKETS_S` (the last one: those that took longer). `waited_s` and `waited_counts`
+    are the same of each line on disk, from when it came.
     """
 
     commits: int = 0
@@ -61,6 +63,8 @@ class Figures:
     sealed: int = 0
     sync_s: float = 0.0
     sync_counts: list[int] = field(default_factory=lambda: [0] * (len(SYNC_BUCKETS_S) + 1))
+    waited_s: float = 0.0
+    waited_counts: list[int] = field(default_factory=lambda: [0] * (len(SYNC_BUCKETS_S) + 1))
 
 
 class Journal:
@@ -154,7 +158,7 @@ class Journal:
         Lines that come together stay together in one frame, whatever its limits.
         """
         self.waiting += count
-        self._pieces.append(Piece(lines, count, done))
+        self._pieces.append(Piece(lines, count, done, _now_s()))
         if self._is_resting:
             self._start()
 
@@ -227,6 +231,11 @@ class Journal:
         figures.bytes += size
         figures.sync_s += took_s
         figures.sync_counts[bisect_left(SYNC_BUCKETS_S, took_s)] += 1
+        now_s, counts = _now_s(), figures.waited_counts
+        for piece in batch.pieces:
+            waited_s = now_s - piece.since_s
+            figures.waited_s += waited_s * piece.total
+            counts[bisect_left(SYNC_BUCKETS_S, waited_s)] += piece.total
         self._tell(batch, None)
         self._hand_over_soon()
 
