@@ -38,7 +38,7 @@ NEW_EACH_TIME = {"/schedulerService/signInLink"}
 SCHEDULER = [
     (path, verb.upper()) for path, each in PATHS.items() if path not in NEW_EACH_TIME for verb in each if verb != "get"
 ]
-COLLECTOR = [("/aclick", "POST"), ("/appsflyer", "POST"), ("/orders", "POST")]
+COLLECTOR = [(path, "POST") for path in ("/aclick", "/appsflyer", "/orders", "/webhooks/shopify")]
 ROUTES = [*SCHEDULER, *COLLECTOR]
 
 

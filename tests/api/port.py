@@ -17,7 +17,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -27,6 +27,7 @@ import uvloop
 
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.server import Setup, run_collector
+from clickclock.attribution.api.webhooks import Secrets
 from clickclock.attribution.clicks.account import Account, Accounts, Profile
 from clickclock.attribution.clicks.entry import Entry, decode
 from clickclock.attribution.journal import Journal, Tail
@@ -143,6 +144,8 @@ class Port:
     trusted_proxies: Sequence[str] = ("127.0.0.0/8",)
     run: Callable[[Any], Any] = uvloop.run
     slot: str = "0"
+    secrets: Mapping[tuple[str, str], bytes] = field(default_factory=dict)
+    """What webhooks are signed with, by client and kind of shop."""
     address: tuple[str, int] = ("", 0)
 
     def __enter__(self) -> Self:
@@ -245,7 +248,15 @@ class Port:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         accounts = Accounts(self.accounts, self.profile)
         tokens = self.folder / "order-tokens.json"
-        setup = Setup(accounts, SALT, self.trusted_proxies, self.limits, tick_s=0.02, order_tokens=tokens)
+        setup = Setup(
+            accounts,
+            SALT,
+            self.trusted_proxies,
+            self.limits,
+            tick_s=0.02,
+            order_tokens=tokens,
+            secrets=Secrets(self.secrets),
+        )
         journal = await Journal.open(self.folder / self.slot)
         try:
             await run_collector(journal, [self._socket], setup, stopping=self._stopping, ready=self._is_ready.set)

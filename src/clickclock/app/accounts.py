@@ -8,18 +8,35 @@ Invariant: an account's own word beats that for all, which beats the default.
 'Europe/Berlin'
 """
 
-from typing import Any
+from typing import Any, Final
 
+from clickclock.attribution.api.webhooks import Secrets
 from clickclock.attribution.clicks.account import Account, Accounts, Profile
 from clickclock.attribution.crediting.policy import Policies, Policy
+from clickclock.attribution.networks import secret
+from clickclock.attribution.orders.shop_order import SHOPS
 from clickclock.foundation.account_config import AccountConfig
 from clickclock.foundation.config import Config
+
+_SECRET_FILES: Final = {shop.name: f"{shop.name}_webhook_secret_file" for shop in SHOPS}
 
 
 def accounts_of(config: Config) -> Accounts:
     """The accounts of a configuration."""
     profile = Profile(config.click_profile)
     return Accounts([_account(each, profile) for each in config.accounts], profile)
+
+
+def webhook_secrets_of(config: Config) -> Secrets:
+    """What the shops of all accounts sign webhooks with. Raises `Invalid` for a file that cannot be read."""
+    return Secrets(
+        {
+            (each.client_id, shop): secret(path).encode()
+            for each in config.accounts
+            for shop, name in _SECRET_FILES.items()
+            if (path := getattr(each, name)) is not None
+        }
+    )
 
 
 def policies_of(config: Config) -> Policies:
@@ -31,7 +48,7 @@ def policies_of(config: Config) -> Policies:
 
 
 def _account(settings: AccountConfig, profile: Profile) -> Account:
-    given = settings.model_dump(exclude_none=True, exclude={"attribution"})
+    given = settings.model_dump(exclude_none=True, exclude={"attribution", *_SECRET_FILES.values()})
     return Account.model_validate({"profile": profile, **given})
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import uvloop
 
-from clickclock.app.accounts import accounts_of
+from clickclock.app.accounts import accounts_of, webhook_secrets_of
 from clickclock.app.certificates import Certificates
 from clickclock.app.collectors import DRAIN
 from clickclock.attribution.api.limits import Limits
@@ -94,6 +94,7 @@ async def _collect(config: Config, salt: bytes, folder: Path, listening: socket.
         limits,
         metrics_from=config.click_metrics_from,
         order_tokens=config.order_tokens,
+        secrets=webhook_secrets_of(config),
         tls=None if certificates is None else certificates.context,
     )
     renewing = None if certificates is None else asyncio.create_task(certificates.keep())

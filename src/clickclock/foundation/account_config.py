@@ -7,6 +7,7 @@ True
 """
 
 import hashlib
+from pathlib import Path
 from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -85,6 +86,10 @@ class AccountConfig(Settings):
         pattern="^[0-9a-f]{64}$",
         description="SHA-256, in hex, of the bearer token that its orders must carry; the token itself is nowhere.",
     )
+    shopify_webhook_secret_file: Path | None = Field(
+        None, description="File with the secret that its shop at Shopify signs webhooks with; without it none is taken."
+    )
+    woocommerce_webhook_secret_file: Path | None = Field(None, description="The same of a shop with WooCommerce.")
     channel_rules: tuple[ChannelRuleConfig, ...] | None = Field(
         None, description="What makes a click one of a channel; the default rules if not given."
     )

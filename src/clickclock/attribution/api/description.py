@@ -16,6 +16,7 @@ from typing import Any, Final
 from clickclock.attribution.api.schemas import array, example_of, field, record, texts
 from clickclock.attribution.orders import amendment, appsflyer
 from clickclock.attribution.orders.order_fields import ID_CHARS_MAX, QUANTITY_MAX
+from clickclock.attribution.orders.shop_order import SHOPS, Shop
 from clickclock.attribution.registering import identification
 from clickclock.attribution.registering.refusal import Code
 from clickclock.foundation.openapi import HEALTH_TAG, Schema, error_example, health_paths
@@ -91,6 +92,7 @@ def document() -> Schema:
                 "post": _posted("identify", "Tie visitors and devices to customers", "Identification", "Identified"),
             },
             "/appsflyer": _both("Call", "Send a sale or another event as AppsFlyer's callers do", _sale(), _CALLED),
+            **{f"/webhooks/{shop.name}": {"post": _webhook(shop)} for shop in SHOPS},
             **health_paths({}, {"414": _refused(414), "503": _refused(503)}),
             "/metrics": _read("getMetrics", "Numbers for Prometheus", "text/plain", "clickclock_clicks_total 42\n"),
             "/clickclock.js": _read("getTag", "The tag for web pages", "text/javascript", "!function(){}();"),
@@ -163,6 +165,41 @@ def _posted(name: str, summary: str, one: str, many: str) -> Schema:
     body = {"description": "One, several in an array, or one a line.", "required": True, "content": content}
     done = {202: "At least one is on disk; each has its result.", "schema": many}
     return {**_operation(name, summary, done), "requestBody": body}
+
+
+def _webhook(shop: Shop) -> Schema:
+    """What a shop sends, signed by itself."""
+    signature = shop.signature.decode().title()
+    example = {"line_items": [{"sku": "P-7", "quantity": 1, "price": "9.90"}], "currency": "EUR"}
+    content = {"application/json": {"schema": {"type": "object"}, "example": example}}
+    told = {
+        "operationId": f"hear{shop.title.title()}",
+        "tags": ["collector"],
+        "summary": f"Take an order as {shop.title} sends it.",
+        "description": f"A webhook of {shop.title}: orders that were created, paid, changed, refunded or cancelled.",
+        "parameters": [
+            _parameter("client_id", "The client account.", is_required=True),
+            {
+                "name": signature,
+                "in": "header",
+                "required": False,
+                "description": "The base64 of the body's HMAC-SHA256, by the secret that the shop shares with us.",
+                **_TEXT,
+            },
+        ],
+        "requestBody": {"description": "The order.", "required": True, "content": content},
+        "security": [{}],
+    }
+    taken = {"$ref": "#/components/schemas/Orders"}
+    answered: dict[str, Schema] = {
+        "202": {
+            "description": "On disk, as orders or with their faults as rejections; each has its result.",
+            "content": {"application/json": {"schema": taken, "example": example_of(taken, _components())}},
+        },
+        "204": {"description": "It says nothing of an order that was paid."},
+    }
+    refused = {str(status): _refused(status) for status in (400, 401, 403, 413, 414, 415, 503)}
+    return {**told, "responses": answered | refused}
 
 
 def _operation(name: str, summary: str, done: Mapping[Any, str], parameters: Iterable[Schema] = ()) -> Schema:

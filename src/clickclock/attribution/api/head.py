@@ -13,10 +13,12 @@ from typing import Final
 
 from clickclock.attribution.api.answers import KEPT, OPEN
 from clickclock.attribution.api.limits import Limits
+from clickclock.attribution.orders.shop_order import SHOPS
 from clickclock.attribution.registering.refusal import Code, Refusal
 from clickclock.foundation import framing
 
 _JOINED: Final = frozenset({b"x-forwarded-for", b"connection", b"transfer-encoding", b"if-none-match"})
+_SIGNATURES: Final = frozenset(shop.signature for shop in SHOPS)
 _USUAL_BYTES_MAX: Final = 4096
 _PURPOSES: Final = frozenset({b"sec-purpose", b"purpose", b"x-purpose", b"x-moz"})
 """Where clients say what they ask for; the first is the standard's."""
@@ -41,6 +43,8 @@ class Head:
     """Encoding of the content; identity is none."""
     authorization: bytes = b""
     expects: bytes = b""
+    signatures: tuple[tuple[bytes, bytes], ...] = ()
+    """Of a body: the names of their fields, and what these say."""
     is_prefetch: bool = False
     """Whether a program asks in advance, before anybody has clicked."""
     is_simple: bool = True
@@ -84,6 +88,7 @@ def read(headers: list[tuple[bytes, bytes]]) -> Head:
         encoding=fields.get(b"content-encoding", b"").strip().lower().replace(b"identity", b""),
         authorization=fields.get(b"authorization", b""),
         expects=fields.get(b"expect", b"").strip().lower(),
+        signatures=tuple((name, fields[name].strip()) for name in _SIGNATURES & fields.keys()) if has_body else (),
         is_prefetch=is_prefetch,
         is_simple=not (has_body or is_prefetch),
         persistence=KEPT if b"keep-alive" in said else OPEN,

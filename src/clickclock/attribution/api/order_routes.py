@@ -3,7 +3,8 @@
 Never judges an order: `orders.py` does. Invariants: an answer is given when all that it tells of is on disk; a request
 of many orders, or of long ones, lets the clicks between, and of what is judged nothing is held but its result.
 
->>> OrderRoutes(collector, answers, limits, find, cells, refused, tokens).post(request, changed)   # doctest: +SKIP
+>>> routes = OrderRoutes(collector, answers, limits, find, cells, refused, tokens, secrets)   # doctest: +SKIP
+>>> routes.post(request, changed)   # doctest: +SKIP
 """
 
 import asyncio
@@ -14,15 +15,17 @@ from time import perf_counter
 from typing import Final
 
 from clickclock.attribution.agents.collector import Collector
-from clickclock.attribution.api import orders
+from clickclock.attribution.api import orders, webhooks
 from clickclock.attribution.api.answers import Answer, Answers
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.orders import Asked, Judged, Reply
 from clickclock.attribution.api.request import Later, Request
+from clickclock.attribution.api.webhooks import Secrets
 from clickclock.attribution.clicks.account import Account
 from clickclock.attribution.clicks.entry import EntryKind
 from clickclock.attribution.files.counters import cell
 from clickclock.attribution.orders.amendment import Admit
+from clickclock.attribution.orders.shop_order import Shop
 from clickclock.attribution.registering.refusal import Code, Refusal
 from clickclock.foundation.errors import Malformed
 
@@ -68,10 +71,12 @@ class OrderRoutes:
         cells: memoryview,
         refused: Callable[[Request, Refusal], Answer],
         tokens: orders.Tokens,
+        secrets: Secrets,
     ) -> None:
         """`answers` are by path; `refused` keeps and answers a request that cannot be judged."""
         self._refused = refused
         self._tokens = tokens
+        self._secrets = secrets
         self._collector = collector
         self._answers = answers
         self._limits = limits
@@ -119,6 +124,28 @@ class OrderRoutes:
         judged = orders.judge_appsflyer(raw, self._collector.now_ms(), self._doorkeeper(request))
         (entry_id,) = self._collector.keep([judged.draft], request.head.origin, request.done)
         return self._answered(orders.reply_appsflyer(judged, entry_id), request, kept=[_COUNTED[judged.draft.kind]])
+
+    def webhook(self, shop: Shop) -> Callable[[Request, Callable[[], None]], Answer]:
+        """`POST /webhooks/…`: an order as this kind of shop sends it."""
+
+        def take(request: Request, changed: Callable[[], None]) -> Answer:
+            if webhooks.is_ping(request.body):
+                return self._answered(Reply(204), request)
+            if request.head.encoding:
+                return self._unreadable(request, "application/json")
+            if self._collector.is_full:
+                return self._busy(request)
+            signature = dict(request.head.signatures).get(shop.signature, b"")
+            now_ms = self._collector.now_ms()
+            heard = webhooks.hear(shop, request.query, request.body, signature, now_ms, self._find, self._secrets)
+            if isinstance(heard, Reply):
+                return self._answered(heard, request)
+            entry_ids = self._collector.keep([each.draft for each in heard], request.head.origin, request.done)
+            return self._answered(
+                webhooks.reply(heard, entry_ids), request, kept=[_COUNTED[each.draft.kind] for each in heard]
+            )
+
+        return take
 
     async def _take(self, request: Request, later: Later, asked: Asked) -> None:
         try:

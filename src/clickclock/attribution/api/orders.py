@@ -15,7 +15,7 @@ with its reasons, as it came.
 import hashlib
 import hmac
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Final, Protocol
 
@@ -172,6 +172,16 @@ def judge(piece: bytes, received_ms: int, admit: Admit) -> Judged:
     return Judged(Draft(EntryKind.ORDER, b"", piece), verdict)
 
 
+def judge_said(said: Mapping[str, object], received_ms: int, as_sent: Callable[[Fault], Fault]) -> Judged:
+    """An order in our own fields that somebody else said in theirs; `as_sent` names a fault in theirs."""
+    piece = _encode(said)
+    verdict = amendment.judge_fields(said, received_ms)
+    if isinstance(verdict, Rejection):
+        named = tuple(map(as_sent, verdict.faults))
+        return _rejected("order", piece, msgspec.structs.replace(verdict, faults=named))
+    return Judged(Draft(EntryKind.ORDER, b"", piece), verdict)
+
+
 def judge_identification(piece: bytes, received_ms: int, admit: Admit) -> Judged:
     """The same of a body of identifications."""
     verdict = identification.judge(piece, received_ms, admit)
@@ -218,6 +228,11 @@ def refuse(body: bytes, error: ClickclockError, asked: Asked = ORDERS) -> Judged
 def reply_refused(error: ClickclockError, entry_id: str = "") -> Reply:
     """The reply to such a body: 400, or 413."""
     return _refusal(status_of(error), error.code, str(error), [], entry_id)
+
+
+def reply_not_kept(status: int, kind: Kind, message: str) -> Reply:
+    """The reply to a request of which nothing is kept."""
+    return _refusal(status, kind, message, [], "")
 
 
 class Results:

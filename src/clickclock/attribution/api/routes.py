@@ -22,11 +22,23 @@ from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.order_routes import BUSY, FORM_TYPES, OrderRoutes
 from clickclock.attribution.api.orders import Tokens
 from clickclock.attribution.api.request import Later, Request
+from clickclock.attribution.api.webhooks import Secrets
 from clickclock.attribution.clicks.account import Accounts
 from clickclock.attribution.clicks.click import Click, Kind, Rejection, prefetched
 from clickclock.attribution.clicks.entry import EntryKind
 from clickclock.attribution.files.counters import REJECTED, cell
-from clickclock.attribution.registering.refusal import CLICK, IDENTIFICATION, Code, Refusal, detail_of, is_ours, kept_of
+from clickclock.attribution.orders.amendment import ORDER_BYTES_MAX
+from clickclock.attribution.orders.shop_order import SHOPS
+from clickclock.attribution.registering.refusal import (
+    CLICK,
+    IDENTIFICATION,
+    WEBHOOKS,
+    Code,
+    Refusal,
+    detail_of,
+    is_ours,
+    kept_of,
+)
 from clickclock.foundation.openapi import ALIVE, HEALTHY
 
 CLICKS: Final = b"/aclick"
@@ -62,6 +74,7 @@ class Routes:
         script: bytes,
         near: Callable[[str, bytes], bool],
         tokens: Tokens,
+        secrets: Secrets,
     ) -> None:
         """`metrics` gives the page for Prometheus, `script` is what pages of shops load.
 
@@ -79,12 +92,16 @@ class Routes:
         self._metrics = metrics
         self._script = script
         self._etag = b'"%b"' % blake2b(script, digest_size=8).hexdigest().encode()
-        orders = OrderRoutes(collector, self._answers, limits, accounts.find, cells, self._refused, tokens)
+        orders = OrderRoutes(collector, self._answers, limits, accounts.find, cells, self._refused, tokens, secrets)
         self._paths: dict[bytes, tuple[tuple[bytes, ...], int, Respond]] = {
             CLICKS: ((*_READING, b"POST"), limits.form_bytes_max, self._register),
             b"/orders": ((b"POST", b"OPTIONS"), limits.orders_bytes_max, orders.post),
             b"/identify": ((*_READING, b"POST"), limits.orders_bytes_max, orders.identify),
             b"/appsflyer": ((*_READING, b"POST"), limits.form_bytes_max, orders.appsflyer),
+            **{
+                WEBHOOKS + shop.name.encode(): ((b"POST", b"OPTIONS"), ORDER_BYTES_MAX, orders.webhook(shop))
+                for shop in SHOPS
+            },
             b"/healthz": (_READING, 0, self._tell_health),
             b"/readyz": (_READING, 0, self._tell_health),
             b"/livez": (_READING, 0, self._tell_life),

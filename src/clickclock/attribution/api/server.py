@@ -30,6 +30,7 @@ from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.origin import LOOPBACK, Origins
 from clickclock.attribution.api.routes import Routes
 from clickclock.attribution.api.shared import Shared
+from clickclock.attribution.api.webhooks import Secrets
 from clickclock.attribution.clicks.account import Accounts
 from clickclock.attribution.errors import JournalFailing
 from clickclock.attribution.files.counters import Counters, read_all
@@ -66,6 +67,8 @@ class Setup:
     """Networks that may see the metrics."""
     order_tokens: Path | None = None
     """The file with the order tokens that are in no account's settings."""
+    secrets: Secrets = field(default_factory=lambda: Secrets({}))
+    """What webhooks of shops are signed with."""
     tls: ssl.SSLContext | None = None
     """What connections are encrypted with; None if they are not."""
 
@@ -136,7 +139,9 @@ def _shared(
     health = Health(journal.probe, loop.time)
     origins = Origins(setup.trusted_proxies, setup.salt)
     near = partial(origins.is_from, [ip_network(each, strict=False) for each in setup.metrics_from])
-    routes = Routes(collector, counters.cells, limits, setup.accounts, health, page, script, near, tokens)
+    routes = Routes(
+        collector, counters.cells, limits, setup.accounts, health, page, script, near, tokens, setup.secrets
+    )
     shared = Shared(routes, origins)
     shared.tick(loop.time(), setup.clock.now().timestamp())
     return shared

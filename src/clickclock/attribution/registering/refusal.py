@@ -24,6 +24,8 @@ CLICK, ORDER, APPSFLYER, IDENTIFICATION = "click", "order", "appsflyer", "identi
 CUT_BYTES_MAX: Final = 64 * 1024
 """So much of a request that is not whole is kept: enough to see what it was."""
 _WHAT: Final = {b"/aclick": CLICK, b"/orders": ORDER, b"/appsflyer": APPSFLYER, b"/identify": IDENTIFICATION}
+WEBHOOKS: Final = b"/webhooks/"
+"""How the paths begin to which shops send orders in their own words."""
 _OURS: Final = re.compile(rb"(?:^|&)(?:client_id|cli_ubid|device_id|seller_id|asvt|atag|event_time|gclid|uclid)=")
 _OUR_JSON: Final = re.compile(rb'"(?:client_id|order_id|cli_ubid)"\s*:')
 _LINE: Final = re.compile(rb"[A-Za-z]{1,20} +(.*?)(?: +HTTP/[0-9.]*)?", re.DOTALL)
@@ -53,7 +55,7 @@ class Refusal(NamedTuple):
 
 def is_ours(path: bytes) -> bool:
     """Whether clicks, orders or identifications are sent to this path, in small letters, without a slash at its end."""
-    return path in _WHAT
+    return path in _WHAT or path.startswith(WEBHOOKS)
 
 
 def kept_of(path: bytes, query: bytes, body: bytes) -> tuple[str, bytes] | None:
@@ -62,6 +64,8 @@ def kept_of(path: bytes, query: bytes, body: bytes) -> tuple[str, bytes] | None:
     A request to another path is kept if it has a name of ours: somebody mistyped the path, or a proxy changed it.
     """
     what = _WHAT.get(path)
+    if path.startswith(WEBHOOKS):
+        return None  # names and addresses are in it, and the shop sends it again
     if what is None:
         if _OUR_JSON.search(body):
             return ORDER, body

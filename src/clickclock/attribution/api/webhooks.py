@@ -1,0 +1,99 @@
+"""Webhooks of shops: a signed body → the amendments in it, each judged; and the reply.
+
+Never does I/O. Invariants: nothing of a body is read before its signature is right; an order that is refused is kept,
+and acknowledged: shops stop sending to an address that refuses, and could not mend it by sending it again.
+
+>>> from clickclock.attribution.orders.shop_order import SHOPIFY
+>>> Secrets({("shop-1", "shopify"): b"hush"}).are_right(SHOPIFY, "shop-1", b"{}", b"of another body")
+False
+"""
+
+import hashlib
+import hmac
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from clickclock.attribution.api import orders
+from clickclock.attribution.api.orders import Judged, Reply
+from clickclock.attribution.clicks.account import UNKNOWN_CLIENT, Account
+from clickclock.attribution.clicks.query import Unreadable, split
+from clickclock.attribution.orders.amendment import Kind, Rejection
+from clickclock.attribution.orders.order_fields import NotJson, read_json
+from clickclock.attribution.orders.shop_order import Shop
+
+_PING: Final = b"webhook_id="
+"""WooCommerce asks so whether anybody is there before it saves a webhook, and signs nothing."""
+
+
+class Secrets:
+    """What webhooks are signed with, by client and kind of shop."""
+
+    def __init__(self, secrets: Mapping[tuple[str, str], bytes]) -> None:
+        self._secrets = secrets
+
+    def __repr__(self) -> str:
+        return f"Secrets(of {len(self._secrets)})"
+
+    def knows(self, shop: Shop, client_id: str) -> bool:
+        """Whether webhooks of such a shop are taken for a client."""
+        return (client_id, shop.name) in self._secrets
+
+    def are_right(self, shop: Shop, client_id: str, body: bytes, signature: bytes) -> bool:
+        """Whether this is the signature of this body."""
+        made = hmac.digest(self._secrets[client_id, shop.name], body, hashlib.sha256)
+        return hmac.compare_digest(b64encode(made), signature)
+
+
+def is_ping(body: bytes) -> bool:
+    """Whether a shop only asks whether anybody is there."""
+    return body.startswith(_PING) and body.removeprefix(_PING).isdigit()
+
+
+def hear(
+    shop: Shop,
+    query: bytes,
+    body: bytes,
+    signature: bytes,
+    received_ms: int,
+    find: Callable[[str], Account | None],
+    secrets: Secrets,
+) -> list[Judged] | Reply:
+    """The amendments of a webhook, oldest first; or the reply to one that is not taken, or says nothing of an order."""
+    try:
+        client_id = split(query).get("client_id", "")
+    except Unreadable:
+        client_id = ""
+    if not client_id:
+        return _refused(400, Kind.INVALID, f"Name the account in the address: /webhooks/{shop.name}?client_id=….")
+    if find(client_id) is None:
+        return _refused(403, Kind.UNKNOWN_CLIENT, UNKNOWN_CLIENT)
+    if not secrets.knows(shop, client_id):
+        why = f"This account takes no webhooks of {shop.title}: set {shop.name}_webhook_secret_file, and start again."
+        return _refused(401, Kind.UNAUTHORIZED, why)
+    if not secrets.are_right(shop, client_id, body, signature):
+        why = f"The signature is not that of this body; compare {shop.name}_webhook_secret_file with the shop's secret."
+        return _refused(401, Kind.UNAUTHORIZED, why)
+    try:
+        said = shop.read(read_json(body), client_id)
+    except NotJson as error:
+        return _refused(400, Kind.INVALID, str(error))
+    judged: list[Judged] = []
+    for each in said:
+        judged.append(orders.judge_said(each, received_ms, shop.as_sent))
+        if isinstance(judged[-1].verdict, Rejection):
+            break  # what comes after it has the same faults
+    return judged or Reply(204)
+
+
+def reply(judged: Sequence[Judged], entry_ids: Sequence[str]) -> Reply:
+    """The reply once everything is on disk: the results, as `POST /orders` gives them, and never a refusal."""
+    results = orders.Results(len(judged))
+    for each, entry_id in zip(judged, entry_ids, strict=True):
+        results.add(each, entry_id)
+    found = results.reply()
+    return Reply(202, found.fields, found.body)
+
+
+def _refused(status: int, kind: Kind, sentence: str) -> Reply:
+    return orders.reply_not_kept(status, kind, f"{sentence} Nothing was kept; the shop sends it again.")

@@ -1,0 +1,186 @@
+"""An order as a shop's webhook says it, in our own fields: Shopify's and WooCommerce's.
+
+Never does I/O, and never judges: `amendment.judge_fields` does. Reads no name, no address and no e-mail address, so
+none of them is kept. Invariants: the same body says the same for ever, so a delivery that comes twice changes nothing;
+an order that was never paid says nothing; a refund or a cancellation comes after the order that it changes.
+
+>>> paid = {"name": "#7", "created_at": "2026-11-01T10:00:00+01:00", "financial_status": "paid", "total_price": "9.90"}
+>>> [said] = SHOPIFY.read({**paid, "currency": "EUR", "line_items": [], "customer": {"id": 77}}, "shop-1")
+>>> said["order_id"], said["event_time"], said["customer_id"]
+('#7', 1793523600000, '77')
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from clickclock.attribution.orders import amendment, money
+from clickclock.attribution.orders.order_fields import Fault
+from clickclock.foundation.instant import ms_of
+
+Said = dict[str, Any]
+"""An order in our own fields."""
+_PAID_AT_SHOPIFY: Final = frozenset({"paid", "partially_paid", "partially_refunded", "refunded"})
+_PAID_AT_WOOCOMMERCE: Final = frozenset({"processing", "completed", "refunded"})
+_ENDED_AT_WOOCOMMERCE: Final = frozenset({"cancelled", "failed"})
+_CENTS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """A kind of shop: what it is called, and how its webhooks are read."""
+
+    name: str
+    title: str
+    signature: bytes
+    """The field of the request with the base64 of the body's HMAC-SHA256, in small letters."""
+    names: Mapping[str, str]
+    """Our fields, and what the shop calls them."""
+    orders: Callable[[Mapping[str, Any], str], Iterator[Said]]
+
+    def read(self, body: Any, client_id: str) -> list[Said]:
+        """What a webhook's body says of an order of this client, oldest first; nothing if it is of something else."""
+        is_order = isinstance(body, dict) and isinstance(body.get("line_items"), list)
+        return list(self.orders(body, client_id)) if is_order else []
+
+    def as_sent(self, fault: Fault) -> Fault:
+        """A fault, with the shop's own name of the field."""
+        return Fault(self.names.get(fault.field, fault.field), fault.message, fault.code)
+
+
+def _of_shopify(body: Mapping[str, Any], client_id: str) -> Iterator[Said]:
+    if str(body.get("financial_status")) not in _PAID_AT_SHOPIFY or body.get("test") is True:
+        return
+    attributes = _by_name(body.get("note_attributes"), "name")
+    customer = body.get("customer")
+    order = _present(
+        client_id=client_id,
+        order_id=_text(body.get("name") or body.get("id")),
+        cli_ubid=_text(attributes.get("cli_ubid")),
+        device_id=_text(attributes.get("device_id")),
+        customer_id=_text(customer.get("id")) if isinstance(customer, dict) else None,
+        event_time=_time_ms(body.get("created_at")),
+        amount=_text(body.get("total_price")),
+        currency=body.get("currency"),
+        items=_items(body, ("sku", "variant_id", "product_id", "title")),
+    )
+    yield order
+    refunds = _objects(body.get("refunds"))
+    given_back = sum(
+        (_decimal(part.get("amount")) for each in refunds for part in _objects(each.get("transactions"))
+         if part.get("kind") == "refund" and part.get("status") == "success"),
+        Decimal(),
+    )  # fmt: skip
+    if body.get("cancelled_at"):
+        yield {**order, "status": "cancelled", "event_time": _time_ms(body["cancelled_at"])}
+    elif given_back:
+        last = max((str(each.get("created_at") or "") for each in refunds), key=_sortable)
+        yield _refunded(order, given_back, _time_ms(last))
+
+
+def _of_woocommerce(body: Mapping[str, Any], client_id: str) -> Iterator[Said]:
+    status = str(body.get("status"))
+    was_paid = bool(body.get("date_paid_gmt") or body.get("date_paid"))
+    if status not in _PAID_AT_WOOCOMMERCE and not (was_paid and status in _ENDED_AT_WOOCOMMERCE):
+        return
+    meta = _by_name(body.get("meta_data"), "key")
+    order = _present(
+        client_id=client_id,
+        order_id=_text(body.get("number") or body.get("id")),
+        cli_ubid=_text(meta.get("cli_ubid") or meta.get("_cli_ubid") or meta.get("_clickclock_visitor")),
+        device_id=_text(meta.get("device_id") or meta.get("_device_id")),
+        customer_id=_text(body.get("customer_id") or None),
+        event_time=_time_ms(body.get("date_created_gmt"), is_utc=True),
+        amount=_text(body.get("total")),
+        currency=body.get("currency"),
+        items=_items(body, ("sku", "variation_id", "product_id", "name")),
+    )
+    yield order
+    changed = _time_ms(body.get("date_modified_gmt"), is_utc=True)
+    given_back = sum((abs(_decimal(each.get("total"))) for each in _objects(body.get("refunds"))), Decimal())
+    if status in _ENDED_AT_WOOCOMMERCE:
+        yield {**order, "status": "cancelled", "event_time": changed}
+    elif given_back or status == "refunded":
+        whole = _decimal(body.get("total"))
+        yield _refunded(order, given_back if status != "refunded" else whole, changed)
+
+
+def _refunded(order: Said, given_back: Decimal, event_time: Any) -> Said:
+    if given_back >= _decimal(order.get("amount")):
+        return {**order, "status": "refunded", "event_time": event_time}
+    return {**order, "status": "partially_refunded", "refunded_amount": f"{given_back:f}", "event_time": event_time}
+
+
+def _items(body: Mapping[str, Any], names: Sequence[str]) -> list[Said] | None:
+    """The articles; those with neither a number nor a name are left out. Prices are weights, and are rounded."""
+    cent = Decimal(1).scaleb(-money.DIGITS.get(str(body.get("currency")), _CENTS))
+    items = []
+    for each in _objects(body["line_items"])[: amendment.ITEMS_MAX]:
+        sku_id = next((text for name in names if (text := _text(each.get(name)))), None)
+        if sku_id is not None and each.get("quantity") not in (0, "0"):
+            price = max(_decimal(each.get("price")), Decimal()).quantize(cent)
+            items.append({"sku_id": sku_id, "price": f"{price:f}", "quantity": each.get("quantity", 1)})
+    return items or None
+
+
+def _present(**fields: Any) -> Said:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _text(value: Any) -> Any:
+    """Numbers as text, as our fields want them. Anything else is left to the judge."""
+    return str(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else value
+
+
+def _decimal(value: Any) -> Decimal:
+    try:
+        found = Decimal(str(value))
+    except InvalidOperation:
+        return Decimal()
+    return found if found.is_finite() else Decimal()
+
+
+def _time_ms(value: Any, *, is_utc: bool = False) -> Any:
+    """Milliseconds since 1970 of a time in ISO 8601; what is none is left to the judge."""
+    try:
+        at = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return value
+    if at.tzinfo is None:
+        if not is_utc:
+            return value
+        at = at.replace(tzinfo=UTC)
+    return ms_of(at)
+
+
+def _sortable(value: str) -> int:
+    found = _time_ms(value)
+    return found if isinstance(found, int) else 0
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _by_name(value: Any, name: str) -> dict[str, Any]:
+    """The values of a list of objects with a name and a value."""
+    return {str(each.get(name)): each.get("value") for each in _objects(value)}
+
+
+SHOPIFY: Final = Shop(
+    "shopify",
+    "Shopify",
+    b"x-shopify-hmac-sha256",
+    {"order_id": "name", "amount": "total_price", "event_time": "created_at", "refunded_amount": "refunds"},
+    _of_shopify,
+)
+WOOCOMMERCE: Final = Shop(
+    "woocommerce",
+    "WooCommerce",
+    b"x-wc-webhook-signature",
+    {"order_id": "number", "amount": "total", "event_time": "date_created_gmt", "refunded_amount": "refunds"},
+    _of_woocommerce,
+)
+SHOPS: Final = (SHOPIFY, WOOCOMMERCE)

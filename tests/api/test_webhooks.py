@@ -1,0 +1,127 @@
+"""Webhooks of shops on the collector's port: signed, kept, and never refused for what a shop cannot mend."""
+
+import hashlib
+import hmac
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from clickclock.attribution.clicks.account import Account
+from clickclock.attribution.clicks.entry import Entry, EntryKind
+from clickclock.attribution.orders.shop_order import SHOPS, Shop
+from tests.api.port import Heard, Port, post
+from tests.unit.test_shop_order import ORDERS, REFUND, SHOPIFY_ORDER
+
+SECRET = b"hush"
+SIGNED = pytest.mark.parametrize("shop", SHOPS, ids=lambda shop: shop.name)
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Port]:
+    folder = tmp_path_factory.mktemp("hooks")
+    accounts = [Account(client_id="shop-1", orders_token_sha256="0" * 64), Account(client_id="shop-2")]
+    with Port(folder, accounts, secrets={("shop-1", shop.name): SECRET for shop in SHOPS}) as standing:
+        yield standing
+
+
+def signature(body: bytes, secret: bytes = SECRET) -> bytes:
+    return b64encode(hmac.digest(secret, body, hashlib.sha256))
+
+
+def send(port: Port, shop: Shop, body: bytes, signed: bytes | None = None, query: str = "client_id=shop-1") -> Heard:
+    signed = signature(body) if signed is None else signed
+    fields = f"{shop.signature.decode()}: {signed.decode()}\r\nContent-Type: application/json\r\n" if signed else ""
+    return port.ask(post(f"/webhooks/{shop.name}?{query}", body, fields))
+
+
+def kept(port: Port) -> list[Entry]:
+    """Entries since the last look."""
+    before = getattr(kept, "seen", 0)
+    found = port.entries()
+    kept.seen = len(found)  # type: ignore[attr-defined]
+    return found[before:]
+
+
+@SIGNED
+def test_a_signed_order_is_kept_in_our_own_fields(port: Port, shop: Shop) -> None:
+    kept(port)
+    heard = send(port, shop, json.dumps(ORDERS[shop.name]).encode())
+    told = json.loads(heard.body)
+    assert (heard.status, told["status"], [each["result"] for each in told["orders"]]) == (202, "success", ["accepted"])
+    (entry,) = kept(port)
+    assert entry.kind is EntryKind.ORDER
+    assert json.loads(entry.raw)["order_id"] == told["orders"][0]["order_id"]
+    assert b"Main Street" not in entry.raw
+
+
+def test_an_order_and_its_refund_are_two_entries(port: Port) -> None:
+    kept(port)
+    heard = send(port, SHOPS[0], json.dumps({**SHOPIFY_ORDER, "refunds": [REFUND]}).encode())
+    assert (heard.status, json.loads(heard.body)["accepted"]) == (202, 2)
+    assert [json.loads(each.raw).get("status") for each in kept(port)] == [None, "partially_refunded"]
+
+
+@SIGNED
+@pytest.mark.parametrize("case", ["none", "of another secret", "of another body", "no base64"])
+def test_without_its_signature_nothing_is_read_or_kept(port: Port, shop: Shop, case: str) -> None:
+    body = json.dumps(ORDERS[shop.name]).encode()
+    wrong = {"none": b"", "of another secret": signature(body, b"other"), "no base64": b"\xc3\xa9"}
+    kept(port)
+    heard = send(port, shop, body, wrong.get(case, signature(body + b" ")))
+    told = json.loads(heard.body)
+    assert (heard.status, told["code"]) == (401, "unauthorized")
+    assert f"{shop.name}_webhook_secret_file" in told["message"]
+    assert kept(port) == []
+
+
+@SIGNED
+def test_an_order_that_is_refused_is_acknowledged_and_kept_with_its_faults(port: Port, shop: Shop) -> None:
+    amount = {"shopify": "total_price", "woocommerce": "total"}[shop.name]
+    kept(port)
+    heard = send(port, shop, json.dumps({**ORDERS[shop.name], amount: "-3"}).encode())
+    told = json.loads(heard.body)
+    assert (heard.status, told["status"], told["rejected"]) == (202, "refused", 1)
+    assert [each["field"] for each in told["errors"]] == [amount]
+    (entry,) = kept(port)
+    assert (entry.kind, json.loads(entry.detail)["was"]) == (EntryKind.REJECTION, "order")
+    assert entry.id == told["requestId"]
+
+
+@SIGNED
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"7", b'{"refund_line_items": [], "order_id": 7}', b"webhook_id=12"])
+def test_what_says_nothing_of_an_order_is_acknowledged(port: Port, shop: Shop, body: bytes) -> None:
+    kept(port)
+    assert (send(port, shop, body).status, kept(port)) == (204, [])
+
+
+def test_a_shop_that_asks_whether_anybody_is_there_signs_nothing(port: Port) -> None:
+    for shop in SHOPS:
+        assert send(port, shop, b"webhook_id=12", b"").status == 204
+    assert send(port, SHOPS[1], b"webhook_id=12&x=y", b"").status == 401
+
+
+REFUSED: list[tuple[str, bytes, int]] = [
+    ("", b"{}", 400),
+    ("client_id=%", b"{}", 400),
+    ("client_id=shop-2", b"{}", 401),
+    ("client_id=nobody", b"{}", 403),
+    ("client_id=shop-1", b"{", 400),
+    ("client_id=shop-1", b'{"id": 1, "id": 2}', 400),
+    ("client_id=shop-1", b" " * (1024 * 1024 + 1), 413),
+]
+
+
+@pytest.mark.parametrize(("query", "body", "status"), REFUSED)
+def test_what_cannot_be_taken_says_why_and_is_not_kept(port: Port, query: str, body: bytes, status: int) -> None:
+    kept(port)
+    heard = send(port, SHOPS[0], body, query=query)
+    told: dict[str, Any] = json.loads(heard.body)
+    assert (heard.status, bool(told["message"]), kept(port)) == (status, True, [])
+
+
+def test_a_compressed_body_is_not_read(port: Port) -> None:
+    heard = port.ask(post("/webhooks/shopify?client_id=shop-1", b"{}", "Content-Encoding: gzip\r\n"))
+    assert heard.status == 415

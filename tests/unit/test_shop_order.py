@@ -1,0 +1,139 @@
+"""Orders in the words of shops: what becomes of each, and what says nothing."""
+
+from typing import Any
+
+import pytest
+
+from clickclock.attribution.orders import amendment
+from clickclock.attribution.orders.amendment import Amendment, Status
+from clickclock.attribution.orders.shop_order import SHOPIFY, SHOPS, WOOCOMMERCE, Shop
+
+NOW_MS = 1795700000000
+CREATED_MS = 1793523600000
+SHOPIFY_ORDER: dict[str, Any] = {
+    "id": 820982911946154508,
+    "name": "#1001",
+    "email": "jon@example.com",
+    "created_at": "2026-11-01T10:00:00+01:00",
+    "cancelled_at": None,
+    "financial_status": "paid",
+    "currency": "EUR",
+    "total_price": "24.90",
+    "current_total_price": "24.90",
+    "test": False,
+    "customer": {"id": 77, "email": "jon@example.com", "first_name": "Jon"},
+    "note_attributes": [{"name": "cli_ubid", "value": "v-1"}],
+    "line_items": [{"id": 1, "sku": "P-7", "variant_id": 8, "quantity": 2, "price": "10.00", "title": "Pizza"}],
+    "refunds": [],
+    "shipping_address": {"address1": "1 Main Street"},
+}
+REFUND = {
+    "created_at": "2026-11-02T10:00:00+01:00",
+    "transactions": [
+        {"kind": "refund", "status": "success", "amount": "4.90"},
+        {"kind": "refund", "status": "failure", "amount": "9.00"},
+    ],
+}
+WOOCOMMERCE_ORDER: dict[str, Any] = {
+    "id": 727,
+    "number": "727",
+    "status": "processing",
+    "currency": "EUR",
+    "date_created_gmt": "2026-11-01T09:00:00",
+    "date_modified_gmt": "2026-11-02T09:00:00",
+    "date_paid_gmt": "2026-11-01T09:00:05",
+    "total": "24.90",
+    "customer_id": 26,
+    "billing": {"first_name": "Jon", "email": "jon@example.com"},
+    "line_items": [{"id": 1, "sku": "", "product_id": 93, "quantity": 2, "price": 10.123456, "name": "Pizza"}],
+    "refunds": [],
+    "meta_data": [{"id": 1, "key": "_clickclock_visitor", "value": "v-1"}],
+}
+ORDERS = {"shopify": SHOPIFY_ORDER, "woocommerce": WOOCOMMERCE_ORDER}
+
+
+def amendments(shop: Shop, body: Any) -> list[Amendment]:
+    found = [amendment.judge_fields(said, NOW_MS) for said in shop.read(body, "shop-1")]
+    assert all(isinstance(each, Amendment) for each in found), found
+    return [each for each in found if isinstance(each, Amendment)]
+
+
+@pytest.mark.parametrize(
+    ("shop", "order_id", "customer_id", "item"),
+    [(SHOPIFY, "#1001", "77", ("P-7", 1000, 2)), (WOOCOMMERCE, "727", "26", ("93", 1012, 2))],
+    ids=lambda each: each.name if isinstance(each, Shop) else None,
+)
+def test_a_paid_order_is_one_amendment(shop: Shop, order_id: str, customer_id: str, item: tuple[str, int, int]) -> None:
+    (said,) = amendments(shop, ORDERS[shop.name])
+    assert (said.client_id, said.order_id, said.event_time_ms) == ("shop-1", order_id, CREATED_MS)
+    assert (said.amount_minor, said.currency, said.status) == (2490, "EUR", Status.COMPLETED)
+    assert (said.cli_ubid, said.customer_id) == ("v-1", customer_id)
+    assert [(each.sku_id, each.price_minor, each.quantity) for each in said.items] == [item]
+
+
+@pytest.mark.parametrize("shop", SHOPS, ids=lambda shop: shop.name)
+def test_nothing_of_a_person_is_read(shop: Shop) -> None:
+    told = str(shop.read(ORDERS[shop.name], "shop-1"))
+    assert [word for word in ("jon", "Jon", "Main Street") if word in told] == []
+
+
+CHANGES: list[tuple[Shop, dict[str, Any], Status, int]] = [
+    (SHOPIFY, {"financial_status": "partially_refunded", "refunds": [REFUND]}, Status.PARTIALLY_REFUNDED, 490),
+    (SHOPIFY, {"refunds": [REFUND, REFUND]}, Status.PARTIALLY_REFUNDED, 980),
+    (SHOPIFY, {"refunds": [REFUND], "total_price": "4.90"}, Status.REFUNDED, 490),
+    (SHOPIFY, {"cancelled_at": "2026-11-02T10:00:00+01:00", "refunds": [REFUND]}, Status.CANCELLED, 2490),
+    (WOOCOMMERCE, {"refunds": [{"id": 1, "total": "-4.90"}]}, Status.PARTIALLY_REFUNDED, 490),
+    (WOOCOMMERCE, {"status": "refunded", "refunds": [{"id": 1, "total": "-24.90"}]}, Status.REFUNDED, 2490),
+    (WOOCOMMERCE, {"status": "cancelled"}, Status.CANCELLED, 2490),
+    (WOOCOMMERCE, {"status": "failed"}, Status.CANCELLED, 2490),
+]
+
+
+@pytest.mark.parametrize(("shop", "changed", "status", "refunded"), CHANGES)
+def test_a_change_comes_after_the_order_it_changes(
+    shop: Shop, changed: dict[str, Any], status: Status, refunded: int
+) -> None:
+    placed, then = amendments(shop, {**ORDERS[shop.name], **changed})
+    assert (placed.status, placed.event_time_ms) == (Status.COMPLETED, CREATED_MS)
+    assert (then.status, then.refunded_minor, then.event_time_ms) == (status, refunded, CREATED_MS + 86_400_000)
+
+
+@pytest.mark.parametrize(
+    ("shop", "changed"),
+    [
+        *((SHOPIFY, {"financial_status": status}) for status in ("pending", "authorized", "voided", "expired", None)),
+        (SHOPIFY, {"test": True}),
+        (SHOPIFY, {"line_items": None}),
+        *((WOOCOMMERCE, {"status": status}) for status in ("pending", "on-hold", "checkout-draft", "trash", None)),
+        (WOOCOMMERCE, {"status": "cancelled", "date_paid_gmt": None}),
+        (WOOCOMMERCE, {"status": "failed", "date_paid_gmt": None}),
+    ],
+)
+def test_what_was_never_paid_says_nothing(shop: Shop, changed: dict[str, Any]) -> None:
+    assert shop.read({**ORDERS[shop.name], **changed}, "shop-1") == []
+
+
+@pytest.mark.parametrize("body", [None, [], "x", 7, {}, {"line_items": []}, {"refund_line_items": [], "order_id": 7}])
+@pytest.mark.parametrize("shop", SHOPS, ids=lambda shop: shop.name)
+def test_another_body_says_nothing_of_an_order(shop: Shop, body: Any) -> None:
+    assert shop.read(body, "shop-1") == []
+
+
+@pytest.mark.parametrize("shop", SHOPS, ids=lambda shop: shop.name)
+def test_fields_of_other_kinds_are_left_to_the_judge(shop: Shop) -> None:
+    for name in ORDERS[shop.name]:
+        values: tuple[Any, ...] = (None, 7, "x", [], {}, [None], True)
+        for value in values:
+            for said in shop.read({**ORDERS[shop.name], name: value}, "shop-1"):
+                amendment.judge_fields(said, NOW_MS)
+
+
+def test_a_guest_without_a_browser_is_a_fault_in_the_judge_s_words() -> None:
+    (said,) = SHOPIFY.read({**SHOPIFY_ORDER, "customer": None, "note_attributes": []}, "shop-1")
+    judged = amendment.judge_fields(said, NOW_MS)
+    assert isinstance(judged, amendment.Rejection)
+    assert [SHOPIFY.as_sent(each).field for each in judged.faults] == ["cli_ubid"]
+    (said,) = SHOPIFY.read({**SHOPIFY_ORDER, "total_price": "x"}, "shop-1")
+    judged = amendment.judge_fields(said, NOW_MS)
+    assert isinstance(judged, amendment.Rejection)
+    assert [SHOPIFY.as_sent(each).field for each in judged.faults] == ["total_price"]
