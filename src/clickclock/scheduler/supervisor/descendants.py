@@ -78,8 +78,8 @@ class Kins:
         The newest come first, and each as it is met: one that forks and leaves all the time is not gone yet.
         """
         own, self.is_sure = os.getpid(), True
-        pids = map(int, filter(str.isdigit, os.listdir("/proc"))) if self._by_mark else ()
-        for pid in sorted(pids, reverse=True):
+        pids = list(map(int, filter(str.isdigit, os.listdir("/proc")))) if self._by_mark else []
+        for pid in newest_first(pids, _last_pid()):
             try:
                 if pid != own and (kin := self.whose(pid)) is not None and _state(pid) not in b"ZX":
                     yield kin, pid
@@ -168,6 +168,21 @@ def files_of_marked() -> Iterator[str]:
                 for descriptor in os.listdir(f"/proc/{pid}/fd"):
                     with suppress(OSError):
                         yield os.readlink(f"/proc/{pid}/fd/{descriptor}")
+
+
+def newest_first(pids: Collection[int], last: int) -> list[int]:
+    """Processes by when they got their numbers, which are given out in a circle; `last` is the one given last.
+
+    >>> newest_first([1, 300, 301, 20_000, 32_000], last=301)
+    [301, 300, 1, 32000, 20000]
+    """
+    return sorted(pids, key=lambda pid: (pid <= last, pid), reverse=True)
+
+
+def _last_pid() -> int:
+    """The number that was given out last among the processes that we see."""
+    with open("/proc/loadavg", encoding="ascii") as file:
+        return int(file.read().split()[-1])
 
 
 def _mark(pid: int) -> int | None:
