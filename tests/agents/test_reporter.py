@@ -121,6 +121,28 @@ def test_clicks_and_orders_are_of_the_day_that_it_was_in_the_zone_of_the_account
     ] == [[1], [4, 0]]
 
 
+@pytest.mark.parametrize("form", ["json", "csv", "parquet"])
+def test_a_day_beside_the_one_before_is_both_reports_in_every_form(
+    filled: SmallLake, engine: DuckDB, form: str
+) -> None:
+    days = {"from_": "2026-11-03", "to": "2026-11-03"}
+    report = ask(filled, engine, by="client", figures="clicks,orders,revenue", compare="previous", format=form, **days)
+    assert lines(report) == [
+        "shop last EUR 0 4 -1.0000 1 2 -0.5000 20.00 17.01 0.1758",
+        "tokyo last JPY 0 0 None 0 1 -1.0000 0 1250 -1.0000",
+    ]
+    sink = io.BytesIO()
+    write(report, sink)
+    match form:
+        case "json":
+            told = json.loads(sink.getvalue())
+            assert (told["compare"], told["rows"][0]["revenueBefore"]) == ("previous", "17.01")
+        case "csv":
+            assert sink.getvalue().decode().splitlines()[1] == lines(report)[0].replace(" ", ",")
+        case _:
+            assert pq.read_table(io.BytesIO(sink.getvalue())).to_pylist()[1]["revenue_before"] == Decimal(1250)
+
+
 def test_days_without_an_end_reach_as_far_as_the_clicks(filled: SmallLake, engine: DuckDB) -> None:
     clicks = {"by": "client", "figures": "clicks", "currency": "EUR"}
     assert [row["clicks"] for row in ask(filled, engine, from_="2026-11-02", **clicks).rows] == [4]

@@ -10,6 +10,7 @@ standard output is the report and nothing else; the table has the same rows.
 import json
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -31,7 +32,19 @@ if TYPE_CHECKING:
 TABLE = "table"
 FILES = ("csv", "parquet")
 FORMATS = (TABLE, "json", *FILES)
-ASKED = ("by", "figures", "models", "since", "until", "client_id", "seller_id", "channel", "currency", "version")
+ASKED = (
+    "by",
+    "figures",
+    "models",
+    "since",
+    "until",
+    "compare",
+    "client_id",
+    "seller_id",
+    "channel",
+    "currency",
+    "version",
+)
 NONE = "(none)"
 NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
 """What an argument of another name is called as an option, and as a parameter of the interface."""
@@ -45,6 +58,11 @@ NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
 @click.option("--model", "models", multiple=True, help="Model; may be repeated.  [default: last]")
 @click.option("--from", "since", type=Day(), help="First day, as 2026-11-20 or -7d, in the account's time zone.")
 @click.option("--to", "until", type=Day(), help="Last day.")
+@click.option(
+    "--compare",
+    type=click.Choice(("previous", "last_year")),
+    help="Compare with the days before, or with the same days a year before.",
+)
 @click.option("--client-id", help="Only this client.")
 @click.option("--seller-id", help="Only this seller.")
 @click.option("--channel", help="Only this channel.")
@@ -118,9 +136,19 @@ def _show(report: Payload) -> None:
     rows = report["rows"]
     names = {*report["by"], "model", "currency"}
     columns: list[Column] = [
-        (_snake_case(name), name, _name if name in names else plain) for name in (rows[0] if rows else ())
+        (_snake_case(name), name, _name if name in names else _percent if name.endswith(_CHANGE) else plain)
+        for name in (rows[0] if rows else ())
+        if not name.endswith(_BEFORE)  # a terminal has no room for them; files and JSON have
     ]
     table("rows", *columns, empty=" ".join(report["notes"]))(report)
+
+
+_BEFORE, _CHANGE = "Before", "Change"
+
+
+def _percent(value: Any) -> str:
+    """A change as people say it; nothing where there was nothing to compare with."""
+    return "" if value is None else f"{100 * Decimal(value):+.1f} %"
 
 
 def _snake_case(name: str) -> str:

@@ -26,6 +26,7 @@ from clickclock.attribution.errors import EngineFailing
 from clickclock.attribution.importing.csv_cell import as_cell
 from clickclock.attribution.lake import ADS, COSTS, CREDITS, IDENTITIES, TOUCHES, Lake, Table, credits_table, of_clients
 from clickclock.attribution.report_query import calendar, counted, learnt_schema, of_credits, span
+from clickclock.attribution.reporting.comparison import before, compared
 from clickclock.attribution.reporting.report import (
     COUNTS,
     MONEY,
@@ -58,6 +59,13 @@ class Reporter:
 
     def report(self, asked: Asked) -> Report:
         """Answer. Raises `NoVersion`, `VersionGone`, `Malformed` if the version lacks a model, `TooManyRows`."""
+        now = self._report(asked)
+        if asked.compare is None:
+            return now
+        earlier = msgspec.structs.replace(before(asked), version=now.version)
+        return compared(now, self._report(earlier))
+
+    def _report(self, asked: Asked) -> Report:
         result = find(self._lake.results(), asked.version)
         models = asked.choose(sorted(chain(*self._lake.models(result))))
         try:
@@ -213,8 +221,12 @@ def _write_csv(report: Report, sink: IO[bytes]) -> None:
 
 
 def _write_parquet(report: Report, sink: IO[bytes]) -> None:
-    schema = pa.schema([(name, _KINDS.get(name, pa.string())) for name in report.columns])
+    schema = pa.schema([(name, _kind_of(name)) for name in report.columns])
     pq.write_table(pa.Table.from_pylist(report.rows, schema), sink, compression="zstd")
+
+
+def _kind_of(column: str) -> pa.DataType:
+    return _AMOUNT if column.endswith("_change") else _KINDS.get(column.removesuffix("_before"), pa.string())
 
 
 _KINDS: Final[Mapping[str, pa.DataType]] = {

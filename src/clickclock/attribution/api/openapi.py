@@ -27,7 +27,7 @@ from clickclock.attribution.reporting.difference import LIMIT_MAX as ORDERS_MAX
 from clickclock.attribution.reporting.listing import LIMIT as LIMIT_OF_ORDERS
 from clickclock.attribution.reporting.listing import LIMIT_MAX as LIMIT_OF_ORDERS_MAX
 from clickclock.attribution.reporting.listing import PATHS, PATHS_MAX
-from clickclock.attribution.reporting.report import Dimension, Figure, Form, NoVersion, TooManyRows
+from clickclock.attribution.reporting.report import Against, Dimension, Figure, Form, NoVersion, TooManyRows
 from clickclock.foundation.caller import caller
 from clickclock.foundation.errors import NotFound
 from clickclock.foundation.openapi import SECURITY, SECURITY_SCHEMES, Schema
@@ -99,6 +99,7 @@ def _report() -> Schema:
             parameter("model", f"Models; `last` if not given, all if `by` has `model`. {lists}", "last,linear"),
             parameter("from", "The first day, in the account's time zone.", "2026-11-01", format="date"),
             parameter("to", "The last day.", "2026-11-30", format="date"),
+            parameter("compare", "An earlier period of as many days.", "previous", enum=list(Against)),
             parameter("clientId", "One client.", "shop-1"),
             parameter("sellerId", "One seller: of the click for clicks, of the order for orders.", "s-9"),
             parameter("channel", "One channel.", "google"),

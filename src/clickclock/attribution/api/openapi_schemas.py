@@ -16,7 +16,7 @@ from clickclock.attribution.api.traffic_schemas import traffic_schemas
 from clickclock.attribution.crediting.channel import Origin
 from clickclock.attribution.registering.check import Read
 from clickclock.attribution.reporting.difference import Cause
-from clickclock.attribution.reporting.report import Dimension, Figure
+from clickclock.attribution.reporting.report import Against, Dimension, Figure, camel
 from clickclock.attribution.reporting.result import Kind
 from clickclock.foundation.openapi import Schema
 
@@ -24,7 +24,6 @@ _TEXT: Final[Schema] = {"type": "string"}
 _COUNT: Final[Schema] = {"type": "integer"}
 NAMES: Final[Schema] = {"type": "array", "items": _TEXT}
 """A list of texts; whoever uses it says of what."""
-_CAMEL: Final[Mapping[Dimension, str]] = {Dimension.AD_SET: "adSet"}
 _MONEY: Final = "A decimal with all digits of the currency; null where the row has no currency, or none is known."
 _FIGURES: Final[Mapping[Figure, tuple[Any, str]]] = {
     Figure.CLICKS: (
@@ -72,11 +71,14 @@ def components() -> Mapping[str, Schema]:
 
 
 def _report_row() -> Schema:
-    keys = {_CAMEL.get(each, each): f"The {each.replace('_', ' ')}, if it was asked for." for each in Dimension}
+    keys = {camel(each): f"The {each.replace('_', ' ')}, if it was asked for." for each in Dimension}
     row = {name: field(["string", "null"], sentence) for name, sentence in keys.items()}
     row["model"] = field("string", "Whose credit this is.")
     row["currency"] = field(["string", "null"], "Of every amount in the row.")
-    row |= {str(each): field([kind, "null"], sentence) for each, (kind, sentence) in _FIGURES.items()}
+    for each, (kind, sentence) in _FIGURES.items():
+        row[each.value] = field([kind, "null"], sentence)
+        row[f"{each}Before"] = field([kind, "null"], "The same in the earlier period, if that was asked for.")
+        row[f"{each}Change"] = field(["string", "null"], "The change since, as a part of what was.")
     return {
         "type": "object",
         "description": "A row of a report.",
@@ -95,6 +97,7 @@ def _report_schema() -> Schema:
         models={**NAMES, "description": "The models that are shown."},
         **{"from": field(["string", "null"], "The first day.", format="date")},
         to=field(["string", "null"], "The last day.", format="date"),
+        compare={**field(["string", "null"], "The earlier period."), "enum": [*Against, None]},
         filters={"type": "object", "description": "What was asked about alone.", "additionalProperties": _TEXT},
         notes={**NAMES, "description": "What to know before using these numbers; of an empty report, that it is."},
         rows=array("#/components/schemas/ReportRow", "By key, currency and model."),

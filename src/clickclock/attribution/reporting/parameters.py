@@ -121,6 +121,18 @@ def currency_of(code: str) -> str:
     return code
 
 
+def member_of(kind: type[E]) -> Callable[[str], E]:
+    """What reads one of these words."""
+
+    def read(text: str) -> E:
+        try:
+            return kind(text)
+        except ValueError:
+            raise ValueError(f"Give one of: {', '.join(kind)}.") from None
+
+    return read
+
+
 def flag_of(text: str) -> bool:
     """Yes or no."""
     if text not in _FLAGS:

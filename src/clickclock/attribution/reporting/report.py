@@ -23,6 +23,7 @@ from clickclock.attribution.reporting.parameters import (
     currency_of,
     day_of,
     flag_of,
+    member_of,
     no_such,
     text_of,
     version_of,
@@ -44,7 +45,6 @@ _FOREIGN: Final = (
     "Some costs are in another currency than the orders of their group: those rows have no ROAS and no CPA; import "
     "such costs in the currency of the orders."
 )
-_CAMEL: Final = {"ad_set": "adSet"}
 _WHOLE: Final = (
     "Some costs are of more than their row says, of a channel without a campaign for example: those rows have no ROAS "
     "and no CPA; ask by fewer dimensions."
@@ -118,6 +118,15 @@ class Form(StrEnum):
     PARQUET = "parquet"
 
 
+class Against(StrEnum):
+    """The earlier period that a report is compared with; it has as many days."""
+
+    PREVIOUS = "previous"
+    """Ends the day before the first."""
+    LAST_YEAR = "last_year"
+    """Begins a year before."""
+
+
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """What a report is to tell."""
 
@@ -137,6 +146,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     version: int | None = None
     """The latest if not given."""
     form: Form = Form.JSON
+    compare: Against | None = None
     raw: bool = False
     """Whether CSV has every name as it came, also where a spreadsheet would take it for a formula."""
 
@@ -198,7 +208,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def columns(self) -> list[str]:
         """What every row has, in this order: the key, the model, the currency, the figures."""
-        return [str(each) for each in (*self.asked.groups, "model", "currency", *self.asked.figures)]
+        suffixes = ("",) if self.asked.compare is None else ("", "_before", "_change")
+        figures = [f"{each}{suffix}" for each in self.asked.figures for suffix in suffixes]
+        return [*map(str, self.asked.groups), "model", "currency", *figures]
 
     def wire(self) -> dict[str, Any]:
         """This report as the interface writes it."""
@@ -206,13 +218,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return {
             "version": self.version,
             "createdAt": rfc3339(self.created_at),
-            "by": [_CAMEL.get(each, each) for each in asked.by],
+            "by": [camel(each) for each in asked.by],
             "models": list(self.models),
             "from": asked.since and asked.since.isoformat(),
             "to": asked.until and asked.until.isoformat(),
+            "compare": asked.compare,
             "filters": asked.filters,
             "notes": self.notes,
-            "rows": [{_CAMEL.get(name, name): as_text(value) for name, value in row.items()} for row in self.rows],
+            "rows": [{camel(name): as_text(value) for name, value in row.items()} for row in self.rows],
         }
 
 
@@ -245,9 +258,12 @@ def read(given: Mapping[str, Sequence[str]]) -> Asked:
         channel=parameters.one("channel", text_of),
         currency=parameters.one("currency", currency_of),
         version=parameters.one("version", version_of),
-        form=parameters.one("format", _form_of) or Form.JSON,
+        form=parameters.one("format", member_of(Form)) or Form.JSON,
+        compare=parameters.one("compare", member_of(Against)),
         raw=parameters.one("raw", flag_of) or False,
     )
+    if asked.compare is not None and (asked.since is None or asked.until is None):
+        parameters.faults.append(Fault("compare", "This needs the first and the last day; give from and to as well."))
     if asked.since and asked.until and asked.since > asked.until:
         parameters.faults.append(Fault("from", f"This is after the last day, {asked.until}; give an earlier day."))
     if asked.raw and asked.form is not Form.CSV:
@@ -282,7 +298,7 @@ def arrange(
     sole = asked.currency or (next(iter(told)) if len(told) == 1 else None)
     rows: list[Row] = []
     notes: set[str] = set() if asked.has_costs or Figure.COST not in asked.figures else {_SELLERLESS}
-    for key in sorted(groups, key=_rank):
+    for key in sorted(groups, key=rank):
         by_currency = groups[key]
         is_apart = _place_clicks(by_currency, sole)
         names = dict(zip((str(each) for each in asked.groups), key, strict=True))
@@ -364,13 +380,16 @@ def _amount(minor: int, currency: str) -> Decimal:
     return Decimal(to_text(minor, currency))
 
 
-def _rank(key: Key) -> list[tuple[bool, Any]]:
+def rank(key: Key) -> list[tuple[bool, Any]]:
     """Values without a name come last."""
     return [(part is None, part) for part in key]
 
 
-def _form_of(name: str) -> Form:
-    try:
-        return Form(name)
-    except ValueError:
-        raise ValueError(f"Give one of: {', '.join(Form)}.") from None
+def camel(name: str) -> str:
+    """A column as JSON calls it.
+
+    >>> camel("ad_set"), camel("credit_before")
+    ('adSet', 'creditBefore')
+    """
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))

@@ -50,9 +50,14 @@ async function look(given, signal, tell) {
   tell(part);
 }
 
-/** The period of the same length before this one. */
+/** The period of the same length before this one, or a year before. */
 function earlier({ compare, from, to }) {
-  if (compare !== "period" || !from || !to) return null;
+  if (!["period", "year"].includes(compare) || !from || !to) return null;
+  if (compare === "year") {
+    const first = ms(from.endsWith("-02-29") ? from.replace("-29", "-28") : from), since = new Date(first);
+    since.setUTCFullYear(since.getUTCFullYear() - 1);
+    return { from: iso(since.getTime()).slice(0, 10), to: iso(since.getTime() + ms(to) - ms(from)).slice(0, 10) };
+  }
   const length = ms(to) - ms(from) + DAY, day = (instant) => iso(instant).slice(0, 10);
   return { from: day(ms(from) - length), to: day(ms(from) - DAY) };
 }
@@ -80,7 +85,7 @@ function bar() {
     ${select("Model", chosenModel(), models.map((model) => [model, modelName(model)]), (model) => set({ model }))}
     ${field("Client", given.clientId, (clientId) => set({ clientId }), { size: 12, placeholder: "all" })}
     ${select("Version", String(found.version), versions.map((each) => [String(each.version), `${each.version}${each === versions[0] ? " (latest)" : ""}`]), (version) => set({ version: version === String(versions[0].version) ? "" : version }))}
-    ${select("Compare with", given.compare, [["", "nothing"], ...(given.from && given.to ? [["period", "the period before"]] : []), ...compared.map((each) => [String(each.version), `version ${each.version}`])], (compare) => set({ compare }))}</form>`;
+    ${select("Compare with", given.compare, [["", "nothing"], ...(given.from && given.to ? [["period", "the period before"], ["year", "a year before"]] : []), ...compared.map((each) => [String(each.version), `version ${each.version}`])], (compare) => set({ compare }))}</form>`;
 }
 
 function crumbs() {
