@@ -28,6 +28,7 @@ def main() -> int:
     parser.add_argument("--replicas", type=int, default=3, help="how many on one PostgreSQL (default: 3)")
     parser.add_argument("--shop", action="store_true", help="instead, one service on SQLite with clicks and orders")
     parser.add_argument("--containers", action="store_true", help="run jobs in containers, too (needs Podman)")
+    parser.add_argument("--before", type=int, default=0, help="how many of them run the release before (default: 0)")
     parser.add_argument("--broken", choices=["all", *BROKEN], help="break the product, and see that it is noticed")
     asked = parser.parse_args()
     # Ended from outside, it still ends what it started.
@@ -46,7 +47,7 @@ def _play(asked: argparse.Namespace, broken: str | None) -> Verdict:
         if broken is not None:
             _say(f"=== {broken}")
         replicas = 0 if asked.shop else asked.replicas
-        chaos = Chaos(folder, asked.seed, asked.seconds, replicas, _say, broken, engine)
+        chaos = Chaos(folder, asked.seed, asked.seconds, replicas, _say, broken, engine, asked.before)
         verdict = asyncio.run(chaos.play())
         _say(f"faults: {', '.join(f'{count} × {what}' for what, count in sorted(chaos.befell.items()))}")
         said = chaos.said

@@ -33,6 +33,8 @@ class Member:
     folder: Path
     broken: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    source: str = "src"
+    """The folder of its code; another is another release."""
     process: subprocess.Popen[str] | None = None
     address: str | None = None
     node: str = ""
@@ -61,7 +63,7 @@ class Member:
         environment = {
             **os.environ,
             **self.clock.environment,
-            "PYTHONPATH": os.pathsep.join(["src", *filter(None, sys.path)]),
+            "PYTHONPATH": os.pathsep.join([self.source, str(ROOT), *filter(None, sys.path)]),
         }
         within = () if self.wire is None else self.wire.within
         log = self.folder / "log"

@@ -28,6 +28,7 @@ from tests.chaos.replica import GIVEN_UP_AFTER_S
 from tests.chaos.shop import Shop
 from tests.chaos.wire import Wire
 from tests.container_engine import IMAGE, OPTIONS, ContainerEngine
+from tests.releases import program_of_the_last
 from tests.supervisors import kill_supervisor
 
 SETTLED_S = 180.0
@@ -43,6 +44,7 @@ class Chaos:
 
     `replicas` is 0 for one service on SQLite that also takes a shop's clicks and orders, or how many there are on one
     PostgreSQL. `broken` names a fault of the product itself (`broken.py`). Containers run in the `engine`, if given.
+    The last `before` of the replicas run the release before.
     """
 
     folder: Path
@@ -52,6 +54,7 @@ class Chaos:
     tell: Callable[[str], None] = lambda _: None
     broken: str | None = None
     engine: ContainerEngine | None = None
+    before: int = 0
     befell: Counter[str] = field(default_factory=Counter)
     said: Said = field(default_factory=Said)
     outages: list[Outage] = field(default_factory=list)
@@ -104,7 +107,10 @@ class Chaos:
         if self.engine is not None:
             boxes = {"engine": self.engine.address, "shared": True, "mounts": [f"{self.folder}:{self.folder}"]}
             settings["clusters"] = {"boxes": {"executor": "container", "capacity": 4, **boxes, **OPTIONS}}
-        self.members.append(Member(number, wire, clock, folder, self.broken, settings))
+        source = "src"
+        if number >= max(1, self.replicas) - self.before:
+            source = str(program_of_the_last(self.folder / "release-before"))
+        self.members.append(Member(number, wire, clock, folder, self.broken, settings, source))
         if not self.replicas:
             self.shop = Shop(self.members[0])
 
