@@ -94,6 +94,37 @@ def test_models_that_learn_are_told_as_others_are_and_retracted_rows_are_not(tmp
     assert [row["credit"] for row in days.rows] == [Decimal("20.00")]
 
 
+def test_an_order_is_new_or_returning_by_all_that_is_known_of_its_person(tmp_path: Path, engine: DuckDB) -> None:
+    lake = Lake(tmp_path / "lake")
+    load(lake, *(click(number, START_MS, cli_ubid=f"u{number}") for number in (1, 2)))
+    load(lake, order(10, "first", START_MS + HOUR_MS, cli_ubid="u1"), order(11, "other", START_MS, cli_ubid="u3"))
+    load(lake, *(order(12 + each, f"later-{each}", START_MS + (48 + each) * HOUR_MS, cli_ubid="u1") for each in (1, 2)))
+    load(lake, order(20, "new", START_MS + 49 * HOUR_MS, cli_ubid="u2"))
+    run(lake, tmp_path)
+    asked = {"by": ["customer"], "figures": ["orders,conversions,credit"], "model": ["last,markov"]}
+    for since, expected in (
+        ((), ["new 3 2.0 20.00", "returning 2 2.0 20.00"]),
+        (
+            ("2026-11-02",),
+            ["new 1 1.0 10.00", "returning 2 2.0 20.00"],
+        ),
+    ):
+        report = Reporter(lake, engine).report(read({**asked, **({"from": [*since]} if since else {})}))
+        told = [line.split(" ", 3) for line in lines(report)]
+        assert {model for _, model, _, _ in told} == {"last", "markov"}
+        assert [f"{who} {figures}" for who, model, _, figures in told if model == "last"] == expected
+        assert [f"{who} {figures}" for who, model, _, figures in told if model == "markov"] == expected
+    channels = Reporter(lake, engine).report(read({"by": ["channel,customer"], "figures": ["orders"]}))
+    assert lines(channels) == ["google new last EUR 2", "google returning last EUR 2", "None new last EUR 1"]
+
+
+def test_revenue_that_is_credited_to_nothing_has_its_reason(filled: SmallLake, engine: DuckDB) -> None:
+    report = ask(filled, engine, by="reason", figures="orders,revenue", clientId="shop")
+    assert lines(report) == ["no_click last EUR 1 7.00", "None last EUR 2 30.01"]
+    every = ask(filled, engine, by="", figures="orders,revenue", clientId="shop")
+    assert lines(every) == ["last EUR 3 37.01"]
+
+
 def test_two_currencies_are_never_in_one_sum(filled: SmallLake, engine: DuckDB) -> None:
     report = ask(filled, engine, by="", figures="clicks,people,orders,revenue,cost")
     assert lines(report) == [

@@ -32,7 +32,7 @@ from clickclock.attribution.lake import (
     Table,
     credits_table,
 )
-from clickclock.attribution.reporting.report import COUNTS, OF_AN_ORDER, ROWS_MAX, Asked, Dimension, Figure
+from clickclock.attribution.reporting.report import COUNTS, OF_AN_ORDER, ROWS_MAX, Asked, Customer, Dimension, Figure
 from clickclock.foundation.instant import DAY_MS
 
 _EPOCH: Final = date(1970, 1, 1)
@@ -157,7 +157,10 @@ def standing(table: Table) -> ibis.Table:
 def _parts(asked: Asked, models: Sequence[str], keys: list[str], *, is_revised: bool) -> Iterator[ibis.Table]:
     """Each kind of thing, counted by itself."""
     table = credits_table(models)
-    rows = _fitting(standing(table) if is_revised else rows_of(table), asked, "seller_id", "order_day")
+    rows = standing(table) if is_revised else rows_of(table)
+    if Dimension.CUSTOMER in asked.groups:
+        rows = _with_customer(rows)
+    rows = _fitting(rows, asked, "seller_id", "order_day")
     rows = _named(rows, asked, _OF_CREDITS)
     of_models = {
         f"{model}_{part}": rows[f"{model}_{part}"].sum().fill_null(0) for model in models for part in COLUMNS_OF_MODEL
@@ -170,6 +173,23 @@ def _parts(asked: Asked, models: Sequence[str], keys: list[str], *, is_revised: 
         yield _clicks(asked, keys)
     if asked.has_costs:
         yield _costs(asked, keys)
+
+
+def first_orders(rows: ibis.Table) -> ibis.Table:
+    """When each person ordered for the first time, by these credits."""
+    known = rows.filter(rows.person.notnull())
+    return known.group_by(["client_id", "person"]).aggregate(first_at=known.placed_at.min())
+
+
+def _with_customer(rows: ibis.Table) -> ibis.Table:
+    """Credits with what their order's customer was; orders outside of the days that are asked for count, too."""
+    firsts = first_orders(rows).rename(first_client="client_id", first_person="person")
+    joined = rows.left_join(firsts, [rows.client_id == firsts.first_client, rows.person == firsts.first_person])
+    is_new = joined.placed_at <= joined.first_at
+    customer = joined.first_at.isnull().ifelse(
+        ibis.null("string"), is_new.ifelse(Customer.NEW.value, Customer.RETURNING.value)
+    )
+    return joined.mutate(customer=customer).select(*rows.columns, "customer")
 
 
 def _orders(rows: ibis.Table, asked: Asked, keys: list[str]) -> ibis.Table:

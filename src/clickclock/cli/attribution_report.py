@@ -52,7 +52,9 @@ NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
 
 @click.command()
 @click.option(
-    "--by", help="Dimensions, separated by commas: client, seller, channel, campaign, ad_set, ad, day, model."
+    "--by",
+    help="Dimensions, separated by commas: client, seller, channel, campaign, ad_set, ad, day, customer, reason, "
+    "model.",
 )
 @click.option("--figures", help="Figures, separated by commas; all if not given. `people` is the slowest.")
 @click.option("--model", "models", multiple=True, help="Model; may be repeated.  [default: last]")

@@ -25,7 +25,16 @@ from clickclock.attribution.engines import Engine, Source
 from clickclock.attribution.errors import EngineFailing
 from clickclock.attribution.importing.csv_cell import as_cell
 from clickclock.attribution.lake import ADS, COSTS, CREDITS, IDENTITIES, TOUCHES, Lake, Table, credits_table, of_clients
-from clickclock.attribution.report_query import calendar, counted, learnt_schema, of_credits, span
+from clickclock.attribution.report_query import (
+    calendar,
+    counted,
+    first_orders,
+    learnt_schema,
+    of_credits,
+    rows_of,
+    span,
+    standing,
+)
 from clickclock.attribution.reporting.comparison import before, compared
 from clickclock.attribution.reporting.report import (
     COUNTS,
@@ -33,6 +42,7 @@ from clickclock.attribution.reporting.report import (
     ROWS_MAX,
     Asked,
     Counted,
+    Customer,
     Dimension,
     Figure,
     Form,
@@ -112,15 +122,26 @@ class Reporter:
         schema = learnt_schema(asked, models)
         names = {str(each): of_credits(each) for each in asked.groups} | {"currency": "currency"}
         made = schema.names[len(names) :]
+        firsts = self._first_orders(result) if Dimension.CUSTOMER in asked.groups else None
+        read = sorted({*names.values(), "channel", *(() if firsts is None else _OF_A_CUSTOMER)} - {Dimension.CUSTOMER})
         channel = pc.field("channel") == asked.channel if asked.channel is not None else pc.scalar(value=True)
         sums = [schema.empty_table()]
-        for rows in self._lake.credits(result, _of_orders(asked), sorted({*names.values(), "channel"}), models):
+        for rows in self._lake.credits(result, _of_orders(asked), read, models):
             mine = rows.filter(channel)
+            if firsts is not None:
+                mine = _with_customer(mine, firsts)
             # A sum of nothing is 0, and not nothing: there are orders.
             columns = [mine[each] for each in names.values()] + [pc.fill_null(mine[each], 0) for each in made]
             summed = pa.table(columns, schema=schema).group_by(list(names)).aggregate([(each, "sum") for each in made])
             sums.append(summed.rename_columns(schema.names))
         return pa.concat_tables(sums)
+
+    def _first_orders(self, result: Result) -> pa.Table:
+        """When each person of a version ordered for the first time."""
+        table = credits_table(())
+        rows = standing(table) if self._lake.is_revised(result) else rows_of(table)
+        tables = {CREDITS: self._source(table, result.credits_version)}
+        return pa.Table.from_batches(self._engine.query(first_orders(rows), tables))
 
     def _tables(self, asked: Asked, models: Sequence[str], result: Result) -> dict[str, Source]:
         tables = {CREDITS: self._source(credits_table(models), result.credits_version)}
@@ -156,6 +177,17 @@ class Reporter:
 
     def _source(self, table: Table, version: int | None) -> Source:
         return self._lake.uris(table.name, version) or table.stored.empty_table()
+
+
+_OF_A_CUSTOMER: Final = ("client_id", "person", "placed_at")
+
+
+def _with_customer(rows: pa.Table, firsts: pa.Table) -> pa.Table:
+    """Credits with what their order's customer was."""
+    joined = rows.join(firsts, ["client_id", "person"], join_type="left outer")
+    is_new = pc.less_equal(joined["placed_at"], joined["first_at"])
+    named = pc.if_else(is_new, pa.scalar(Customer.NEW.value), pa.scalar(Customer.RETURNING.value))
+    return joined.append_column(Dimension.CUSTOMER.value, named)
 
 
 _COST_KEY: Final = ["client_id", "day", "channel", "campaign", "ad_set", "ad"]

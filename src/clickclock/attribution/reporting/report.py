@@ -86,7 +86,18 @@ class Dimension(StrEnum):
     AD = "ad"
     DAY = "day"
     """The day of a click or of an order, in the account's time zone."""
+    CUSTOMER = "customer"
+    """Whether an order is the first of its person, or a later one."""
+    REASON = "reason"
+    """Why an order is credited to nothing."""
     MODEL = "model"
+
+
+class Customer(StrEnum):
+    """What an order's customer is to the shop; null where nobody knows who it is."""
+
+    NEW = "new"
+    RETURNING = "returning"
 
 
 class Figure(StrEnum):
@@ -106,7 +117,9 @@ class Figure(StrEnum):
 
 _NOTHING: Final = {Figure.CLICKS: 0, Figure.PEOPLE: 0, Figure.ORDERS: 0, Figure.CONVERSIONS: 0.0}
 MONEY: Final = (Figure.REVENUE, Figure.CREDIT, Figure.REFUNDS, Figure.COST, Figure.CPA)
-OF_AN_ORDER: Final = frozenset({Dimension.CLIENT, Dimension.SELLER, Dimension.DAY})
+OF_AN_ORDER: Final = frozenset(
+    {Dimension.CLIENT, Dimension.SELLER, Dimension.DAY, Dimension.CUSTOMER, Dimension.REASON}
+)
 """An order has these itself; all others it has by the clicks that it is credited to."""
 
 

@@ -9,8 +9,10 @@ import { iso, ms } from "../core/time.js";
 
 const KNOWN = ["from", "to", "by", "model", "clientId", "sellerId", "currency", "channel", "campaign", "adSet", "version", "compare"];
 const LEVELS = ["channel", "campaign", "adSet", "ad"];
-const WIRE = { channel: "channel", campaign: "campaign", adSet: "ad_set", ad: "ad", seller: "seller", client: "client", day: "day" };
-const WORDS = { channel: "Channel", campaign: "Campaign", adSet: "Ad set", ad: "Ad", seller: "Seller", client: "Client", day: "Day" };
+const WIRE = { channel: "channel", campaign: "campaign", adSet: "ad_set", ad: "ad", seller: "seller", client: "client", day: "day", customer: "customer", reason: "reason" };
+const WORDS = { channel: "Channel", campaign: "Campaign", adSet: "Ad set", ad: "Ad", seller: "Seller", client: "Client", day: "Day", customer: "Customer", reason: "Reason" };
+/** Rows whose orders a list can show. */
+const LISTED = new Set([...LEVELS, "seller", "client", "day"]);
 const DAY = 86_400_000;
 let found = null, wrong = null, stop = new AbortController();
 
@@ -81,7 +83,7 @@ function bar() {
   const { given, models, versions } = found, compared = versions.filter((each) => each.version !== Number(found.version));
   return html`<form class="filter-bar" aria-label="What is reported" @submit=${(event) => event.preventDefault()}>
     ${field("From", given.from, (from) => set({ from }), { type: "date" })}${field("To", given.to, (to) => set({ to }), { type: "date" })}
-    ${select("Rows", found.row in WORDS && !LEVELS.includes(found.row) ? found.row : "channel", [["channel", "Channel → ad"], ["seller", "Seller"], ["client", "Client"], ["day", "Day"]], (by) => set({ by: by === "channel" ? "" : by, channel: "", campaign: "", adSet: "" }))}
+    ${select("Rows", found.row in WORDS && !LEVELS.includes(found.row) ? found.row : "channel", [["channel", "Channel → ad"], ["seller", "Seller"], ["client", "Client"], ["day", "Day"], ["customer", "New or returning"], ["reason", "Why not credited"]], (by) => set({ by: by === "channel" ? "" : by, channel: "", campaign: "", adSet: "" }))}
     ${select("Model", chosenModel(), models.map((model) => [model, modelName(model)]), (model) => set({ model }))}
     ${field("Client", given.clientId, (clientId) => set({ clientId }), { size: 12, placeholder: "all" })}
     ${select("Version", String(found.version), versions.map((each) => [String(each.version), `${each.version}${each === versions[0] ? " (latest)" : ""}`]), (version) => set({ version: version === String(versions[0].version) ? "" : version }))}
@@ -137,7 +139,7 @@ function table(rows) {
     <th scope="col">${WORDS[found.row]}</th><th scope="col" class="bar-column"><span class="visually-hidden">Share</span></th>${["Credit", ...(then ? ["Before"] : []), "Refunds", "Orders", "Credited orders", "Clicks", "People", ...(hasCost ? ["Cost", "ROAS", "CPA"] : [])].map((word) => html`<th scope="col" class="num">${word}</th>`)}</tr></thead>
     <tbody>${repeat(rows, keyOf, (each) => html`<tr data-row><th scope="row">${name(each)}</th><td>${gauge(Number(each.credit ?? 0) / top, toneOf(each.channel ?? found.given.channel ?? each[found.row]))}</td>
       <td class="num">${money(each.credit, each.currency)}</td>${then ? html`<td class="num">${money(then.get(keyOf(each))?.credit, each.currency)}</td>` : nothing}<td class="num ${Number(each.refunds) ? "" : "none"}">${amount(each.refunds)}</td>
-      <td class="num">${each.orders ? html`<a class="opens" href=${ordersOf(each)} aria-label="${each.orders} orders of ${nameOf(each)}">${number(each.orders)}</a>` : "0"}</td><td class="num">${each.conversions == null ? "–" : number(Math.round(each.conversions * 100) / 100)}</td>
+      <td class="num">${each.orders && LISTED.has(found.row) ? html`<a class="opens" href=${ordersOf(each)} aria-label="${each.orders} orders of ${nameOf(each)}">${number(each.orders)}</a>` : number(each.orders ?? 0)}</td><td class="num">${each.conversions == null ? "–" : number(Math.round(each.conversions * 100) / 100)}</td>
       <td class="num">${number(each.clicks)}</td><td class="num">${number(each.people)}</td>${hasCost ? html`<td class="num">${amount(each.cost)}</td><td class="num">${each.roas ? Number(each.roas).toFixed(2) : "–"}</td><td class="num">${amount(each.cpa)}</td>` : nothing}</tr>`)}</tbody></table></div>`,
   { note: "an order that two channels touched is counted by both" });
 }
