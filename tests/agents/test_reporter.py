@@ -18,7 +18,8 @@ from clickclock.attribution.agents.reporter import Reporter, write
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.lake import COSTS, CREDITS, TOUCHES, Lake
-from clickclock.attribution.reporting.report import NOTHING, Figure, NoVersion, Report, TooManyRows, as_text, read
+from clickclock.attribution.reporting.figures import Figure
+from clickclock.attribution.reporting.report import NOTHING, NoVersion, Report, TooManyRows, as_text, read
 from clickclock.foundation.errors import Malformed
 from tests.credited import HOUR_MS, START_MS, click, load, order, run
 from tests.lakes import NOW, SmallLake, cost, credited, touch

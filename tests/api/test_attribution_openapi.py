@@ -12,7 +12,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from clickclock.attribution.api import create_app
 from clickclock.attribution.api.openapi import document
 from clickclock.attribution.api.questions import READERS
-from clickclock.attribution.reporting.report import Dimension, Figure
+from clickclock.attribution.reporting.figures import Dimension, Figure
 from clickclock.foundation.errors import Malformed
 from tests.house.tree import ROOT
 

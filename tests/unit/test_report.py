@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clickclock.attribution.reporting.figures import Dimension, Figure, Form
 from clickclock.attribution.reporting.report import (
     NOTHING,
     Asked,
     Counted,
-    Dimension,
-    Figure,
-    Form,
     Key,
     NoVersion,
     Report,

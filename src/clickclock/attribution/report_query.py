@@ -32,7 +32,8 @@ from clickclock.attribution.lake import (
     Table,
     credits_table,
 )
-from clickclock.attribution.reporting.report import COUNTS, OF_AN_ORDER, ROWS_MAX, Asked, Customer, Dimension, Figure
+from clickclock.attribution.reporting.figures import OF_AN_ORDER, Customer, Dimension, Figure
+from clickclock.attribution.reporting.report import COUNTS, ROWS_MAX, Asked
 from clickclock.foundation.instant import DAY_MS
 
 _EPOCH: Final = date(1970, 1, 1)

@@ -36,16 +36,12 @@ from clickclock.attribution.report_query import (
     standing,
 )
 from clickclock.attribution.reporting.comparison import before, compared
+from clickclock.attribution.reporting.figures import MONEY, Customer, Dimension, Figure, Form
 from clickclock.attribution.reporting.report import (
     COUNTS,
-    MONEY,
     ROWS_MAX,
     Asked,
     Counted,
-    Customer,
-    Dimension,
-    Figure,
-    Form,
     Key,
     Report,
     TooManyRows,

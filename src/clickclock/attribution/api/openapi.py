@@ -24,10 +24,11 @@ from clickclock.attribution.api.versions import LIMIT, LIMIT_MAX
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.reporting.difference import LIMIT as ORDERS
 from clickclock.attribution.reporting.difference import LIMIT_MAX as ORDERS_MAX
+from clickclock.attribution.reporting.figures import Against, Dimension, Figure, Form
 from clickclock.attribution.reporting.listing import LIMIT as LIMIT_OF_ORDERS
 from clickclock.attribution.reporting.listing import LIMIT_MAX as LIMIT_OF_ORDERS_MAX
 from clickclock.attribution.reporting.listing import PATHS, PATHS_MAX
-from clickclock.attribution.reporting.report import Against, Dimension, Figure, Form, NoVersion, TooManyRows
+from clickclock.attribution.reporting.report import NoVersion, TooManyRows
 from clickclock.foundation.caller import caller
 from clickclock.foundation.errors import NotFound
 from clickclock.foundation.openapi import SECURITY, SECURITY_SCHEMES, Schema

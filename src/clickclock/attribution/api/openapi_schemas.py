@@ -16,7 +16,8 @@ from clickclock.attribution.api.traffic_schemas import traffic_schemas
 from clickclock.attribution.crediting.channel import Origin
 from clickclock.attribution.registering.check import Read
 from clickclock.attribution.reporting.difference import Cause
-from clickclock.attribution.reporting.report import Against, Dimension, Figure, camel
+from clickclock.attribution.reporting.figures import Against, Dimension, Figure
+from clickclock.attribution.reporting.report import camel
 from clickclock.attribution.reporting.result import Kind
 from clickclock.foundation.openapi import Schema
 

@@ -10,7 +10,8 @@ import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from clickclock.attribution.reporting.report import Asked, Form, read
+from clickclock.attribution.reporting.figures import Form
+from clickclock.attribution.reporting.report import Asked, read
 
 if TYPE_CHECKING:
     from clickclock.attribution.api.query_context import Desk, Reply

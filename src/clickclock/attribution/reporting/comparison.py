@@ -15,7 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
-from clickclock.attribution.reporting.report import NOTHING, Against, Asked, Dimension, Figure, Report, Row, rank
+from clickclock.attribution.reporting.figures import Against, Dimension, Figure
+from clickclock.attribution.reporting.report import NOTHING, Asked, Report, Row, rank
 
 CHANGE_DIGITS: Final = 4
 _ABSENT: Final = frozenset({Figure.COST, Figure.ROAS, Figure.CPA})

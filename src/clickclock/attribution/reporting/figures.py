@@ -1,0 +1,75 @@
+"""What reports are made of: what a row may stand for, what it may tell, and how it is written.
+
+Never computes anything. Invariant: the words are those of the interface.
+
+>>> Dimension("ad_set"), Figure("roas")
+(<Dimension.AD_SET: 'ad_set'>, <Figure.ROAS: 'roas'>)
+"""
+
+from enum import StrEnum
+from typing import Final
+
+
+class Dimension(StrEnum):
+    """What a row may stand for."""
+
+    CLIENT = "client"
+    SELLER = "seller"
+    """An order has its own, a click the click's."""
+    CHANNEL = "channel"
+    CAMPAIGN = "campaign"
+    AD_SET = "ad_set"
+    AD = "ad"
+    DAY = "day"
+    """The day of a click or of an order, in the account's time zone."""
+    CUSTOMER = "customer"
+    """Whether an order is the first of its person, or a later one."""
+    REASON = "reason"
+    """Why an order is credited to nothing."""
+    MODEL = "model"
+
+
+class Customer(StrEnum):
+    """What an order's customer is to the shop; null where nobody knows who it is."""
+
+    NEW = "new"
+    RETURNING = "returning"
+
+
+class Figure(StrEnum):
+    """What a row may tell."""
+
+    CLICKS = "clicks"
+    PEOPLE = "people"
+    ORDERS = "orders"
+    CONVERSIONS = "conversions"
+    REVENUE = "revenue"
+    CREDIT = "credit"
+    REFUNDS = "refunds"
+    COST = "cost"
+    ROAS = "roas"
+    CPA = "cpa"
+
+
+MONEY: Final = (Figure.REVENUE, Figure.CREDIT, Figure.REFUNDS, Figure.COST, Figure.CPA)
+OF_AN_ORDER: Final = frozenset(
+    {Dimension.CLIENT, Dimension.SELLER, Dimension.DAY, Dimension.CUSTOMER, Dimension.REASON}
+)
+"""An order has these itself; all others it has by the clicks that it is credited to."""
+
+
+class Form(StrEnum):
+    """How a report is written."""
+
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+class Against(StrEnum):
+    """The earlier period that a report is compared with; it has as many days."""
+
+    PREVIOUS = "previous"
+    """Ends the day before the first."""
+    LAST_YEAR = "last_year"
+    """Begins a year before."""
