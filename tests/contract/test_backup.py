@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.errors import ConfigurationError
 from clickclock.foundation.redaction import redacted
+from clickclock.scheduler.store import copying
 from tests.kept import ids, ids_in, keep, lines
 from tests.object_store import BUCKET
 from tests.stores import NODE, add_job, add_schedule, heartbeat, job, queue, start
@@ -544,3 +545,29 @@ def test_what_is_said_of_a_backup_has_no_password(installation: Callable[..., Co
     assert redacted(file.read_text()) == file.read_text()
     with suppress(FileNotFoundError):
         assert "postgresql://" not in file.read_text()
+
+
+def test_a_copy_is_of_one_moment_however_much_is_written_between_its_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = 0
+    with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as writer:
+        writer.execute("PRAGMA journal_mode=WAL")
+        writer.execute("CREATE TABLE row (n INTEGER, filling BLOB)")
+        writer.executemany("INSERT INTO row VALUES (?, zeroblob(3000))", [(0,)] * 1000)
+
+        def write_between(descriptor: int) -> None:
+            nonlocal steps
+            steps += 1
+            assert steps < 100, "it begins anew each time"
+            writer.execute("UPDATE row SET n = n + 1")
+
+        monkeypatch.setattr(copying, "_PAGES_AT_ONCE", 100)
+        monkeypatch.setattr(os, "fsync", write_between)
+        copying.copy_file(tmp_path / "store.db", tmp_path / "copy.db")
+        (pages,) = writer.execute("PRAGMA page_count").fetchone()
+    # So many steps as it takes once: none began anew.
+    assert 10 <= steps <= pages // 100 + 1
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
+        assert copy.execute("SELECT count(*), min(n), max(n) FROM row").fetchone() == (1000, 0, 0)
+        assert copy.execute("PRAGMA quick_check").fetchone() == ("ok",)

@@ -8,6 +8,7 @@ tables of the migration that they came from, or not at all.
 """
 
 import contextlib
+import os
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -30,6 +31,7 @@ _REVISIONS: Final = sa.table("alembic_version", sa.column("version_num"))
 _COPY: Final = re.compile(rb"COPY (?:\S+\.)?\"?(\w+)\"? \((.*)\) FROM stdin;\n")
 _END: Final = b"\\.\n"
 _ROWS_AT_ONCE: Final = 1000
+_PAGES_AT_ONCE: Final = 4096
 _ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
@@ -43,8 +45,15 @@ def copy_file(file: Path, to: Path) -> None:
     with contextlib.closing(_reading(file)) as source, contextlib.closing(sqlite3.connect(to)) as target:
         target.execute("PRAGMA journal_mode=OFF")
         target.execute("PRAGMA synchronous=OFF")
-        # All pages at once: on one snapshot. In steps, each write of the service would have it begin anew.
-        source.backup(target)
+        # On one snapshot, which this read holds: without it, each write of the service would have the copy begin anew.
+        source.execute("BEGIN")
+        source.execute("SELECT 1 FROM sqlite_master").fetchone()
+        written = os.open(to, os.O_RDWR)
+        try:
+            # Synced step by step: a gigabyte at once would hold up the service's own syncs.
+            source.backup(target, pages=_PAGES_AT_ONCE, progress=lambda *_: os.fsync(written), sleep=0)
+        finally:
+            os.close(written)
         target.execute("PRAGMA journal_mode=DELETE")
 
 
@@ -231,4 +240,5 @@ def url_of_node(url: sa.URL, node: str) -> str | None:
 
 
 def _reading(file: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True, timeout=5.0)
+    address = f"file:{quote(str(file.absolute()))}?mode=ro"
+    return sqlite3.connect(address, uri=True, timeout=5.0, isolation_level=None)
