@@ -378,6 +378,7 @@ QUESTIONS: dict[str, dict[str, list[str]]] = {
     "versions": {},
     "orders": {},
     "paths": {},
+    "cohorts": {},
     "diff": {"from": ["1"], "to": ["2"]},
     "clicks": {},
     "funnel": {"from": ["2026-11-01T00:00:00Z"], "to": ["2026-11-04T00:00:00Z"]},

@@ -321,7 +321,7 @@ async def test_a_set_is_pruned_of_what_its_caller_may_see(here: Here) -> None:
         assert {each["jobName"] for each in (await admin.get("job")).json()["jobs"]} == {"a", "c"}
 
 
-@pytest.mark.parametrize("path", ["report", "order", "diff", "orders", "paths", "clicks/stream"])
+@pytest.mark.parametrize("path", ["report", "order", "diff", "orders", "paths", "cohorts", "clicks/stream"])
 async def test_who_analyses_one_client_asks_about_no_other(here: Here, path: str) -> None:
     url = f"{ORIGIN}/attribution/{path}?nonsense=1"
     async with here.asking(await here.token("ada", Role.ANALYST, applications=[], clients=["shop-1"])) as ada:

@@ -17,6 +17,7 @@ from clickclock.attribution.agents.lister import Lister
 from clickclock.attribution.agents.reporter import Reporter
 from clickclock.attribution.api.query_context import Desk
 from clickclock.attribution.engines.duckdb import DuckDB
+from clickclock.attribution.reporting.cohorts import Cohorts
 from clickclock.attribution.reporting.listing import Orders
 from clickclock.attribution.reporting.report import Asked, Report
 from clickclock.foundation import log
@@ -34,6 +35,12 @@ def orders(config: Config, asked: Orders) -> dict[str, Any]:
     """A page of orders; see `Lister.orders`."""
     with TemporaryDirectory(prefix="clickclock-") as folder, docket_of(config).explaining():
         return Lister(found_lake(config), _engine(config, Path(folder))).orders(asked)
+
+
+def cohorts(config: Config, asked: Cohorts) -> dict[str, Any]:
+    """Cohorts; see `Lister.cohorts`."""
+    with TemporaryDirectory(prefix="clickclock-") as folder, docket_of(config).explaining():
+        return Lister(found_lake(config), _engine(config, Path(folder))).cohorts(asked)
 
 
 def desk_of(config: Config) -> Desk:

@@ -16,6 +16,7 @@ COMMANDS = {
     "report": "clickclock.cli.attribution_report:report",
     "orders": "clickclock.cli.attribution_orders:orders",
     "order": "clickclock.cli.attribution_order:order",
+    "cohorts": "clickclock.cli.attribution_cohorts:cohorts",
     "diff": "clickclock.cli.attribution_diff:diff",
     "paths": "clickclock.cli.attribution_paths:paths",
     "import-clicks": "clickclock.cli.attribution_import:import_clicks",

@@ -74,6 +74,10 @@ class Attributing:
         """The commonest paths to orders; the query is that of `GET /attribution/paths`."""
         return self._ask("paths", query)
 
+    def cohorts(self, **query: object) -> Payload:
+        """What customers ordered since their first order; the query is that of `GET /attribution/cohorts`."""
+        return self._ask("cohorts", query)
+
     def check_click(self, text: str, client_id: str | None = None, seller_id: str | None = None) -> Payload:
         """What the collector would make of an address, a query or a line of a server's log; nothing is kept."""
         return self._ask("check", {"click": text, "clientId": client_id, "sellerId": seller_id})

@@ -1,4 +1,4 @@
-"""A result version → its orders, page by page, and the paths that led to them.
+"""A result version → its orders, page by page, the paths that led to them, and what customers ordered later.
 
 Never computes a credit: it reads what the version says. Invariants: a page is of one version, latest order first, by
 client and order where they were placed at one moment; the engine looks at rows, and no more than a page leaves it.
@@ -20,6 +20,8 @@ from ibis import _
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.lake import CREDITS, ORDER_MONTH, Lake, credits_table
 from clickclock.attribution.report_query import rows_of, standing
+from clickclock.attribution.reporting import cohorts
+from clickclock.attribution.reporting.cohorts import Cohorts
 from clickclock.attribution.reporting.listing import (
     LAGS_HOURS,
     STEPS_MAX,
@@ -31,7 +33,7 @@ from clickclock.attribution.reporting.listing import (
     order_wire,
     paths_wire,
 )
-from clickclock.attribution.reporting.report import chosen, find
+from clickclock.attribution.reporting.report import ROWS_MAX, TooManyRows, chosen, find
 from clickclock.attribution.reporting.result import Result
 
 _KEY: Final = ("client_id", "order_id", ORDER_MONTH)
@@ -81,6 +83,17 @@ class Lister:
             "steps": counted(self._asked(result, _bucketed(orders, "steps", _STEPS)), _STEPS),
             "hours": counted(self._asked(result, _bucketed(orders, "hours", LAGS_HOURS)), LAGS_HOURS),
         }
+
+    def cohorts(self, asked: Cohorts) -> Row:
+        """What customers ordered in each month since their first order, as JSON. Raises `NoVersion`, `TooManyRows`."""
+        result = find(self._lake.results(), asked.version)
+        wanted = _cohorts(_fitting(self._rows(result), asked.filters))
+        if asked.currency is not None:
+            wanted = wanted.filter(_.currency == asked.currency)
+        found = self._asked(result, wanted.limit(ROWS_MAX + 1))
+        if len(found) > ROWS_MAX:
+            raise TooManyRows(f"There are more than {ROWS_MAX:,} rows; ask for one client, or one currency.")
+        return {"version": result.version, "cohorts": cohorts.wire(found)}
 
     def _rows(self, result: Result) -> ibis.Table:
         table = credits_table(())
@@ -151,6 +164,25 @@ def _with_path(rows: ibis.Table) -> ibis.Table:
     )
     hours = (orders.placed_at.epoch_seconds() - orders.first_at.epoch_seconds()) / 3600
     return orders.mutate(hours=hours)
+
+
+def _cohorts(rows: ibis.Table) -> ibis.Table:
+    """Customers, orders and amounts by first month, first channel, currency and month since."""
+    orders = rows.filter((rows.place <= 1) & rows.person.notnull())
+    first = ibis.window(group_by=["client_id", "person"], order_by=["placed_at", "order_id"])
+    orders = orders.mutate(first_month=_[ORDER_MONTH].first().over(first), first_channel=_.channel.first().over(first))
+    orders = orders.mutate(month=_months(orders[ORDER_MONTH]) - _months(orders.first_month))
+    return orders.group_by(["first_month", "first_channel", "currency", "month"]).aggregate(
+        customers=_.person.nunique(),
+        orders=_.count(),
+        revenue=_.amount_minor.sum(),
+        refunds=_.refunded_minor.sum(),
+    )
+
+
+def _months(month: ibis.Value) -> ibis.Value:
+    """Months of `YYYY-MM` since the year 0."""
+    return month.substr(0, 4).cast("int64") * cohorts.MONTHS_OF_YEAR + month.substr(5, 2).cast("int64")
 
 
 def _bucketed(orders: ibis.Table, name: str, bounds: Sequence[int]) -> ibis.Table:

@@ -56,6 +56,7 @@ def document() -> Schema:
         "/attribution/order": {"get": _order()},
         "/attribution/orders": {"get": _orders()},
         "/attribution/paths": {"get": _paths()},
+        "/attribution/cohorts": {"get": _cohorts()},
         "/attribution/diff": {"get": _diff()},
         "/attribution/versions": {"get": _versions()},
         **traffic.paths(),
@@ -193,6 +194,33 @@ def _paths() -> Schema:
             )
         },
         [*ASKING, NoVersion, VersionGone],
+    )
+
+
+def _cohorts() -> Schema:
+    row = record(
+        "What the customers of a cohort ordered in a month.",
+        firstMonth=field("string", "The month of their first order, in the account's time zone."),
+        channel=field(["string", "null"], "The first channel of that order; null if it was credited to nothing."),
+        currency=field("string", "Of these orders."),
+        month=field("integer", "How many months later; 0 is the month of the first order."),
+        customers=field("integer", "How many of them ordered."),
+        orders=field("integer", "How many orders."),
+        revenue=field("string", "What was paid for them."),
+        refunds=field("string", "What was paid back."),
+    )
+    return operation(
+        "listCohorts",
+        "What customers ordered since their first order",
+        READERS["cohorts"].permission,
+        [CLIENT, parameter("currency", "One currency.", "EUR"), _VERSION],
+        {
+            "application/json": payload(
+                version=field("integer", "The result version."),
+                cohorts={"type": "array", "description": "By first month, channel, currency and month.", "items": row},
+            )
+        },
+        [*ASKING, NoVersion, VersionGone, TooManyRows],
     )
 
 

@@ -41,6 +41,7 @@ ANSWERS: Final[Mapping[str, Callable[[Desk, Any], Reply]]] = {
     "order": order_proof.answer,
     "orders": order_list.answer_orders,
     "paths": order_list.answer_paths,
+    "cohorts": order_list.answer_cohorts,
     "diff": diff.answer,
     "clicks": last_clicks.answer,
     "funnel": funnel.answer,

@@ -4,7 +4,7 @@ Never reads the lake: the process that answers does (`query_process.py`). Invari
 with all its faults before anybody is asked; who leaves before the answer is not answered.
 
 >>> sorted(READERS)
-['clicks', 'diff', 'erasures', 'funnel', 'order', 'orders', 'paths', 'report', 'uploads', 'versions']
+['clicks', 'cohorts', 'diff', 'erasures', 'funnel', 'order', 'orders', 'paths', 'report', 'uploads', 'versions']
 """
 
 import asyncio
@@ -68,6 +68,7 @@ READERS: Final[Mapping[str, Reading]] = {
     "order": Reading(Permission.PROOF_READ, order_proof.read, lambda asked, _: asked),
     "orders": Reading(Permission.PROOF_READ, order_list.read_orders, _narrowed_filters),
     "paths": Reading(Permission.REPORT_READ, order_list.read_paths, _narrowed_filters),
+    "cohorts": Reading(Permission.REPORT_READ, order_list.read_cohorts, _narrowed_filters),
     "diff": Reading(Permission.REPORT_READ, diff.read, _narrowed),
     "clicks": Reading(Permission.CLICK_READ, last_clicks.read, _narrowed_struct),
     "funnel": Reading(Permission.CLICK_READ, funnel.read, _narrowed_struct),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from clickclock.attribution.reporting.cohorts import Cohorts
 from clickclock.attribution.reporting.listing import Paths
 from clickclock.attribution.reporting.report import Asked, find
 
@@ -40,7 +41,7 @@ class Remembered:
 
     def answer(self, desk: "Desk", question: Any, compute: Callable[["Desk", Any], "Reply"]) -> "Reply":
         """The answer, with how long it may be kept. Raises what `compute` raises."""
-        if not isinstance(question, Asked | Paths):
+        if not isinstance(question, Asked | Paths | Cohorts):
             return _with(compute(desk, question), _ASK_AGAIN)
         results = desk.lake.results()
         result = find(results, question.version)
@@ -70,7 +71,7 @@ def _with(reply: "Reply", cache_control: str, etag: str | None = None) -> "Reply
     return type(reply)(reply.body, reply.media_type, reply.headers | headers)
 
 
-def _has_costs(question: Asked | Paths) -> bool:
+def _has_costs(question: Asked | Paths | Cohorts) -> bool:
     """Whether it changes when costs are imported."""
     return isinstance(question, Asked) and question.has_costs
 
