@@ -16,7 +16,9 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from clickclock.attribution.reporting.difference import LIMIT_MAX
 from clickclock.cli.answering import answered, query
+from clickclock.cli.attribution_why import why
 from clickclock.cli.clicks_export import RAW, refuse_raw, sink
 from clickclock.cli.fields import Day
 from clickclock.cli.rendering import Column, Payload, plain
@@ -74,14 +76,19 @@ NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @RAW
 @click.option("--output", type=FILE, help="File to write; standard output if not given.")
+@click.option("--why", "is_asked_why", is_flag=True, help="Say what changed since the version before, and why.")
 @settings(OF_LAKE)
-def report(config: Path | None, form: str, raw: bool, output: Path | None, **options: Any) -> None:
+def report(config: Path | None, form: str, raw: bool, output: Path | None, is_asked_why: bool, **options: Any) -> None:
     """Report what clicks brought.
 
     Clicks, people, orders, revenue, credit, refunds, cost, ROAS and CPA of a result version.
     """
     if form == TABLE and output is not None:
         raise click.UsageError("Say with --format how the file is to be written: json, csv or parquet.")
+    if is_asked_why and form != TABLE:
+        raise click.UsageError(
+            "--why is for the table; `clickclock attribution diff --json` says the same for programs."
+        )
     refuse_raw(raw=raw, form=form)
     asked = {name: options.pop(name) for name in ASKED}
     asked |= {"form": None if form == TABLE else form, "raw": "true" if raw else None}
@@ -114,6 +121,10 @@ def report(config: Path | None, form: str, raw: bool, output: Path | None, **opt
     if form != "json":
         for note in told.report["notes"] if told.report["rows"] else ():
             click.echo(note, err=True)
+    if is_asked_why:
+        click.echo()
+        for line in why(told.report["version"], asked["client_id"], LIMIT_MAX, config, options):
+            click.echo(line)
 
 
 class _Told(NamedTuple):
