@@ -122,6 +122,12 @@ def test_every_fault_is_told_at_once() -> None:
     }
 
 
+def test_an_unknown_name_is_taken_for_one_that_is_missing_rather_than_for_one_that_is_given() -> None:
+    found = amendment.judge(b'{"client_id": "c", "order_id": "7", "device_id": "d", "order_time": 1}', 0)
+    assert isinstance(found, Rejection)
+    assert "order_time: There is no such field; did you mean `event_time`?" in found.lines
+
+
 @pytest.mark.parametrize(("status", "refunded"), [("partially_refunded", "0"), ("completed", "1.00")])
 def test_a_refund_that_fits_no_amount_is_told_beside_an_amount_that_cannot_be_read(status: str, refunded: str) -> None:
     found = refused(raw(amount=".5", status=status, refunded_amount=refunded))

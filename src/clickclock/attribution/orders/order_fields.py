@@ -107,10 +107,12 @@ class Fields:
 
     def refuse_unknown(self) -> None:
         """A misspelt `refunded_amount` that nobody noticed would be money: so every unknown name is a fault."""
+        free: tuple[str, ...] | None = None
         for name in self.given:
             if name not in self._known:
+                free = free or tuple(each for each in self._known if each not in self.given)
                 shown = _unstorable.sub("?", name[:_SHOWN_CHARS_MAX])
-                self.fault(shown, _unknown_field(shown, self._known), Reason.UNKNOWN_FIELD)
+                self.fault(shown, _unknown_field(shown, free, self._known), Reason.UNKNOWN_FIELD)
             if self.is_full:
                 return
 
@@ -239,7 +241,7 @@ def _whole(value: object) -> int | None:
 
 
 @lru_cache(maxsize=256)
-def _unknown_field(name: str, known: tuple[str, ...]) -> str:
-    """Kept, because one program makes one mistake ten thousand times."""
-    close = get_close_matches(name, known, 1)
+def _unknown_field(name: str, free: tuple[str, ...], known: tuple[str, ...]) -> str:
+    """Kept, because one program makes one mistake ten thousand times. `free` are the known ones that are not given."""
+    close = get_close_matches(name, free, 1) or get_close_matches(name, known, 1)
     return f"There is no such field; did you mean `{close[0]}`?" if close else "There is no such field; leave it out."
