@@ -1,4 +1,4 @@
-"""What changed since the result version before, in sentences: what `attribution report --why` says below its table.
+"""The changes since the result version before, in sentences: `attribution report --why` prints them below its table.
 
 Never compares anything: `GET /attribution/diff` does. Invariant: each cause that an order can have has its sentence.
 
@@ -41,7 +41,7 @@ SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "program_changed": ("is credited by another program", "are credited by another program"),
     "model_refitted": ("has other shares by a model that learnt more", "have other shares by a model that learnt more"),
 }
-"""What is said of one order with a cause, and of several."""
+"""By cause, the end of a sentence about one order and about several."""
 FIRST: Final = "This is the first result version: there is none to compare it with."
 
 

@@ -44,7 +44,7 @@ class Head:
     authorization: bytes = b""
     expects: bytes = b""
     signatures: tuple[tuple[bytes, bytes], ...] = ()
-    """Of a body: the names of their fields, and what these say."""
+    """Of a body: pairs of a field's name, in small letters, and its value."""
     is_prefetch: bool = False
     """Whether a program asks in advance, before anybody has clicked."""
     is_simple: bool = True

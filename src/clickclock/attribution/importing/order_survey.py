@@ -1,4 +1,4 @@
-"""What is seen of orders while they are looked at: their period, currencies, by whom they can be known, repeats.
+"""A survey of orders while they are looked at: their period, currencies, identifiers and repeats.
 
 Never holds an order: some bytes of each. A shop's export has every order once, as it stands. So two rows of one id in
 one file are line items that stand apart, and two files that name different times are those of two shops. Invariants:

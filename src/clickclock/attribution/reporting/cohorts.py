@@ -24,7 +24,7 @@ class Cohorts(msgspec.Struct, frozen=True, kw_only=True):
 
     filters: Filters
     currency: str | None = None
-    """What is shown; the first order is one in any currency."""
+    """The one to show; the first order of a customer may be in another."""
     version: int | None = None
 
 
