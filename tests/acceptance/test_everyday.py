@@ -186,7 +186,8 @@ def test_a_report_is_the_same_from_the_service_and_from_its_files(service: Servi
     files = ("--data-dir", str(service.data_dir))
     assert roads[0][:2] == terminal.run("attribution", "versions", "--json", *files)[:2]
     assert json.loads(roads[0][1]) == {"versions": []}
-    asked = terminal.run("attribution", "report", "--by", "nothing", "--model", "none")
-    assert asked == terminal.run("attribution", "report", "--by", "nothing", "--model", "none", *files)
+    question = ("--by", "nothing", "--by", "never", "--model", "none")
+    asked = terminal.run("attribution", "report", *question)
+    assert asked == terminal.run("attribution", "report", *question, *files)
     assert asked[0] == 2
-    assert "--by: There is no dimension 'nothing'" in asked[2]
+    assert [f"There is no dimension '{each}'" in asked[2] for each in ("nothing", "never")] == [True, True]

@@ -55,10 +55,13 @@ NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
 @click.command()
 @click.option(
     "--by",
+    multiple=True,
     help="Dimensions, separated by commas: client, seller, channel, campaign, ad_set, ad, day, customer, reason, "
     "model.",
 )
-@click.option("--figures", help="Figures, separated by commas; all if not given. `people` is the slowest.")
+@click.option(
+    "--figures", multiple=True, help="Figures, separated by commas; all if not given. `people` is the slowest."
+)
 @click.option("--model", "models", multiple=True, help="Model; may be repeated.  [default: last]")
 @click.option("--from", "since", type=Day(), help="First day, as 2026-11-20 or -7d, in the account's time zone.")
 @click.option("--to", "until", type=Day(), help="Last day.")
