@@ -239,10 +239,12 @@ async def test_what_detaches_itself_is_kept_where_the_job_says_so_and_nothing_el
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["", "supervisor killed"])
 async def test_what_stays_is_held_to_the_limit_of_the_output(tmp_path: Path, *, is_killed: bool) -> None:
-    gate, limit = Gate(tmp_path), 100_000
+    gate, limit, left = Gate(tmp_path), 100_000, tmp_path / "left"
     async with serving(tmp_path) as service:
-        daemon = f"until [ -s {gate.path} ]; do head -c 100000 /dev/zero; sleep 0.05; done"
-        name = await start(service, f"setsid sh -c '{daemon}' & echo ready", keep=True)
+        daemon = f"touch {left}; until [ -s {gate.path} ]; do head -c 100000 /dev/zero; sleep 0.05; done"
+        # Until it has a session of its own, it is a part of the job, and ends with it.
+        await_it = f"until [ -e {left} ]; do sleep 0.01; done; echo ready"
+        name = await start(service, f"setsid sh -c '{daemon}' & {await_it}", keep=True)
         try:
             assert (await service.end(name)).code == 0
             if is_killed:

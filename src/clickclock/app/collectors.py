@@ -22,7 +22,6 @@ from typing import Self
 
 import uvloop
 
-from clickclock.app.accounts import webhook_secrets_of
 from clickclock.app.data_folder import ADDRESS_SALT, expect_files, kept_secret, listening, make_data_dir, sole, url_of
 from clickclock.foundation import extras, log
 from clickclock.foundation.config import Config
@@ -92,7 +91,10 @@ class Collectors:
         # All that a collector must know; it has neither our command line nor our environment to read it from.
         salt = kept_secret(config.data_dir, ADDRESS_SALT)
         told = config.model_dump(mode="json", exclude=_NOT_TOLD)
-        webhook_secrets_of(config)  # before anything is taken: a collector could only say so and try again
+        # Here, as the scheduler alone has no accounts; and now, as a collector could only try again.
+        from clickclock.app.accounts import webhook_secrets_of  # noqa: PLC0415 (see the line above)
+
+        webhook_secrets_of(config)
         self._orders = json.dumps({"config": told, "salt": salt}).encode() + b"\n"
         self._stopping = asyncio.Event()
         self._ready = [asyncio.Event() for _ in sockets]
