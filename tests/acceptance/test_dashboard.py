@@ -82,6 +82,17 @@ def test_a_change_shows_without_a_question_and_in_every_tab(browser: Browser, se
         assert streams == []
 
 
+def test_over_http_from_another_host_where_browsers_have_no_locks_a_page_is_live_too(
+    browser: Browser, service: Service
+) -> None:
+    with watched(browser, service.url) as page:
+        page.add_init_script("delete Navigator.prototype.locks")
+        page.goto("/")
+        expect(page.get_by_role("banner").get_by_text("Live")).to_be_visible()
+        httpx.post(f"{service.url}/schedulerService/jobTrigger", json={"application": "shop", "jobName": STRANGE})
+        expect(page.get_by_role("region", name="Just ended")).to_contain_text(STRANGE)
+
+
 def test_an_address_without_a_page_says_so_and_keys_lead_back(browser: Browser, service: Service) -> None:
     with watched(browser, service.url) as page:
         page.goto("/no/such/page?x=1")

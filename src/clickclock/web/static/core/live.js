@@ -1,8 +1,9 @@
 // One stream of changes for all tabs of this browser. HTTP/1.1 lets a browser open six connections to a service: with a
 // stream in each tab, the seventh tab would hang without a word. One tab holds a lock and listens; it passes changes on.
 // Each change has an id. Whoever listens next goes on after the last one, so no tab misses any.
+// Browsers have locks over HTTPS and on loopback alone: without them, each tab listens for itself and passes nothing on.
 const WAIT_MIN = 500, WAIT_MAX = 15_000, TOGETHER_MS = 200;
-const channel = new BroadcastChannel("clickclock-live");
+const channel = navigator.locks ? new BroadcastChannel("clickclock-live") : null;
 const listeners = new Set();
 let state = "connecting", last = "";
 
@@ -23,7 +24,7 @@ function pass(message) {
 /** Tell this tab and all others. Changes go together, five times a second at most: each costs a page a drawing. */
 function both(...messages) {
   for (const message of messages) pass(message);
-  channel.postMessage(messages);
+  channel?.postMessage(messages);
 }
 
 let waiting = [], timer = 0;
@@ -32,8 +33,10 @@ function gather(message) {
   timer ||= setTimeout(() => { timer = 0; both(...waiting.splice(0)); }, TOGETHER_MS);
 }
 
-channel.onmessage = ({ data }) => (data.hello ? channel.postMessage([{ state, id: last }]) : data.forEach(pass));
-channel.postMessage({ hello: true });
+if (channel) {
+  channel.onmessage = ({ data }) => (data.hello ? channel.postMessage([{ state, id: last }]) : data.forEach(pass));
+  channel.postMessage({ hello: true });
+}
 
 async function listen() {
   const answer = await fetch(`/schedulerService/events?follow=true${last ? `&after=${last}` : ""}`, { headers: { accept: "text/event-stream" } });
@@ -65,4 +68,4 @@ async function lead() {   // never returns: the tab holds the lock until it clos
     await new Promise((go) => setTimeout(go, wait));
   }
 }
-navigator.locks.request("clickclock-live", lead);
+channel ? navigator.locks.request("clickclock-live", lead) : lead();
