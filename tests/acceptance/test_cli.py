@@ -217,6 +217,9 @@ def test_a_schedule_lives_from_file_to_deletion(terminal: Terminal, tmp_path: Pa
     assert terminal.run("schedule", "update", "nightly", "--expression", "0 4 * * *")[0] == 0
     assert terminal.run("schedule", "resume", "nightly")[0] == 0
     assert re.search(r"nightly .* 04:00:00 CES?T +no", terminal.run("schedule", "list", "t")[1])
+    assert terminal.run("schedule", "update", "nightly", "--expression", "tomorrow 08:00")[0] == 0
+    moved = json.loads(terminal.run("schedule", "show", "nightly", "--json")[1])["schedules"][0]
+    assert (moved["kind"], moved["timeZone"]) == ("once", "Europe/Berlin")
     assert terminal.run("schedule", "delete", "nightly")[0] == 0
     assert terminal.run("schedule", "show", "nightly")[0] == 1
 

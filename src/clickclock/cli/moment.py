@@ -55,6 +55,19 @@ def read_moment(text: str, now: datetime, zone: tzinfo | None = None, *, looks_b
     return exact if exact.tzinfo else _at(exact.date(), exact.time(), zone)
 
 
+def is_exact(text: str) -> bool:
+    """Whether a text names a day by its date, as ISO 8601 does.
+
+    >>> is_exact("2026-11-20T10:00"), is_exact("tomorrow 10:00")
+    (True, False)
+    """
+    try:
+        datetime.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    return True
+
+
 def read_day(text: str, today: date) -> date:
     """The day that a text means, where it is `today`. Raises `ValueError`."""
     words = " ".join(text.split()).lower()

@@ -51,7 +51,7 @@ CALENDAR = (
     ),
 )
 OPTIONS = (
-    field("--expression", help="A cron line, a duration such as PT15M, an instant, or an RFC 5545 rule."),
+    field("--expression", help="A cron line, a duration such as PT15M, a time such as +2h, or an RFC 5545 rule."),
     KIND,
     TIME_ZONE,
     field("--name", "schedule_name", help="Its name, unique within the job."),
@@ -162,13 +162,43 @@ def show(client: "Client", schedule_id: str) -> "Payload":
     return client.schedule(schedule_id)
 
 
+def _timed(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields, with the relative time of a schedule that is due once as an instant.
+
+    A time of day is of the schedule's zone if that is given, else of this machine. An exact time is left as it is.
+    """
+    text = fields.get("expression")
+    if not isinstance(text, str) or fields.get("kind", "once") not in {None, "once"}:
+        return fields
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 (only a time needs it)
+
+    from clickclock.cli.moment import Ambiguous, is_exact, read_moment  # noqa: PLC0415 (as above)
+    from clickclock.foundation.clock import SystemClock  # noqa: PLC0415 (as above)
+
+    if is_exact(text):
+        return fields
+    try:
+        zone = ZoneInfo(fields["timeZone"]) if fields.get("timeZone") else None
+        moment = read_moment(text, SystemClock().now(), zone)
+    except Ambiguous:
+        if fields.get("kind") == "once":
+            raise click.BadParameter(
+                f"{text!r} may be past or to come; write +{text}", param_hint="'expression'"
+            ) from None
+        return fields
+    except (ValueError, OverflowError, ZoneInfoNotFoundError):
+        return fields
+    instant = moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return fields | {"kind": "once", "expression": instant}
+
+
 @schedule.command()
 @job_arguments()
 @body(field("--id", "schedule_id", help="Its id; chosen by the service if not given."), *OPTIONS)
 @calls(says("Schedule {schedule[scheduleId]} is created."))
 def create(client: "Client", application: str, job_name: str, fields: dict[str, Any]) -> "Payload":
     """Create a schedule for a job."""
-    return client.create_schedule({**fields, "application": application, "jobName": job_name})
+    return client.create_schedule({**_timed(fields), "application": application, "jobName": job_name})
 
 
 @schedule.command()
@@ -178,7 +208,7 @@ def create(client: "Client", application: str, job_name: str, fields: dict[str, 
 @needs_fields
 def update(client: "Client", schedule_id: str, fields: dict[str, Any]) -> "Payload":
     """Change some fields of a schedule."""
-    return client.update_schedule(schedule_id, fields)
+    return client.update_schedule(schedule_id, _timed(fields))
 
 
 @schedule.command()
@@ -249,7 +279,7 @@ def resume(client: "Client", schedule_id: str) -> "Payload":
 @calls(_previewed)
 def preview(client: "Client", **query: Any) -> "Payload":
     """Show when an expression would be due."""
-    return client.preview_schedule(**names(query))
+    return client.preview_schedule(**_timed(names(query)))
 
 
 @schedule.command()
