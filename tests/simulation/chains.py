@@ -30,7 +30,7 @@ def chains_hold(now: Snapshot) -> None:
     runs = Counter((row.job_name, row.run_id, row.state == State.SKIPPED) for row in of_dependency)
     assert max(runs.values(), default=1) == 1, f"twice in one run: {runs.most_common(1)}"
     for row in now.triggers.values():
-        told = {each["triggerId"]: State(each["state"]) for each in row.upstream or () if each["triggerId"]}
+        told = {each["triggerId"]: each["state"] for each in row.upstream or () if each["triggerId"]}
         for trigger_id, state in told.items():
             assert trigger_id in now.triggers, f"{row.trigger_id} names {trigger_id}, which is gone"
             if state in FINISHED:
@@ -63,7 +63,7 @@ def preemptions_hold(now: Snapshot) -> None:
     making_room = Counter(
         row.preempted_by
         for row in now.triggers.values()
-        if State(row.state) in LIVE and row.stop_reason == StopReason.PREEMPTED
+        if row.state in LIVE and row.stop_reason == StopReason.PREEMPTED
     )
     assert max(making_room.values(), default=1) == 1, f"two victims for one: {making_room.most_common(1)}"
     preempted = Counter(row.trigger_id for row in now.attempts.values() if row.preempted_by is not None)
