@@ -10,7 +10,7 @@ from tests.house.tree import ROOT
 
 BRIEFLY = {
     # Code that is compiled better would pay off after an hour.
-    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
     "SPARK_CONF_DIR": str(ROOT / "tests" / "data" / "spark"),
 }
 """Variables of its environment."""

@@ -14,11 +14,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from clickclock.scheduler.api import TABLE
-from clickclock.scheduler.api.openapi import document
 from tests.acceptance.clicking import ORDER, click_path
 from tests.acceptance.service import Service, running
 from tests.api.port import Client
+from tests.openapi import SCHEDULER
 from tests.ports import free_port
 
 OFFER = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQAAP__\r\n"
@@ -32,14 +31,14 @@ OFFERS = {
 AS_JSON = {"Content-Type": "application/json"}
 UNHEARD_OF = b'{"unheardOf": 1}'
 SMUGGLED = b"POST /schedulerService/job HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-PATHS = document(TABLE, "0")["paths"]
+PATHS = SCHEDULER["paths"]
 NEW_EACH_TIME = {"/schedulerService/signInLink"}
 """Routes whose answer is another one each time."""
-SCHEDULER = [
+OF_SCHEDULER = [
     (path, verb.upper()) for path, each in PATHS.items() if path not in NEW_EACH_TIME for verb in each if verb != "get"
 ]
 COLLECTOR = [(path, "POST") for path in ("/aclick", "/appsflyer", "/orders", "/webhooks/shopify")]
-ROUTES = [*SCHEDULER, *COLLECTOR]
+ROUTES = [*OF_SCHEDULER, *COLLECTOR]
 
 
 @pytest.fixture(scope="module")

@@ -10,19 +10,18 @@ import pytest
 from clickclock.foundation.errors import ClickclockError, ConfigurationError
 from clickclock.foundation.problem import INTERNAL, INTERNAL_STATUS, status_of
 from clickclock.scheduler.api import TABLE
-from clickclock.scheduler.api.openapi import document
 from clickclock.scheduler.api.operation import BASE
+from tests.openapi import SCHEDULER
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/http.md").read_text(encoding="utf-8")
-DOCUMENT = document(TABLE, "0.1.0")
 OPERATIONS = [
     (method.upper(), path.removeprefix(f"{BASE}/"), operation)
-    for path, methods in DOCUMENT["paths"].items()
+    for path, methods in SCHEDULER["paths"].items()
     for method, operation in methods.items()
 ]
 RECORDS = {
     name: schema
-    for name, schema in DOCUMENT["components"]["schemas"].items()
+    for name, schema in SCHEDULER["components"]["schemas"].items()
     if "properties" in schema and not name.endswith(("Filters", "Target", "Change", "Answer", "Item"))
 }
 

@@ -24,8 +24,7 @@ from schemathesis.specs.openapi.checks import (
 from starlette.applications import Starlette
 
 from clickclock.foundation.clock import ManualClock
-from clickclock.scheduler.api import TABLE, create_app
-from clickclock.scheduler.api.openapi import document
+from clickclock.scheduler.api import create_app
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.executors.process import ProcessExecutor
 from clickclock.scheduler.jobs.group import Group
@@ -33,6 +32,7 @@ from clickclock.scheduler.jobs.job import Job
 from clickclock.scheduler.store import Store
 from tests.api.conftest import NOW
 from tests.conftest import Databases
+from tests.openapi import SCHEDULER
 
 EXAMPLES = 12
 CHECKS = [
@@ -63,7 +63,7 @@ def app(
     asyncio.run(store.close())
 
 
-SCHEMA = schemathesis.openapi.from_dict(document(TABLE, "0.1.0"))
+SCHEMA = schemathesis.openapi.from_dict(SCHEDULER)
 OPERATIONS = {
     found.ok().label: found.ok()
     for found in SCHEMA.include(path_regex="^/schedulerService/").get_all_operations()

@@ -126,6 +126,17 @@ async def test_every_role_in_every_scope_gets_into_the_routes_of_its_row_and_no_
                     assert told or PERMISSIONS[route] in answer.json()["message"], (route, answer.text)
 
 
+async def test_who_checks_a_click_learns_the_rules_of_his_clients_alone(here: Here) -> None:
+    async with here.asking(await here.token("analyst", Role.ANALYST, **SCOPES["client"])) as analyst:
+        for client, status in (("shop-1", 200), ("shop-2", 403), ("*", 403)):
+            for asked in (
+                {"click": f"client_id={client}"},
+                {"click": "https://shop.example/?gclid=1", "clientId": client},
+            ):
+                answer = await analyst.get(f"{ORIGIN}/attribution/check", params=asked)
+                assert answer.status_code == status, answer.text
+
+
 async def filled(here: Here) -> dict[str, dict[str, str]]:
     """A job in each of two applications, with all that belongs to one; the ids of it all, by application."""
     ids: dict[str, dict[str, str]] = {}

@@ -14,6 +14,7 @@ from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.permission import Role
 from clickclock.foundation.principal import Grant
 from clickclock.foundation.problem import status_of
+from clickclock.foundation.record import rfc3339
 from clickclock.scheduler.agents.authenticator import STALE_S, mint
 from clickclock.scheduler.api import create_app
 from clickclock.scheduler.engine import Engine
@@ -159,6 +160,26 @@ async def test_a_command_line_is_let_in_by_a_person_with_that_persons_grants_or_
         never = (await laptop.post("login")).json()
         clock.advance(600)
         assert (await laptop.put("login", json={"loginKey": never["loginKey"]})).status_code == 404
+
+
+async def test_nothing_outlives_the_token_that_it_rests_on(
+    engine: Engine, admin: httpx.AsyncClient, clock: ManualClock
+) -> None:
+    grants = [{"role": Role.VIEWER, "applications": ["*"], "clients": ["*"]}]
+    ends_at = rfc3339(clock.now() + timedelta(hours=1))
+    for name in ("brief", "revoked"):
+        brief = (await admin.post("token", json={"name": name, "grants": grants, "expiresAt": ends_at})).json()
+        async with asking(engine, brief["secret"]) as person, asking(engine) as laptop:
+            assert "Max-Age=3600;" in (await person.post("session")).headers["set-cookie"]
+            begun = (await laptop.post("login")).json()
+            assert (await person.put("loginApproval", json={"code": begun["code"]})).status_code == 200
+            if name == "revoked":
+                assert (await admin.delete("token", params={"name": name})).status_code == 200
+            got = await laptop.put("login", json={"loginKey": begun["loginKey"]})
+            if name == "revoked":
+                assert (got.status_code, got.json()["code"]) == (404, "signInNotFound")
+            else:
+                assert got.json()["token"]["expiresAt"] == ends_at
 
 
 async def test_no_secret_of_a_sign_in_is_in_the_store(engine: Engine, admin: httpx.AsyncClient) -> None:

@@ -72,7 +72,13 @@ class Permission(StrEnum):
 
 
 _OF_CLIENTS: Final = frozenset(
-    {Permission.REPORT_READ, Permission.PROOF_READ, Permission.CLICK_READ, Permission.ORDER_SEND}
+    {
+        Permission.REPORT_READ,
+        Permission.PROOF_READ,
+        Permission.CLICK_READ,
+        Permission.CLICK_CHECK,
+        Permission.ORDER_SEND,
+    }
 )
 _OF_THE_INSTALLATION: Final = frozenset(
     {
@@ -96,7 +102,6 @@ _OF_NOBODY: Final = frozenset(
         Permission.CALENDAR_READ,
         Permission.MAPPING_READ,
         Permission.VERSION_READ,
-        Permission.CLICK_CHECK,
     }
 )
 

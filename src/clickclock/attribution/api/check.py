@@ -1,7 +1,7 @@
 """`GET` and `POST /attribution/check`: what the collector would make of an address, a query or a line of a log.
 
 Parse, call, render. Never keeps what it is given, and never asks the collector. Invariant: the verdict is the
-collector's own (`click.judge`), by the accounts of this service.
+collector's own (`click.judge`), by the accounts of this service; nobody learns the rules of a client that is not his.
 
 >>> read({"click": ["client_id=shop-1"]}).text
 'client_id=shop-1'
@@ -43,10 +43,11 @@ class Checker:
         request = Request(scope, receive)
         if request.method not in METHODS:
             raise MethodNotAllowed(METHODS)
-        caller().principal.require(PERMISSION)
+        caller().principal.scope(PERMISSION)
         given = parameters_of(scope["query_string"])
         asked = read(given, await _body(request) if request.method == "POST" else None)
         told = check(asked, self._clock.epoch_ms(), self._accounts, self._policies)
+        caller().principal.require(PERMISSION, client=told["clientId"] or None)
         answer = JSONResponse({"status": "success", "check": told}, headers={"cache-control": "no-store"})
         await answer(scope, receive, send)
 

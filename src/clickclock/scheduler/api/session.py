@@ -6,6 +6,7 @@ token comes in a body, because addresses are logged; nobody is given more than w
 
 import secrets
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from pydantic import Field
@@ -123,9 +124,10 @@ async def sign_in(call: Call[Query]) -> Response:
 
 async def signed_in(call: Call[Any], who: Principal) -> Response:
     """The answer that has the browser of a request keep a session of this principal."""
+    lasts = await _lasts(call, who, LONGEST)
     with call.engine.store.audit.by(_act(call, who, "POST session", Permission.WHOAMI)):
         session = await call.engine.authenticator.begin_session(who)
-    kept = _cookie(call, session, int(LONGEST.total_seconds()))
+    kept = _cookie(call, session, int(lasts.total_seconds()))
     return success(200, UNCACHED | kept, whoami=_whoami(replace(who, proof=Proof.SESSION), session))
 
 
@@ -164,9 +166,8 @@ async def end_login(call: Call[Query]) -> Response:
         return success(200, UNCACHED, token=None, secret=None)
     now, secret = call.engine.clock.now(), mint()
     grants = [_wire(each) for each in who.grants]
-    new = NewToken(
-        name=f"login {secrets.token_hex(4)} of {who.name}"[:100], grants=grants, expires_at=now + TOKEN_LASTS
-    )
+    expires_at = now + await _lasts(call, who, TOKEN_LASTS)
+    new = NewToken(name=f"login {secrets.token_hex(4)} of {who.name}"[:100], grants=grants, expires_at=expires_at)
     with call.engine.store.audit.by(_act(call, who, "PUT login", Permission.WHOAMI)):
         token = await call.engine.store.tokens.create(new, digest(secret), who.name, now)
     return success(200, UNCACHED, token=token, secret=secret)
@@ -210,6 +211,19 @@ async def _take(call: Call[Any], field: str, secret: str) -> Principal | None:
         sentence = f"This is not what was answered, which begins with {SIGN_IN_PREFIX}; begin again."
         raise Invalid(faults=[Fault(field, sentence)])
     return await call.engine.store.sign_ins.take(digest(secret), call.engine.clock.now())
+
+
+async def _lasts(call: Call[Any], who: Principal, most: timedelta) -> timedelta:
+    """How long a session or a token of this principal may live: no longer than the token that it rests on.
+
+    Raises `SignInNotFound` if that has ended meanwhile.
+    """
+    if who.token_sha256 is None:
+        return most
+    token, now = await call.engine.store.tokens.by_digest(who.token_sha256), call.engine.clock.now()
+    if token is None or token.ended(now) is not None:
+        raise SignInNotFound
+    return most if token.expires_at is None else min(most, token.expires_at - now)
 
 
 def _act(call: Call[Any], who: Principal, operation: str, permission: Permission) -> Any:
@@ -330,7 +344,7 @@ LOGIN_OPERATIONS: tuple[Operation[Any], ...] = (
         Query,
         {200: {"token": Token | None, "secret": str | None}},
         description="Both are null until a person has let it in; ask again after `pollAfterS` seconds. The token comes "
-        "once, and ends after 30 days.",
+        "once, and ends after 30 days, or with the token of who let it in, if that ends sooner.",
         body=LoginKey,
         examples={"once more": {"loginKey": "ccl_…"}},
         keyless_too=True,
