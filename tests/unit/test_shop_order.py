@@ -86,7 +86,49 @@ CHANGES: list[tuple[Shop, dict[str, Any], Status, int]] = [
     (WOOCOMMERCE, {"status": "refunded", "refunds": [{"id": 1, "total": "-24.90"}]}, Status.REFUNDED, 2490),
     (WOOCOMMERCE, {"status": "cancelled"}, Status.CANCELLED, 2490),
     (WOOCOMMERCE, {"status": "failed"}, Status.CANCELLED, 2490),
+    (WOOCOMMERCE, {"status": "trash"}, Status.CANCELLED, 2490),
+    (WOOCOMMERCE, {"status": "shipped", "refunds": [{"id": 1, "total": "-4.90"}]}, Status.PARTIALLY_REFUNDED, 490),
 ]
+IN_CANADA = {
+    "presentment_currency": "CAD",
+    "total_price_set": {
+        "shop_money": {"amount": "24.90", "currency_code": "EUR"},
+        "presentment_money": {"amount": "39.84", "currency_code": "CAD"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("given_back", "status", "refunded"),
+    [
+        ({"amount": "39.84", "currency": "CAD"}, Status.REFUNDED, 2490),
+        ({"amount": "10.00", "currency": "CAD"}, Status.PARTIALLY_REFUNDED, 625),
+        ({"amount": "10.00", "currency": "EUR"}, Status.PARTIALLY_REFUNDED, 1000),
+    ],
+)
+def test_a_refund_in_the_customers_currency_is_one_in_the_orders(
+    given_back: dict[str, Any], status: Status, refunded: int
+) -> None:
+    refund = {**REFUND, "transactions": [{"kind": "refund", "status": "success", **given_back}]}
+    _, then = amendments(SHOPIFY, {**SHOPIFY_ORDER, **IN_CANADA, "refunds": [refund]})
+    assert (then.status, then.refunded_minor, then.currency) == (status, refunded, "EUR")
+
+
+@pytest.mark.parametrize("status", ["shipped", "on-hold", "wc-picking"])
+def test_an_order_in_a_state_of_the_shop_s_own_counts_once_it_is_paid(status: str) -> None:
+    (said,) = amendments(WOOCOMMERCE, {**WOOCOMMERCE_ORDER, "status": status})
+    assert (said.status, said.amount_minor) == (Status.COMPLETED, 2490)
+
+
+def test_a_sale_is_of_the_time_at_which_it_was_made_and_not_at_which_it_was_copied() -> None:
+    (said,) = amendments(SHOPIFY, {**SHOPIFY_ORDER, "processed_at": "2026-10-31T10:00:00+01:00"})
+    assert said.event_time_ms == CREATED_MS - 86_400_000
+
+
+def test_an_attribute_that_the_checkout_hides_is_read_too() -> None:
+    hidden = {"note_attributes": [{"name": "_cli_ubid", "value": "v-2"}]}
+    (said,) = amendments(SHOPIFY, {**SHOPIFY_ORDER, **hidden})
+    assert said.cli_ubid == "v-2"
 
 
 @pytest.mark.parametrize(("shop", "changed", "status", "refunded"), CHANGES)
@@ -104,9 +146,11 @@ def test_a_change_comes_after_the_order_it_changes(
         *((SHOPIFY, {"financial_status": status}) for status in ("pending", "authorized", "voided", "expired", None)),
         (SHOPIFY, {"test": True}),
         (SHOPIFY, {"line_items": None}),
-        *((WOOCOMMERCE, {"status": status}) for status in ("pending", "on-hold", "checkout-draft", "trash", None)),
-        (WOOCOMMERCE, {"status": "cancelled", "date_paid_gmt": None}),
-        (WOOCOMMERCE, {"status": "failed", "date_paid_gmt": None}),
+        *(
+            (WOOCOMMERCE, {"status": status, "date_paid_gmt": None})
+            for status in ("pending", "on-hold", "checkout-draft", "trash", "cancelled", "failed", "shipped", None)
+        ),
+        (WOOCOMMERCE, {"status": "active", "billing_period": "month"}),
     ],
 )
 def test_what_was_never_paid_says_nothing(shop: Shop, changed: dict[str, Any]) -> None:

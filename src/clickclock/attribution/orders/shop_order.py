@@ -24,7 +24,8 @@ Said = dict[str, Any]
 """An order in our own fields."""
 _PAID_AT_SHOPIFY: Final = frozenset({"paid", "partially_paid", "partially_refunded", "refunded"})
 _PAID_AT_WOOCOMMERCE: Final = frozenset({"processing", "completed", "refunded"})
-_ENDED_AT_WOOCOMMERCE: Final = frozenset({"cancelled", "failed"})
+"""Without a date of payment, too. Shops add states of their own: an order in one counts if it has such a date."""
+_ENDED_AT_WOOCOMMERCE: Final = frozenset({"cancelled", "failed", "trash"})
 _CENTS: Final = 2
 
 
@@ -58,10 +59,10 @@ def _of_shopify(body: Mapping[str, Any], client_id: str) -> Iterator[Said]:
     order = _present(
         client_id=client_id,
         order_id=_text(body.get("name") or body.get("id")),
-        cli_ubid=_text(attributes.get("cli_ubid")),
-        device_id=_text(attributes.get("device_id")),
+        cli_ubid=_text(attributes.get("cli_ubid") or attributes.get("_cli_ubid")),
+        device_id=_text(attributes.get("device_id") or attributes.get("_device_id")),
         customer_id=_text(customer.get("id")) if isinstance(customer, dict) else None,
-        event_time=_time_ms(body.get("created_at")),
+        event_time=_time_ms(body.get("processed_at") or body.get("created_at")),
         amount=_text(body.get("total_price")),
         currency=body.get("currency"),
         items=_items(body, ("sku", "variant_id", "product_id", "title")),
@@ -69,10 +70,8 @@ def _of_shopify(body: Mapping[str, Any], client_id: str) -> Iterator[Said]:
     yield order
     refunds = _objects(body.get("refunds"))
     given_back = sum(
-        (_decimal(part.get("amount")) for each in refunds for part in _objects(each.get("transactions"))
-         if part.get("kind") == "refund" and part.get("status") == "success"),
-        Decimal(),
-    )  # fmt: skip
+        (_given_back(part, body) for each in refunds for part in _objects(each.get("transactions"))), Decimal()
+    )
     if body.get("cancelled_at"):
         yield {**order, "status": "cancelled", "event_time": _time_ms(body["cancelled_at"])}
     elif given_back:
@@ -80,10 +79,29 @@ def _of_shopify(body: Mapping[str, Any], client_id: str) -> Iterator[Said]:
         yield _refunded(order, given_back, _time_ms(last))
 
 
+def _given_back(transaction: Mapping[str, Any], order: Mapping[str, Any]) -> Decimal:
+    """What a transaction gave back, in the order's currency; the transaction may have that of the customer."""
+    if transaction.get("kind") != "refund" or transaction.get("status") != "success":
+        return Decimal()
+    amount, currency = _decimal(transaction.get("amount")), order.get("currency")
+    if transaction.get("currency") in (None, currency):
+        return amount
+    totals = order.get("total_price_set")
+    of_shop, of_customer = (_amount_in(totals, name) for name in ("shop_money", "presentment_money"))
+    return (amount * of_shop / of_customer).quantize(_cent(currency)) if of_customer else Decimal()
+
+
+def _amount_in(totals: Any, name: str) -> Decimal:
+    """One of the two amounts of a price that Shopify gives in the shop's currency and the customer's."""
+    found = totals.get(name) if isinstance(totals, dict) else None
+    return _decimal(found.get("amount")) if isinstance(found, dict) else Decimal()
+
+
 def _of_woocommerce(body: Mapping[str, Any], client_id: str) -> Iterator[Said]:
     status = str(body.get("status"))
     was_paid = bool(body.get("date_paid_gmt") or body.get("date_paid"))
-    if status not in _PAID_AT_WOOCOMMERCE and not (was_paid and status in _ENDED_AT_WOOCOMMERCE):
+    is_subscription = "billing_period" in body
+    if is_subscription or not (was_paid or status in _PAID_AT_WOOCOMMERCE):
         return
     meta = _by_name(body.get("meta_data"), "key")
     order = _present(
@@ -115,7 +133,7 @@ def _refunded(order: Said, given_back: Decimal, event_time: Any) -> Said:
 
 def _items(body: Mapping[str, Any], names: Sequence[str]) -> list[Said] | None:
     """The articles; those with neither a number nor a name are left out. Prices are weights, and are rounded."""
-    cent = Decimal(1).scaleb(-money.DIGITS.get(str(body.get("currency")), _CENTS))
+    cent = _cent(body.get("currency"))
     items = []
     for each in _objects(body["line_items"])[: amendment.ITEMS_MAX]:
         sku_id = next((text for name in names if (text := _text(each.get(name)))), None)
@@ -123,6 +141,11 @@ def _items(body: Mapping[str, Any], names: Sequence[str]) -> list[Said] | None:
             price = max(_decimal(each.get("price")), Decimal()).quantize(cent)
             items.append({"sku_id": sku_id, "price": f"{price:f}", "quantity": each.get("quantity", 1)})
     return items or None
+
+
+def _cent(currency: Any) -> Decimal:
+    """The smallest amount of a currency."""
+    return Decimal(1).scaleb(-money.DIGITS.get(str(currency), _CENTS))
 
 
 def _present(**fields: Any) -> Said:
@@ -173,7 +196,7 @@ SHOPIFY: Final = Shop(
     "shopify",
     "Shopify",
     b"x-shopify-hmac-sha256",
-    {"order_id": "name", "amount": "total_price", "event_time": "created_at", "refunded_amount": "refunds"},
+    {"order_id": "name", "amount": "total_price", "event_time": "processed_at", "refunded_amount": "refunds"},
     _of_shopify,
 )
 WOOCOMMERCE: Final = Shop(
