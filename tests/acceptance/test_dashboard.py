@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.acceptance.dashboard import look_in_both_themes, watched
 from tests.acceptance.service import Service, running
@@ -80,6 +81,66 @@ def test_a_change_shows_without_a_question_and_in_every_tab(browser: Browser, se
             tab.bring_to_front()
             expect(tab.get_by_role("region", name="Just ended")).to_contain_text(STRANGE)
         assert streams == []
+
+
+def test_a_question_that_hangs_or_fails_leaves_the_rest_and_says_so_in_its_own_place(
+    browser: Browser, service: Service
+) -> None:
+    no = '{"status": "error", "code": "internalError", "message": "The store is full.", "requestId": "r-7"}'
+    with watched(browser, service.url, is_quiet=False) as page:
+        page.clock.install()
+        page.route("**/jobStat?*", lambda _: None)
+        page.route(re.compile("/(alarm|search)[?]"), lambda route: route.fulfill(status=503, body=no))
+        page.goto("/")
+        expect(page.get_by_role("region", name="Running now")).to_contain_text("shop/long")
+        attention = page.get_by_role("region", name="Needs a look")
+        expect(attention.get_by_role("alert")).to_contain_text("The store is full. Request r-7")
+        expect(attention).to_contain_text("shop/long is paused")
+        expect(page.get_by_text("not answered yet").first).to_be_visible()
+        assert look_in_both_themes(page) == []
+        page.clock.fast_forward(61_000)
+        late = page.get_by_text("The service has not answered within 60 s. Look whether it is busy")
+        expect(late.first).to_be_visible()
+        page.keyboard.press("Control+k")
+        page.get_by_role("combobox", name="Go to a page").fill("shop")
+        page.clock.fast_forward(1_000)
+        expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("The store is full.")
+
+
+def test_a_fault_in_a_page_says_so_and_other_pages_work(browser: Browser, service: Service) -> None:
+    broken = 'export const title = () => "Broken", enter = () => {}, view = () => { throw new Error("oh"); };'
+    script = {"body": broken, "content_type": "text/javascript"}
+    with watched(browser, service.url, is_quiet=False) as page:
+        page.route("**/pages/groups.js", lambda route: route.fulfill(**script))
+        page.goto("/groups")
+        expect(page.get_by_role("alert")).to_contain_text("This page has a fault of its own")
+        page.get_by_role("link", name="Jobs", exact=True).click()
+        expect(page.get_by_role("region", name="Jobs")).to_contain_text("shop/beat")
+        page.go_back()
+        expect(page.get_by_role("alert")).to_contain_text("This page has a fault of its own")
+
+
+def test_an_old_answer_does_not_undo_what_came_meanwhile(browser: Browser, service: Service) -> None:
+    held: list[tuple[Route, dict[str, Any]]] = []
+
+    def hold(route: Route) -> None:
+        held.append((route, route.fetch().json()))
+
+    with watched(browser, service.url) as page, httpx.Client(base_url=f"{service.url}/schedulerService/") as ask:
+        page.goto("/")
+        now, ended = (page.get_by_role("region", name=name) for name in ("Running now", "Just ended"))
+        expect(now).to_contain_text("shop/long")
+        page.route(re.compile("/jobTrigger[?]state"), hold)
+        with page.expect_request(re.compile("/jobTrigger[?]state")):
+            page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        (mine,) = ask.get("jobTrigger", params={"state": "running", "jobName": "long"}).json()["triggers"]
+        ask.delete("jobTrigger", params={"triggerId": mine["triggerId"]}).raise_for_status()
+        expect(ended).to_contain_text("shop/long")
+        ((route, answer),) = held
+        answer["triggers"].append({**mine, "triggerId": "t-new", "jobName": "only-in-the-answer"})
+        route.fulfill(json=answer)
+        expect(now).to_contain_text("only-in-the-answer")
+        expect(now).not_to_contain_text("shop/long")
 
 
 def test_over_http_from_another_host_where_browsers_have_no_locks_a_page_is_live_too(

@@ -106,6 +106,10 @@ def test_runs_are_chosen_by_keys_and_run_again_together(browser: Browser, servic
         page.get_by_role("button", name="Do something with them …").click()
         page.get_by_label("Why").fill("after the fix")
         page.get_by_role("button", name="Do it").click()
+        answers = page.get_by_role("list", name="The answer for each").get_by_role("listitem")
+        expect(answers.filter(has_text="runs again as")).to_have_count(3)
+        assert look_in_both_themes(page) == []
+        page.get_by_role("button", name="Close").click()
         expect(page.get_by_role("dialog")).to_have_count(0)
         expect(page.get_by_role("link", name="shop/export, succeeded")).to_have_count(7)
         expect(page.get_by_text("chosen")).to_have_count(0)

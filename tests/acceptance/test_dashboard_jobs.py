@@ -180,6 +180,7 @@ def test_all_that_match_are_counted_first_and_then_each_is_answered(browser: Bro
         many = int(re.findall(r"Run them again \((\d+)\)", dialog.inner_text())[0])
         dialog.get_by_label("Why").fill("the stock is there")
         dialog.get_by_role("button", name="Do it").click()
-        expect(page.get_by_text(f"{many} done.")).to_be_visible()
+        expect(dialog.get_by_text(f"{many} done, 0 refused")).to_be_visible()
+        expect(dialog.get_by_role("listitem").filter(has_text="runs again as")).to_have_count(many)
         again = ask.get("jobTrigger", params={**_names("broken"), "kind": "manual"}).json()["triggers"]
         assert len([each for each in again if each["reason"] == "the stock is there"]) == many

@@ -16,7 +16,9 @@ const THEMES = { auto: ["◐", "light"], light: ["○", "dark"], dark: ["●", "
 const MISSING = { title: () => "No such page", enter: () => {}, view: () => html`<div class="empty"><h1>No such page</h1>
   <p>The dashboard has nothing at <code>${location.pathname}</code>.</p><p><a href="/">To the overview</a></p></div>` };
 
-let page = null, leave = () => {}, loadFault = null, visit = 0, shown = 0, asked = 0, late = 0, prefix = false;
+const OWN_FAULT = { message: "This page has a fault of its own and cannot be shown. Nothing is lost: other pages work. Reload it; if it stays so, report it with the browser's console." };
+
+let page = null, leave = () => {}, loadFault = null, broken = null, visit = 0, shown = 0, asked = 0, late = 0, prefix = false;
 let theme = kept("theme", Object.keys(THEMES), "auto");
 
 const leadsTo = ({ path, word }) => word && (path === pathNow() || (path !== "/" && pathNow().startsWith(`${path}/`)));
@@ -54,7 +56,7 @@ const shell = () => html`
     </div>
   </header>
   ${notice()}
-  <main id="main" tabindex="-1">${loadFault ? html`<div class="page">${fault(loadFault)}</div>` : page ? page.view() : html`<div class="page skeleton" aria-busy="true"></div>`}</main>
+  <main id="main" tabindex="-1">${loadFault ?? broken ? html`<div class="page">${fault(loadFault ?? OWN_FAULT)}</div>` : page ? page.view() : html`<div class="page skeleton" aria-busy="true"></div>`}</main>
   <dialog class="keys" aria-labelledby="keys-title"><h2 id="keys-title">Keys</h2><dl>
     ${ROUTES.filter(({ key }) => key).map(({ key, word }) => html`<div><dt><kbd>g</kbd> <kbd>${key}</kbd></dt><dd>${word}</dd></div>`)}
     <div><dt><kbd>Ctrl</kbd> <kbd>K</kbd></dt><dd>go to anything by name</dd></div>
@@ -84,9 +86,17 @@ function paint() {
   cancelAnimationFrame(asked);
   clearTimeout(late);
   asked = 0;
-  const title = page ? `${page.title()} · clickclock` : "clickclock";
-  if (document.title !== title) document.title = title;
-  render(shell(), document.getElementById("app"));
+  const root = document.getElementById("app"), before = broken;
+  broken = null;
+  try {
+    const title = page ? `${page.title()} · clickclock` : "clickclock";
+    if (document.title !== title) document.title = title;
+    render(shell(), root);
+  } catch (error) {   // one fault in a page must not leave the reader with nothing; each drawing tries again
+    if (`${before}` !== `${error}`) console.error(error);
+    broken = error;
+    render(shell(), root);
+  }
   if (shown !== visit) {   // on a phone the navigation is wider than the screen
     shown = visit;
     document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -113,7 +123,7 @@ async function show() {
   }
   if (mine !== visit) return;   // the reader has gone on meanwhile
   page = next;
-  if (!loadFault) leave = page.enter(draw, found?.values ?? {}) ?? (() => {});
+  try { if (!loadFault) leave = page.enter(draw, found?.values ?? {}) ?? (() => {}); } catch (error) { console.error(error); loadFault = OWN_FAULT; }
   draw();
 }
 

@@ -3,7 +3,7 @@ import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { pieces } from "../core/ansi.js";
 import { ROW, WRAP_LINES_MAX } from "./log-reader.js";
-import { empty, fault, number } from "./parts.js";
+import { counted, empty, fault, number } from "./parts.js";
 
 function marked(text, query) {
   const needle = query.startsWith("/") && query.length > 2 ? "" : query.toLowerCase(), low = text.toLowerCase();
@@ -39,11 +39,11 @@ const bar = (log, raw) => html`<div class="log-bar" role="search" aria-label="Fi
   <button class="button" ?disabled=${log.chosen[1] < 0} @click=${() => log.copy()}>Copy lines</button>
   <a class="button" href=${raw} download="output.txt" target="_blank">Download</a></div>`;
 
-const lines = (log) => html`<div class="log-body"><div class="scroll" tabindex="0" role="region" aria-label="Output, ${number(log.count)} lines"
+const lines = (log) => html`<div class="log-body"><div class="scroll" tabindex="0" role="region" aria-label="Output, ${counted(log.count, "line")}"
     @click=${(event) => event.target.dataset.line && log.choose(Number(event.target.dataset.line), { isRange: event.shiftKey, stay: true })} @scroll=${() => log.scrolled()}>
     <div class="tall-space ${log.isWrapped ? "wrapped" : ""}" .style=${log.isWrapped ? "" : `block-size:${log.count * ROW}px`}><div class="window" .style=${log.isWrapped ? "" : `transform:translateY(${(log.rows[0]?.line ?? 0) * ROW}px)`}>${repeat(log.rows, (each) => each.line, (each) => line(log, each))}</div></div></div>
   <canvas class="map" aria-hidden="true" @click=${(event) => log.see(Math.floor((event.offsetY / event.target.clientHeight) * log.count))}></canvas>
-  <p class="progress" role="status">${number(log.count)} lines · ${(log.size / 1e6).toFixed(1)} MB${log.done ? "" : " · reading …"}</p></div>`;
+  <p class="progress" role="status">${counted(log.count, "line")} · ${(log.size / 1e6).toFixed(1)} MB${log.done ? "" : " · reading …"}</p></div>`;
 
 /** `raw` is the address of the output itself. */
 export function logView(log, raw) {

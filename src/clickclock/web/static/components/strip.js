@@ -5,6 +5,7 @@ import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { to } from "../core/address.js";
 import { glyph, isBad, isOver, toneOf, why, wordOf } from "../core/states.js";
 import { clock, full, ms, span } from "../core/time.js";
+import { counted } from "./parts.js";
 
 const CELL = 26;
 /** How many cells there is room for in so many pixels. */
@@ -28,7 +29,7 @@ function walk(event) {
 export function strip(triggers, { label, told = null, tell = () => {} }) {
   const wrong = triggers.filter((each) => each.state !== "succeeded" && isOver(each.state));
   const shown = told ?? wrong.findLast((each) => each.state === "skipped" || isBad(each.state));
-  return html`<div class="cells" role="group" aria-label="The last ${triggers.length} times of ${label}; ${wrong.length} did not succeed" @keydown=${walk} ?hidden=${!triggers.length}>
+  return html`<div class="cells" role="group" aria-label="The last ${counted(triggers.length, "time")} of ${label}; ${wrong.length} did not succeed" @keydown=${walk} ?hidden=${!triggers.length}>
       ${repeat(triggers, (each) => each.triggerId, (each) => cell(each, each === (told ?? triggers.at(-1)), tell))}</div>
     <p class="strip-why">${shown ? html`${glyph(shown.state)} <time>${clock(nominal(shown))}</time> ${wordOf(shown.state)}${why(shown) ? `: ${why(shown)}` : ""}${shown.lagMs != null ? `, started ${span(shown.lagMs)} after it was due` : ""}`
       : html`<span class="faint">${triggers.length ? "every time became a run that succeeded" : "no time has come yet"}</span>`}</p>`;

@@ -12,36 +12,46 @@ export class Refused extends Error {
 
 /** No answer at all: the service is away, or the network is. */
 export class Unreachable extends Error {
-  constructor() {
-    super("The service does not answer. This page asks again by itself; look whether the service runs.");
+  constructor(message = "The service does not answer. This page asks again by itself; look whether the service runs.") {
+    super(message);
     Object.assign(this, { status: 0, code: "unreachable", faults: [], requestId: "" });
   }
 }
 
+/** How long a page waits: longer than the service itself gives an answer. A question about credit may wait for others first. */
+const waitOf = (path) => (path.startsWith("/attribution/") ? 130 : 60);
+const late = (method, path) => `The service has not answered within ${waitOf(path)} s. ${method === "GET"
+  ? "Look whether it is busy or stopped, then reload this page." : "It may have done what you asked: reload this page and look, before you try again."}`;
+
 async function call(method, path, { query = {}, body, headers = {}, signal } = {}) {
   const asked = new URLSearchParams(Object.entries(query).filter(([, value]) => value != null && value !== ""));
-  const sent = Date.now();
-  let answer;
+  const sent = Date.now(), limit = new AbortController(), timer = setTimeout(() => limit.abort(), waitOf(path) * 1000);
   try {
-    answer = await fetch(asked.size ? `${path}?${asked}` : path, {
-      method, signal, headers: body === undefined ? headers : { "content-type": "application/json", ...headers },
+    const answer = await fetch(asked.size ? `${path}?${asked}` : path, {
+      method, signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal,
+      headers: body === undefined ? headers : { "content-type": "application/json", ...headers },
       body: body === undefined ? undefined : JSON.stringify(body),
     });
+    hear(answer.headers.get("date"), sent, Date.now());
+    return await understood(answer);
   } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new Unreachable();
-  }
-  hear(answer.headers.get("date"), sent, Date.now());
-  const found = await answer.json().catch(() => ({}));
+    if (error instanceof Refused || signal?.aborted) throw error;
+    throw new Unreachable(limit.signal.aborted ? late(method, path) : undefined);
+  } finally { clearTimeout(timer); }
+}
+
+/** What an answer says. One that is no JSON says nothing; one that breaks off is none. */
+async function understood(answer) {
+  const found = await answer.json().catch((error) => { if (error instanceof SyntaxError) return {}; throw error; });
   if (answer.status === 401) dispatchEvent(new CustomEvent("clickclock-unauthenticated", { detail: new Refused(401, found) }));
   if (!answer.ok) throw new Refused(answer.status, found);
   return Object.assign(found, { etag: answer.headers.get("etag") });
 }
 
-/** `ask("jobTrigger", { state: "failed" })`: an answer of the scheduler. A name with a slash in front is a whole path. */
-// How people may sign in beside a token: the provider, or null.
+/** How people may sign in beside a token: the provider, or null. */
 export const signInProvider = () => ask("/signIn").then(({ provider }) => provider).catch(() => null);
 
+/** `ask("jobTrigger", { state: "failed" })`: an answer of the scheduler. A name with a slash in front is a whole path. */
 export const ask = (name, query, signal) => call("GET", path(name), { query, signal });
 
 /** `change("PUT", "schedules", { scheduleId, paused: true }, { etag })`: a change; with `etag`, of that version only. */

@@ -66,7 +66,7 @@ function grid(counts) {
   const longest = Math.max(24, ...[...days.values()].map((hours) => hours.length));
   const first = [...days.keys()].at(0), last = [...days.keys()].at(-1), whole = [...days.values()].find((hours) => hours.length === longest) ?? [];
   const rows = [...days].map(([name, hours]) => {
-    const cells = hours.map((at) => (at >= reach ? null : { share: shade(counts.get(at)), text: counts.get(at) ?? "", label: `${full(at)}: ${counts.get(at) ?? 0} times`, href: withChosen({ hour: iso(at) }), isChosen: ms(chosen.hour) === at }));
+    const cells = hours.map((at) => (at >= reach ? null : { share: shade(counts.get(at)), text: counts.get(at) ?? "", label: `${full(at)}: ${counted(counts.get(at) ?? 0, "time")}`, href: withChosen({ hour: iso(at) }), isChosen: ms(chosen.hour) === at }));
     return { head: html`${name}${hours.length !== 24 && name !== first && name !== last ? html` <span class="faint">${hours.length} h</span>` : nothing}`, cells: name === first ? [...Array(Math.max(0, longest - cells.length)).fill(null), ...cells] : cells };
   });
   return heat({ label: "Times by day and hour", corner: currentZone(), columns: Array.from({ length: longest }, (_, at) => (whole[at] ? minute(whole[at]).slice(0, 2) : "")), rows });

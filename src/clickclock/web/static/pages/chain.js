@@ -1,6 +1,6 @@
 // What a job runs after and what runs after it, as far as the chain goes, each with its newest run.
 import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
-import { fault, jobLink, jobName, jobOf, time, waiting } from "../components/parts.js";
+import { counted, fault, jobLink, jobName, jobOf, time, waiting } from "../components/parts.js";
 import { to } from "../core/address.js";
 import { ask } from "../core/api.js";
 import { onChange } from "../core/live.js";
@@ -71,7 +71,7 @@ export function view() {
   const { width, height } = placed();
   return html`<div class="page"><div class="page-head"><h1>Chain of ${jobLink(of)}</h1></div>${wrong ? fault(wrong) : nothing}
     ${isCut ? html`<p class="banner">The chain goes on; its ${JOBS_MAX} nearest jobs are shown.</p>` : nothing}
-    <section class="card"><div class="chain-scroll" tabindex="0" role="region" aria-label="The chain: ${jobs.size} jobs, ${links.length} dependencies"><div class="chain" .style=${`inline-size:${width}px;block-size:${height}px`}>
+    <section class="card"><div class="chain-scroll" tabindex="0" role="region" aria-label="The chain: ${counted(jobs.size, "job")}, ${counted(links.length, "dependency", "dependencies")}"><div class="chain" .style=${`inline-size:${width}px;block-size:${height}px`}>
       <svg width=${width} height=${height} aria-hidden="true">${links.map(line)}</svg><ul>${[...jobs.values()].sort((a, b) => a.x - b.x || a.y - b.y).map(box)}</ul></div></div>
       <details class="card-body"><summary class="under">The same in words</summary><ul class="under">${links.map((each) => html`<li>${each.to} runs after ${each.from}${CONDITIONS[each.when] ? `, ${CONDITIONS[each.when]}` : ", if it succeeds"}</li>`)}</ul></details></section></div>`;
 }

@@ -1,6 +1,6 @@
 // Where attempts run and who serves: slots and what takes them, replicas and their loops, the store, and what is wrong.
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
-import { card, empty, fault, figure, ignoredFilters, number, prose, time, waiting } from "../components/parts.js";
+import { card, counted, empty, fault, figure, ignoredFilters, number, prose, time, waiting } from "../components/parts.js";
 import { filters } from "../core/address.js";
 import { ask } from "../core/api.js";
 import { glyph } from "../core/states.js";
@@ -52,7 +52,7 @@ export function view() {
   if (!info) return html`<div class="page"><h1>Clusters</h1>${fault(wrong)}</div>`;
   const { totals, store } = info;
   return html`<div class="page"><div class="page-head"><h1>Clusters</h1></div>${ignoredFilters(filters([]).ignored)}${wrong ? fault(wrong) : nothing}
-    <div class="figures">${figure("Running", number(totals.running), `${number(totals.queued)} wait`)}${figure("Jobs", number(totals.jobs), `${number(totals.schedules)} schedules`)}${figure("Store", span(store.latencyMs), `${store.kind}, an empty transaction`)}${backup(info.backup)}</div>
+    <div class="figures">${figure("Running", number(totals.running), `${number(totals.queued)} wait`)}${figure("Jobs", number(totals.jobs), counted(totals.schedules, "schedule"))}${figure("Store", span(store.latencyMs), `${store.kind}, an empty transaction`)}${backup(info.backup)}</div>
     ${findings()}${card("places", "Where attempts run", info.clusters.length ? table("Clusters", ["Cluster", "State", "Slots", "Waiting", "Nodes"], info.clusters.map(cluster)) : empty("No cluster", "No replica that is alive runs attempts."))}
     ${card("replicas", "Who serves", table("Replicas", ["Node", "Host", "Version", "Started", "Heartbeat", "Loops"], info.replicas.map(replica)), { count: info.replicas.length })}</div>`;
 }

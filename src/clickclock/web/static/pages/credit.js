@@ -2,7 +2,7 @@
 import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { amount, at, field, FIRST_STEPS, gauge, isUnmade, modelName, money, NO_CHANNEL, select, toneOf } from "../components/credit.js";
-import { card, empty, fault, figure, ignoredFilters, number, time, waiting } from "../components/parts.js";
+import { card, counted, empty, fault, figure, ignoredFilters, number, time, waiting } from "../components/parts.js";
 import { choose, filters, withChosen } from "../core/address.js";
 import { ask } from "../core/api.js";
 import { iso, ms } from "../core/time.js";
@@ -106,7 +106,7 @@ function figures(rows) {
     return html`${figure("Credited", html`${fixed(credit)} <small>${currency}</small>`, then ? change(credit, sum(then, "credit")) : `by ${modelName(chosenModel())}, to these rows`)}
       ${figure("Refunded", html`${fixed(refunds)} <small>${currency}</small>`, credit ? `${((refunds / credit) * 100).toFixed(1)} % of it` : "–")}
       ${figure("Cost", cost ? html`${fixed(cost)} <small>${currency}</small>` : "–", cost ? `each unit brought ${(net / cost).toFixed(2)}` : html`import it: <code>attribution import-costs</code>`)}
-      ${figure("Credited orders", number(Math.round(sum(mine, "conversions") * 100) / 100), then ? change(sum(mine, "conversions"), sum(then, "conversions")) : `${number(sum(mine, "clicks"))} clicks`)}`;
+      ${figure("Credited orders", number(Math.round(sum(mine, "conversions") * 100) / 100), then ? change(sum(mine, "conversions"), sum(then, "conversions")) : counted(sum(mine, "clicks"), "click"))}`;
   })}</div>`;
 }
 
@@ -120,13 +120,13 @@ function chart() {
   if (days.length < 2) return nothing;
   const first = ms(days[0]), count = Math.min(366, (ms(days.at(-1)) - first) / DAY + 1), top = Math.max(...days.map((day) => sum(mine.filter((each) => each.day === day), "credit")));
   const step = 100 / count, channels = [...new Set(mine.map((each) => each.channel))];
-  return card("by-day", "By day", html`<div class="day-chart"><svg role="group" aria-label="Credit by day, ${days.length} days from ${days[0]} to ${days.at(-1)}; the most is ${amount(top.toFixed(2))} ${currency}">
+  return card("by-day", "By day", html`<div class="day-chart"><svg role="group" aria-label="Credit by day, ${counted(days.length, "day")} from ${days[0]} to ${days.at(-1)}; the most is ${amount(top.toFixed(2))} ${currency}">
     ${[0.5, 1].map((part) => svg`<line class="rail" x1="0" x2="100%" y1=${150 - part * 140} y2=${150 - part * 140} />`)}
     ${days.map((day) => {
       let y = 150;
       const parts = mine.filter((each) => each.day === day), x = ((ms(day) - first) / DAY) * step;
       return svg`<a href=${at("/attribution/orders", { version: found.version, from: day, to: day, currency, clientId: found.given.clientId || null, channel: found.given.channel || null })} aria-label="${day}: ${amount(sum(parts, "credit").toFixed(2))} ${currency}">
-        ${parts.map((each) => { const height = (Number(each.credit) / top) * 140; y -= height; return svg`<rect class="day-bar ${toneOf(each.channel)}" x="${x + step * 0.12}%" width="${step * 0.76}%" y=${y} height=${Math.max(0.5, height)}><title>${day}, ${each.channel}: ${amount(each.credit)} ${currency}, ${each.orders} orders</title></rect>`; })}</a>`;
+        ${parts.map((each) => { const height = (Number(each.credit) / top) * 140; y -= height; return svg`<rect class="day-bar ${toneOf(each.channel)}" x="${x + step * 0.12}%" width="${step * 0.76}%" y=${y} height=${Math.max(0.5, height)}><title>${day}, ${each.channel}: ${amount(each.credit)} ${currency}, ${counted(each.orders, "order")}</title></rect>`; })}</a>`;
     })}</svg><div class="day-ends under"><span>${days[0]}</span><span>${amount(top.toFixed(2))} ${currency} at most</span><span>${days.at(-1)}</span></div></div>`,
   { more: html`<span class="key">${channels.map((channel) => html`<i class=${toneOf(channel)}></i>${channel ?? NO_CHANNEL} `)}</span>` });
 }
@@ -139,7 +139,7 @@ function table(rows) {
     <th scope="col">${WORDS[found.row]}</th><th scope="col" class="bar-column"><span class="visually-hidden">Share</span></th>${["Credit", ...(then ? ["Before"] : []), "Refunds", "Orders", "Credited orders", "Clicks", "People", ...(hasCost ? ["Cost", "ROAS", "CPA"] : [])].map((word) => html`<th scope="col" class="num">${word}</th>`)}</tr></thead>
     <tbody>${repeat(rows, keyOf, (each) => html`<tr data-row><th scope="row">${name(each)}</th><td>${gauge(Number(each.credit ?? 0) / top, toneOf(each.channel ?? found.given.channel ?? each[found.row]))}</td>
       <td class="num">${money(each.credit, each.currency)}</td>${then ? html`<td class="num">${money(then.get(keyOf(each))?.credit, each.currency)}</td>` : nothing}<td class="num ${Number(each.refunds) ? "" : "none"}">${amount(each.refunds)}</td>
-      <td class="num">${each.orders && LISTED.has(found.row) ? html`<a class="opens" href=${ordersOf(each)} aria-label="${each.orders} orders of ${nameOf(each)}">${number(each.orders)}</a>` : number(each.orders ?? 0)}</td><td class="num">${each.conversions == null ? "–" : number(Math.round(each.conversions * 100) / 100)}</td>
+      <td class="num">${each.orders && LISTED.has(found.row) ? html`<a class="opens" href=${ordersOf(each)} aria-label="${counted(each.orders, "order")} of ${nameOf(each)}">${number(each.orders)}</a>` : number(each.orders ?? 0)}</td><td class="num">${each.conversions == null ? "–" : number(Math.round(each.conversions * 100) / 100)}</td>
       <td class="num">${number(each.clicks)}</td><td class="num">${number(each.people)}</td>${hasCost ? html`<td class="num">${amount(each.cost)}</td><td class="num">${each.roas ? Number(each.roas).toFixed(2) : "–"}</td><td class="num">${amount(each.cpa)}</td>` : nothing}</tr>`)}</tbody></table></div>`,
   { note: "an order that two channels touched is counted by both" });
 }

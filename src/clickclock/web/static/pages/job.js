@@ -5,7 +5,7 @@ import { pauseSchedule, remove, runJob, silence } from "../components/actions.js
 import { everyHour, outcomes, spread } from "../components/chart.js";
 import { definition, editDefinition } from "../components/definition.js";
 import { history } from "../components/history.js";
-import { card, empty, fault, figure, ignoredFilters, jobLink, jobName, jobOf, number, percent, time, waiting } from "../components/parts.js";
+import { card, counted, empty, fault, figure, ignoredFilters, jobLink, jobName, jobOf, number, percent, time, waiting } from "../components/parts.js";
 import { offer } from "../components/offer.js";
 import { running } from "../components/running.js";
 import { runsTable } from "../components/runs-table.js";
@@ -82,7 +82,7 @@ const alarms = () => (detail.alarms.length ? card("alarms", "Open alarms", html`
 
 const edit = () => editDefinition({ title: `Edit ${jobOf(of)}`, name: "job", query: of, pick: (answer) => answer.jobs[0], done: load }).catch((error) => { wrong = error; redraw(); });
 const drop = () => remove({
-  title: "Delete the job", name: of.jobName, words: `${jobOf(of)} and its ${detail.schedules.length} schedules are deleted. ${detail.dependents.length} jobs run after it. What it did stays in the history.`,
+  title: "Delete the job", name: of.jobName, words: `${jobOf(of)} is deleted, with ${counted(detail.schedules.length, "schedule")}. ${counted(detail.dependents.length, "job runs", "jobs run")} after it. What it did stays in the history.`,
   act: async () => { await change("DELETE", "job", undefined, { query: of }); go("/jobs"); },
 });
 

@@ -1,15 +1,16 @@
 // All jobs: where each stands, what its last runs came to, and when it is due next.
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { guard } from "../vendor/lit-html/directives/guard.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { runJob } from "../components/actions.js";
 import { filterBar } from "../components/filter-bar.js";
-import { empty, fault, ignoredFilters, jobLink, jobOf, time, waiting } from "../components/parts.js";
+import { counted, empty, fault, ignoredFilters, jobLink, jobOf, time, waiting } from "../components/parts.js";
 import { filters, to } from "../core/address.js";
 import { ask } from "../core/api.js";
 import { may } from "../core/permissions.js";
 import { onChange } from "../core/live.js";
 import { badge, glyph, isBad, isOver, toneOf, why, wordOf } from "../core/states.js";
-import { full, ms, now, relative, span } from "../core/time.js";
+import { currentZone, full, ms, now, relative, span } from "../core/time.js";
 
 const NAMES = ["application", "jobName", "groupName", "enabled"];
 const FIELDS = [
@@ -63,13 +64,17 @@ function take(data) {
 
 const dot = (each) => html`<a class="cell small ${toneOf(each.state)}" href=${to("/runs", each.triggerId)} tabindex="-1" title="${full(ms(each.dueTime))}, ${wordOf(each.state)} ${why(each)}" aria-label="${wordOf(each.state)} ${full(ms(each.dueTime))}">${each.state === "succeeded" ? nothing : glyph(each.state)}</a>`;
 
-function row(job) {
+const due = (job) => (ms(job.nextFireAt) > now() ? relative(ms(job.nextFireAt)) : "due");
+/** A job's row; it is made anew only when the job has changed, or the words that say when it is due next. */
+const row = (job) => guard([job, job.recent, job.nextFireAt && due(job), currentZone(), may("trigger.create", job.application)], () => rowOf(job));
+
+function rowOf(job) {
   const [last] = job.recent, bad = job.recent.filter((each) => isBad(each.state)).length;
   return html`<tr data-row><td class="cell-name">${jobLink(job)}${job.enabled ? nothing : html` <span class="faint">disabled</span>`}</td>
     <td>${last ? html`<a href=${to("/runs", last.triggerId)}>${badge(last.state)}</a>` : html`<span class="faint">never ran</span>`}</td>
-    <td class="wide-only"><div class="cells" role="group" aria-label="The last ${job.recent.length} runs; ${bad} went wrong">${repeat([...job.recent].reverse(), (each) => each.triggerId, dot)}</div></td>
+    <td class="wide-only"><div class="cells" role="group" aria-label="The last ${counted(job.recent.length, "run")}; ${bad} went wrong">${repeat([...job.recent].reverse(), (each) => each.triggerId, dot)}</div></td>
     <td class="num wide-only">${last && isOver(last.state) ? span(last.durationMs) : nothing}</td>
-    <td class="wide-only">${last ? time(ms(last.dueTime)) : nothing}</td><td>${job.nextFireAt ? html`<time title=${full(ms(job.nextFireAt))}>${ms(job.nextFireAt) > now() ? relative(ms(job.nextFireAt)) : "due"}</time>` : html`<span class="faint">not planned</span>`}</td>
+    <td class="wide-only">${last ? time(ms(last.dueTime)) : nothing}</td><td>${job.nextFireAt ? html`<time title=${full(ms(job.nextFireAt))}>${due(job)}</time>` : html`<span class="faint">not planned</span>`}</td>
     <td class="num wide-only">${may("trigger.create", job.application) ? html`<button class="button" ?disabled=${!job.enabled} @click=${() => run(job)} aria-label="Run ${jobOf(job)}">Run …</button>` : nothing}</td></tr>`;
 }
 
