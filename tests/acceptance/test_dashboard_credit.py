@@ -99,6 +99,35 @@ def test_a_report_goes_down_to_ads_compares_and_survives_a_reload(browser: Brows
         expect(page.get_by_role("navigation", name="Where you are")).to_contain_text("summer")
 
 
+def test_a_report_says_why_orders_are_not_credited_who_came_back_and_what_was_before(
+    browser: Browser, shop: Service
+) -> None:
+    with watched(browser, shop.url) as page:
+        page.goto("/attribution?version=2")
+        rows = page.get_by_role("combobox", name="Rows")
+        page.get_by_role("combobox", name="Compare with").select_option("the period before")
+        expect(page.get_by_text(re.compile("before: the 30 days that end on"))).to_be_visible()
+        expect(page.get_by_role("columnheader", name="Change")).to_be_visible()
+        assert all(cells[4] == "new" for cells in table(page, "The report") if cells[0] in {"google", "meta"})
+        assert look_in_both_themes(page) == []
+        rows.select_option("Why not credited")
+        reasons = table(page, "The reasons")
+        assert [cells[0].split(" No click has")[0] for cells in reasons] == ["No click is known", "Credited"]
+        expect(page.get_by_text("1 order of 41 in EUR has no touchpoint.")).to_be_visible()
+        assert look_in_both_themes(page) == []
+        page.get_by_role("link", name="Open these orders").click()
+        expect(page.get_by_role("region", name="Orders").get_by_role("link", name="A-2042")).to_be_visible()
+        page.go_back()
+        rows.select_option("Who came back")
+        cohort = page.get_by_role("region", name="Cohorts").get_by_role("link").first
+        expect(cohort).to_contain_text("100 %")
+        cohort.focus()
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile(r"cohort=\d{4}-\d\d&month=0"))
+        assert {cells[0] for cells in table(page, "The cohort by channel")} >= {"google", "meta", "(no click)"}
+        assert look_in_both_themes(page) == []
+
+
 def test_a_proof_shows_every_click_with_its_fate_and_splits_the_amount(browser: Browser, shop: Service) -> None:
     with watched(browser, shop.url) as page:
         page.goto(f"/attribution/orders/{CLIENT}/{EVERY_FATE}?version=2")

@@ -38,6 +38,8 @@ export const clock = (at) => format(SECOND).format(at);
 export const minute = (at) => format(MINUTE).format(at);
 export const day = (at) => format({ weekday: "short", ...DAY }).format(at);
 export const date = (at) => format({ ...DAY, year: "numeric" }).format(at);
+/** `2026-11`: Nov 2026. */
+export const monthOf = (text) => format({ month: "short", year: "numeric" }, "UTC").format(Date.parse(`${text}-15T00:00:00Z`));
 /** A whole time, with its zone; in another zone than the reader's if one is given. */
 export const full = (at, timeZone) => format({ weekday: "short", ...DAY, ...SECOND, timeZoneName: "short" }, timeZone).format(at);
 /** The clock today, and the day with it on other days. */

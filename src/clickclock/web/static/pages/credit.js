@@ -1,19 +1,23 @@
 // Credit: what clicks brought, by channel, campaign, ad, seller and day; models side by side; every number opens its orders.
 import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
+import { cohorts } from "../components/cohorts.js";
 import { amount, at, field, FIRST_STEPS, gauge, isUnmade, modelName, money, NO_CHANNEL, select, toneOf } from "../components/credit.js";
+import { whyNot } from "../components/why-not.js";
 import { card, counted, empty, fault, figure, ignoredFilters, number, time, waiting } from "../components/parts.js";
 import { choose, filters, withChosen } from "../core/address.js";
 import { ask } from "../core/api.js";
-import { iso, ms } from "../core/time.js";
+import { iso, ms, now } from "../core/time.js";
 
-const KNOWN = ["from", "to", "by", "model", "clientId", "sellerId", "currency", "channel", "campaign", "adSet", "version", "compare"];
+const KNOWN = ["from", "to", "by", "model", "clientId", "sellerId", "currency", "channel", "campaign", "adSet", "version", "compare", "cohort", "month"];
 const LEVELS = ["channel", "campaign", "adSet", "ad"];
 const WIRE = { channel: "channel", campaign: "campaign", adSet: "ad_set", ad: "ad", seller: "seller", client: "client", day: "day", customer: "customer", reason: "reason" };
 const WORDS = { channel: "Channel", campaign: "Campaign", adSet: "Ad set", ad: "Ad", seller: "Seller", client: "Client", day: "Day", customer: "Customer", reason: "Reason" };
 /** Rows whose orders a list can show. */
 const LISTED = new Set([...LEVELS, "seller", "client", "day"]);
-const DAY = 86_400_000;
+const COHORTS = "cohorts", COMPARED = { period: "previous", year: "last_year" }, SPAN_DAYS = 30, DAY = 86_400_000;
+const FIGURES = { reason: ["orders,revenue", "orders,revenue"] };
+const ALL_FIGURES = ["clicks,people,orders,conversions,revenue,credit,refunds,cost,roas,cpa", "orders,conversions,credit,refunds,cost"];
 let found = null, wrong = null, stop = new AbortController();
 
 export const title = () => "Credit";
@@ -39,34 +43,44 @@ async function look(given, signal, tell) {
   const { versions } = await ask("/attribution/versions", { limit: 50 }, signal);
   const version = given.version || versions[0]?.version, { clientId, sellerId, currency, from, to } = given;
   const of = { version, clientId, sellerId, currency, from, to, channel: given.channel || null }, row = level(given);
+  if (row === COHORTS) return tell({ given, versions, version, row, cohorts: (await ask("/attribution/cohorts", { version, clientId }, signal)).cohorts });
   const by = LEVELS.includes(row) ? LEVELS.slice(given.channel ? 1 : 0, LEVELS.indexOf(row) + 1) : [row];
   const report = async (more) => (await ask("/attribution/report", { ...of, ...more }, signal)).report;
-  const figures = { by: [...by.map((name) => WIRE[name]), "model"].join(), figures: "clicks,people,orders,conversions,revenue,credit,refunds,cost,roas,cpa" };
-  const rows = await report(figures), part = { given, versions, version, row, by, rows, days: null, then: null, models: [...new Set(rows.rows.map((each) => each.model))] };
+  const [wanted, compared] = FIGURES[row] ?? ALL_FIGURES, dimensions = [...by.map((name) => WIRE[name]), "model"].join();
+  const rows = await report({ by: dimensions, figures: wanted }), part = { given, versions, version, row, by, rows, days: null, then: null, models: [...new Set(rows.rows.map((each) => each.model))] };
   tell(part);
-  part.days = await report({ by: "day,channel", model: given.model || "last", figures: "orders,credit" });
-  tell(part);
-  const before = earlier(given) ?? (given.compare > 0 ? { version: given.compare } : null);
-  if (!before) return;
-  part.then = await report({ ...figures, figures: "orders,conversions,credit,refunds,cost", ...before });
+  if (row !== "reason") {
+    part.days = await report({ by: "day,channel", model: given.model || "last", figures: "orders,credit" });
+    tell(part);
+  }
+  const compare = from && to && COMPARED[given.compare], version_ = given.compare > 0 ? given.compare : null;
+  if (!compare && !version_) return;
+  const then = await report({ by: dimensions, figures: compared, ...(compare ? { compare } : { version: version_ }) });
+  part.then = compare ? then.rows.map((each) => asBefore(each, compared.split(","))) : then.rows;
+  part.rows = { ...rows, rows: [...rows.rows, ...goneRows(part)] };
   tell(part);
 }
 
-/** The period of the same length before this one, or a year before. */
-function earlier({ compare, from, to }) {
-  if (!["period", "year"].includes(compare) || !from || !to) return null;
-  if (compare === "year") {
-    const first = ms(from.endsWith("-02-29") ? from.replace("-29", "-28") : from), since = new Date(first);
-    since.setUTCFullYear(since.getUTCFullYear() - 1);
-    return { from: iso(since.getTime()).slice(0, 10), to: iso(since.getTime() + ms(to) - ms(from)).slice(0, 10) };
-  }
-  const length = ms(to) - ms(from) + DAY, day = (instant) => iso(instant).slice(0, 10);
-  return { from: day(ms(from) - length), to: day(ms(from) - DAY) };
+/** A row of a comparison, with the figures that it had before. */
+const asBefore = (each, figures) => ({ ...each, ...Object.fromEntries(figures.map((name) => [name, each[`${name}Before`]])) });
+/** Rows that only the earlier period, or the other version, has: they are shown with nothing for now. */
+function goneRows({ rows, then, by }) {
+  const key = (each) => [...by.map((name) => each[name]), each.currency, each.model].join("\x1f"), here = new Set(rows.rows.map(key));
+  return then.filter((each) => !here.has(key(each))).map((each) => ({ ...Object.fromEntries([...by, "currency", "model"].map((name) => [name, each[name]])), credit: "0", revenue: "0", refunds: "0", orders: 0, conversions: 0, clicks: 0, people: 0 }));
+}
+
+/** A comparison needs two days: without them, those of the last month. */
+const lately = () => ({ from: iso(now() - (SPAN_DAYS - 1) * DAY).slice(0, 10), to: iso(now()).slice(0, 10) });
+/** What stands beside, in words. */
+function comparedWith() {
+  const { given: { compare, from, to } } = found;
+  if (!found.then) return nothing;
+  return compare === "period" ? `before: the ${counted((ms(to) - ms(from)) / DAY + 1, "day")} that end on ${iso(ms(from) - DAY).slice(0, 10)}` : compare === "year" ? "before: the same days a year ago" : `before: result version ${compare}`;
 }
 
 const chosenModel = () => (found.models.includes(found.given.model) ? found.given.model : found.models.includes("last") ? "last" : found.models[0]);
 const isOfDrill = (each) => LEVELS.slice(1).every((name) => !found.given[name] || !(name in each) || each[name] === found.given[name]);
-const rowsOf = (report, model) => report.rows.filter((each) => each.model === model && isOfDrill(each));
+const rowsOf = (rows, model) => rows.filter((each) => each.model === model && isOfDrill(each));
 const nameOf = (each) => each[found.row] ?? (found.row === "channel" ? NO_CHANNEL : `(no ${WORDS[found.row].toLowerCase()})`);
 const keyOf = (each) => [...found.by.map((name) => each[name]), each.currency].join("\x1f");
 const sum = (rows, name) => rows.reduce((total, each) => total + Number(each[name] ?? 0), 0);
@@ -79,15 +93,22 @@ function ordersOf(each, more = {}) {
     from: day || given.from || null, to: day || given.to || null, channel: given.channel || null, ...of, ...more });
 }
 
+/** All orders that have a touchpoint, or all that have none. */
+const ordersOfAll = ({ currency }, credited) => at("/attribution/orders", { version: found.version, clientId: found.given.clientId || null, sellerId: found.given.sellerId || null, currency, from: found.given.from || null, to: found.given.to || null, credited });
+function beforeOf() {
+  const then = found.then && new Map(rowsOf(found.then, chosenModel()).map((each) => [keyOf(each), each]));
+  return then && ((each) => then.get(keyOf(each)));
+}
+
 function bar() {
-  const { given, models, versions } = found, compared = versions.filter((each) => each.version !== Number(found.version));
+  const { given, models, versions } = found, compared = versions.filter((each) => each.version !== Number(found.version)), isCohorts = found.row === COHORTS;
   return html`<form class="filter-bar" aria-label="What is reported" @submit=${(event) => event.preventDefault()}>
-    ${field("From", given.from, (from) => set({ from }), { type: "date" })}${field("To", given.to, (to) => set({ to }), { type: "date" })}
-    ${select("Rows", found.row in WORDS && !LEVELS.includes(found.row) ? found.row : "channel", [["channel", "Channel → ad"], ["seller", "Seller"], ["client", "Client"], ["day", "Day"], ["customer", "New or returning"], ["reason", "Why not credited"]], (by) => set({ by: by === "channel" ? "" : by, channel: "", campaign: "", adSet: "" }))}
-    ${select("Model", chosenModel(), models.map((model) => [model, modelName(model)]), (model) => set({ model }))}
+    ${isCohorts ? nothing : html`${field("From", given.from, (from) => set({ from }), { type: "date" })}${field("To", given.to, (to) => set({ to }), { type: "date" })}`}
+    ${select("Rows", LEVELS.includes(found.row) ? "channel" : found.row, [["channel", "Channel → ad"], ["seller", "Seller"], ["client", "Client"], ["day", "Day"], ["customer", "New or returning"], ["reason", "Why not credited"], [COHORTS, "Who came back"]], (by) => set({ by: by === "channel" ? "" : by, channel: "", campaign: "", adSet: "", cohort: "", month: "" }))}
+    ${isCohorts || found.row === "reason" ? nothing : select("Model", chosenModel(), models.map((model) => [model, modelName(model)]), (model) => set({ model }))}
     ${field("Client", given.clientId, (clientId) => set({ clientId }), { size: 12, placeholder: "all" })}
     ${select("Version", String(found.version), versions.map((each) => [String(each.version), `${each.version}${each === versions[0] ? " (latest)" : ""}`]), (version) => set({ version: version === String(versions[0].version) ? "" : version }))}
-    ${select("Compare with", given.compare, [["", "nothing"], ...(given.from && given.to ? [["period", "the period before"], ["year", "a year before"]] : []), ...compared.map((each) => [String(each.version), `version ${each.version}`])], (compare) => set({ compare }))}</form>`;
+    ${isCohorts ? nothing : html`${select("Compare with", given.compare, [["", "nothing"], ["period", "the period before"], ["year", "a year before"], ...compared.map((each) => [String(each.version), `version ${each.version}`])], (compare) => set({ compare, ...(compare in COMPARED && !(given.from && given.to) ? lately() : {}) }))}`}</form>`;
 }
 
 function crumbs() {
@@ -110,7 +131,9 @@ function figures(rows) {
   })}</div>`;
 }
 
-const change = (now, before) => (before ? html`<span class=${now >= before ? "up" : "down"}>${now >= before ? "▲" : "▼"} ${Math.abs((now / before - 1) * 100).toFixed(1)} %</span> since ${amount(before.toFixed(2))}` : "nothing before");
+/** The change as a part of what was; a glyph and a sign say the direction, not the colour alone. */
+const moved = (after, before) => (!before ? (after ? "new" : "–") : after === before ? "same" : html`<span class=${after > before ? "up" : "down"}><span aria-hidden="true">${after > before ? "▲" : "▼"}</span> ${after > before ? "+" : "−"}${Math.abs((after / before - 1) * 100).toFixed(1)} %</span>`);
+const change = (after, before) => (before ? html`${moved(after, before)} since ${amount(before.toFixed(2))}` : "nothing before");
 
 /** Credit of each day, channels on top of each other; a day opens its orders. */
 function chart() {
@@ -132,16 +155,16 @@ function chart() {
 }
 
 function table(rows) {
-  const top = Math.max(...rows.map((each) => Number(each.credit ?? 0)), 1), hasCost = rows.some((each) => each.cost), then = found.then && new Map(rowsOf(found.then, chosenModel()).map((each) => [keyOf(each), each]));
+  const top = Math.max(...rows.map((each) => Number(each.credit ?? 0)), 1), hasCost = rows.some((each) => each.cost), before = beforeOf();
   const next = LEVELS[LEVELS.indexOf(found.row) + 1];
   const name = (each) => (next && each[found.row] ? html`<a href=${withChosen({ [found.row]: each[found.row], by: "" })}><bdi>${nameOf(each)}</bdi></a>` : html`<bdi class=${each[found.row] ? "" : "faint"}>${nameOf(each)}</bdi>`);
   return card("rows", `By ${WORDS[found.row].toLowerCase()}`, html`<div class="table-box" tabindex="0" role="region" aria-label="The report"><table class="numbers" data-rows><thead><tr>
-    <th scope="col">${WORDS[found.row]}</th><th scope="col" class="bar-column"><span class="visually-hidden">Share</span></th>${["Credit", ...(then ? ["Before"] : []), "Refunds", "Orders", "Credited orders", "Clicks", "People", ...(hasCost ? ["Cost", "ROAS", "CPA"] : [])].map((word) => html`<th scope="col" class="num">${word}</th>`)}</tr></thead>
+    <th scope="col">${WORDS[found.row]}</th><th scope="col" class="bar-column"><span class="visually-hidden">Share</span></th>${["Credit", ...(before ? ["Before", "Change"] : []), "Refunds", "Orders", "Credited orders", "Clicks", "People", ...(hasCost ? ["Cost", "ROAS", "CPA"] : [])].map((word) => html`<th scope="col" class="num">${word}</th>`)}</tr></thead>
     <tbody>${repeat(rows, keyOf, (each) => html`<tr data-row><th scope="row">${name(each)}</th><td>${gauge(Number(each.credit ?? 0) / top, toneOf(each.channel ?? found.given.channel ?? each[found.row]))}</td>
-      <td class="num">${money(each.credit, each.currency)}</td>${then ? html`<td class="num">${money(then.get(keyOf(each))?.credit, each.currency)}</td>` : nothing}<td class="num ${Number(each.refunds) ? "" : "none"}">${amount(each.refunds)}</td>
+      <td class="num">${money(each.credit, each.currency)}</td>${before ? html`<td class="num">${money(before(each)?.credit, each.currency)}</td><td class="num">${moved(Number(each.credit ?? 0), Number(before(each)?.credit ?? 0))}</td>` : nothing}<td class="num ${Number(each.refunds) ? "" : "none"}">${amount(each.refunds)}</td>
       <td class="num">${each.orders && LISTED.has(found.row) ? html`<a class="opens" href=${ordersOf(each)} aria-label="${counted(each.orders, "order")} of ${nameOf(each)}">${number(each.orders)}</a>` : number(each.orders ?? 0)}</td><td class="num">${each.conversions == null ? "–" : number(Math.round(each.conversions * 100) / 100)}</td>
       <td class="num">${number(each.clicks)}</td><td class="num">${number(each.people)}</td>${hasCost ? html`<td class="num">${amount(each.cost)}</td><td class="num">${each.roas ? Number(each.roas).toFixed(2) : "–"}</td><td class="num">${amount(each.cpa)}</td>` : nothing}</tr>`)}</tbody></table></div>`,
-  { note: "an order that two channels touched is counted by both" });
+  { note: before ? comparedWith() : "an order that two channels touched is counted by both" });
 }
 
 /** Each model's credit of each row, beside each other: the darker, the more of its row. */
@@ -160,9 +183,11 @@ export function view() {
   if (wrong && !found) return html`<div class="page"><h1>Credit</h1>${fault(wrong)}</div>`;
   if (!found) return waiting("Credit");
   if (!found.versions.length) return html`<div class="page"><h1>Credit</h1>${empty("No order is credited yet", "Attribution has made no result version.", FIRST_STEPS())}</div>`;
-  const rows = rowsOf(found.rows, chosenModel()).sort((a, b) => (found.row === "day" ? String(a.day).localeCompare(String(b.day)) : Number(b.credit ?? 0) - Number(a.credit ?? 0)));
+  if (found.row === COHORTS) return html`<div class="page credit"><div class="page-head"><h1>Credit</h1><span class="faint">result version ${found.version}</span></div>
+    ${wrong ? fault(wrong) : nothing}${ignoredFilters(filters(KNOWN).ignored)}${bar()}${cohorts(found.cohorts, found.given)}</div>`;
+  const rows = rowsOf(found.rows.rows, chosenModel()).sort((a, b) => (found.row === "day" ? String(a.day).localeCompare(String(b.day)) : Number(b.credit ?? 0) - Number(a.credit ?? 0)));
   return html`<div class="page credit"><div class="page-head"><h1>Credit</h1><span class="faint">result version ${found.rows.version}, made ${time(ms(found.rows.createdAt))}</span></div>
     ${wrong ? fault(wrong) : nothing}${ignoredFilters(filters(KNOWN).ignored)}${bar()}${crumbs()}
     ${found.rows.notes.map((note) => html`<p class="banner">${note}</p>`)}
-    ${rows.length ? html`${figures(rows)}${chart()}${table(rows)}${models(rows)}` : empty("Nothing here", "No click, order or cost fits these filters.")}</div>`;
+    ${!rows.length ? empty("Nothing here", "No click, order or cost fits these filters.") : found.row === "reason" ? whyNot(rows, ordersOfAll, beforeOf()) : html`${figures(rows)}${chart()}${table(rows)}${models(rows)}`}</div>`;
 }
