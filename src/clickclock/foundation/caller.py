@@ -13,15 +13,20 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from clickclock.foundation.principal import THE_SERVICE, Principal
+from clickclock.foundation.trace_context import TraceContext
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The principal, its address and its request; both are empty where no request was made."""
+    """The principal, its address and its request; both are empty where no request was made.
+
+    `trace` is the span that asked, if the request says one.
+    """
 
     principal: Principal
     address: str = ""
     request_id: str = ""
+    trace: TraceContext | None = None
 
 
 _CALLER: ContextVar[Caller] = ContextVar("caller", default=Caller(THE_SERVICE))  # noqa: B039 (it is frozen)

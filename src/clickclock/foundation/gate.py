@@ -16,6 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from clickclock.foundation import trace_context
 from clickclock.foundation.access import OPEN, SAFE, Access
 from clickclock.foundation.caller import Caller, answer_to
 from clickclock.foundation.errors import Malformed
@@ -78,7 +79,8 @@ class Gate:
             self._check(scope["method"], headers, scope["http_version"])
             client = scope.get("client")
             principal = await self._access.of(scope)
-            answer_to(Caller(principal, client[0] if client else "", request_id))
+            trace = trace_context.read(headers.get("traceparent"), headers.get("tracestate"))
+            answer_to(Caller(principal, client[0] if client else "", request_id, trace))
             answer = self._streams.answer(scope, principal)
             path: str = scope["path"]
             if len(path) > 1 and path.endswith("/"):

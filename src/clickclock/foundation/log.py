@@ -13,6 +13,7 @@ import sys
 import time
 from typing import Any
 
+from clickclock.foundation.caller import caller
 from clickclock.foundation.redaction import redacted
 
 _log = logging.getLogger(__name__)
@@ -23,7 +24,9 @@ class _Text(logging.Formatter):
     """A line for people, and what belongs to it indented below."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return "\n    ".join(redacted(super().format(record)).splitlines())
+        first, *more = redacted(super().format(record)).splitlines()
+        of = ", ".join(f"{name} {value}" for name, value in _of_request().items())
+        return "\n    ".join([f"{first} ({of})" if of else first, *more])
 
 
 class _Json(logging.Formatter):
@@ -35,11 +38,19 @@ class _Json(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": redacted(record.getMessage()),
+            **_of_request(),
             **{name: _shown(value) for name, value in vars(record).items() if name not in _PLAIN},
         }
         if record.exc_info:
             event["exception"] = redacted(self.formatException(record.exc_info))
         return json.dumps(event, default=lambda value: redacted(str(value)))
+
+
+def _of_request() -> dict[str, str]:
+    """The ids of the request that is being answered, and of its trace; nothing outside of a request."""
+    who = caller()
+    found = {"requestId": who.request_id, "traceId": who.trace.trace_id if who.trace else ""}
+    return {name: value for name, value in found.items() if value}
 
 
 def _shown(value: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 from starlette.responses import Response
 
+from clickclock.foundation.caller import caller
 from clickclock.foundation.errors import Fault, Invalid, Malformed, StoreUnreachable
 from clickclock.foundation.ids import EXAMPLE_ID, new_id
 from clickclock.foundation.permission import Permission
@@ -159,6 +160,7 @@ async def create(call: Call[Query]) -> Response:
             reason=request.reason,
             nominal_time=request.nominal_time,
             dependents=request.dependents,
+            trace=caller().trace,
         ),
         engine.clock.now(),
     )
@@ -229,7 +231,13 @@ OPERATIONS = (
                 "reason": "rerun after a fix",
             },
         },
-        headers={"Idempotency-Key": ("The same as `idempotencyKey` in the body.", "order-4711")},
+        headers={
+            "Idempotency-Key": ("The same as `idempotencyKey` in the body.", "order-4711"),
+            "traceparent": (
+                "The span that asks, by W3C Trace Context: the job's process goes on with its trace.",
+                "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            ),
+        },
         answer_headers={
             "Location": ("Where the trigger can be read.", f"{BASE}/jobTrigger?triggerId={EXAMPLE_ID}"),
         },

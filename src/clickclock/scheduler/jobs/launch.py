@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
+from clickclock.foundation.trace_context import TraceContext
 from clickclock.scheduler.jobs import command as commands
 from clickclock.scheduler.jobs.filled_text import asks_schedule, fill_text
 from clickclock.scheduler.jobs.image_mapping import ImageMapping, choose, none_fits
@@ -63,10 +64,11 @@ def launch_of(
     not_before: datetime | None = None,
     patient: bool = False,
     mappings: Sequence[ImageMapping] | None = None,
+    trace: TraceContext | None = None,
 ) -> Launch:
     """One attempt of `job`; raises `Invalid` if the job has changed and no longer fits its trigger.
 
-    `mappings` are given where attempts run in images: then it has to have one.
+    `mappings` are given where attempts run in images: then it has to have one. Its program goes on with `trace`.
     """
     command = commands.parse(job.command, shell=job.shell, parameter_names=frozenset(job.parameters))
     image = job.image
@@ -82,7 +84,8 @@ def launch_of(
         argv=commands.resolve(command, values),
         # Our own variables go over the job's: a shell command's templates read them.
         environment={name: fill(text) for name, text in job.environment.items()}
-        | commands.environment(command, values, application=job.application, job_name=job.job_name),
+        | commands.environment(command, values, application=job.application, job_name=job.job_name)
+        | ({} if trace is None else trace.environment),
         secret_refs=tuple(job.secret_refs),
         token_role=job.token,
         working_directory=job.working_directory and fill(job.working_directory),

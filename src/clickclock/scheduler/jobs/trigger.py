@@ -15,6 +15,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from clickclock.foundation.record import Instant, Record
+from clickclock.foundation.trace_context import TraceContext
 from clickclock.scheduler.jobs.retry import RetryRule
 from clickclock.scheduler.jobs.waiting import Wait
 
@@ -146,6 +147,7 @@ class NewTrigger:
     reason: str | None = None
     nominal_time: datetime | None = None
     dependents: bool = True
+    trace: TraceContext | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +350,11 @@ class Trigger(Record):
     requested_by: str | None = Field(None, description="Who asked for it.", examples=["api"])
     reason: str | None = Field(None, description="Why it was asked for.", examples=["rerun after a fix"])
     idempotency_key: str | None = Field(None, description="The key that makes a repeated call harmless.")
+    traceparent: str | None = Field(
+        None,
+        description="The span of a trace that asked for it, from the header `traceparent` of the call.",
+        examples=["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"],
+    )
     attempts: list[Attempt] | None = Field(None, description="Its attempts, where one trigger is asked for.")
     waits_for: list[Wait] | None = Field(
         None, description="Everything that a queued trigger waits for, where one trigger is asked for."

@@ -11,6 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from clickclock.foundation import trace_context
 from clickclock.foundation.errors import Invalid
 from clickclock.scheduler.jobs.image_mapping import ImageMapping
 from clickclock.scheduler.jobs.job import Job
@@ -40,7 +41,8 @@ BLOCKED_ROUNDS = 8
 _t = job_trigger.c
 _COLUMNS = (
     "trigger_id", "application", "job_name", "schedule_id", "group_name", "serial", "attempt", "due_time", "ready_at",
-    "nominal_time", "parameters", "state", "cluster", "node", "stop_reason", "lease_id", "backfill_id",
+    "nominal_time", "parameters", "state", "cluster", "node", "stop_reason", "lease_id", "backfill_id", "traceparent",
+    "tracestate",
 )  # fmt: skip
 
 
@@ -283,6 +285,7 @@ def launch_or_reason(
             Values(row.trigger_id, number, nominal_time, row.parameters, cadence),
             not_before=row.ready_at,
             mappings=mappings,
+            trace=trace_context.read(row.traceparent, row.tracestate),
         )
     except Invalid as invalid:
         return " ".join(fault.message for fault in invalid.faults) or str(invalid)

@@ -18,7 +18,7 @@ from clickclock.scheduler.store.database import BACK_OR_ANEW, DAMAGED, Database
 from clickclock.scheduler.store.schema import installation
 from clickclock.scheduler.store.schema_audit import metadata
 
-REVISION = "0020"
+REVISION = "0021"
 """The newest migration; a test holds it against the folder."""
 NEEDS_REVISION = "0001"
 """The oldest migration whose program can still work with the newest. A migration that is more than an addition raises

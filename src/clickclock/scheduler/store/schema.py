@@ -197,6 +197,8 @@ job_trigger = sa.Table(
     _unfollowed,
     _preemptible,
     sa.Column("is_flip", sa.Boolean),
+    sa.Column("traceparent", sa.Text),
+    sa.Column("tracestate", sa.Text),
 )
 
 

@@ -174,6 +174,8 @@ class Triggers:
                 "idempotency_key": new.idempotency_key,
                 "nominal_time": new.nominal_time,
                 "run_id": run_id,
+                "traceparent": new.trace and new.trace.parent,
+                "tracestate": new.trace and new.trace.state,
             }
             if rows := _MANUAL.inserted(connection, fields):
                 note_triggers(connection, [new.trigger_id], now)
