@@ -8,6 +8,7 @@ the service's own interface takes and answers; a token is shown once, and only i
 
 import asyncio
 import json
+import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any, Final
 from clickclock.app.clusters import LOCAL
 from clickclock.app.data_folder import expect_data_dir, make_data_dir
 from clickclock.app.membership import open_store
+from clickclock.app.peer import Peers
+from clickclock.foundation.access import Mode
 from clickclock.foundation.bearer import ADMIN_TOKEN, digest
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
@@ -26,6 +29,7 @@ from clickclock.scheduler.api.token import BODY
 from clickclock.scheduler.errors import TokenIsRevoked, TokenNotFound
 from clickclock.scheduler.store import Store
 
+_log = logging.getLogger(__name__)
 LISTED_MAX: Final = 1000
 _HOST: Final = "the host"
 
@@ -106,3 +110,14 @@ async def keep_admin_token(store: Store, data_dir: Path) -> None:
         made.flush()
         os.fsync(made.fileno())
     fresh.rename(file)
+
+
+async def peers_of(config: Config, store: Store) -> Peers | None:
+    """Knows our own user, where that user needs no key; where the kernel cannot, its token is in the data folder."""
+    if config.access is not Mode.SAME_USER:
+        return None
+    peers = Peers.of_this_system()
+    if peers is None:
+        await keep_admin_token(store, config.data_dir)
+        _log.warning("this system does not say whose a connection is; its user's token is in %s", config.data_dir)
+    return peers

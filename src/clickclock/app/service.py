@@ -43,7 +43,7 @@ from clickclock.app.data_folder import (
     url_of,
 )
 from clickclock.app.desk import open_desk
-from clickclock.app.keyring import keep_admin_token
+from clickclock.app.keyring import peers_of
 from clickclock.app.late import Late
 from clickclock.app.membership import advertised_url, be_sole, keep_age, node_name, open_store
 from clickclock.app.noticing import Noticing
@@ -51,6 +51,7 @@ from clickclock.app.own_jobs import ensure_own_jobs, out_of_reach
 from clickclock.app.own_program import own_program, typed
 from clickclock.app.peer import Peers
 from clickclock.app.people import open_provider, sign_out_beyond
+from clickclock.app.tracing import Tracing
 from clickclock.examples import apply_examples, read_examples
 from clickclock.foundation import extras, log
 from clickclock.foundation.access import Access, Mode
@@ -162,13 +163,14 @@ async def _serve(
     noticing = _noticing(config, engine, certificates)
     await engine.open()
     await sign_out_beyond(config, store)
-    peers = await _peers(config, store)
-    server, stopped = _server(config, engine, peers, provider, certificates), asyncio.Event()
+    peers = await peers_of(config, store)
+    tracing = Tracing.of(config, engine)
+    server, stopped = _server(config, engine, peers, provider, certificates, tracing), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, server.stop)
     working = asyncio.create_task(engine.run(until=stopped))
-    noting = [asyncio.create_task(each.keep()) for each in filter(None, (certificates,))]
-    noting.append(asyncio.create_task(keep_age(config, store)))
+    keeping = [each.keep() for each in (certificates, tracing) if each is not None]
+    noting = [asyncio.create_task(each) for each in (*keeping, keep_age(config, store))]
     # A dead engine behind an answering port would be the worst of both: they end together.
     working.add_done_callback(lambda _: server.stop())
     try:
@@ -192,6 +194,7 @@ async def _serve(
             await asyncio.gather(working, return_exceptions=True)
             for each in noting:
                 each.cancel()
+            await asyncio.gather(*noting, return_exceptions=True)
             await engine.close(stop_jobs=config.stop_jobs)
             await store.close()
     fate = "were ended" if config.stop_jobs else "continue and are adopted at the next start"
@@ -218,17 +221,6 @@ def _told(config: Config, url: str, for_clicks: Sequence[socket.socket]) -> dict
     if config.tls_certificate is not None:
         told["CLICKCLOCK_CA_FILE"] = str(config.tls_certificate.absolute())
     return told
-
-
-async def _peers(config: Config, store: Store) -> Peers | None:
-    """Knows our own user, where that user needs no key; where the kernel cannot, its token is in the data folder."""
-    if config.access is not Mode.SAME_USER:
-        return None
-    peers = Peers.of_this_system()
-    if peers is None:
-        await keep_admin_token(store, config.data_dir)
-        _log.warning("this system does not say whose a connection is; its user's token is in %s", config.data_dir)
-    return peers
 
 
 @contextlib.asynccontextmanager
@@ -281,7 +273,12 @@ async def _keep_own_jobs(stopping: asyncio.Event, config: Config, ensure_own: Ca
 
 
 def _server(
-    config: Config, engine: Engine, peers: Peers | None, provider: IdentityProvider | None, tls: Certificates | None
+    config: Config,
+    engine: Engine,
+    peers: Peers | None,
+    provider: IdentityProvider | None,
+    tls: Certificates | None,
+    tracing: Tracing | None,
 ) -> "_Server":
     """The service's own port: the scheduler, and what people ask of attribution."""
     public = engine.url, config.public_url, None if provider is None else provider.config.public_url
@@ -310,10 +307,11 @@ def _server(
         is_for_attribution = scope["type"] == "http" and scope["path"].startswith(ATTRIBUTION)
         await (attribution if is_for_attribution else scheduler)(scope, receive, send)
 
+    measured = Measured(both, measures)
     budget = Budget(allow_connections(config.connections_max, FILES_MIN), config.request_bodies_bytes_max)
     return _Server(
         uvicorn.Config(
-            Measured(both, measures),
+            measured if tracing is None else tracing.requests(measured),
             http=Connection.knowing(peers, budget),
             ssl_context_factory=None if tls is None else lambda *_: tls.context,
             ws="none",

@@ -28,6 +28,7 @@ from clickclock.foundation.errors import ConfigurationError, Fault
 from clickclock.foundation.oidc_config import OidcConfig
 from clickclock.foundation.reach import is_loopback, refuse_reachable
 from clickclock.foundation.target_config import SmtpConfig, Targets
+from clickclock.foundation.trace_config import TraceSettings
 
 PREFIX = "CLICKCLOCK_"
 _NOT_SETTINGS = ("URL", "CLICK_URL", "COMMIT", "CONFIG", "TOKEN", "TOKEN_FILE", "CONTEXT", "CONTEXTS", "CA_FILE")
@@ -42,7 +43,7 @@ _PLACES = (
 DATABASE_SCHEMES = ("sqlite", "postgresql")
 
 
-class Config(AttributionSettings, BackupSettings, EdgeSettings):
+class Config(AttributionSettings, BackupSettings, EdgeSettings, TraceSettings):
     """Every setting of the service. Names in TOML are as here; in the environment `CLICKCLOCK_` and upper case."""
 
     data_dir: Path = Field(Path("clickclock-data"), description="Folder for the store, logs and running jobs' records.")

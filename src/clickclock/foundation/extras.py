@@ -12,6 +12,7 @@ from typing import Final
 
 ATTRIBUTION: Final = "attribution"
 OIDC: Final = "oidc"
+TRACES: Final = "traces"
 MODULES: Final = {
     ATTRIBUTION: (
         *("charset_normalizer", "crawleruseragents", "deltalake", "duckdb", "ibis", "isal", "narwhals", "numpy"),
@@ -20,6 +21,7 @@ MODULES: Final = {
     "encryption": ("cryptography",),
     OIDC: ("joserfc",),
     "spark": ("pandas", "py4j", "pyspark"),
+    TRACES: ("opentelemetry",),
 }
 """What each extra brings, by the names that are imported."""
 

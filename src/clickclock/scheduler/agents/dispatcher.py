@@ -68,6 +68,8 @@ class Dispatcher:
         self._users = users
         self._mint = mint
         self._url = url
+        self.traced: Callable[[Launch], Launch] | None = None
+        """Tells an attempt's process of its span, where runs are traced."""
         # At the start everything: an earlier life may have died between claim and start.
         self._in_doubt = set(executors)
         self._default_cluster = next(iter(executors))
@@ -218,6 +220,8 @@ class Dispatcher:
     async def _start(self, executor: Executor, launches: Sequence[Launch], unstartable: Mapping[str, str]) -> None:
         refused = {each.name: why for each in launches if each.user and (why := refusal(each.user, self._users))}
         wanted = [each for each in launches if each.name not in refused] if refused else launches
+        if self.traced is not None:
+            wanted = [self.traced(each) for each in wanted]
         ready, lacking = await self._vault.fill(wanted)
         await executor.start(await self._with_tokens(executor, ready))
         if refused := {**unstartable, **refused, **lacking}:

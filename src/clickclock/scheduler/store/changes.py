@@ -8,13 +8,14 @@ in another order than they take their positions: a gap is passed only when whoev
 >>> await tail.read(500)                  # doctest: +SKIP
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from clickclock.scheduler.insight.event import EVERYTHING, Change, Wanted
+from clickclock.scheduler.insight.run_trace import Ended
 from clickclock.scheduler.jobs.trigger import State
 from clickclock.scheduler.store.database import Database
 from clickclock.scheduler.store.history_page import Asked, Found, walk
@@ -218,6 +219,21 @@ class Changes:
         asked = Asked(sa.select(change), _c.position, conditions, ())
         found = await self._database.read(lambda c: walk(c, asked, before, limit))
         return found.shown(_as_change)
+
+    async def ended(self, trigger_ids: Collection[str], node: str) -> list[Ended]:
+        """Those of these triggers that have ended and ran last on a node, with their attempts."""
+        runs = sa.select(job_trigger).where(
+            _t.trigger_id.in_(trigger_ids), _t.node == node, _t.finished_at.is_not(None)
+        )
+        tries = sa.select(attempt).where(attempt.c.trigger_id.in_(trigger_ids)).order_by(attempt.c.attempt)
+
+        def look(connection: sa.Connection) -> list[Ended]:
+            attempts: dict[str, list[Any]] = {}
+            for each in connection.execute(tries):
+                attempts.setdefault(each.trigger_id, []).append(each)
+            return [Ended(row, attempts.get(row.trigger_id, ())) for row in connection.execute(runs)]
+
+        return await self._database.read(look)
 
     async def oldest(self) -> int:
         """The first position that is still there; 0 if there is none."""
