@@ -62,7 +62,11 @@ def test_every_dependency_is_explained_and_nothing_else_is() -> None:
     # Those of `spark` are in the table of what the tests need.
     required = [
         *project["dependencies"],
-        *(each for extra in ("attribution", "encryption", "oidc") for each in project["optional-dependencies"][extra]),
+        *(
+            each
+            for extra in ("attribution", "encryption", "oidc", "traces")
+            for each in project["optional-dependencies"][extra]
+        ),
     ]
     for group in settings["dependency-groups"].values():
         required += [entry for entry in group if isinstance(entry, str)]

@@ -6,11 +6,14 @@ Never opens one. Invariants: `local` is there, and the first; faults of all clus
 ['local']
 """
 
+import socket
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from pydantic import ValidationError
 
+from clickclock.app.data_folder import url_of
 from clickclock.app.options import option_faults
 from clickclock.app.own_program import own_program, path_of_jobs
 from clickclock.foundation.clock import SystemClock
@@ -81,3 +84,13 @@ def _processes(config: Config, node: str, clock: SystemClock, told: dict[str, st
         clock=clock,
     )
     return executor
+
+
+def told_to_jobs(config: Config, url: str, for_clicks: Sequence[socket.socket]) -> dict[str, str]:
+    """What jobs learn of us."""
+    told = {"CLICKCLOCK_URL": url}
+    if for_clicks:
+        told["CLICKCLOCK_CLICK_URL"] = url_of(for_clicks[0], config.scheme)
+    if config.tls_certificate is not None:
+        told["CLICKCLOCK_CA_FILE"] = str(config.tls_certificate.absolute())
+    return told

@@ -6,6 +6,7 @@ headers is read once, and no header is logged.
 >>> OpenTelemetry.of(config).report(span)   # doctest: +SKIP
 """
 
+import logging
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -25,6 +26,8 @@ from clickclock.foundation.errors import ConfigurationError
 from clickclock.foundation.instant import ms_of
 from clickclock.foundation.span import Role, Span
 
+_TIMEOUT_S: Final = 5.0
+"""For one batch; a stop waits as long for what is left."""
 _HEX: Final = 16
 _KINDS: Final = {
     Role.INTERNAL: SpanKind.INTERNAL,
@@ -47,12 +50,14 @@ class OpenTelemetry:
         )
         self._scope = InstrumentationScope("clickclock", version("clickclock"))
         self._processor = BatchSpanProcessor(exporter)
+        # While the receiver is away, one line for each batch that is left out, and none for each attempt to send it.
+        logging.getLogger("opentelemetry").setLevel(logging.ERROR)
 
     @classmethod
     def of(cls, config: Config, node: str) -> "OpenTelemetry":
         """By the settings. Raises `ConfigurationError` for a file of headers that cannot be read."""
         headers = {} if config.traces_headers_file is None else read_headers(config.traces_headers_file)
-        exporter = OTLPSpanExporter(endpoint=config.traces_url, headers=dict(headers))
+        exporter = OTLPSpanExporter(endpoint=config.traces_url, headers=dict(headers), timeout=_TIMEOUT_S)
         return cls(exporter, config.traces_ratio, node)
 
     def report(self, span: Span) -> None:
@@ -82,7 +87,7 @@ class OpenTelemetry:
 
     def close(self) -> None:
         """Send what waits, for some seconds at most."""
-        self._processor.shutdown()  # type: ignore[no-untyped-call]
+        self._processor.shutdown()  # type: ignore[no-untyped-call] # the SDK gives it no types
 
     @staticmethod
     def _context(trace: int, span: str) -> SpanContext:

@@ -29,7 +29,7 @@ from clickclock.app import backup_state
 from clickclock.app.budget import Budget, allow_connections
 from clickclock.app.certificates import Certificates
 from clickclock.app.checking import check, targets_of
-from clickclock.app.clusters import LOCAL, clusters
+from clickclock.app.clusters import LOCAL, clusters, told_to_jobs
 from clickclock.app.collectors import Collectors, listen
 from clickclock.app.connection import Connection
 from clickclock.app.data_folder import (
@@ -140,7 +140,7 @@ async def _serve(
     new_store: bool,
 ) -> int:
     clock, node, url = SystemClock(), node_name(config.data_dir), url_of(listener, config.scheme)
-    executors = clusters(config, node, clock, _told(config, url, for_clicks), umask)
+    executors = clusters(config, node, clock, told_to_jobs(config, url, for_clicks), umask)
     try:
         store = await open_store(config, LOCAL, is_new=new_store)
     except ClickclockError as error:
@@ -192,14 +192,18 @@ async def _serve(
         finally:
             stopped.set()
             await asyncio.gather(working, return_exceptions=True)
-            for each in noting:
-                each.cancel()
-            await asyncio.gather(*noting, return_exceptions=True)
+            await _end(noting)
             await engine.close(stop_jobs=config.stop_jobs)
             await store.close()
     fate = "were ended" if config.stop_jobs else "continue and are adopted at the next start"
     _log.info("stopped; running jobs %s", fate)
     return 1 if working.exception() else 0
+
+
+async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for each in tasks:
+        each.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _noticing(config: Config, engine: Engine, certificates: Certificates | None) -> Noticing:
@@ -211,16 +215,6 @@ def _noticing(config: Config, engine: Engine, certificates: Certificates | None)
         engine.scanner.noticed = lambda: (*noticing.findings, *certificates.findings(engine.clock.now()))
         engine.peer_trust = certificates.peer_trust
     return noticing
-
-
-def _told(config: Config, url: str, for_clicks: Sequence[socket.socket]) -> dict[str, str]:
-    """What jobs learn of us."""
-    told = {"CLICKCLOCK_URL": url}
-    if for_clicks:
-        told["CLICKCLOCK_CLICK_URL"] = url_of(for_clicks[0], config.scheme)
-    if config.tls_certificate is not None:
-        told["CLICKCLOCK_CA_FILE"] = str(config.tls_certificate.absolute())
-    return told
 
 
 @contextlib.asynccontextmanager

@@ -21,14 +21,14 @@ MODULES: Final = {
     "encryption": ("cryptography",),
     OIDC: ("joserfc",),
     "spark": ("pandas", "py4j", "pyspark"),
-    TRACES: ("opentelemetry",),
+    TRACES: ("opentelemetry.trace", "opentelemetry.exporter.otlp.proto.http", "opentelemetry.sdk.trace"),
 }
 """What each extra brings, by the names that are imported."""
 
 
 def is_installed(extra: str) -> bool:
     """Whether all of an extra is there."""
-    return all(find_spec(name) for name in MODULES[extra])
+    return all(map(_is_there, MODULES[extra]))
 
 
 def how_to_install(extra: str) -> str:
@@ -40,6 +40,13 @@ def missing(error: ModuleNotFoundError) -> str | None:
     """What to do about a module that is not there; None if it is of no extra."""
     top = (error.name or "").partition(".")[0]
     for extra, names in MODULES.items():
-        if top in names:
+        if top in {each.partition(".")[0] for each in names}:
             return f"This needs a part that is not installed; install it with: {how_to_install(extra)}"
     return None
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # not even the package that it is in
+        return False

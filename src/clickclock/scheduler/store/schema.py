@@ -197,8 +197,7 @@ job_trigger = sa.Table(
     _unfollowed,
     _preemptible,
     sa.Column("is_flip", sa.Boolean),
-    sa.Column("traceparent", sa.Text),
-    sa.Column("tracestate", sa.Text),
+    *(sa.Column(name, sa.Text) for name in ("traceparent", "tracestate")),
 )
 
 
