@@ -47,15 +47,14 @@ def tried(number: int, *, began_s: float | None = 0.5, **more: Any) -> Any:
     return SimpleNamespace(**{**told, **ended, **more})
 
 
-def test_a_run_is_a_span_of_its_whole_life_and_what_it_did_lies_within() -> None:
-    whole, waited, attempt = spans(Ended(row(), [tried(1)]))
+def test_a_run_is_a_span_of_its_whole_life_and_its_attempts_lie_within() -> None:
+    whole, attempt = spans(Ended(row(), [tried(1)]))
     assert (whole.name, whole.trace_id, whole.parent_id) == ("run shop/export", ID.replace("-", ""), None)
-    assert (whole.began_at, whole.ended_at, whole.moments) == (AT, AT + timedelta(seconds=2.5), (("due", AT),))
-    assert (waited.name, waited.ended_at - waited.began_at) == ("wait", timedelta(seconds=0.5))
+    assert (whole.began_at, whole.ended_at) == (AT, AT + timedelta(seconds=2.5))
+    assert whole.moments == (("due", AT), ("started", AT + timedelta(seconds=0.5)))
     assert (attempt.name, attempt.ended_at - attempt.began_at) == ("attempt 1", timedelta(seconds=2))
-    assert {each.parent_id for each in (waited, attempt)} == {whole.span_id}
-    assert attempt.span_id == context_of(ID, 1, None).span_id
-    assert [each.failure for each in (whole, waited, attempt)] == [None, None, None]
+    assert (attempt.parent_id, attempt.span_id) == (whole.span_id, context_of(ID, 1, None).span_id)
+    assert (whole.failure, attempt.failure) == (None, None)
 
 
 def test_a_run_that_somebody_asked_for_is_in_his_trace() -> None:
@@ -74,14 +73,9 @@ def test_a_failure_says_why(state: str, message: str | None, failure: str | None
     assert whole.failure == failure
 
 
-def test_what_never_started_did_not_wait_and_has_no_length() -> None:
+def test_what_never_started_has_no_length() -> None:
     whole, attempt = spans(Ended(row(state="failed"), [tried(1, began_s=None, state="failed")]))
-    assert (whole.name, attempt.began_at) == ("run shop/export", attempt.ended_at)
-
-
-def test_who_starts_before_it_is_due_did_not_wait() -> None:
-    _, waited, _ = spans(Ended(row(due_time=AT + timedelta(seconds=1)), [tried(1)]))
-    assert waited.began_at == waited.ended_at
+    assert (whole.moments, attempt.began_at) == ((("due", AT),), attempt.ended_at)
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.25, 1.0])

@@ -37,7 +37,7 @@ def context_of(trigger_id: str, number: int, asked: TraceContext | None) -> Trac
 
 
 def spans(run: Ended) -> Iterator[Span]:
-    """The run itself, its wait for the first start, and each attempt."""
+    """The run itself, and each attempt; what lies before the first of them is its wait."""
     row = run.row
     asked = trace_context.read(row.traceparent)
     trace, whole = (asked.trace_id if asked else trace_id(row.trigger_id)), span_id(row.trigger_id)
@@ -55,19 +55,14 @@ def spans(run: Ended) -> Iterator[Span]:
                 "clickclock.trigger.id": row.trigger_id,
                 "clickclock.trigger.kind": row.kind,
                 "clickclock.trigger.state": row.state,
-                "clickclock.application": row.application,
-                "clickclock.job": row.job_name,
+                "clickclock.job": f"{row.application}/{row.job_name}",
                 "clickclock.schedule.id": row.schedule_id,
-                "clickclock.attempts": row.attempt,
                 "clickclock.lag_ms": row.lag_ms,
             }
         ),
-        (("due", row.due_time),),
+        (("due", row.due_time), *(() if began_at is None else (("started", began_at),))),
         _failure(row),
     )
-    if began_at is not None:
-        due = max(row.queued_at, row.due_time)
-        yield Span("wait", trace, span_id(f"{row.trigger_id} wait"), whole, min(due, began_at), began_at)
     for each in run.attempts:
         yield _attempt(each, row, trace, whole)
 
@@ -77,7 +72,6 @@ def _attempt(of: Any, row: Any, trace: str, whole: str) -> Span:
     began_at: datetime = of.finished_at if of.started_at is None else min(of.started_at, of.finished_at)
     told = _present(
         {
-            "clickclock.attempt": of.attempt,
             "clickclock.attempt.state": of.state,
             "clickclock.cluster": of.cluster,
             "host.name": of.node,
