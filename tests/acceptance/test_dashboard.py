@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
@@ -15,6 +17,7 @@ from tests.acceptance.service import Service, running
 pytestmark = pytest.mark.needs("chromium")
 
 FIRST_VIEW_BYTES_MAX = 100_000
+BERLIN = ZoneInfo("Europe/Berlin")
 STRANGE = "a/../b: n@me.."
 UNTAMED = '<script>alert(1)</script> "quotes" & שלום \u202eevil 🕰'
 
@@ -185,6 +188,15 @@ def test_a_browser_whose_clock_is_wrong_is_told_and_shown_the_services_time(brow
         page.add_init_script("const now = Date.now; Date.now = () => now() + 600_000;")
         page.goto("/")
         expect(page.get_by_text(re.compile(r"This browser's clock is (9 m 59|10 m 0\d) s ahead of"))).to_be_visible()
+        long = page.get_by_role("region", name="Running now").get_by_role("link", name="shop/long")
+        expect(long.locator(".run-time")).to_have_text(re.compile(r"^[1-9] m \d\d s$|^\d+(\.\d)? s$"))
+        shown = page.get_by_role("region", name="Just ended").get_by_role("listitem").filter(has_text="beat").first
+        clocks = [datetime.now(BERLIN) - timedelta(seconds=ago) for ago in range(-1, 9)]
+        expect(shown.locator("time")).to_have_text(re.compile("|".join(each.strftime("%H:%M:%S") for each in clocks)))
+        page.goto("/runs?jobName=beat&from=-1h")
+        expect(page.get_by_role("row").filter(has_text="shop/beat").first).to_be_visible()
+        page.goto("/jobs?jobName=beat")
+        expect(page.get_by_role("row").filter(has_text="shop/beat")).to_contain_text(re.compile(r"in \d\.\d s|due"))
 
 
 def test_events_are_found_and_new_ones_wait(browser: Browser, service: Service) -> None:

@@ -9,7 +9,7 @@ import { currentZone, day, full, iso, minute, ms, now, span } from "../core/time
 
 const HOUR = 3_600_000, DAY = 24 * HOUR, NAMES = ["figure", "span", "application", "groupName"];
 const FIGURES = { lagP95: "How late: 95 of 100 within", lagP50: "How late: half within", durationP95: "How long: 95 of 100 within", durationP50: "How long: half within", failed: "How many failed", skipped: "How many were skipped", total: "How many ended" };
-const SPANS = { "": ["24 hours", 1, "hour"], "3d": ["3 days", 3, "hour"], "30d": ["30 days", 30, "day"] };
+const SPANS = { "": ["24 hours", 1, "hour"], "3d": ["3 days", 3, "hour"], "7d": ["7 days", 7, "day"], "30d": ["30 days", 30, "day"] };
 const FIELDS = [
   { name: "figure", label: "Figure", options: Object.entries(FIGURES).map(([value, word]) => [value === "lagP95" ? "" : value, word]) },
   { name: "span", label: "Window", options: Object.entries(SPANS).map(([value, [word]]) => [value, word]) },
