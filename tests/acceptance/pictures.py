@@ -4,8 +4,9 @@ Start `make run`, wait until the demo shop is credited and lanes have filled, th
 
     python -m tests.acceptance.pictures http://127.0.0.1:8080 overview overview-dark schedule
 
-Those of attribution show the shop of `shop.py`: `fill` the lake of a service started with `--click-profile open`, then
-take `credit`, `proof` and `check`. Without names, all are taken.
+`chain` shows the first example of `docs/how-to/chain-jobs.md`, after one run of `extract`. Those of attribution show
+the shop of `shop.py`: `fill` the lake of a service started with `--click-profile open`, then take `credit`, `proof`
+and `check`. Without names, all are taken.
 """
 
 import shutil
@@ -21,11 +22,14 @@ from tests.house.tree import ROOT
 
 FOLDER = ROOT / "docs/images"
 SIZE = {"width": 1280, "height": 800}
+LOW = {"chain": 320}
+"""Heights of pages that have little to show."""
 CHECKED = {"click": "https://shop.example/?utm_source=facebook&utm_campaign=spring&gclid=null", "clientId": "shop-1"}
 PAGES = {
     "overview": ("/", ".strip-row .cell"),
     "overview-dark": ("/", ".strip-row .cell"),
     "schedule": ("/schedules/examples.nightly-report", ".clock-day"),
+    "chain": ("/chains/shop/load", ".chain"),
     "credit": ("/attribution", ".day-bar"),
     "proof": ("/attribution/orders/shop-1/A-2041", ".split"),
     "check": (f"/clicks?{urlencode(CHECKED)}", ".verdict"),
@@ -39,7 +43,9 @@ def take(browser: Browser, url: str, folder: Path, names: Collection[str] = tupl
     for name in names:
         address, ready = PAGES[name]
         theme = "dark" if name.endswith("-dark") else "light"
-        with watched(browser, url, viewport=SIZE, color_scheme=theme) as page:
+        with watched(
+            browser, url, viewport={**SIZE, "height": LOW.get(name, SIZE["height"])}, color_scheme=theme
+        ) as page:
             page.add_init_script("localStorage.setItem('firstSteps', 'seen')")
             page.goto(address)
             page.locator(ready).first.wait_for()

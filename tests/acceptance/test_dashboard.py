@@ -218,7 +218,7 @@ def test_a_chain_is_a_picture_and_says_the_same_in_words(browser: Browser, servi
             "application": "chain",
             "jobName": "tell",
             "command": "true",
-            "dependsOn": [{"jobName": "report", "when": "failed"}],
+            "dependsOn": ["import", {"jobName": "report", "when": "failed"}],
         },
     ]
     for job in jobs:
@@ -226,7 +226,10 @@ def test_a_chain_is_a_picture_and_says_the_same_in_words(browser: Browser, servi
     with watched(browser, service.url) as page:
         page.goto("/jobs/chain/report")
         page.get_by_role("link", name="The chain that it is part of").click()
-        expect(page.get_by_role("region", name="The chain: 3 jobs, 2 dependencies")).to_be_visible()
+        expect(page.get_by_role("region", name="The chain: 3 jobs, 3 dependencies")).to_be_visible()
+        lowest = "(all) => Math.max(...all.map((each) => each.getBoundingClientRect().bottom))"
+        boxes = page.locator(".chain-job").evaluate_all(lowest)
+        assert page.locator(".chain-line").evaluate_all(lowest) > boxes, "an arrow is hidden behind a job"
         page.get_by_text("The same in words").click()
         expect(page.get_by_text("chain/tell runs after chain/report, if it fails")).to_be_visible()
         assert look_in_both_themes(page) == []

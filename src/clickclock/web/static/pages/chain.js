@@ -7,7 +7,7 @@ import { onChange } from "../core/live.js";
 import { badge, toneOf } from "../core/states.js";
 import { ms } from "../core/time.js";
 
-const JOBS_MAX = 60, WIDTH = 240, HEIGHT = 76, GAP_X = 132, GAP_Y = 16, SETTLE_MS = 500;
+const JOBS_MAX = 60, WIDTH = 240, HEIGHT = 76, GAP_X = 132, GAP_Y = 16, BELOW = 32, SETTLE_MS = 500;
 const CONDITIONS = { finished: "however it ends", failed: "if it fails", anySucceeded: "if any succeeds" };
 let of = {}, jobs = null, links = [], isCut = false, wrong = null, redraw = () => {}, timer = 0;
 
@@ -54,12 +54,19 @@ async function load() {
 function placed() {
   const columns = Map.groupBy([...jobs.values()], (each) => each.column), first = Math.min(...columns.keys()), tallest = Math.max(...[...columns.values()].map((each) => each.length));
   for (const [column, list] of columns) list.forEach((each, row) => { each.x = (column - first) * (WIDTH + GAP_X); each.y = (row + (tallest - list.length) / 2) * (HEIGHT + GAP_Y); });
-  return { width: (Math.max(...columns.keys()) - first + 1) * (WIDTH + GAP_X) - GAP_X, height: tallest * (HEIGHT + GAP_Y) - GAP_Y };
+  return { width: (Math.max(...columns.keys()) - first + 1) * (WIDTH + GAP_X) - GAP_X, height: tallest * (HEIGHT + GAP_Y) - GAP_Y, below: links.some(isBehind) ? BELOW : 0 };
 }
 
-function line({ from, to: to_, when }) {
-  const a = jobs.get(from), b = jobs.get(to_), x1 = a.x + WIDTH, y1 = a.y + HEIGHT / 2, x2 = b.x, y2 = b.y + HEIGHT / 2, middle = (x1 + x2) / 2;
-  return svg`<path class="chain-line ${a.last ? toneOf(a.last.state) : ""}" d="M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}" /><path class="chain-head ${a.last ? toneOf(a.last.state) : ""}" d="M${x2 - 7} ${y2 - 4.5} ${x2} ${y2} ${x2 - 7} ${y2 + 4.5}" />${CONDITIONS[when] ? svg`<text x=${middle} y=${(y1 + y2) / 2 - 6} text-anchor="middle">${CONDITIONS[when]}</text>` : nothing}`;
+/** Whether a job stands in the straight way of an arrow; then it goes below all of them. */
+function isBehind({ from, to: to_ }) {
+  const a = jobs.get(from), b = jobs.get(to_), top = Math.min(a.y, b.y), bottom = Math.max(a.y, b.y) + HEIGHT;
+  return [...jobs.values()].some((each) => each.column > a.column && each.column < b.column && each.y < bottom && each.y + HEIGHT > top);
+}
+
+function line({ from, to: to_, when }, height) {
+  const a = jobs.get(from), b = jobs.get(to_), x1 = a.x + WIDTH, y1 = a.y + HEIGHT / 2, x2 = b.x, y2 = b.y + HEIGHT / 2, middle = (x1 + x2) / 2, bend = GAP_X / 2, low = height + BELOW / 2;
+  const isBelow = isBehind({ from, to: to_ }), way = isBelow ? `C${x1 + bend} ${y1} ${x1} ${low} ${x1 + bend} ${low}H${x2 - bend}C${x2} ${low} ${x2 - bend} ${y2} ${x2} ${y2}` : `C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`;
+  return svg`<path class="chain-line ${a.last ? toneOf(a.last.state) : ""}" d="M${x1} ${y1}${way}" /><path class="chain-head ${a.last ? toneOf(a.last.state) : ""}" d="M${x2 - 7} ${y2 - 4.5} ${x2} ${y2} ${x2 - 7} ${y2 + 4.5}" />${CONDITIONS[when] ? svg`<text x=${middle} y=${(isBelow ? low : (y1 + y2) / 2) - 6} text-anchor="middle">${CONDITIONS[when]}</text>` : nothing}`;
 }
 
 const box = (each) => html`<li class="chain-job ${jobOf(each.of) === jobOf(of) ? "here" : ""}" .style=${`inset-inline-start:${each.x}px;inset-block-start:${each.y}px`}>${each.exists === false ? html`${jobName(each.of)} <span class="faint">is gone</span>` : jobLink(each.of)}
@@ -68,10 +75,10 @@ const box = (each) => html`<li class="chain-job ${jobOf(each.of) === jobOf(of) ?
 export function view() {
   if (wrong && !jobs) return html`<div class="page"><h1>${title()}</h1>${fault(wrong)}</div>`;
   if (!jobs) return waiting(title());
-  const { width, height } = placed();
+  const { width, height, below } = placed();
   return html`<div class="page"><div class="page-head"><h1>Chain of ${jobLink(of)}</h1></div>${wrong ? fault(wrong) : nothing}
     ${isCut ? html`<p class="banner">The chain goes on; its ${JOBS_MAX} nearest jobs are shown.</p>` : nothing}
-    <section class="card"><div class="chain-scroll" tabindex="0" role="region" aria-label="The chain: ${counted(jobs.size, "job")}, ${counted(links.length, "dependency", "dependencies")}"><div class="chain" .style=${`inline-size:${width}px;block-size:${height}px`}>
-      <svg width=${width} height=${height} aria-hidden="true">${links.map(line)}</svg><ul>${[...jobs.values()].sort((a, b) => a.x - b.x || a.y - b.y).map(box)}</ul></div></div>
+    <section class="card"><div class="chain-scroll" tabindex="0" role="region" aria-label="The chain: ${counted(jobs.size, "job")}, ${counted(links.length, "dependency", "dependencies")}"><div class="chain" .style=${`inline-size:${width}px;block-size:${height + below}px`}>
+      <svg width=${width} height=${height + below} aria-hidden="true">${links.map((each) => line(each, height))}</svg><ul>${[...jobs.values()].sort((a, b) => a.x - b.x || a.y - b.y).map(box)}</ul></div></div>
       <details class="card-body"><summary class="under">The same in words</summary><ul class="under">${links.map((each) => html`<li>${each.to} runs after ${each.from}${CONDITIONS[each.when] ? `, ${CONDITIONS[each.when]}` : ", if it succeeds"}</li>`)}</ul></details></section></div>`;
 }
