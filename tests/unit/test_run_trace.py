@@ -9,10 +9,13 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from clickclock.app.open_telemetry import OpenTelemetry, read_headers
+from clickclock.app.stages import stages
+from clickclock.foundation.advance import heard, tell
 from clickclock.foundation.config import load
 from clickclock.foundation.errors import ConfigurationError
 from clickclock.foundation.trace_context import TraceContext
 from clickclock.scheduler.insight.run_trace import Ended, context_of, spans
+from tests.trace_receiver import receiving
 
 ID = "01993f2e-7b1c-7cc0-8000-5f0c6c1d9a11"
 AT = datetime(2026, 11, 20, 10, tzinfo=UTC)
@@ -103,3 +106,26 @@ def test_an_address_of_traces_is_one_of_http_without_a_password(url: str) -> Non
     with pytest.raises(ConfigurationError) as refused:
         load(None, {"CLICKCLOCK_TRACES_URL": url}, {})
     assert "hush" not in str(refused.value)
+
+
+def test_a_command_is_a_span_of_whoever_started_it_and_its_stages_lie_within(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACEPARENT", ASKED.parent)
+    told, outside = ["reading", "crediting", "crediting", "publishing"], list[str]()
+
+    def fail() -> None:
+        for what in told:
+            tell(what)
+        raise ZeroDivisionError
+
+    with receiving() as receiver:
+        config = load(None, {"CLICKCLOCK_TRACES_URL": receiver.url}, {})
+        with heard(lambda what, *_: outside.append(what)), pytest.raises(ZeroDivisionError), stages(config, "run"):
+            fail()
+        run, *parts = (receiver.named(name, ASKED.trace_id) for name in ("run", *dict.fromkeys(told)))
+        assert len(receiver.spans) == 4
+    assert run.parent_span_id.hex() == ASKED.span_id
+    assert {each.parent_span_id for each in parts} == {run.span_id}
+    assert (run.status.message, [each.status.code for each in parts]) == ("ZeroDivisionError", [0, 0, 0])
+    ends = [each.end_time_unix_nano for each in parts]
+    assert ends == [*(each.start_time_unix_nano for each in parts[1:]), run.end_time_unix_nano]
+    assert outside == told

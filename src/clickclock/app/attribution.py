@@ -22,6 +22,7 @@ from clickclock.app.data_folder import make_data_dir, sole
 from clickclock.app.lake import found_lake, lake_of
 from clickclock.app.lake_lock import among_others
 from clickclock.app.models import chosen_models
+from clickclock.app.stages import stages
 from clickclock.attribution.agents.attributor import Attributor, Ran, Settings
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.engines.duckdb import DuckDB
@@ -40,7 +41,7 @@ def run(config: Config, *, full: bool) -> Ran:
     lake = found_lake(config)
     make_data_dir(config.data_dir)
     one_run = sole(config.data_dir, "run-lock", "credits orders", waits=True)
-    with one_run, among_others(config), _scratch(config) as folder:
+    with stages(config, "attribution run"), one_run, among_others(config), _scratch(config) as folder:
         settings = settings_of(config)
         attributor = Attributor(
             lake,

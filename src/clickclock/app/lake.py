@@ -10,6 +10,7 @@ import asyncio
 
 from clickclock.app.data_folder import expect_data_dir, expect_lake
 from clickclock.app.lake_lock import among_others
+from clickclock.app.stages import stages
 from clickclock.attribution.agents.compactor import Compacted, Compactor
 from clickclock.attribution.files.docket import Docket
 from clickclock.attribution.lake import Lake
@@ -20,7 +21,7 @@ from clickclock.foundation.config import Config
 def compact(config: Config, processes: int) -> Compacted:
     """Load every sealed segment of every journal; see `Compactor.step`."""
     expect_data_dir(config.data_dir)
-    with among_others(config):
+    with stages(config, "attribution compact"), among_others(config):
         return asyncio.run(compactor_of(config, processes).step())
 
 

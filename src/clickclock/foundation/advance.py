@@ -26,9 +26,14 @@ def tell(what: str, done: int | None = None, of: int | None = None) -> None:
 
 @contextmanager
 def heard(listener: Listener) -> Iterator[None]:
-    """Let somebody hear what is told within, in threads and tasks that begin within, too."""
+    """Let one more hear what is told within, in threads and tasks that begin within, too."""
     before = _listener.get()
-    _listener.set(listener)
+
+    def both(what: str, done: int | None, of: int | None) -> None:
+        for each in filter(None, (before, listener)):
+            each(what, done, of)
+
+    _listener.set(both)
     try:
         yield
     finally:

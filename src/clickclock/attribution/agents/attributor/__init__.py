@@ -125,18 +125,19 @@ class Attributor:
                 elif not self._is_changed(before):
                     return Ran(before, is_new=False)
                 else:
-                    tell("Crediting those who could have changed")
                     world = self._behold(now_ms, before)
+                    tell("Crediting those who could have changed")
                     outcome = run_partially(self._lake, self._engine, world, self._scratch, now_ms, number, before)
             except VersionGone as gone:
                 why = f"What changed since version {before.version} is not known any more: {gone}"
         if why:
-            tell("Crediting everybody")
             world = self._behold(now_ms, None)
+            tell("Crediting everybody")
             outcome = run_fully(self._lake, self._engine, world, self._scratch, now_ms, number, before)
         result = _finished(draft, world, outcome, why, self._clock.monotonic_s() - started_s)
         tell(f"Publishing version {number}")
         self._lake.publish(result, now_ms)
+        tell("Deleting what is too old")
         # Not before: with a short history, this deletes what the version before consists of.
         self._lake.tidy_derived(history_hours=self._history_hours)
         return Ran(result, is_new=True)
@@ -157,6 +158,7 @@ class Attributor:
         return ""
 
     def _behold(self, now_ms: int, before: Result | None) -> World:
+        tell("Reading clicks, orders and identifications")
         return behold(self._lake, self._engine, self._settings.policies, self._models, now_ms, before)
 
     def _is_laid_out(self, before: Result) -> bool:
