@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import StoreUnreachable
 from clickclock.scheduler.access.audit import Act, Resource
 from clickclock.scheduler.agents.auditor import KINDS_MAX, OTHERS, WRITE_EVERY_S, Auditor
@@ -20,7 +21,7 @@ async def counts(store: Store) -> dict[tuple[str, str | None], int]:
 
 
 async def test_refusals_that_differ_only_in_time_are_one_record(store: Store) -> None:
-    auditor = Auditor(store)
+    auditor = Auditor(store, ManualClock(NOW))
     assert (await auditor.step(), await counts(store)) == (WRITE_EVERY_S, {})
     for number in range(1000):
         auditor.refused(replace(EVE, at=at(number), request_id=f"r-{number}"))
@@ -34,7 +35,7 @@ async def test_refusals_that_differ_only_in_time_are_one_record(store: Store) ->
 
 
 async def test_an_attack_from_everywhere_costs_a_bounded_number_of_records(store: Store) -> None:
-    auditor = Auditor(store)
+    auditor = Auditor(store, ManualClock(NOW))
     for number in range(5000):
         auditor.refused(replace(EVE, address=f"2001:db8::{number:x}"))
     await auditor.step()
@@ -44,7 +45,7 @@ async def test_an_attack_from_everywhere_costs_a_bounded_number_of_records(store
 
 
 async def test_what_cannot_be_written_is_counted_on(store: Store) -> None:
-    auditor = Auditor(store)
+    auditor = Auditor(store, ManualClock(NOW))
     auditor.refused(EVE)
 
     with engine_of(store).begin() as connection:

@@ -91,7 +91,7 @@ async def here(request: pytest.FixtureRequest, tmp_path: Path, store_url: Callab
     )
     access = Access(Mode.TOKENS, engine.authenticator)
     scheduler = create_app(engine, access=access)
-    attribution = attribution_api.create_app(tmp_path, desk=dict, access=access)
+    attribution = attribution_api.create_app(tmp_path, desk=dict, access=access, refused=engine.auditor.count)
 
     async def both(scope: Scope, receive: Receive, send: Send) -> None:
         await (attribution if scope["path"].startswith("/attribution") else scheduler)(scope, receive, send)
@@ -135,6 +135,21 @@ async def test_who_checks_a_click_learns_the_rules_of_his_clients_alone(here: He
             ):
                 answer = await analyst.get(f"{ORIGIN}/attribution/check", params=asked)
                 assert answer.status_code == status, answer.text
+
+
+async def test_who_may_not_ask_attribution_is_in_the_audit_trail(here: Here) -> None:
+    async with here.asking(await here.token("viewer", Role.VIEWER)) as viewer:
+        for path in ("report", "check", "clicks/stream"):
+            assert (await viewer.get(f"{ORIGIN}/attribution/{path}")).status_code == 403
+    await here.engine.auditor.step()
+    async with here.admin as admin:
+        found = (await admin.get("audit", params={"outcome": "refused"})).json()["records"]
+    told = {(each["principal"], each["operation"], each["permission"]) for each in found}
+    assert told == {
+        ("viewer", "GET attribution/report", "report.read"),
+        ("viewer", "GET attribution/check", "click.check"),
+        ("viewer", "GET attribution/clicks/stream", "click.read"),
+    }
 
 
 async def filled(here: Here) -> dict[str, dict[str, str]]:

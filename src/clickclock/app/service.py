@@ -61,6 +61,7 @@ from clickclock.foundation.environment import environment, take_secrets
 from clickclock.foundation.errors import ClickclockError
 from clickclock.foundation.gate import Gate
 from clickclock.foundation.problem import UnknownPath
+from clickclock.foundation.refusals import Count
 from clickclock.foundation.shown_settings import shown
 from clickclock.scheduler import api as scheduler_api
 from clickclock.scheduler.api.metrics import Measured, Measures
@@ -295,7 +296,7 @@ def _server(
         provider=provider,
     )
     stopping = asyncio.Event()
-    attribution = _attribution(config, allowed_hosts, access, stopping, dashboard)
+    attribution = _attribution(config, allowed_hosts, access, stopping, dashboard, engine.auditor.count)
 
     async def both(scope: Scope, receive: Receive, send: Send) -> None:
         is_for_attribution = scope["type"] == "http" and scope["path"].startswith(ATTRIBUTION)
@@ -324,7 +325,12 @@ def _server(
 
 
 def _attribution(
-    config: Config, allowed_hosts: Collection[str] | None, access: Access, stopping: asyncio.Event, elsewhere: ASGIApp
+    config: Config,
+    allowed_hosts: Collection[str] | None,
+    access: Access,
+    stopping: asyncio.Event,
+    elsewhere: ASGIApp,
+    refused: Count,
 ) -> ASGIApp:
     """What people ask of attribution, or, where that is not installed, how it is. `elsewhere` has the pages."""
     if not extras.is_installed(extras.ATTRIBUTION):
@@ -347,6 +353,7 @@ def _attribution(
             policies=policies_of(config),
             access=access,
             elsewhere=elsewhere,
+            refused=refused,
         )
 
     return Late(made)

@@ -141,7 +141,7 @@ class Engine:
         self.chainer = Chainer(store, clock, fired=self.wake_dispatcher)
         self.pauser = Pauser(store, clock, paused=self.change_schedules)
         self.counter, self.pruner = Counter(store), Pruner(store, clock, executors, audit_days=self.limits.audit_days)
-        self.alarmer, self.auditor = Alarmer(store, clock), Auditor(store)
+        self.alarmer, self.auditor = Alarmer(store, clock), Auditor(store, clock)
         self.notifier = Notifier(
             store, clock, targets, lease_id=self.replica_id, fraction=fraction, done=self.wake_notifier
         )

@@ -17,6 +17,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from clickclock.attribution.api import check, stream
 from clickclock.attribution.api.check import Checker
 from clickclock.attribution.api.openapi import Described
 from clickclock.attribution.api.query_process import Asker
@@ -28,11 +29,19 @@ from clickclock.foundation.access import OPEN, Access
 from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.compression import Compression
 from clickclock.foundation.gate import Gate
+from clickclock.foundation.permission import Permission
 from clickclock.foundation.problem import UnknownPath
+from clickclock.foundation.refusals import Count, Refusals
 
 BASE = "/attribution"
 PAGES = ("orders", "versions", "paths")
 """Questions whose addresses are also those of pages: a browser shows what curl gets."""
+_PERMISSIONS = {
+    **{("GET", f"{BASE}/{name}"): reading.permission for name, reading in READERS.items()},
+    **{(method, f"{BASE}/check"): check.PERMISSION for method in ("GET", "POST")},
+    ("GET", f"{BASE}/clicks/stream"): stream.PERMISSION,
+    ("GET", f"{BASE}/openapi.json"): Permission.DESCRIPTION_READ,
+}
 
 
 def create_app(  # noqa: PLR0913 (each is a part of it)
@@ -46,6 +55,7 @@ def create_app(  # noqa: PLR0913 (each is a part of it)
     policies: Policies | None = None,
     access: Access = OPEN,
     elsewhere: ASGIApp | None = None,
+    refused: Count | None = None,
 ) -> Starlette:
     """The ASGI application over the journals in a folder. `access` says who asks.
 
@@ -53,6 +63,7 @@ def create_app(  # noqa: PLR0913 (each is a part of it)
     journals are looked at. `allowed_hosts` are names by which it may be addressed beside the loopback's; None lets
     every name in. Streams end when `stopping` is set, and so does that process. `accounts` and `policies` are those by
     which clicks are checked. At the addresses of `PAGES`, and at unknown ones, `elsewhere` answers whoever takes HTML.
+    `refused` counts who may not do what he asks for.
     """
     stopping, clock = stopping or asyncio.Event(), clock or SystemClock()
     checker = Checker(accounts or Accounts(), policies or Policies(), clock)
@@ -68,6 +79,8 @@ def create_app(  # noqa: PLR0913 (each is a part of it)
         routes += [Route(f"{BASE}/{name}", question) for name, question in questions.items()]
         routes.append(Route(f"{BASE}/openapi.json", Described()))
     middleware = [Middleware(Gate, allowed_hosts=allowed_hosts, access=access), Middleware(Compression)]
+    if refused is not None:
+        middleware.append(Middleware(Refusals, count=refused, permissions=_PERMISSIONS))
     app = Starlette(routes=routes, middleware=middleware)
     app.router.redirect_slashes = False
     app.router.default = _nothing_here if elsewhere is None else _Either(elsewhere, _nothing_here)

@@ -4,13 +4,15 @@ Never refuses anybody (`foundation/principal.py` does). Invariants: who is refus
 there are at most `KINDS_MAX` records and one for all others; what is counted and not written yet is written at the
 latest when the service stops, and lost only if it is killed.
 
->>> auditor = Auditor(store)            # doctest: +SKIP
+>>> auditor = Auditor(store, clock)     # doctest: +SKIP
 >>> auditor.refused(act)                # doctest: +SKIP
 """
 
 from dataclasses import replace
 
-from clickclock.scheduler.access.audit import Act, Outcome, Resource
+from clickclock.foundation.caller import Caller
+from clickclock.foundation.clock import Clock
+from clickclock.scheduler.access.audit import Act, Outcome, Resource, act_of
 from clickclock.scheduler.store import Store
 
 WRITE_EVERY_S = 15.0
@@ -22,8 +24,9 @@ OTHERS = "others"
 class Auditor:
     """Counts refusals; one step writes them."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
         self._counted: dict[Act, int] = {}
         self._acts: dict[Act, Act] = {}
 
@@ -35,6 +38,10 @@ class Auditor:
             kind = replace(kind, permission=OTHERS)
         self._acts.setdefault(kind, replace(kind, at=act.at))
         self._counted[kind] = self._counted.get(kind, 0) + 1
+
+    def count(self, who: Caller, operation: str, permission: str) -> None:
+        """Somebody's request was refused now."""
+        self.refused(act_of(who, operation, permission, self._clock.now()))
 
     async def step(self) -> float:
         """Write what was counted; what is not written now is counted on."""

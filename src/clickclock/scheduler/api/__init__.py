@@ -19,6 +19,7 @@ from clickclock.foundation.access import OPEN, Access
 from clickclock.foundation.compression import Compression
 from clickclock.foundation.gate import Gate
 from clickclock.foundation.problem import UnknownPath
+from clickclock.foundation.refusals import Refusals
 from clickclock.scheduler.api import (
     alarm,
     audit,
@@ -56,7 +57,6 @@ from clickclock.scheduler.api.documentation import documentation_routes
 from clickclock.scheduler.api.health import health_routes
 from clickclock.scheduler.api.metrics import Measures
 from clickclock.scheduler.api.operation import BASE, Operation, Resource
-from clickclock.scheduler.api.refusals import Refusals
 from clickclock.scheduler.api.sign_in import sign_in_routes
 from clickclock.scheduler.engine import Engine
 from clickclock.scheduler.identity_provider import IdentityProvider
@@ -105,6 +105,7 @@ TABLE: Mapping[str, Sequence[Operation[Any]]] = {
     f"{BASE}/settings": settings.OPERATIONS,
 }
 """Every path with its operations; the one that is called most stands first."""
+_PERMISSIONS = {(each.method, path): each.permission for path, operations in TABLE.items() for each in operations}
 
 
 def create_app(
@@ -132,7 +133,7 @@ def create_app(
         middleware=[
             Middleware(Gate, allowed_hosts=allowed_hosts, access=access),
             Middleware(Compression),
-            Middleware(Refusals, engine=engine, table=TABLE),
+            Middleware(Refusals, count=engine.auditor.count, permissions=_PERMISSIONS, base=BASE),
         ],
     )
     app.router.redirect_slashes = False

@@ -4,25 +4,26 @@ Never refuses anybody, and never holds up an answer. Invariant: only 401 and 403
 wrong with a request is nobody's attempt.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from clickclock.foundation.caller import caller
+from clickclock.foundation.caller import Caller, caller
 from clickclock.foundation.errors import Forbidden, Unauthenticated
-from clickclock.scheduler.access.audit import act_of
-from clickclock.scheduler.api.operation import BASE, Operation
-from clickclock.scheduler.engine import Engine
+
+Count: TypeAlias = Callable[[Caller, str, str], None]
+"""Gets who was refused, the method and path, and the permission that it needs; that is empty where nobody knows it."""
 
 
 class Refusals:
-    """ASGI middleware over the operations of `table`."""
+    """ASGI middleware. `permissions` are by method and path; an operation is named without `base` in front."""
 
-    def __init__(self, app: ASGIApp, engine: Engine, table: Mapping[str, Sequence[Operation[Any]]]) -> None:
+    def __init__(self, app: ASGIApp, count: Count, permissions: Mapping[tuple[str, str], str], base: str = "") -> None:
         self._app = app
-        self._engine = engine
-        self._permissions = {(each.method, path): each.permission for path in table for each in table[path]}
+        self._count = count
+        self._permissions = permissions
+        self._base = f"{base}/"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let it pass, and count it if it is refused."""
@@ -30,7 +31,6 @@ class Refusals:
             await self._app(scope, receive, send)
         except (Unauthenticated, Forbidden):
             method, path = "GET" if scope["method"] == "HEAD" else scope["method"], scope["path"]
-            operation = f"{method} {path.removeprefix(f'{BASE}/')}"
-            act = act_of(caller(), operation, self._permissions.get((method, path), ""), self._engine.clock.now())
-            self._engine.auditor.refused(act)
+            permission = self._permissions.get((method, path), "")
+            self._count(caller(), f"{method} {path.removeprefix(self._base)}", permission)
             raise
