@@ -1,5 +1,6 @@
 """Who is answered: the service's own user and root, by the kernel's word, and nobody else of this machine."""
 
+import getpass
 import http.client
 import json
 import multiprocessing
@@ -137,6 +138,7 @@ def test_the_first_token_is_made_on_the_host_and_opens_a_service_that_others_rea
     made = clickclock("token", "create", "first", "--role", "admin", "--data-dir", str(data))
     assert made.returncode == 0, made.stderr
     first.write_text(made.stdout)
+    first_key = {"authorization": f"Bearer {made.stdout.strip()}"}
     with running(data, "--host", "0.0.0.0", "--authentication", "tokens", "--clicks", "--click-port", "0") as service:  # noqa: S104 (as the guide says)
         url = f"http://127.0.0.1:{service.url.rpartition(':')[2]}"
         assert httpx.get(f"{url}/schedulerService/jobTrigger").json() == {"status": "success"}
@@ -159,6 +161,11 @@ def test_the_first_token_is_made_on_the_host_and_opens_a_service_that_others_rea
         while httpx.get(f"{url}/schedulerService/job", headers=key).status_code != 401:
             assert time.monotonic() < deadline
         listed = clickclock("token", "list", "--data-dir", str(data), "--json").stdout
+        trail = httpx.get(f"{url}/schedulerService/audit?resource=token", headers=first_key).json()["records"]
+        assert clickclock("--url", url, "--token-file", str(first), "audit", "verify").returncode == 0
+    by_host = [(each["operation"], each["resourceId"]) for each in trail if each["proof"] == "host"]
+    assert by_host == [("clickclock token revoke", "watch"), ("clickclock token create", "first")]
+    assert {each["principal"].partition(" on ")[0] for each in trail if each["proof"] == "host"} == {getpass.getuser()}
     names = [each["name"] for each in json.loads(listed)["tokens"]]
     assert (names[:2], names[2].startswith("login "), names[2].endswith(" of watch")) == (
         ["first", "watch"],

@@ -10,6 +10,8 @@ import asyncio
 import json
 import logging
 import os
+import pwd
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -22,8 +24,9 @@ from clickclock.foundation.access import Mode
 from clickclock.foundation.bearer import ADMIN_TOKEN, digest
 from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
-from clickclock.foundation.permission import Role
+from clickclock.foundation.permission import Permission, Role
 from clickclock.scheduler.access.access_token import NewToken, Token, TokenGrant
+from clickclock.scheduler.access.audit import Act
 from clickclock.scheduler.agents.authenticator import mint
 from clickclock.scheduler.api.token import BODY
 from clickclock.scheduler.errors import TokenIsRevoked, TokenNotFound
@@ -50,16 +53,18 @@ class Keyring:
         now = SystemClock().now()
         new: NewToken = BODY.read(json.dumps(given).encode(), lambda new: new.check(now))
         secret = mint()
-        return {**self._ask(lambda store: store.tokens.create(new, digest(secret), _HOST, now)), "secret": secret}
+        made = self._ask("create", lambda store: store.tokens.create(new, digest(secret), _HOST, now))
+        return {**made, "secret": secret}
 
     def rotate_token(self, name: str) -> Payload:
         """Another `secret` for a token; the old one is refused within two seconds."""
         secret = mint()
-        return {**self._ask(lambda store: store.tokens.rotate(name, digest(secret))), "secret": secret}
+        rotated = self._ask("rotate", lambda store: store.tokens.rotate(name, digest(secret)))
+        return {**rotated, "secret": secret}
 
     def revoke_token(self, name: str) -> Payload:
         """A token is refused, within two seconds."""
-        return self._ask(lambda store: store.tokens.revoke(name, SystemClock().now()))
+        return self._ask("revoke", lambda store: store.tokens.revoke(name, SystemClock().now()))
 
     def list_tokens(self, name: str | None = None) -> Payload:
         """All tokens, in the order in which they were made."""
@@ -74,11 +79,14 @@ class Keyring:
 
         return {"status": "success", "tokens": [each.wire() for each in asyncio.run(work())], "nextCursor": None}
 
-    def _ask(self, ask: Callable[[Store], Awaitable[Token]]) -> Payload:
+    def _ask(self, command: str, ask: Callable[[Store], Awaitable[Token]]) -> Payload:
         async def work() -> Token:
             store = await self._open()
+            # Of commands at one time each has a chain of its own, and one that gets a number again goes on with its.
+            store.audit.node = f"{socket.gethostname()} command {os.getpid()}"
             try:
-                return await ask(store)
+                with store.audit.by(_act(f"token {command}")):
+                    return await ask(store)
             finally:
                 await store.close()
 
@@ -89,6 +97,17 @@ class Keyring:
             expect_data_dir(self._config.data_dir)
             return await open_store(self._config, LOCAL)
         return await Store.open(self._config.store_url, LOCAL)
+
+
+def _act(command: str) -> Act:
+    """A command of the user of this machine who runs it: being able to read the store is all that it proves."""
+    uid = os.getuid()
+    try:
+        user = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        user = str(uid)
+    who = f"{user} on {socket.gethostname()}"
+    return Act(SystemClock().now(), f"clickclock {command}", Permission.TOKEN_WRITE, who, f"host:{uid}", "host")
 
 
 async def keep_admin_token(store: Store, data_dir: Path) -> None:

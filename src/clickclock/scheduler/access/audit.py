@@ -99,7 +99,9 @@ class AuditRecord(Record):
     at: Instant = Field(description="When the request came.")
     principal: str = Field(description="Who asked: a person's or token's name; `local` on this machine.")
     principal_id: str = Field(description="Its kind and id.", examples=["token:01993f2e"])
-    proof: str = Field(description="How it proved itself: `token`, `session`, `certificate`, `same-user` or `none`.")
+    proof: str = Field(
+        description="How it proved itself: `token`, `session`, `certificate`, `same-user`, `host` or `none`."
+    )
     address: str | None = Field(description="The address that the request came from.", examples=["203.0.113.7"])
     request_id: str | None = Field(description="The request, as in the log and in its answer.", examples=[EXAMPLE_ID])
     operation: str = Field(description="Method and path of the request.", examples=["PUT job"])
