@@ -22,7 +22,7 @@ from clickclock.foundation.span import Span, Spans, span_id, trace_id
 from clickclock.foundation.trace_context import TraceContext
 
 STAGES_MAX: Final = 1000
-"""Of a command that tells of more, the rest is one stage."""
+"""A command with more of them has the rest in its last one."""
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def stages(config: Config, what: str) -> Iterator[None]:
 
 @dataclass(slots=True)
 class _Heard:
-    """What was told so far."""
+    """The stages so far."""
 
     to: Spans
     what: str
@@ -65,7 +65,7 @@ class _Heard:
         self.began_at = self.clock.now()
 
     def hear(self, what: str, _done: int | None, _of: int | None) -> None:
-        """A stage begins where another thing is told than before."""
+        """A stage begins where the name is another than before."""
         if (not self.stages or self.stages[-1][0] != what) and len(self.stages) < STAGES_MAX:
             self.stages.append((what, self.clock.now()))
 

@@ -1,4 +1,4 @@
-"""Traces of the service: of requests, of runs when they have ended, and what a job's process is told of its own.
+"""Traces of the service: requests, runs when they have ended, and the span that each job's process knows as its own.
 
 Never in the way: a run's spans are made from its rows after it has ended, and what cannot be sent is left out. Runs are
 told by the replica that ran them last; one that is killed before it told them tells nothing. Invariant: without
@@ -53,7 +53,7 @@ class Tracing:
         return cls(OpenTelemetry.of(config, engine.node), engine)
 
     def launch(self, launch: Launch) -> Launch:
-        """The same launch; its process is told of its span."""
+        """The same launch; its process knows its span."""
         trigger_id, _, number = launch.name.rpartition("-")
         asked = trace_context.read(launch.environment.get("TRACEPARENT"), launch.environment.get("TRACESTATE"))
         its = context_of(trigger_id, int(number), asked)

@@ -26,7 +26,7 @@ def tell(what: str, done: int | None = None, of: int | None = None) -> None:
 
 @contextmanager
 def heard(listener: Listener) -> Iterator[None]:
-    """Let one more hear what is told within, in threads and tasks that begin within, too."""
+    """Let one more listener hear it within, in threads and tasks that begin within, too."""
     before = _listener.get()
 
     def both(what: str, done: int | None, of: int | None) -> None:
