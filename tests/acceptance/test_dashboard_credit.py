@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.acceptance.dashboard import look_in_both_themes, watched
 from tests.acceptance.service import Service, running
@@ -113,7 +113,7 @@ def test_a_report_says_why_orders_are_not_credited_who_came_back_and_what_was_be
         rows.select_option("Why not credited")
         reasons = table(page, "The reasons")
         assert [cells[0].split(" No click has")[0] for cells in reasons] == ["No click is known", "Credited"]
-        expect(page.get_by_text("1 order of 41 in EUR has no touchpoint.")).to_be_visible()
+        expect(page.get_by_text(re.compile(r"1 order of \d+ in EUR has no touchpoint\."))).to_be_visible()
         assert look_in_both_themes(page) == []
         page.get_by_role("link", name="Open these orders").click()
         expect(page.get_by_role("region", name="Orders").get_by_role("link", name="A-2042")).to_be_visible()
@@ -238,85 +238,3 @@ def test_a_landing_page_is_checked_by_the_collectors_own_parser(browser: Browser
         expect(page.get_by_text("Refused", exact=True)).to_be_visible()
         expect(page.locator(".verdict + .faults")).to_contain_text("cli_ubid or device_id is required")
         assert look_in_both_themes(page) == []
-
-
-def _tab_to(page: Page, wanted: Locator) -> None:
-    """Go on by Tab alone until the focus is there."""
-    expect(wanted).to_be_visible()
-    for _ in range(60):
-        if wanted.evaluate("(each) => each === document.activeElement || each.contains(document.activeElement)"):
-            return
-        page.keyboard.press("Tab")
-    raise AssertionError("No Tab leads there.")
-
-
-def _go(page: Page, *keys: str) -> None:
-    for key in keys:
-        page.keyboard.press(key)
-
-
-def _fill_with_runs(service: Service) -> None:
-    with httpx.Client(base_url=f"{service.url}/schedulerService/") as ask:
-        jobs = {"nightly": "true", "quick": "true", "slowest": "sleep 1"}
-        made = [{"application": "shop", "jobName": name, "command": each} for name, each in jobs.items()]
-        ask.post("job", json=made).raise_for_status()
-        each_second = {"application": "shop", "jobName": "nightly", "kind": "interval", "expression": "PT1S"}
-        ask.post("schedules", json={**each_second, "paused": True, "pauseReason": "moved"}).raise_for_status()
-        for name in ("quick", "slowest"):
-            ask.post("jobTrigger", json={"application": "shop", "jobName": name}).raise_for_status()
-
-
-def _look_at_jobs(page: Page) -> None:
-    found = page.get_by_role("listbox", name="Found").get_by_role("option")
-
-    page.keyboard.press("Control+k")  # why did a job not run last night?
-    expect(page.get_by_role("combobox", name="Go to a page")).to_be_focused()
-    page.keyboard.type("nightly")
-    expect(found.filter(has_text="shop/nightly").first).to_be_visible()
-    page.keyboard.press("Enter")
-    _tab_to(page, page.locator(".cells").first)
-    expect(page.locator(".strip-why").first).to_contain_text("skipped: the schedule was paused")
-
-    page.keyboard.press("Control+k")  # which job of the week is the slowest?
-    expect(page.get_by_role("combobox", name="Go to a page")).to_be_focused()
-    page.keyboard.type("heat")
-    expect(found.first).to_have_text(re.compile("Heat map"))
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Heat map")).to_be_visible()
-    page.keyboard.press("/")
-    page.keyboard.type("How long: 95")
-    _tab_to(page, page.get_by_label("Window"))
-    page.keyboard.type("7 days")
-    _tab_to(page, page.get_by_label("Application"))
-    page.keyboard.type("shop\n")
-    expect(page.get_by_role("rowheader").first).to_have_text("shop/slowest")
-
-
-def test_the_five_questions_are_answered_by_keys_alone(browser: Browser, shop: Service) -> None:
-    """The mouse is never used: a person with the keyboard finds each answer, as the design promises."""
-    _fill_with_runs(shop)
-    with watched(browser, shop.url) as page:
-        page.goto("/runs?jobName=slowest")
-        expect(page.get_by_role("link", name="shop/slowest, succeeded")).to_be_visible()
-        _look_at_jobs(page)
-
-        _go(page, "Tab", "Tab", "g", "c")  # which campaign earned most, by two models?
-        report = page.get_by_role("region", name="The report")
-        _tab_to(page, report.get_by_role("link", name="google", exact=True))
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("heading", name="By campaign")).to_be_visible()
-        earned = {row[0]: row[1:3] for row in table(page, "Credit by model")}
-        assert all(float(each.replace(",", "")) > 0 for each in earned["brand"])
-
-        _go(page, "g", "s")  # why was an order credited as it was?
-        expect(page.get_by_role("region", name="Orders")).to_be_visible()
-        page.keyboard.press("/")
-        page.keyboard.type(f"{EVERY_FATE}\n")
-        expect(page.get_by_text("6 of 11 count")).to_be_visible()
-
-        _go(page, "g", "k", "/")  # are the parameters of the landing page right?
-        _tab_to(page, page.get_by_label("Address of a landing page"))
-        page.keyboard.type("https://shop.example/?utm_source=fb&gclid=null")
-        _tab_to(page, page.get_by_label("Client of the tag"))
-        page.keyboard.type(f"{CLIENT}\n")
-        expect(page.get_by_text("Accepted")).to_be_visible()
