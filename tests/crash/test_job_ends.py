@@ -237,6 +237,14 @@ async def test_what_detaches_itself_is_kept_where_the_job_says_so_and_nothing_el
         assert kept >= DETACHED
 
 
+async def test_a_daemon_whose_parent_ends_before_it_has_a_session_stays(tmp_path: Path, word: str) -> None:
+    other = str(next(NUMBERS))
+    async with serving(tmp_path) as service:
+        daemon = f"(sleep 0.05; exec setsid sleep {word}) & timeout 900 sleep {other} &"
+        assert (await service.end(await start(service, daemon, keep=True))).code == 0
+        assert (len(processes(word)), processes(other)) == (1, [])
+
+
 @pytest.mark.parametrize("is_killed", [False, True], ids=["", "supervisor killed"])
 async def test_what_stays_is_held_to_the_limit_of_the_output(tmp_path: Path, *, is_killed: bool) -> None:
     gate, limit, left = Gate(tmp_path), 100_000, tmp_path / "left"

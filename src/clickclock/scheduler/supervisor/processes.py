@@ -18,6 +18,9 @@ from clickclock.scheduler.supervisor.journal import Attempt, Ending, Journal
 from clickclock.scheduler.supervisor.leaving import Leaving
 from clickclock.scheduler.supervisor.spawn import start_ticks
 
+DETACHES_WITHIN_S = 1.0
+"""A daemon forks before it makes a session of its own, and its parent may end between the two."""
+
 
 class Processes:
     """All processes of one supervisor. Times are seconds of the monotonic clock."""
@@ -96,7 +99,8 @@ class Processes:
     def leave(self, name: str, how: Ending, *, is_adopted: bool = False) -> None:
         """An attempt's first process, which was our child unless it `is_adopted`, has ended thus."""
         kin, now_s = self._kin(name, leads=False), self._clock.monotonic_s()
-        kill_at = max(now_s, self._kill_at.pop(name, now_s))
+        settled_s = now_s + DETACHES_WITHIN_S if kin.keeps_detached else now_s
+        kill_at = max(now_s, self._kill_at.pop(name, settled_s))
         is_near = self._leaving.sees(kin) and not is_adopted
         if is_near and self._children is not None and not self._children.of(kin):
             self._conclude(name, how)
