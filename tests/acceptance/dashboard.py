@@ -33,7 +33,7 @@ def watched(browser: Browser, url: str, *, is_quiet: bool = True, **options: Any
     context = browser.new_context(**given)
     context.add_init_script(_LISTEN)
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(60_000)
     said: list[str] = []
     page.on("console", lambda line: said.append(line.text))
     page.on("pageerror", lambda error: said.append(f"thrown: {error}"))
