@@ -25,6 +25,8 @@ from typing import Any
 import hypothesis
 import pytest
 
+from tests.parts import BROWSERS
+
 # How long an example takes says how busy the machine is, and nothing about the product.
 hypothesis.settings.register_profile("without_deadline", deadline=None)
 hypothesis.settings.load_profile("without_deadline")
@@ -33,7 +35,7 @@ PARTS = {
     "cc": (("cc",), "a C compiler: apt-get install gcc libc6-dev"),
     "busybox": (("/bin/busybox",), "what the containers' image is made of: apt-get install busybox-static"),
     "caddy": (("caddy",), "a proxy: apt-get install caddy"),
-    "chromium": (("chromium", "chromium-browser", "google-chrome"), "a browser that starts: apt-get install chromium"),
+    "chromium": (BROWSERS, "a browser that starts: apt-get install chromium-headless-shell"),
     "curl": (("curl",), "curl: apt-get install curl"),
     "haproxy": (("haproxy",), "a proxy: apt-get install haproxy"),
     "helm": (("helm",), "Helm: .ci/helm FOLDER brings it; put FOLDER into the PATH"),

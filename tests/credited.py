@@ -20,6 +20,7 @@ from clickclock.attribution.clicks.entry import EntryKind, connection, encode
 from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.engines.duckdb import DuckDB
+from clickclock.attribution.engines.sql_cache import Texts
 from clickclock.attribution.lake import (
     COUNTS,
     CREDITS,
@@ -50,6 +51,8 @@ KEYS = {
 }
 """What tells the rows of each table apart."""
 MODELS = ("last", "linear", "markov", "shapley_rate")
+TEXTS = Texts()
+"""What engines of all tests know: to have ibis write the texts of a run takes as long as all else in a small one."""
 
 
 def click(
@@ -101,6 +104,11 @@ def erase(lake: Lake, table: str, ids: Iterable[str]) -> None:
         delta.delete(f"id IN ({wanted})")
 
 
+def duckdb(scratch: Path, lake: Lake) -> DuckDB:
+    """An engine with little, for the files of a lake."""
+    return DuckDB(memory_mb=256, threads=1, temp_dir=scratch, storage_options=lake.storage_options, texts=TEXTS)
+
+
 def attributor(
     lake: Lake,
     scratch: Path,
@@ -111,7 +119,7 @@ def attributor(
 ) -> Attributor:
     """An attributor with some models of each kind, on DuckDB if no engine is given."""
     settings = settings or Settings(Policies(), {name: {} for name in MODELS})
-    engine = engine or DuckDB(memory_mb=256, threads=1, temp_dir=scratch, storage_options=lake.storage_options)
+    engine = engine or duckdb(scratch, lake)
     clock = SystemClock()
     return Attributor(
         lake, engine, settings, clock, code_version=code_version, scratch=scratch, history_days=history_days

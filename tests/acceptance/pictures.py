@@ -9,7 +9,6 @@ the shop of `shop.py`: `fill` the lake of a service started with `--click-profil
 and `check`. Without names, all are taken.
 """
 
-import shutil
 import sys
 from collections.abc import Collection
 from pathlib import Path
@@ -17,6 +16,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, sync_playwright
 
+from tests import parts
 from tests.acceptance.dashboard import watched
 from tests.house.tree import ROOT
 
@@ -55,9 +55,8 @@ def take(browser: Browser, url: str, folder: Path, names: Collection[str] = tupl
 def main() -> None:
     """Take them from the service at the address that is given."""
     url, *names = sys.argv[1:]
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=parts.browser(), args=["--no-sandbox"])
         take(browser, url, FOLDER, names or tuple(PAGES))
         browser.close()
 

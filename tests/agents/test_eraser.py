@@ -16,7 +16,6 @@ from clickclock.attribution.agents.compactor import Compactor
 from clickclock.attribution.agents.eraser import Eraser, Waiting
 from clickclock.attribution.clicks.identifier import code
 from clickclock.attribution.crediting.policy import Policies
-from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.erasing.erasure import Erasure, Identifier
 from clickclock.attribution.erasing.receipt import Receipt
 from clickclock.attribution.errors import ErasureUnfinished, JournalDamaged
@@ -26,7 +25,7 @@ from clickclock.attribution.journal import Journal, segments
 from clickclock.attribution.lake import RECEIPTS, Lake
 from clickclock.foundation.clock import ManualClock
 from tests import shop
-from tests.credited import attributor, click
+from tests.credited import attributor, click, duckdb
 from tests.credited import rows as rows_of
 from tests.kept import keep
 from tests.traces import traces
@@ -411,7 +410,7 @@ async def test_a_run_that_died_after_it_had_taken_clicks_in_keeps_no_later_one_f
     await ours.keep([line for person in range(9) for line in shop.entries(person)])
     await attributor(ours.lake, tmp_path).step()
     await ours.keep([click(900, shop.NOW_MS, client_id=shop.CLIENT, atag="new", cli_ubid="visitor-of-a-new-ad")])
-    with closing(DuckDB(memory_mb=256, threads=1, temp_dir=tmp_path)) as engine:
+    with closing(duckdb(tmp_path, ours.lake)) as engine:
         take_in(ours.lake, engine, Policies(), shop.NOW_MS)
     await ours.erase("cli_ubid", shop.browser(VICTIM))
     result = (await attributor(ours.lake, tmp_path).step()).result

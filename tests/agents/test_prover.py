@@ -17,12 +17,12 @@ from clickclock.attribution.agents.compactor import Compactor
 from clickclock.attribution.agents.prover import NoOrder, Prover
 from clickclock.attribution.clicks.entry import EntryKind, connection, encode
 from clickclock.attribution.crediting.policy import Policies, Policy, SellerRule, Window
-from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.lake import CREDITS, Lake, credits_table
 from clickclock.attribution.models import BUILT_IN
 from clickclock.attribution.reporting.report import NoVersion
 from clickclock.cli.attribution_order import order
 from clickclock.foundation.clock import ManualClock
+from tests.credited import duckdb
 from tests.kept import keep
 
 NOW: Final = datetime(2026, 5, 20, tzinfo=UTC)
@@ -81,11 +81,16 @@ class Shop:
         await keep(self.folder / "journal" / "0", self._waiting)
         self._waiting = []
         assert (await Compactor(self.folder / "journal", self.lake, self._clock, processes=1).step()).is_clean
-        engine = DuckDB(memory_mb=256, threads=1, temp_dir=self.folder)
         settings = Settings(self.policies, self.models)
         # The clock is far behind the disk's: nothing is to look old to it.
         attributor = Attributor(
-            self.lake, engine, settings, self._clock, code_version="1", scratch=self.folder, history_days=10_000
+            self.lake,
+            duckdb(self.folder, self.lake),
+            settings,
+            self._clock,
+            code_version="1",
+            scratch=self.folder,
+            history_days=10_000,
         )
         assert (await attributor.step()).is_new
 

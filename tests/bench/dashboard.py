@@ -3,7 +3,6 @@
 `python -m tests.bench dashboard`. Without Chromium it says so and measures only the questions.
 """
 
-import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from typing import Any
 import httpx
 from playwright.sync_api import Browser, Page, Response, sync_playwright
 
+from tests import parts
 from tests.bench.history_rows import APPLICATIONS, JOBS, name_of, write
 from tests.bench.machine import cpu_seconds
 from tests.bench.report import Goal, Report, percentile
@@ -35,7 +35,7 @@ def run(folder: Path, *, quick: bool) -> Report:
         _fill(service, jobs, triggers)
         for name, answers_ms in _ask(service, views).items():
             report.add(name, "ms", percentile(answers_ms, 0.5), Goal(most=50), {"slowest": max(answers_ms)})
-        path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+        path = parts.browser()
         if path is None:
             report.notes.append("There is no Chromium on this machine, so nothing was looked at.")
             return report

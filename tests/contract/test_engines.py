@@ -51,6 +51,7 @@ from clickclock.attribution.lake import ADS, CLICKS, COSTS, DAY, ORDER_MONTH, TO
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 from tests import user_agents
 from tests.bench.attribution_rows import World, clicks, fill
+from tests.credited import TEXTS
 from tests.house.tree import ROOT
 from tests.jvm import BRIEFLY
 from tests.object_store import BUCKET
@@ -93,7 +94,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 def _duckdb(folder: Path, memory_mb: int = 500, **options: Any) -> DuckDB:
     (folder / "spilled").mkdir(exist_ok=True)
-    return DuckDB(memory_mb=memory_mb, threads=2, temp_dir=folder / "spilled", **options)
+    return DuckDB(memory_mb=memory_mb, threads=2, temp_dir=folder / "spilled", texts=TEXTS, **options)
 
 
 @dataclass(frozen=True)

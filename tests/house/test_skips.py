@@ -38,7 +38,7 @@ def _run(folder: Path, suite: str, no_skips: str) -> subprocess.CompletedProcess
     (folder / "test_moon.py").write_text(suite, encoding="utf-8")
     (folder / "pyproject.toml").symlink_to(ROOT / "pyproject.toml")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:schemathesis", "test_moon.py"]
-    environment = {**os.environ, "CLICKCLOCK_TEST_NO_SKIPS": no_skips}
+    environment = {**os.environ, "CLICKCLOCK_TEST_NO_SKIPS": no_skips, "PYTHONPATH": str(ROOT)}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
