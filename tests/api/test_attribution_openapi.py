@@ -9,7 +9,7 @@ import httpx
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from clickclock.attribution.api import create_app
+from clickclock.attribution.api.application import create_app
 from clickclock.attribution.api.openapi import document
 from clickclock.attribution.api.questions import READERS
 from clickclock.attribution.reporting.figures import Dimension, Figure

@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from clickclock.attribution.api import create_app
+from clickclock.attribution.api.application import create_app
 from clickclock.attribution.clicks.account import Account, Accounts, Profile
 
 SHOP = Accounts([Account(client_id="shop-1", profile=Profile.OPEN)])

@@ -11,7 +11,8 @@ import httpx
 import pytest
 from starlette.types import Message
 
-from clickclock.attribution.api import create_app, stream
+from clickclock.attribution.api import stream
+from clickclock.attribution.api.application import create_app
 from clickclock.attribution.clicks.account import Accounts, Profile
 from clickclock.attribution.clicks.click import Rejection, judge
 from clickclock.attribution.clicks.entry import EntryKind, connection, encode

@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from clickclock.app.desk import open_desk
-from clickclock.attribution.api import create_app, order_list, report
+from clickclock.attribution.api import order_list, report
+from clickclock.attribution.api.application import create_app
 from clickclock.attribution.api.query_context import Desk, Reply
 from clickclock.attribution.api.remembered import Remembered
 from clickclock.attribution.lake import COSTS

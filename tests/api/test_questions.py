@@ -22,7 +22,8 @@ from clickclock.app.lake import docket_of
 from clickclock.app.proving import prove
 from clickclock.app.reporting import report as reported
 from clickclock.attribution.agents.prover import NoOrder
-from clickclock.attribution.api import create_app, diff, order_proof, query_process, report, versions
+from clickclock.attribution.api import diff, order_proof, query_process, report, versions
+from clickclock.attribution.api.application import create_app
 from clickclock.attribution.api.query_context import Desk
 from clickclock.attribution.api.query_process import Asker, TooManyQuestions
 from clickclock.attribution.api.query_worker import ANSWERS

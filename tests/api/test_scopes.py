@@ -12,7 +12,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from clickclock.attribution import api as attribution_api
+from clickclock.attribution.api import application as attribution_api
 from clickclock.attribution.api import check, stream
 from clickclock.attribution.api.questions import READERS
 from clickclock.foundation.access import Access, Mode

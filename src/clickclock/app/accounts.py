@@ -13,10 +13,10 @@ from typing import Any, Final
 from clickclock.attribution.api.webhooks import Secrets
 from clickclock.attribution.clicks.account import Account, Accounts, Profile
 from clickclock.attribution.crediting.policy import Policies, Policy
-from clickclock.attribution.networks import secret
 from clickclock.attribution.orders.shop_order import SHOPS
 from clickclock.foundation.account_config import AccountConfig
 from clickclock.foundation.config import Config
+from clickclock.foundation.secret_file import secret
 
 _SECRET_FILES: Final = {shop.name: f"{shop.name}_webhook_secret_file" for shop in SHOPS}
 

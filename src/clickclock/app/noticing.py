@@ -13,6 +13,7 @@ import logging
 import os
 import pickle
 import sys
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -44,6 +45,8 @@ class Noticing:
             await asyncio.sleep(EVERY_S)
 
     async def _look(self) -> None:
+        if not await asyncio.to_thread(_may_have_clicks, self._config):
+            return
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-c", _PROGRAM),  # what lies in the service's folder is not imported
             stdin=asyncio.subprocess.PIPE,
@@ -64,6 +67,11 @@ class Noticing:
         count, sentence = msgspec.json.decode(said, type=tuple[int, str])
         code = FindingCode.CLICKS_WITHOUT_VISITOR
         self.findings = (finding(code, [], count, said=sentence),) if count else ()
+
+
+def _may_have_clicks(config: Config) -> bool:
+    """Whether there is something to look at: of a folder on this host, that is known without a process."""
+    return "://" in config.lake or Path(config.lake, "clicks").is_dir()
 
 
 def main() -> None:

@@ -342,9 +342,9 @@ def _attribution(
 
     def made() -> ASGIApp:
         from clickclock.app.accounts import accounts_of, policies_of  # noqa: PLC0415 (it is an optional part)
-        from clickclock.attribution import api  # noqa: PLC0415 (as above)
+        from clickclock.attribution.api.application import create_app  # noqa: PLC0415 (as above)
 
-        return api.create_app(
+        return create_app(
             config.journal_dir,
             desk=partial(open_desk, config),
             allowed_hosts=allowed_hosts,

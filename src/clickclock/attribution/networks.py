@@ -8,7 +8,6 @@ happens on the way is a `Delivery`; a fault of the connection means that the sam
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -26,12 +25,11 @@ from clickclock.attribution.uploads.delivery import (
     later,
     read,
 )
-from clickclock.foundation.errors import Invalid
+from clickclock.foundation.secret_file import secret
 from clickclock.foundation.send_config import GoogleConfig, MetaConfig
 
 CONNECT_S: Final = 5.0
 ANSWER_S: Final = 60.0
-SECRET_BYTES_MAX: Final = 8192
 REFRESH_BEFORE_S: Final = 60.0
 
 
@@ -139,16 +137,3 @@ class Google(_Api):
         until_s = time.monotonic() + float(said.get("expires_in", 3600)) - REFRESH_BEFORE_S
         self._access = said["access_token"], until_s
         return self._access[0]
-
-
-def secret(path: Path) -> str:
-    """A secret's text, without the end of its line. Raises `Invalid` with the file's name, never with what is in it."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            text = file.read(SECRET_BYTES_MAX + 1).strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise Invalid(f"The secret {path} cannot be read: {why}; name a file that has it.") from error
-    if not text or len(text) > SECRET_BYTES_MAX or not text.isascii() or not text.isprintable():
-        raise Invalid(f"The secret {path} is empty, too long or not one line; put the secret alone into the file.")
-    return text
