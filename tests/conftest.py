@@ -49,6 +49,7 @@ PARTS = {
         "a package index: connect to PyPI, or set UV_DEFAULT_INDEX to one that can be reached",
     ),
     "openssl": (("openssl",), "openssl: apt-get install openssl"),
+    "promtool": (("promtool",), "the checker of Prometheus: apt-get install prometheus"),
     "php": (("php",), "PHP, in which the plugin for WooCommerce is: apt-get install php-cli"),
     "podman": (("podman",), "an engine that starts containers with an init: apt-get install podman runc catatonit"),
     "root": (("setpriv",), "the right to become another user: run as root, with util-linux"),
