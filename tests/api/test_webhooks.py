@@ -1,6 +1,6 @@
 """Webhooks of shops on the collector's port: signed, kept, and never refused for what a shop cannot mend."""
 
-import hashlib
+import copy
 import hmac
 import json
 from base64 import b64encode
@@ -11,7 +11,7 @@ import pytest
 
 from clickclock.attribution.clicks.account import Account
 from clickclock.attribution.clicks.entry import Entry, EntryKind
-from clickclock.attribution.orders.shop_order import SHOPS, Shop
+from clickclock.attribution.orders.shop_order import RUDDERSTACK, SEGMENT, SHOPS, Shop
 from tests.api.port import Heard, Port, post
 from tests.unit.test_shop_order import ORDERS, REFUND, SHOPIFY_ORDER
 
@@ -27,12 +27,18 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Port]:
         yield standing
 
 
-def signature(body: bytes, secret: bytes = SECRET) -> bytes:
-    return b64encode(hmac.digest(secret, body, hashlib.sha256))
+def signature(shop: Shop, body: bytes, secret: bytes = SECRET) -> bytes:
+    """As each of them documents it."""
+    return {
+        "shopify": b64encode(hmac.digest(secret, body, "sha256")),
+        "woocommerce": b64encode(hmac.digest(secret, body, "sha256")),
+        "segment": hmac.new(secret, body, "sha1").hexdigest().encode(),
+        "rudderstack": secret,
+    }[shop.name]
 
 
 def send(port: Port, shop: Shop, body: bytes, signed: bytes | None = None, query: str = "client_id=shop-1") -> Heard:
-    signed = signature(body) if signed is None else signed
+    signed = signature(shop, body) if signed is None else signed
     fields = f"{shop.signature.decode()}: {signed.decode()}\r\nContent-Type: application/json\r\n" if signed else ""
     return port.ask(post(f"/webhooks/{shop.name}?{query}", body, fields))
 
@@ -68,9 +74,11 @@ def test_an_order_and_its_refund_are_two_entries(port: Port) -> None:
 @pytest.mark.parametrize("case", ["none", "of another secret", "of another body", "no base64"])
 def test_without_its_signature_nothing_is_read_or_kept(port: Port, shop: Shop, case: str) -> None:
     body = json.dumps(ORDERS[shop.name]).encode()
-    wrong = {"none": b"", "of another secret": signature(body, b"other"), "no base64": b"\xc3\xa9"}
+    wrong = {"none": b"", "of another secret": signature(shop, body, b"other"), "no base64": b"\xc3\xa9"}
+    if shop is not RUDDERSTACK:  # signs nothing
+        wrong["of another body"] = signature(shop, body + b" ")
     kept(port)
-    heard = send(port, shop, body, wrong.get(case, signature(body + b" ")))
+    heard = send(port, shop, body, wrong.get(case, b"hush2"))
     told = json.loads(heard.body)
     assert (heard.status, told["code"]) == (401, "unauthorized")
     assert f"{shop.name}_webhook_secret_file" in told["message"]
@@ -79,9 +87,11 @@ def test_without_its_signature_nothing_is_read_or_kept(port: Port, shop: Shop, c
 
 @SIGNED
 def test_an_order_that_is_refused_is_acknowledged_and_kept_with_its_faults(port: Port, shop: Shop) -> None:
-    amount = {"shopify": "total_price", "woocommerce": "total"}[shop.name]
+    amount = shop.names["amount"]
+    order = copy.deepcopy(ORDERS[shop.name])
+    (order["properties"] if "." in amount else order)[amount.rpartition(".")[2]] = "-3"
     kept(port)
-    heard = send(port, shop, json.dumps({**ORDERS[shop.name], amount: "-3"}).encode())
+    heard = send(port, shop, json.dumps(order).encode())
     told = json.loads(heard.body)
     assert (heard.status, told["status"], told["rejected"]) == (202, "refused", 1)
     assert [each["field"] for each in told["errors"]] == [amount]
@@ -120,6 +130,13 @@ def test_what_cannot_be_taken_says_why_and_is_not_kept(port: Port, query: str, b
     heard = send(port, SHOPS[0], body, query=query)
     told: dict[str, Any] = json.loads(heard.body)
     assert (heard.status, bool(told["message"]), kept(port)) == (status, True, [])
+
+
+def test_events_that_come_in_one_body_are_not_taken_for_their_signature_is_that_of_one_alone(port: Port) -> None:
+    event = json.dumps(ORDERS["segment"]).encode()
+    kept(port)
+    heard = send(port, SEGMENT, b"[" + event + b"," + event + b"]", signature(SEGMENT, event))
+    assert (heard.status, kept(port)) == (401, [])
 
 
 def test_a_compressed_body_is_not_read(port: Port) -> None:

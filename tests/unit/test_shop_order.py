@@ -6,7 +6,7 @@ import pytest
 
 from clickclock.attribution.orders import amendment
 from clickclock.attribution.orders.amendment import Amendment, Status
-from clickclock.attribution.orders.shop_order import SHOPIFY, SHOPS, WOOCOMMERCE, Shop
+from clickclock.attribution.orders.shop_order import RUDDERSTACK, SEGMENT, SHOPIFY, SHOPS, WOOCOMMERCE, Shop
 
 NOW_MS = 1795700000000
 CREATED_MS = 1793523600000
@@ -49,7 +49,26 @@ WOOCOMMERCE_ORDER: dict[str, Any] = {
     "refunds": [],
     "meta_data": [{"id": 1, "key": "_clickclock_visitor", "value": "v-1"}],
 }
-ORDERS = {"shopify": SHOPIFY_ORDER, "woocommerce": WOOCOMMERCE_ORDER}
+EVENT: dict[str, Any] = {
+    "type": "track",
+    "event": "Order Completed",
+    "messageId": "ajs-1",
+    "anonymousId": "v-1",
+    "userId": "77",
+    "timestamp": "2026-11-01T09:00:00.000Z",
+    "sentAt": "2026-11-01T09:00:01.000Z",
+    "context": {"ip": "192.0.2.1", "traits": {"email": "jon@example.com"}, "page": {"path": "/done"}},
+    "properties": {
+        "order_id": "50314b8e",
+        "email": "jon@example.com",
+        "total": 24.9,
+        "revenue": 20,
+        "currency": "EUR",
+        "products": [{"product_id": "93", "sku": "P-7", "name": "Pizza", "price": 10, "quantity": 2}],
+    },
+    "integrations": {},
+}
+ORDERS = {"shopify": SHOPIFY_ORDER, "woocommerce": WOOCOMMERCE_ORDER, "segment": EVENT, "rudderstack": EVENT}
 
 
 def amendments(shop: Shop, body: Any) -> list[Amendment]:
@@ -60,7 +79,12 @@ def amendments(shop: Shop, body: Any) -> list[Amendment]:
 
 @pytest.mark.parametrize(
     ("shop", "order_id", "customer_id", "item"),
-    [(SHOPIFY, "#1001", "77", ("P-7", 1000, 2)), (WOOCOMMERCE, "727", "26", ("93", 1012, 2))],
+    [
+        (SHOPIFY, "#1001", "77", ("P-7", 1000, 2)),
+        (WOOCOMMERCE, "727", "26", ("93", 1012, 2)),
+        (SEGMENT, "50314b8e", "77", ("P-7", 1000, 2)),
+        (RUDDERSTACK, "50314b8e", "77", ("P-7", 1000, 2)),
+    ],
     ids=lambda each: each.name if isinstance(each, Shop) else None,
 )
 def test_a_paid_order_is_one_amendment(shop: Shop, order_id: str, customer_id: str, item: tuple[str, int, int]) -> None:
@@ -140,6 +164,81 @@ def test_a_change_comes_after_the_order_it_changes(
     assert (then.status, then.refunded_minor, then.event_time_ms) == (status, refunded, CREATED_MS + 86_400_000)
 
 
+def _event(**properties: Any) -> dict[str, Any]:
+    return {**EVENT, "properties": {**EVENT["properties"], **properties}}
+
+
+@pytest.mark.parametrize(
+    ("event", "properties", "status", "refunded"),
+    [
+        ("Completed Order", {}, Status.COMPLETED, 0),
+        ("order updated ", {}, Status.COMPLETED, 0),
+        ("Order Cancelled", {}, Status.CANCELLED, 2490),
+        ("Order Refunded", {}, Status.REFUNDED, 2490),
+        ("Order Refunded", {"refunded_amount": 4.9}, Status.PARTIALLY_REFUNDED, 490),
+        ("Order Refunded", {"refunded_amount": "24.90"}, Status.REFUNDED, 2490),
+    ],
+)
+def test_an_event_says_what_became_of_the_order(
+    event: str, properties: dict[str, Any], status: Status, refunded: int
+) -> None:
+    (said,) = amendments(SEGMENT, {**_event(**properties), "event": event})
+    assert (said.order_id, said.status, said.amount_minor) == ("50314b8e", status, 2490)
+    assert (said.refunded_minor, said.event_time_ms) == (refunded, CREATED_MS)
+
+
+def test_an_event_names_the_visitor_by_what_the_site_says_before_what_segment_says() -> None:
+    device = {"context": {"device": {"id": "7AFE-1", "advertisingId": "38400000-8cf0-11bd-b23e-10b96e40000d"}}}
+    (said,) = amendments(SEGMENT, {**_event(cli_ubid="mine"), **device, "userId": "jon@example.com"})
+    assert (said.cli_ubid, said.customer_id) == ("mine", None)
+    assert said.device_id == "38400000-8cf0-11bd-b23e-10b96e40000d"
+    (said,) = amendments(SEGMENT, {**EVENT, "context": {"device": {"id": "7AFE-1"}}, "userId": 77})
+    assert (said.cli_ubid, said.device_id, said.customer_id) == ("v-1", "7AFE-1", "77")
+
+
+@pytest.mark.parametrize(
+    ("total", "minor"), [(0.1 + 0.2, 30), (24.9, 2490), (24, 2400), ("24.90", 2490), (1e12, 10**14)]
+)
+def test_a_number_that_a_page_computed_is_the_money_that_it_means(total: Any, minor: int) -> None:
+    (said,) = amendments(SEGMENT, _event(total=total))
+    assert said.amount_minor == minor
+
+
+@pytest.mark.parametrize("total", [9.995, 1e300, -24.9, float("inf"), True, [24.9], "24,90"])
+def test_an_amount_that_is_no_money_is_refused_as_it_is(total: Any) -> None:
+    (said,) = SEGMENT.read(_event(total=total), "shop-1")
+    judged = amendment.judge_fields(said, NOW_MS)
+    assert isinstance(judged, amendment.Rejection)
+    assert [SEGMENT.as_sent(each).field for each in judged.faults] == ["properties.total"]
+
+
+@pytest.mark.parametrize("shop", SHOPS, ids=lambda shop: shop.name)
+def test_a_price_that_no_currency_has_is_no_weight(shop: Shop) -> None:
+    lines = [{"sku": "P-7", "price": price, "quantity": 1} for price in ("1e300", "-1e300", "1e-300", "nan", 1e300)]
+    body = _event(products=lines) if shop.orders is SEGMENT.orders else {**ORDERS[shop.name], "line_items": lines}
+    (said,) = amendments(shop, body)
+    assert [each.price_minor for each in said.items] == [0] * 5
+
+
+def test_of_an_event_the_total_counts_and_not_the_revenue_without_it() -> None:
+    (said,) = amendments(SEGMENT, _event(total=None))
+    assert said.amount_minor == 2000
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"type": "page"},
+        {"type": "identify"},
+        {"event": "Product Added"},
+        {"event": None},
+        {"properties": None},
+    ],
+)
+def test_another_event_says_nothing_of_an_order(changed: dict[str, Any]) -> None:
+    assert SEGMENT.read({**EVENT, **changed}, "shop-1") == []
+
+
 @pytest.mark.parametrize(
     ("shop", "changed"),
     [
@@ -181,3 +280,11 @@ def test_a_guest_without_a_browser_is_a_fault_in_the_judge_s_words() -> None:
     judged = amendment.judge_fields(said, NOW_MS)
     assert isinstance(judged, amendment.Rejection)
     assert [SHOPIFY.as_sent(each).field for each in judged.faults] == ["total_price"]
+
+
+def test_faults_of_an_event_are_said_in_its_own_names() -> None:
+    (said,) = SEGMENT.read(_event(order_id=None, total=-1, currency="euros"), "shop-1")
+    judged = amendment.judge_fields(said, NOW_MS)
+    assert isinstance(judged, amendment.Rejection)
+    told = [SEGMENT.as_sent(each).field for each in judged.faults]
+    assert told == ["properties.order_id", "properties.currency", "properties.total"]

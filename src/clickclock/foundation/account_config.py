@@ -90,6 +90,10 @@ class AccountConfig(Settings):
         None, description="File with the secret that its shop at Shopify signs webhooks with; without it none is taken."
     )
     woocommerce_webhook_secret_file: Path | None = Field(None, description="The same of a shop with WooCommerce.")
+    segment_webhook_secret_file: Path | None = Field(None, description="The same of its events that Segment passes on.")
+    rudderstack_webhook_secret_file: Path | None = Field(
+        None, description="The same of its events that RudderStack passes on, as the header X-Signing-Key."
+    )
     channel_rules: tuple[ChannelRuleConfig, ...] | None = Field(
         None, description="What makes a click one of a channel; the default rules if not given."
     )

@@ -168,22 +168,26 @@ def _posted(name: str, summary: str, one: str, many: str) -> Schema:
 
 
 def _webhook(shop: Shop) -> Schema:
-    """What a shop sends, signed by itself."""
+    """What a shop sends, or what passes its events on, with the proof of who sends it."""
     signature = shop.signature.decode().title()
-    example = {"line_items": [{"sku": "P-7", "quantity": 1, "price": "9.90"}], "currency": "EUR"}
+    article = {"sku": "P-7", "quantity": 1, "price": "9.90"}
+    example: dict[str, Any] = {"line_items": [article], "currency": "EUR"}
+    if "userId" in shop.names.values():
+        said = {"order_id": "7", "total": 9.9, "currency": "EUR", "products": [article]}
+        example = {"type": "track", "event": "Order Completed", "anonymousId": "v-1", "properties": said}
     content = {"application/json": {"schema": {"type": "object"}, "example": example}}
     told = {
         "operationId": f"hear{shop.title.title()}",
         "tags": ["collector"],
         "summary": f"Take an order as {shop.title} sends it.",
-        "description": f"A webhook of {shop.title}: orders that were created, paid, changed, refunded or cancelled.",
+        "description": f"A webhook of {shop.title}: orders that were completed, changed, refunded or cancelled.",
         "parameters": [
             _parameter("client_id", "The client account.", is_required=True),
             {
                 "name": signature,
                 "in": "header",
                 "required": False,
-                "description": "The base64 of the body's HMAC-SHA256, by the secret that the shop shares with us.",
+                "description": shop.proof_is,
                 **_TEXT,
             },
         ],

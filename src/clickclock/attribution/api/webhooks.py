@@ -8,9 +8,7 @@ and acknowledged: shops stop sending to an address that refuses, and could not m
 False
 """
 
-import hashlib
 import hmac
-from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -41,8 +39,7 @@ class Secrets:
 
     def are_right(self, shop: Shop, client_id: str, body: bytes, signature: bytes) -> bool:
         """Whether this is the signature of this body."""
-        made = hmac.digest(self._secrets[client_id, shop.name], body, hashlib.sha256)
-        return hmac.compare_digest(b64encode(made), signature)
+        return hmac.compare_digest(shop.proof(self._secrets[client_id, shop.name], body), signature)
 
 
 def is_ping(body: bytes) -> bool:
@@ -72,7 +69,8 @@ def hear(
         why = f"This account takes no webhooks of {shop.title}: set {shop.name}_webhook_secret_file, and start again."
         return _refused(401, Kind.UNAUTHORIZED, why)
     if not secrets.are_right(shop, client_id, body, signature):
-        why = f"The signature is not that of this body; compare {shop.name}_webhook_secret_file with the shop's secret."
+        setting = f"{shop.name}_webhook_secret_file"
+        why = f"The signature is not that of this body; compare {setting} with the secret at {shop.title}."
         return _refused(401, Kind.UNAUTHORIZED, why)
     try:
         said = shop.read(read_json(body), client_id)

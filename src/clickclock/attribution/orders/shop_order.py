@@ -1,4 +1,4 @@
-"""An order as a shop's webhook says it, in our own fields: Shopify's and WooCommerce's.
+"""An order as a webhook says it, in our own fields: Shopify's and WooCommerce's, and events of Segment and RudderStack.
 
 Never does I/O, and never judges: `amendment.judge_fields` does. Reads no name, no address and no e-mail address, so
 none of them is kept. Invariants: the same body says the same for ever, so a delivery that comes twice changes nothing;
@@ -10,6 +10,9 @@ an order that was never paid says nothing; a refund or a cancellation comes afte
 ('#7', 1793523600000, '77')
 """
 
+import hmac
+import math
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,24 +30,39 @@ _PAID_AT_WOOCOMMERCE: Final = frozenset({"processing", "completed", "refunded"})
 """Without a date of payment, too. Shops add states of their own: an order in one counts if it has such a date."""
 _ENDED_AT_WOOCOMMERCE: Final = frozenset({"cancelled", "failed", "trash"})
 _CENTS: Final = 2
+_DIGITS_MAX: Final = 18
+"""Before the point."""
+_TOTALS: Final = ("total", "revenue", "value")
+_DUST: Final = Decimal("0.000001")
+"""More than what binary fractions add to a sum, and less than any money."""
+_STATUS_OF_EVENTS: Final[Mapping[str, str | None]] = {
+    "order completed": None,
+    "completed order": None,  # as the first edition of Segment's events called it
+    "order updated": None,
+    "order cancelled": "cancelled",
+    "order refunded": "refunded",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Shop:
-    """A kind of shop: what it is called, and how its webhooks are read."""
+    """A kind of shop, or what passes on a shop's events: what it is called, and how its webhooks are read."""
 
     name: str
     title: str
     signature: bytes
-    """The field of the request with the base64 of the body's HMAC-SHA256, in small letters."""
+    """The field of the request that proves who sent the body, in small letters."""
+    proof: Callable[[bytes, bytes], bytes]
+    """What that field must hold, of the secret and the body."""
+    proof_is: str
+    """The same in a few words, for the documents."""
     names: Mapping[str, str]
     """Our fields, and what the shop calls them."""
     orders: Callable[[Mapping[str, Any], str], Iterator[Said]]
 
     def read(self, body: Any, client_id: str) -> list[Said]:
         """What a webhook's body says of an order of this client, oldest first; nothing if it is of something else."""
-        is_order = isinstance(body, dict) and isinstance(body.get("line_items"), list)
-        return list(self.orders(body, client_id)) if is_order else []
+        return list(self.orders(body, client_id)) if isinstance(body, dict) else []
 
     def as_sent(self, fault: Fault) -> Fault:
         """A fault, with the shop's own name of the field."""
@@ -52,6 +70,8 @@ class Shop:
 
 
 def _of_shopify(body: Mapping[str, Any], client_id: str) -> Iterator[Said]:
+    if not isinstance(body.get("line_items"), list):
+        return
     if str(body.get("financial_status")) not in _PAID_AT_SHOPIFY or body.get("test") is True:
         return
     attributes = _by_name(body.get("note_attributes"), "name")
@@ -65,7 +85,7 @@ def _of_shopify(body: Mapping[str, Any], client_id: str) -> Iterator[Said]:
         event_time=_time_ms(body.get("processed_at") or body.get("created_at")),
         amount=_text(body.get("total_price")),
         currency=body.get("currency"),
-        items=_items(body, ("sku", "variant_id", "product_id", "title")),
+        items=_items(body["line_items"], body.get("currency"), ("sku", "variant_id", "product_id", "title")),
     )
     yield order
     refunds = _objects(body.get("refunds"))
@@ -88,7 +108,7 @@ def _given_back(transaction: Mapping[str, Any], order: Mapping[str, Any]) -> Dec
         return amount
     totals = order.get("total_price_set")
     of_shop, of_customer = (_amount_in(totals, name) for name in ("shop_money", "presentment_money"))
-    return (amount * of_shop / of_customer).quantize(_cent(currency)) if of_customer else Decimal()
+    return _rounded(amount * of_shop / of_customer, currency) if of_customer else Decimal()
 
 
 def _amount_in(totals: Any, name: str) -> Decimal:
@@ -98,6 +118,8 @@ def _amount_in(totals: Any, name: str) -> Decimal:
 
 
 def _of_woocommerce(body: Mapping[str, Any], client_id: str) -> Iterator[Said]:
+    if not isinstance(body.get("line_items"), list):
+        return
     status = str(body.get("status"))
     was_paid = bool(body.get("date_paid_gmt") or body.get("date_paid"))
     is_subscription = "billing_period" in body
@@ -113,7 +135,7 @@ def _of_woocommerce(body: Mapping[str, Any], client_id: str) -> Iterator[Said]:
         event_time=_time_ms(body.get("date_created_gmt"), is_utc=True),
         amount=_text(body.get("total")),
         currency=body.get("currency"),
-        items=_items(body, ("sku", "variation_id", "product_id", "name")),
+        items=_items(body["line_items"], body.get("currency"), ("sku", "variation_id", "product_id", "name")),
     )
     yield order
     changed = _time_ms(body.get("date_modified_gmt"), is_utc=True)
@@ -125,27 +147,62 @@ def _of_woocommerce(body: Mapping[str, Any], client_id: str) -> Iterator[Said]:
         yield _refunded(order, given_back if status != "refunded" else whole, changed)
 
 
+def _of_event(body: Mapping[str, Any], client_id: str) -> Iterator[Said]:
+    """An event of the e-commerce specification that Segment and RudderStack share."""
+    event, said = str(body.get("event")).strip().lower(), body.get("properties")
+    if body.get("type") != "track" or event not in _STATUS_OF_EVENTS or not isinstance(said, dict):
+        return
+    context, user_id = body.get("context"), _text(body.get("userId"))
+    device = context.get("device") if isinstance(context, dict) else None
+    device = device if isinstance(device, dict) else {}
+    order = _present(
+        client_id=client_id,
+        order_id=_text(said.get("order_id")),
+        cli_ubid=_text(said.get("cli_ubid") or body.get("anonymousId")),
+        device_id=_text(said.get("device_id") or device.get("advertisingId") or device.get("id")),
+        customer_id=None if "@" in str(user_id) else user_id,
+        event_time=_time_ms(body.get("timestamp") or body.get("originalTimestamp")),
+        amount=_computed(next((said[name] for name in _TOTALS if said.get(name) is not None), None), said),
+        currency=said.get("currency"),
+        items=_items(said.get("products"), said.get("currency"), ("sku", "product_id", "variant", "name")),
+    )
+    status = _STATUS_OF_EVENTS[event]
+    if status == "refunded" and said.get("refunded_amount") is not None:
+        yield _refunded(order, _decimal(_computed(said["refunded_amount"], said)), order.get("event_time"))
+    else:
+        yield order if status is None else {**order, "status": status}
+
+
 def _refunded(order: Said, given_back: Decimal, event_time: Any) -> Said:
     if given_back >= _decimal(order.get("amount")):
         return {**order, "status": "refunded", "event_time": event_time}
     return {**order, "status": "partially_refunded", "refunded_amount": f"{given_back:f}", "event_time": event_time}
 
 
-def _items(body: Mapping[str, Any], names: Sequence[str]) -> list[Said] | None:
+def _items(lines: Any, currency: Any, names: Sequence[str]) -> list[Said] | None:
     """The articles; those with neither a number nor a name are left out. Prices are weights, and are rounded."""
-    cent = _cent(body.get("currency"))
     items = []
-    for each in _objects(body["line_items"])[: amendment.ITEMS_MAX]:
+    for each in _objects(lines)[: amendment.ITEMS_MAX]:
         sku_id = next((text for name in names if (text := _text(each.get(name)))), None)
         if sku_id is not None and each.get("quantity") not in (0, "0"):
-            price = max(_decimal(each.get("price")), Decimal()).quantize(cent)
+            price = _rounded(max(_decimal(each.get("price")), Decimal()), currency)
             items.append({"sku_id": sku_id, "price": f"{price:f}", "quantity": each.get("quantity", 1)})
     return items or None
 
 
-def _cent(currency: Any) -> Decimal:
-    """The smallest amount of a currency."""
-    return Decimal(1).scaleb(-money.DIGITS.get(str(currency), _CENTS))
+def _rounded(amount: Decimal, currency: Any) -> Decimal:
+    """To the smallest amount of the currency. What no currency has so much of is nothing."""
+    digits = money.DIGITS.get(str(currency), _CENTS)
+    return amount.quantize(Decimal(1).scaleb(-digits)) if amount.adjusted() < _DIGITS_MAX else Decimal()
+
+
+def _computed(amount: Any, said: Mapping[str, Any]) -> Any:
+    """An amount that a page computed: as text, without what binary fractions added. All else is left to the judge."""
+    if not (isinstance(amount, float) and math.isfinite(amount)):
+        return _text(amount)
+    exact = _decimal(amount)
+    rounded = _rounded(exact, said.get("currency"))
+    return f"{rounded if abs(exact - rounded) < _DUST else exact:f}"
 
 
 def _present(**fields: Any) -> Said:
@@ -192,10 +249,37 @@ def _by_name(value: Any, name: str) -> dict[str, Any]:
     return {str(each.get(name)): each.get("value") for each in _objects(value)}
 
 
+def _of_shops(secret: bytes, body: bytes) -> bytes:
+    return b64encode(hmac.digest(secret, body, "sha256"))
+
+
+def _of_segment(secret: bytes, body: bytes) -> bytes:
+    return hmac.digest(secret, body, "sha1").hex().encode()
+
+
+def _secret_itself(secret: bytes, _body: bytes) -> bytes:
+    return secret
+
+
+_BY_SHOPS: Final = "The base64 of the body's HMAC-SHA256, by the secret that the shop shares with us."
+_EVENT_NAMES: Final = {
+    "order_id": "properties.order_id",
+    "amount": "properties.total",
+    "currency": "properties.currency",
+    "refunded_amount": "properties.refunded_amount",
+    "items": "properties.products",
+    "event_time": "timestamp",
+    "cli_ubid": "anonymousId",
+    "device_id": "context.device.id",
+    "customer_id": "userId",
+}
+
 SHOPIFY: Final = Shop(
     "shopify",
     "Shopify",
     b"x-shopify-hmac-sha256",
+    _of_shops,
+    _BY_SHOPS,
     {"order_id": "name", "amount": "total_price", "event_time": "processed_at", "refunded_amount": "refunds"},
     _of_shopify,
 )
@@ -203,7 +287,27 @@ WOOCOMMERCE: Final = Shop(
     "woocommerce",
     "WooCommerce",
     b"x-wc-webhook-signature",
+    _of_shops,
+    _BY_SHOPS,
     {"order_id": "number", "amount": "total", "event_time": "date_created_gmt", "refunded_amount": "refunds"},
     _of_woocommerce,
 )
-SHOPS: Final = (SHOPIFY, WOOCOMMERCE)
+SEGMENT: Final = Shop(
+    "segment",
+    "Segment",
+    b"x-signature",
+    _of_segment,
+    "The hexadecimal digits of the body's HMAC-SHA1, by the secret that Segment shares with us.",
+    _EVENT_NAMES,
+    _of_event,
+)
+RUDDERSTACK: Final = Shop(
+    "rudderstack",
+    "RudderStack",
+    b"x-signing-key",
+    _secret_itself,
+    "The secret that RudderStack shares with us, for it signs nothing.",
+    _EVENT_NAMES,
+    _of_event,
+)
+SHOPS: Final = (SHOPIFY, WOOCOMMERCE, SEGMENT, RUDDERSTACK)
