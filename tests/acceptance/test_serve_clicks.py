@@ -12,6 +12,7 @@ import httpx
 import pytest
 from deltalake import DeltaTable
 
+from clickclock.attribution.orders.shop_order import SHOPS
 from clickclock.client import FINISHED, Client, Payload
 from tests.acceptance.clicking import call, children, click_path, sighted, unsealed_lines, until
 from tests.acceptance.service import running
@@ -54,6 +55,7 @@ def until_finished(client: Client, trigger_id: str) -> Payload:
 def test_clicks_are_taken_whatever_else_is_configured(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("whsec_" + "QUJD" * 8)
+    hooks = "\n".join(f'{shop.name}_webhook_secret_file = "{secret}"' for shop in SHOPS)
     settings = tmp_path / "clickclock.toml"
     settings.write_text(f"""
         smtp_password = "secret"
@@ -74,11 +76,17 @@ def test_clicks_are_taken_whatever_else_is_configured(tmp_path: Path) -> None:
         email = ["ops@example.com"]
         [[accounts]]
         client_id = "c"
+        {hooks}
         [accounts.attribution]
         time_zone = "Europe/Berlin"
     """)
     with running(tmp_path, *with_clicks(0), "--config", str(settings)) as service:
         assert call(service.click_url, click_path(client_id="c")).status == 204
+        for shop in SHOPS:
+            address = f"{service.click_url}/webhooks/{shop.name}?client_id=c"
+            proof = {shop.signature.decode(): shop.proof(secret.read_bytes(), b"{}").decode()}
+            assert httpx.post(address, content=b"{}", headers=proof).status_code == 204
+            assert httpx.post(address, content=b"{}").status_code == 401
 
 
 def test_it_says_where_clicks_are_taken_and_they_are(tmp_path: Path) -> None:
