@@ -54,7 +54,9 @@ def test_before_the_first_run_each_page_says_what_would_be_here_and_what_fills_i
         for address, words in pages.items():
             page.goto(address)
             expect(page.get_by_role("heading", name=words)).to_be_visible()
-            expect(page.locator("pre.command")).to_contain_text(f"clickclock --url {service.url} demo")
+            expect(page.locator("pre.command")).to_contain_text(
+                f"clickclock --url {service.url} demo --click-url {service.click_url} "
+            )
         assert look_in_both_themes(page) == []
 
 
@@ -175,6 +177,7 @@ def test_clicks_show_as_they_arrive_with_every_reason(browser: Browser, service:
     with watched(browser, service.url) as page:
         page.goto("/clicks?kind=rejection")
         expect(page.get_by_text("as it happens")).to_be_visible()
+        expect(page.locator("pre.command")).to_contain_text(f"curl -i '{service.click_url}/aclick?")
         httpx.get(f"{service.click_url}/aclick?client_id={CLIENT}&gclid=x&event_time=soon&cli_ubid=")
         faults = page.locator(".arrivals .faults")
         expect(faults).to_contain_text("cli_ubid or device_id is required")

@@ -31,6 +31,13 @@ async def test_every_address_of_a_page_is_the_one_page_and_asked_anew_each_time(
     assert (again.status_code, again.content) == (304, b"")
 
 
+async def test_the_page_names_the_port_on_which_clicks_are_taken_if_any(engine: Engine) -> None:
+    for port, named in ((9081, "9081"), (None, "")):
+        transport = httpx.ASGITransport(create_app(engine, elsewhere=Dashboard(port)))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            assert f'<meta name="click-port" content="{named}">' in (await client.get("/")).text
+
+
 async def test_a_file_may_be_kept_for_ever_for_its_address_names_its_content(http: httpx.AsyncClient) -> None:
     page = (await http.get("/")).text
     for path in re.findall(r'(?:href|src)="(/static/[^"]+)"', page):

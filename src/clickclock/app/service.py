@@ -115,6 +115,8 @@ def serve(config: Config, file: Path | None = None, *, new_store: bool = False) 
         opened.enter_context(sole(config.data_dir, "lock", "serves"))
         (listener,) = opened.enter_context(listening(config.host, config.port, "port"))
         for_clicks = opened.enter_context(listen(config)) if config.clicks else []
+        if for_clicks:  # the one that is free, where any may be taken
+            config = config.model_copy(update={"click_port": for_clicks[0].getsockname()[1]})
         return uvloop.run(
             _serve(config, file, listener, for_clicks, targets, provider, umask=umask, new_store=new_store)
         )
@@ -283,7 +285,7 @@ def _server(
     lets_every_name_in = (config.insecure_no_authentication or is_keyed) and not config.allowed_hosts
     allowed_hosts = None if lets_every_name_in else [*own_names, *config.allowed_hosts]
     access = Access(config.access, engine.authenticator, config.certificate_grants(), config.public_url)
-    dashboard = Dashboard()
+    dashboard = Dashboard(config.click_port if config.clicks else None)
     paths = (*scheduler_api.TABLE, "/healthz", "/livez", "/readyz", "/metrics", "/openapi.json", "/docs")
     measures = Measures(engine, paths)
     scheduler = scheduler_api.create_app(

@@ -26,6 +26,8 @@ _FOLDER = Path(__file__).parent / "static"
 _PAGE = "index.html"
 _PLACE = b"{static}"
 """Where the page names the folder of its files."""
+_CLICK_PORT = b"{click_port}"
+"""Where it names the collectors' port."""
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; worker-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -58,13 +60,15 @@ class _File:
 class Dashboard:
     """An ASGI application for every address that no service has."""
 
-    def __init__(self) -> None:
+    def __init__(self, click_port: int | None = None) -> None:
+        """`click_port` is that of the collectors; None if no clicks are taken."""
         found = {
             path.relative_to(_FOLDER).as_posix(): path.read_bytes() for path in _FOLDER.rglob("*") if path.is_file()
         }
         version = hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()[:16]
         self._base = f"/static/{version}/"
-        self._page = _file(_PAGE, found.pop(_PAGE).replace(_PLACE, self._base.rstrip("/").encode()), "no-cache")
+        page = found.pop(_PAGE).replace(_PLACE, self._base.rstrip("/").encode())
+        self._page = _file(_PAGE, page.replace(_CLICK_PORT, str(click_port or "").encode()), "no-cache")
         self._files = {
             self._base + name: _file(name, body, "public, max-age=31536000, immutable") for name, body in found.items()
         }

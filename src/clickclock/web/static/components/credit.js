@@ -1,5 +1,6 @@
 // What the pages of attribution share: channels by their colour, amounts, paths, models by name, and where a number leads.
 import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
+import { clickUrl } from "../core/collector.js";
 
 const MODELS = {
   first: "First", last: "Last", last_non_direct: "Last, not direct", linear: "Linear", position: "By position", time_decay: "Time decay",
@@ -51,7 +52,7 @@ export const gauge = (part, tone = "c0") => html`<svg class="gauge" aria-hidden=
 export const select = (label, value, options, chosen) => html`<label class="filter"><span>${label}</span><select @change=${(event) => chosen(event.target.value)}>${options.map(([key, word]) => html`<option value=${key} ?selected=${key === value}>${word}</option>`)}</select></label>`;
 export const field = (label, value, chosen, more = {}) => html`<label class="filter"><span>${label}</span><input type=${more.type ?? "text"} .value=${value} placeholder=${more.placeholder ?? nothing} size=${more.size ?? nothing} @change=${(event) => chosen(event.target.value.trim())}></label>`;
 
-/** Nothing was credited yet: what fills the pages, with this installation's address. */
-export const FIRST_STEPS = () => `clickclock --url ${location.origin} demo        # a small shop of two weeks, sent and credited\nclickclock attribution run   # or credit what came in`;
+/** Nothing was credited yet: what fills the pages, with this installation's addresses. */
+export const FIRST_STEPS = () => `${clickUrl ? `clickclock --url ${location.origin} demo --click-url ${clickUrl}   # a small shop of two weeks, sent and credited\n` : ""}clickclock attribution run   # ${clickUrl ? "or " : ""}credit what came in`;
 /** Whether there is no result version at all; one that is named and not there is a fault. */
 export const isUnmade = (error) => error?.code === "noVersion" && !new URLSearchParams(location.search).has("version");

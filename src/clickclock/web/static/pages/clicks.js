@@ -8,6 +8,7 @@ import { verdict } from "../components/verdict.js";
 import { choose, filters } from "../core/address.js";
 import { ask } from "../core/api.js";
 import { arrivals } from "../core/arrivals.js";
+import { clickUrl } from "../core/collector.js";
 import { currentZone, iso, now } from "../core/time.js";
 
 const KNOWN = ["client", "kind", "span", "click", "clientId", "sellerId"];
@@ -99,12 +100,12 @@ function counts() {
 }
 
 function live() {
-  const { client, kind } = filters(KNOWN), clickUrl = `${location.protocol}//${location.hostname}:8081`;
+  const { client, kind } = filters(KNOWN);
   return card("live", "What arrives", html`<form class="filter-bar pad" aria-label="What is shown" @submit=${(event) => event.preventDefault()}>${select("Show", kind, KINDS, (value) => choice({ kind: value }))}</form>
     ${gap ? html`<p class="banner pad">${gap.message}</p>` : nothing}
     ${held.length ? html`<p class="pad"><button class="button" @click=${release}>${held.length} new</button></p>` : nothing}
     ${rows.length ? arrivalRows(rows, () => { isHeld = true; }, release) : !isKnown ? html`<p class="note chart-room">Looking …</p>`
-      : empty(client || kind ? "Nothing of this has come in the last 31 days" : "Nothing has come yet", "Each click, order and rejection shows here the moment it is on disk. Send one to the collector, at port 8081 unless click_port says otherwise:", `curl -i '${clickUrl}/aclick?client_id=shop-1&cli_ubid=me&utm_source=newsletter&event_time=${Date.now()}'`)}`,
+      : empty(client || kind ? "Nothing of this has come in the last 31 days" : "Nothing has come yet", clickUrl ? "Each click, order and rejection shows here the moment it is on disk. Send one to the collector:" : "This service takes no clicks. Set clicks = true in its configuration, and start it again.", clickUrl ? `curl -i '${clickUrl}/aclick?client_id=shop-1&cli_ubid=me&utm_source=newsletter&event_time=${Date.now()}'` : "")}`,
   { note: html`<span class="live ${state}"><i></i>${{ live: "as it happens", connecting: "connecting", paused: "paused while hidden" }[state]}</span>` });
 }
 
