@@ -9,6 +9,7 @@ from clickclock.client import Client
 from tests.acceptance.service import running
 from tests.trace_receiver import receiving
 
+OPEN = ("--clicks", "--click-port", "0", "--click-profile", "open")
 TRACE, UNKEPT = "4bf92f3577b34da6a3ce929d0e0e4736", "0af7651916cd43dd8448eb211c80319c"
 SPAN = "00f067aa0ba902b7"
 
@@ -53,3 +54,21 @@ def test_a_run_is_one_trace_from_whoever_asked_to_the_end_of_its_process(tmp_pat
         assert {each["authorization"] for each in receiver.headers} == {"Bearer of-the-receiver"}
         traces = [each.trace_id.hex() for each in receiver.spans]
         assert (traces.count(TRACE), traces.count(UNKEPT)) == (4, 0)
+
+
+def test_a_click_and_an_order_are_traces_until_they_are_on_disk_and_their_ids_name_them(tmp_path: Path) -> None:
+    config = tmp_path / "clickclock.toml"
+    with receiving() as receiver:
+        config.write_text(f'traces_url = "{receiver.url}"\n')
+        with running(tmp_path / "data", "--config", str(config), *OPEN) as service:
+            said = {"client_id": "c", "cli_ubid": "u", "event_time": "1790000000000"}
+            assert httpx.get(f"{service.click_url}/aclick", params=said).status_code == 204
+            kept = receiver.named("keep click")
+            order = {"client_id": "c", "order_id": "7", "cli_ubid": "u", "amount": "1.00", "currency": "EUR"}
+            answer = httpx.post(f"{service.click_url}/orders", json={**order, "event_time": 1790000000000}).json()
+            its = receiver.named("keep order", answer["orders"][0]["id"])
+            for span in (kept, its):
+                assert 0 <= span.end_time_unix_nano - span.start_time_unix_nano < 10_000_000_000
+                assert attributes(span)["clickclock.entries"] == 1
+                assert (span.status.code, span.parent_span_id) == (0, b"")
+            assert service.stop() == 0

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from clickclock.app.open_telemetry import OpenTelemetry, read_headers
+from clickclock.app.open_telemetry import OpenTelemetry
+from clickclock.app.spans import read_headers
 from clickclock.app.stages import stages
 from clickclock.foundation.advance import heard, tell
 from clickclock.foundation.config import load

@@ -25,6 +25,7 @@ import uvloop
 from clickclock.app.accounts import accounts_of, webhook_secrets_of
 from clickclock.app.certificates import Certificates
 from clickclock.app.collectors import DRAIN
+from clickclock.app.spans import spans_of
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.server import Setup, run_collector
 from clickclock.attribution.journal import Journal
@@ -87,6 +88,7 @@ async def _collect(config: Config, salt: bytes, folder: Path, listening: socket.
         refused_bytes_per_day=config.refused_bytes_per_day // config.click_processes,
     )
     certificates = Certificates.of(config)
+    spans = spans_of(config, f"{socket.gethostname()}-collector-{folder.name}")
     setup = Setup(
         accounts_of(config),
         salt,
@@ -96,6 +98,7 @@ async def _collect(config: Config, salt: bytes, folder: Path, listening: socket.
         order_tokens=config.order_tokens,
         secrets=webhook_secrets_of(config),
         tls=None if certificates is None else certificates.context,
+        spans=spans,
     )
     renewing = None if certificates is None else asyncio.create_task(certificates.keep())
     collecting = asyncio.create_task(run_collector(journal, [listening], setup, stopping=stopping, ready=_say_ready))
@@ -110,6 +113,8 @@ async def _collect(config: Config, salt: bytes, folder: Path, listening: socket.
         if renewing is not None:
             renewing.cancel()
         await journal.close()
+        if spans is not None:  # the journal is the next collector's already
+            await asyncio.to_thread(spans.close)
 
 
 def _say_ready() -> None:

@@ -23,6 +23,7 @@ from typing import Self
 import uvloop
 
 from clickclock.app.data_folder import ADDRESS_SALT, expect_files, kept_secret, listening, make_data_dir, sole, url_of
+from clickclock.app.spans import expect_traces
 from clickclock.foundation import extras, log
 from clickclock.foundation.config import Config
 from clickclock.foundation.environment import environment_to_start, take_secrets
@@ -95,6 +96,7 @@ class Collectors:
         from clickclock.app.accounts import webhook_secrets_of  # noqa: PLC0415 (see the line above)
 
         webhook_secrets_of(config)
+        expect_traces(config)
         self._orders = json.dumps({"config": told, "salt": salt}).encode() + b"\n"
         self._stopping = asyncio.Event()
         self._ready = [asyncio.Event() for _ in sockets]

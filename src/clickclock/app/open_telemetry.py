@@ -7,11 +7,8 @@ headers is read once, and no header is logged.
 """
 
 import logging
-import re
-from collections.abc import Mapping
 from datetime import datetime
 from importlib.metadata import version
-from pathlib import Path
 from typing import Final
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -21,8 +18,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
+from clickclock.app.spans import read_headers
 from clickclock.foundation.config import Config
-from clickclock.foundation.errors import ConfigurationError
 from clickclock.foundation.instant import ms_of
 from clickclock.foundation.span import Role, Span
 
@@ -35,7 +32,6 @@ _KINDS: Final = {
     Role.CONSUMER: SpanKind.CONSUMER,
 }
 _SAMPLED: Final = TraceFlags(TraceFlags.SAMPLED)
-_HEADER: Final = re.compile(r"([A-Za-z0-9_-]+):[ \t]*([\x20-\x7e]*)")
 _NS_OF_A_MS: Final = 1_000_000
 _RANGE: Final = 2**32
 
@@ -92,23 +88,6 @@ class OpenTelemetry:
     @staticmethod
     def _context(trace: int, span: str) -> SpanContext:
         return SpanContext(trace, int(span, _HEX), is_remote=False, trace_flags=_SAMPLED)
-
-
-def read_headers(file: Path) -> Mapping[str, str]:
-    """The headers in a file, `NAME: VALUE` on each line. Raises `ConfigurationError`, and shows none of it."""
-    try:
-        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"traces_headers_file {str(file)!r} cannot be read: {error}") from error
-    found = {}
-    for number, line in enumerate(lines, 1):
-        if line and (match := _HEADER.fullmatch(line)) is None:
-            raise ConfigurationError(
-                f"traces_headers_file {str(file)!r}: line {number} is no header; write NAME: VALUE"
-            )
-        if line and match is not None:
-            found[match[1].lower()] = match[2]
-    return found
 
 
 def _ns(at: datetime) -> int:

@@ -15,10 +15,11 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clickclock.foundation import extras, trace_context
+from clickclock.app.spans import spans_of
+from clickclock.foundation import trace_context
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.config import Config
-from clickclock.foundation.errors import ClickclockError, ConfigurationError
+from clickclock.foundation.errors import ClickclockError
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.span import Role, Span, Spans, span_id, trace_id
 from clickclock.foundation.trace_context import TraceContext
@@ -44,13 +45,8 @@ class Tracing:
     @classmethod
     def of(cls, config: Config, engine: Engine) -> "Tracing | None":
         """By the settings; None without an address. Raises `ConfigurationError` where the extra is not installed."""
-        if config.traces_url is None:
-            return None
-        if not extras.is_installed(extras.TRACES):
-            raise ConfigurationError(f"traces_url is set, and needs: {extras.how_to_install(extras.TRACES)}")
-        from clickclock.app.open_telemetry import OpenTelemetry  # noqa: PLC0415 (it is an optional part)
-
-        return cls(OpenTelemetry.of(config, engine.node), engine)
+        to = spans_of(config, engine.node)
+        return None if to is None else cls(to, engine)
 
     def launch(self, launch: Launch) -> Launch:
         """The same launch; its process knows its span."""

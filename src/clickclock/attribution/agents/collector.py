@@ -18,7 +18,7 @@ from clickclock.attribution.clicks.click import Click, Rejection, judge
 from clickclock.attribution.clicks.entry import EntryKind, encode, encode_plain, encode_plains
 from clickclock.attribution.clicks.template import Templates
 from clickclock.attribution.files.counters import cell
-from clickclock.attribution.journal import SYNC_BUCKETS_S, Journal
+from clickclock.attribution.journal import SYNC_BUCKETS_S, Append, Done, Journal
 from clickclock.attribution.registering.refusal_budget import RefusalBudget
 from clickclock.attribution.registering.registration import line_of
 
@@ -33,9 +33,6 @@ _BYTES: Final = cell("clickclock_journal_bytes_total")
 _REFUSED: Final = cell("clickclock_journal_refused_total")
 _SEALED: Final = cell("clickclock_journal_segments_total")
 _OF_JOURNAL: Final = (_ENTRIES, _BYTES, _REFUSED, _SEALED, _SYNC_SUM, *_SYNCS, _WAIT_SUM, *_WAITS)
-
-Done = Callable[[Exception | None], None]
-"""Called on the loop's thread, with what went wrong or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +55,12 @@ class Collector:
         epoch_ms: Callable[[], int],
         waiting_max: int,
         refused_bytes_per_day: int,
+        append: Append | None = None,
     ) -> None:
         """`epoch_ms` is the wall clock in milliseconds since 1970; at most `waiting_max` requests wait for the disk.
 
-        `cells` are the counters'. Of refused requests, about `refused_bytes_per_day` are kept.
+        `cells` are the counters'. Of refused requests, about `refused_bytes_per_day` are kept. `append` stands before
+        the journal's own.
         """
         self._refusals = RefusalBudget(refused_bytes_per_day)
         self._epoch_ms = epoch_ms
@@ -69,7 +68,7 @@ class Collector:
         """Waiting entries that came with another one in the same request."""
         self._waiting_max = waiting_max
         self._journal = journal
-        self._append = journal.append
+        self._append: Append = append or journal.append
         self._accounts = accounts
         self._cells = cells
         self._before = {number: cells[number] for number in _OF_JOURNAL}

@@ -10,9 +10,9 @@ True
 
 from collections.abc import Callable
 
-from clickclock.attribution.agents.collector import Done
 from clickclock.attribution.api.answers import Answer
 from clickclock.attribution.api.head import Head
+from clickclock.attribution.journal import Done
 
 
 class Request:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Final
 
-from clickclock.attribution.agents.collector import Collector, Done, Draft
+from clickclock.attribution.agents.collector import Collector, Draft
 from clickclock.attribution.api import description
 from clickclock.attribution.api.answers import FOR_PAGES, JSON, Answer, Answers
 from clickclock.attribution.api.head import query_too_long
@@ -27,6 +27,7 @@ from clickclock.attribution.clicks.account import Accounts
 from clickclock.attribution.clicks.click import Click, Kind, Rejection, prefetched
 from clickclock.attribution.clicks.entry import EntryKind
 from clickclock.attribution.files.counters import REJECTED, cell
+from clickclock.attribution.journal import Done
 from clickclock.attribution.orders.amendment import ORDER_BYTES_MAX
 from clickclock.attribution.orders.shop_order import SHOPS
 from clickclock.attribution.registering.refusal import (

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from clickclock.attribution.agents.collector import Collector
+from clickclock.attribution.agents.commit_spans import CommitSpans
 from clickclock.attribution.api import metrics
 from clickclock.attribution.api.connection import Connection
 from clickclock.attribution.api.health import Health
@@ -37,6 +38,7 @@ from clickclock.attribution.files.counters import Counters, read_all
 from clickclock.attribution.files.order_tokens import OrderTokens
 from clickclock.attribution.journal import Journal
 from clickclock.foundation.clock import Clock, SystemClock
+from clickclock.foundation.span import Spans
 
 TICK_S: Final = 1.0
 BACKLOG: Final = 4096
@@ -71,6 +73,8 @@ class Setup:
     """What webhooks of shops are signed with."""
     tls: ssl.SSLContext | None = None
     """What connections are encrypted with; None if they are not."""
+    spans: Spans | None = None
+    """Where spans of entries go; None if there are none."""
 
 
 async def run_collector(
@@ -124,7 +128,9 @@ def _shared(
 ) -> Shared:
     limits = replace(setup.limits, connections_max=_connections_max(setup.limits.connections_max))
     most = limits.waiting_max, limits.refused_bytes_per_day
-    collector = Collector(journal, counters.cells, setup.accounts, setup.clock.epoch_ms, *most)
+    spans = setup.spans
+    append = None if spans is None else CommitSpans(journal.append, spans, setup.clock).append
+    collector = Collector(journal, counters.cells, setup.accounts, setup.clock.epoch_ms, *most, append)
 
     pages: list[bytes] = []
 

@@ -9,7 +9,7 @@ never used twice.
 ...         print(frame.lines)
 """
 
-from clickclock.attribution.journal.batch import Done
+from clickclock.attribution.journal.batch import Append, Done
 from clickclock.attribution.journal.erasing import Holding, held, holding
 from clickclock.attribution.journal.frame import Frame
 from clickclock.attribution.journal.inspection import Summary, identity, inspect, slots
@@ -24,6 +24,7 @@ __all__ = [
     "NEWEST_MAX",
     "SALVAGE",
     "SYNC_BUCKETS_S",
+    "Append",
     "Damage",
     "Done",
     "Figures",

@@ -7,10 +7,18 @@ b'a\n'
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 Done = Callable[[Exception | None], None]
 """Told of a line, on the loop: None once it is on disk, else a `JournalFailing` that says why it is not."""
+
+
+class Append(Protocol):
+    """What takes lines, as `Journal.append` does."""
+
+    def __call__(self, lines: bytes, done: Done, count: int = 1) -> None:
+        """Keep `count` lines, each with its LF; `done` is called once for all of them."""
+
 
 LINES_MAX = 4096
 """Lines in one frame. On a slow disk, or when the loop is kept busy by refusals, this is what a commit acknowledges."""
