@@ -14,12 +14,13 @@ import ibis
 from clickclock.attribution.clicks.account import ORGANIC_CHANNEL_RULE, ChannelRule, small_letters
 from clickclock.attribution.clicks.ad import SOURCES
 from clickclock.attribution.crediting.policy import (
-    CHANNEL_OF_SOURCE,
     CLICK_ID_RULES,
     ID_CHANNEL_RULES,
     LAST_CHANNEL_RULES,
     Policy,
 )
+from clickclock.attribution.engines.columns import unbound
+from clickclock.attribution.engines.sources import NAMED
 from clickclock.attribution.engines.values import small_letters_of, value_of
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS
 
@@ -39,7 +40,10 @@ _META: Final = "meta"
 
 
 def channel_of(clicks: Any, policy: Policy) -> Any:
-    """What the first rule that matches says, else what the click says of itself. It needs the columns of `beside`."""
+    """What the first rule that matches says, else what the click says of itself.
+
+    It needs the columns of `with_channels`.
+    """
     said = ibis.coalesce(*(clicks[in_small(name)] for name in SOURCES)).replace(">", "-")
     last = _first(clicks, [rule for rule in LAST_CHANNEL_RULES if rule.parameter in CLICK_PARAMETERS], _OTHER)
     last = ibis.ifelse(clicks.others.length() > 0, _first(clicks, LAST_CHANNEL_RULES, _OTHER), last)
@@ -61,11 +65,17 @@ def in_small_letters(clicks: Any) -> dict[str, Any]:
     return {in_small(name): small_letters_of(clicks[name]) for name in _IN_SMALL}
 
 
-def beside(clicks: Any) -> dict[str, Any]:
-    """The channels that a source and a click id say, whatever the policy: as columns, so that each is found once.
+def with_channels(clicks: Any) -> Any:
+    """Clicks, and the channels that a source and a click id say, whatever the policy: as columns, each found once.
 
-    It needs the columns of `in_small_letters`.
+    It needs the columns of `in_small_letters`. Words are joined: in a map, an engine compares one after the other.
     """
+    found = []
+    for name in reversed(SOURCES):
+        word, channel = f"{name}_word", f"{name}_channel"
+        words = unbound(NAMED.schema, "sources").rename({word: "word", channel: "channel"})
+        clicks = clicks.left_join(words, clicks[in_small(name)] == words[word])
+        found.append(channel)
     none = ibis.null("string")
     # Few clicks have parameters without a column, and rules about these are asked of no others.
     of_columns, of_others = (
@@ -73,11 +83,8 @@ def beside(clicks: Any) -> dict[str, Any]:
         for is_column in (True, False)
     )
     by_others = ibis.ifelse(clicks.others.length() > 0, _first(clicks, of_others, none), none)
-    words = ibis.literal(dict(CHANNEL_OF_SOURCE), "map<string, string>")
-    return {
-        OF_CLICK_ID: _first(clicks, of_columns, by_others),
-        OF_SOURCE: ibis.coalesce(*(words.get(clicks[in_small(name)]) for name in reversed(SOURCES))),
-    }
+    of_source = ibis.coalesce(*(clicks[each] for each in found))
+    return clicks.mutate(**{OF_CLICK_ID: _first(clicks, of_columns, by_others), OF_SOURCE: of_source})
 
 
 def _first(clicks: Any, rules: Iterable[ChannelRule], otherwise: Any) -> Any:

@@ -10,7 +10,7 @@ codes, is the same on all engines; no integer becomes a float on its way.
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import ibis
 import ibis.expr.operations as ops
@@ -27,7 +27,7 @@ from clickclock.attribution.crediting.policy import (
 from clickclock.attribution.engines import CHANGED, FLOODS, PERSONS, USES, WALK
 from clickclock.attribution.engines.agents import AGENTS
 from clickclock.attribution.engines.batches import NUMBERED_ORDERS, NUMBERED_TEXTS
-from clickclock.attribution.engines.channels import IDS_OF_RULES, beside, channel_of, in_small, in_small_letters
+from clickclock.attribution.engines.channels import IDS_OF_RULES, channel_of, in_small, in_small_letters, with_channels
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.dialects import Dialect
 from clickclock.attribution.engines.sql import KINDS_OF_ORDERS, SHOWN
@@ -43,6 +43,10 @@ from clickclock.attribution.engines.values import (
 )
 from clickclock.attribution.lake import ADS, CLICKS, TOUCHES
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS
+
+_BEGINNINGS, _NAMES = ("|".join(map(re.escape, each)) for each in (PREFIXES, (*NAMES, *CLICK_IDS, *IDS_OF_RULES)))
+_OF_AD: Final = f"^(?:{_BEGINNINGS})|^(?:{_NAMES})$|{WITHIN}"
+"""Parameters without a column that say which ad it is, or are click ids: one pattern for all the names."""
 
 
 def agents() -> ibis.Table:
@@ -69,7 +73,7 @@ def _shown() -> Any:
 def _ads(dialect: Dialect, rules: Policies, clicks: Any) -> ibis.Table:
     rows = _with_others(clicks)
     rows = rows.mutate(**_compared(dialect, rows))
-    rows = rows.mutate(**beside(rows))
+    rows = with_channels(rows)
     rows = rows.mutate(channel=_ad(rows, rules)["channel"])
     parts = {**_ad(rows, rules), "channel": rows.channel}
     described = rows.select(ad=_ad_code(dialect, rows, rows.channel), **parts)
@@ -108,7 +112,7 @@ def _touches(dialect: Dialect, rules: Policies, clicks: Any) -> ibis.Table:
     # By themselves, because an engine computes anew what stands in several places of one row.
     rows = _with_others(rows)
     rows = rows.mutate(**{f"{kind}_code": _code(rows, kind, rules) for kind in NAMESPACES}, **_compared(dialect, rows))
-    rows = rows.mutate(**beside(rows))
+    rows = with_channels(rows)
     rows = rows.mutate(ad_code=_ad_code(dialect, rows, _ad(rows, rules)["channel"]))
     # The id that counts stands at its own place: equal texts of two kinds are two ids.
     click_id = ibis.ifelse(
@@ -282,14 +286,10 @@ def _with_click_ids(dialect: Dialect, clicks: Any) -> Any:
 
 def _with_others(clicks: Any) -> Any:
     """Clicks, and beside them those parameters without a column that say which ad it is, or are click ids."""
-    said = _entries(clicks).filter(lambda each: _is_of_ad(each.key) & says_something(each.value))
-    return clicks.mutate(others=ibis.ifelse(clicks.other.isnull(), ibis.null(said.type()), said))
-
-
-def _is_of_ad(name: Any) -> Any:
-    """Whether a parameter without a column says which ad it is, or is a click id: one expression for all the names."""
-    beginnings, names = ("|".join(map(re.escape, each)) for each in (PREFIXES, (*NAMES, *CLICK_IDS, *IDS_OF_RULES)))
-    return name.re_search(f"^(?:{beginnings})|^(?:{names})$|{WITHIN}")
+    said = _entries(clicks).filter(lambda each: each.key.re_search(_OF_AD) & says_something(each.value))
+    # Once for all the names of a click: within a map, an engine compiles the pattern anew for every few clicks.
+    has_some = clicks.other.keys().join("\n").re_search(f"(?m){_OF_AD}")
+    return clicks.mutate(others=ibis.ifelse(has_some, said, ibis.null(said.type())))
 
 
 def _compared(dialect: Dialect, clicks: Any) -> dict[str, Any]:

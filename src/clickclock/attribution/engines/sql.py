@@ -38,6 +38,7 @@ from clickclock.attribution.engines.agents import judged
 from clickclock.attribution.engines.batches import as_agreed, numbered
 from clickclock.attribution.engines.dialects import Dialect
 from clickclock.attribution.engines.files import are_of_today
+from clickclock.attribution.engines.sources import NAMED
 from clickclock.attribution.engines.sql_cache import Texts
 from clickclock.attribution.engines.sql_text import Text
 from clickclock.attribution.lake import ADS, TOUCHES
@@ -75,18 +76,18 @@ class SqlEngine(ABC):
         # What an earlier revision's rows lose is in a text of its own: with it in these, to write them takes a second.
         made = [self._text(f"expressions:{name}_of_today", self.dialect, rules).sql for name in ("touches", "ads")]
         made.append(self._text("expressions:cleaned").sql)
-        hashed = sha256(SEPARATOR.join((fingerprint(), *made)).encode()).hexdigest()[:16]
+        hashed = sha256(SEPARATOR.join((fingerprint(), str(NAMED.to_pydict()), *made)).encode()).hexdigest()[:16]
         return f"{self.name} {self.version} {hashed}"
 
     def touches(self, clicks: Sequence[str], rules: Policies) -> Iterator[pa.RecordBatch]:
         text = self._text("expressions:agents")
         batches = as_agreed(self.rows(text, {"clicks": clicks}), text.gives)
         agents = pa.Table.from_batches(batches, text.gives)["user_agent"].combine_chunks().drop_null()
-        tables: dict[str, Source] = {"clicks": clicks, "agents": judged(agents)}
+        tables: dict[str, Source] = {"clicks": clicks, "agents": judged(agents), "sources": NAMED}
         return as_agreed(self.rows(self._of_clicks("touches", clicks, rules), tables), TOUCHES.schema)
 
     def ads(self, clicks: Sequence[str], ids: pa.Array, rules: Policies) -> pa.Table:
-        tables = {"clicks": clicks, "shown": pa.table([ids], SHOWN)}
+        tables: dict[str, Source] = {"clicks": clicks, "shown": pa.table([ids], SHOWN), "sources": NAMED}
         return self._found(self._of_clicks("ads", clicks, rules), tables, ADS.schema)
 
     def codes(self, texts: pa.Table, rules: Policies) -> pa.Table:
