@@ -18,6 +18,7 @@ from clickclock.attribution.files.outbox import Outbox
 from clickclock.attribution.lake import UPLOADS, Lake, Ledger
 from clickclock.attribution.uploads.meta_upload import Change, How
 from clickclock.attribution.uploads.upload import Fate, Kind, Network
+from clickclock.foundation.advance import heard
 from clickclock.foundation.clock import ManualClock
 from clickclock.foundation.errors import Conflict, Invalid
 from tests.published import DAY, NOW, Order, add_clicks, publish
@@ -84,6 +85,19 @@ async def test_a_conversion_is_written_for_google_in_the_accounts_zone(world: Wo
         ("conversion", "A-2", 400, name),
     ]
     assert (world.exports.stat().st_mode & 0o777, name.startswith("google-shop-1-000001-")) == (0o700, True)
+
+
+async def test_an_export_says_how_far_it_is(world: World) -> None:
+    await world.credit(Order("A-1", 990, days=2), Order("M-1", 500, days=1, channel="meta"))
+    said: list[tuple[str, int | None, int | None]] = []
+    with heard(lambda *each: said.append(each)):
+        world.export()
+    assert said == [
+        ("Reading credits for google", None, None),
+        ("Writing conversions of clients for google", 0, 1),
+        ("Reading credits for meta", None, None),
+        ("Writing conversions of clients for meta", 0, 1),
+    ]
 
 
 async def test_a_second_export_writes_nothing(world: World) -> None:

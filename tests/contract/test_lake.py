@@ -19,7 +19,7 @@ import pytest
 from click import ClickException, Command
 from click.testing import CliRunner, Result
 
-from clickclock.attribution.agents.compactor import Compactor
+from clickclock.attribution.agents.compactor import LOADING, Compactor
 from clickclock.attribution.agents.extractor import Format, Wanted, clicks, extract
 from clickclock.attribution.clicks.entry import EntryKind, connection, encode
 from clickclock.attribution.errors import LakeUnreachable
@@ -30,6 +30,7 @@ from clickclock.attribution.journal import segments
 from clickclock.attribution.lake import Lake, Overtaken
 from clickclock.cli.clicks_export import export, sink
 from clickclock.cli.compact import compact
+from clickclock.foundation.advance import heard
 from clickclock.foundation.clock import SystemClock
 from tests.kept import DAY_MS, RECEIVED_MS, ids, ids_in, keep, lines
 from tests.object_store import BUCKET
@@ -205,9 +206,17 @@ async def test_several_processes_write_what_one_would(tmp_path: Path, monkeypatc
     for slot in range(3):
         await keep(tmp_path / "journal" / str(slot), lines(ENTRIES, slot * ENTRIES))
     lake = Lake(tmp_path / "lake")
-    done = await Compactor(tmp_path / "journal", lake, SystemClock(), processes=2).step()
+    of = sum(len(segments(slot)) for slot in (tmp_path / "journal").iterdir())
+    said: list[tuple[str, int | None, int | None]] = []
+    with heard(lambda *each: said.append(each)):
+        done = await Compactor(tmp_path / "journal", lake, SystemClock(), processes=2).step()
     assert done.rows == 3 * ENTRIES
     assert ids_in(lake) == ids(3 * ENTRIES)
+    # The other process begins with the first segment; which of the others we take depends on who is quicker.
+    loading = [each for each in said if each[0] == LOADING]
+    assert loading
+    assert loading == sorted(loading)
+    assert {(count, of) for _, count, of in loading} <= {(count, of) for count in range(1, of)}
 
 
 async def test_the_command_line_compacts_and_exports(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ ALONE_BYTES_MAX: Final = 128 * 2**20
 """What one process writes alone: in half of that time another would only have started."""
 TURNS_MAX: Final = 1000
 """As many places fit into any pipe; of more segments each place is a run."""
+LOADING: Final = "Loading segments into the lake"
 _PLACE_BYTES: Final = 4
 
 _log = logging.getLogger(__name__)
@@ -204,7 +205,7 @@ class Compactor:
         runs = [falling[start : start + length] for start in range(0, len(sources), length)]
         others = min(self._processes, len(runs)) - 1
         if sum(source.bytes for source in sources) <= ALONE_BYTES_MAX or not others:
-            return [_write_share(self._lake, sources, now_ms, len(sources))]
+            return [_write_share(self._lake, _told(sources), now_ms)]
         spawn = multiprocessing.get_context("spawn")
         turns, ahead = spawn.Pipe(duplex=False)
         with turns, ahead:
@@ -244,22 +245,31 @@ def _write_theirs(lake: Lake, runs: Sequence[Sequence[Source]], number: int, now
     return _write_share(lake, chain(runs[number], _in_turn(runs, _turns)), now_ms)
 
 
+def _told(sources: Sequence[Source]) -> Iterator[Source]:
+    """What one process takes alone."""
+    for count, source in enumerate(sources):
+        tell(LOADING, count, len(sources))
+        yield source
+
+
 def _in_turn(runs: Sequence[Sequence[Source]], turns: Connection) -> Iterator[Source]:
     """What this process takes: the next run whenever it has time for one, so that all end together.
 
     Whose turn it is needs no lock, which one who is killed could hold: a pipe gives each place away once.
+    Places are given away in their order, so that a place also says how far all processes have come.
     """
     while place := os.read(turns.fileno(), _PLACE_BYTES):
-        yield from runs[int.from_bytes(place)]
+        number = int.from_bytes(place)
+        tell(LOADING, number * len(runs[0]), sum(map(len, runs)))
+        yield from runs[number]
 
 
-def _write_share(lake: Lake, sources: Iterable[Source], now_ms: int, of: int | None = None) -> Share:
-    """Write what these segments hold; they are `of` so many, if that is known."""
+def _write_share(lake: Lake, sources: Iterable[Source], now_ms: int) -> Share:
+    """Write what these segments hold."""
     writer = lake.writer(f"part-{uuid.uuid4().hex}", now_ms)
     good: list[Source] = []
     damages: list[str] = []
-    for count, source in enumerate(sources):
-        tell("Loading segments into the lake", count, of)
+    for source in sources:
         number = source.segment.number
         try:
             writer.add(source.journal, number, (frame.payload for frame in read(source.segment)), source.lacking)

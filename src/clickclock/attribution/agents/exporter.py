@@ -40,6 +40,7 @@ from clickclock.attribution.uploads.meta_upload import EVENTS_MAX as META_MAX
 from clickclock.attribution.uploads.meta_upload import Change, fitting
 from clickclock.attribution.uploads.upload import RULES, Credited, Fate, Kind, Memory, Network, Upload
 from clickclock.attribution.uploads.upload_form import is_click_id, is_order_id
+from clickclock.foundation.advance import tell
 from clickclock.foundation.clock import Clock
 from clickclock.foundation.errors import Invalid
 from clickclock.foundation.instant import instant_of, ms_of
@@ -174,10 +175,13 @@ class Exporter:
     ) -> Iterator[tuple[File, bytes]]:
         """Every file with its content; credits that are in no file are counted in `exported`."""
         for network in export.wanted.networks:
+            tell(f"Reading credits for {network}")
             memories = upload.by_client(told[network])
             found, orders = self._credited(export, network, result, {each.order_id for each in told[network]})
             credited = upload.by_client(found)
-            for client_id in sorted(memories.keys() | credited.keys()):
+            clients = sorted(memories.keys() | credited.keys())
+            for place, client_id in enumerate(clients):
+                tell(f"Writing conversions of clients for {network}", place, len(clients))
                 known = Memory(memories.get(client_id, ()))
                 of_client = credited.get(client_id, ())
                 made = upload.plan(of_client, known, orders.get(client_id, ()), RULES[network], export.now_ms)
