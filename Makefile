@@ -66,7 +66,7 @@ lock: ## Solve the requirements anew (needs uv); ARGS=--upgrade takes newer vers
 	$(LOCK) --extra all --group bench -o requirements/bench.txt $(ARGS)
 	$(LOCK) --extra all --group dev -c requirements/bench.txt -o requirements/dev.txt $(ARGS)
 	$(LOCK) --group release -c requirements/bench.txt -o requirements/release.txt $(ARGS)
-	$(LOCK) --extra attribution --extra encryption --group build -c requirements/bench.txt -o requirements/run.txt $(ARGS)
+	$(LOCK) --extra attribution --extra encryption --extra oidc --extra traces --group build -c requirements/bench.txt -o requirements/run.txt $(ARGS)
 
 release: $(call SET,release) ## Make what is shipped, in dist/: checks, wheel and image twice, SBOM, licences, advisories
 	$(BIN)/python .ci/release $(ARGS)
