@@ -117,6 +117,13 @@ def test_a_report_says_why_orders_are_not_credited_who_came_back_and_what_was_be
         assert [cells[0].split(" No click has")[0] for cells in reasons] == ["No click is known", "Credited"]
         expect(page.get_by_text(re.compile(r"1 order of \d+ in EUR has no touchpoint\."))).to_be_visible()
         assert look_in_both_themes(page) == []
+        page.get_by_role("region", name="The reasons").get_by_role("link").first.click()
+        expect(page).to_have_url(re.compile(r"reason=no_click"))
+        assert [cells[0].split()[0] for cells in table(page, "Orders")] == ["A-2042"]
+        page.get_by_role("link", name="Remove the filter reason").click()
+        expect(page).not_to_have_url(re.compile(r"reason="))
+        page.go_back()
+        page.go_back()
         page.get_by_role("link", name="Open these orders").click()
         expect(page.get_by_role("region", name="Orders").get_by_role("link", name="A-2042")).to_be_visible()
         page.go_back()

@@ -2,7 +2,9 @@
 
 import pytest
 
+from clickclock.attribution.crediting.journey import Reason
 from clickclock.attribution.reporting.listing import read_orders, read_paths
+from clickclock.cli.attribution_orders import REASONS
 from clickclock.foundation.errors import Malformed
 
 LAST = {"placed_us": 1_793_620_800_000_000, "client_id": "shop", "order_id": "A"}
@@ -26,10 +28,16 @@ def test_what_is_no_cursor_is_refused(cursor: str) -> None:
     assert [fault.field for fault in refused.value.faults] == ["cursor"]
 
 
+def test_the_command_line_knows_every_reason() -> None:
+    assert tuple(Reason) == REASONS
+    assert read_orders({"reason": ["no_click"]}).filters.of_order == {"reason": "no_click"}
+
+
 def test_every_fault_is_named_at_once() -> None:
     given = {"limit": ["201"], "credited": ["maybe"], "from": ["2026-11-02"], "to": ["2026-11-01"], "clientId": [""]}
+    given["reason"] = ["no_clicks"]
     with pytest.raises(Malformed) as refused:
         read_orders({**given, "channels": ["google"]})
-    assert {fault.field for fault in refused.value.faults} == {"limit", "credited", "from", "clientId", "channels"}
+    assert {fault.field for fault in refused.value.faults} == {*given, "channels"} - {"to"}
     with pytest.raises(Malformed):
         read_paths({"model": ["last"]})

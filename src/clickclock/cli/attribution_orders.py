@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
 ASKED = (
     *("client_id", "seller_id", "channel", "campaign", "ad_set", "ad", "currency", "since", "until", "credited"),
-    *("models", "version", "limit", "cursor"),
+    *("reason", "models", "version", "limit", "cursor"),
 )
+
+REASONS = ("shared_identifier", "no_click", "no_touchpoint", "none_eligible")
 
 
 def _path(steps: list[str]) -> str:
@@ -68,6 +70,7 @@ SHOW = table(
 @click.option("--from", "since", type=Day(), help="First day, as 2026-11-20 or -7d, in the account's time zone.")
 @click.option("--to", "until", type=Day(), help="Last day.")
 @click.option("--credited/--not-credited", default=None, help="Only those with a touchpoint, or without one.")
+@click.option("--reason", type=click.Choice(REASONS), help="Only those that are credited to nobody for this reason.")
 @click.option("--model", "models", multiple=True, help="Model; may be repeated.  [default: last]")
 @click.option("--version", help="Result version; the latest if not given.")
 @click.option("--limit", help="At most this many, up to 200; 50 if not given.")

@@ -21,6 +21,7 @@ from clickclock.attribution.api.operations import ASKING, CLIENT, limit, operati
 from clickclock.attribution.api.questions import READERS
 from clickclock.attribution.api.schemas import array, example_of, field, record, ref
 from clickclock.attribution.api.versions import LIMIT, LIMIT_MAX
+from clickclock.attribution.crediting.journey import Reason
 from clickclock.attribution.errors import VersionGone
 from clickclock.attribution.reporting.difference import LIMIT as ORDERS
 from clickclock.attribution.reporting.difference import LIMIT_MAX as ORDERS_MAX
@@ -273,4 +274,8 @@ _FILTERS: Final[Sequence[Schema]] = (
     parameter("from", "The first day of orders, in the account's time zone.", "2026-11-01", format="date"),
     parameter("to", "The last day.", "2026-11-30", format="date"),
     {**parameter("credited", "Whether orders have a touchpoint.", True), "schema": {"type": "boolean"}},
+    {
+        **parameter("reason", "Orders that are credited to nobody for this reason.", Reason.NO_CLICK.value),
+        "schema": {"type": "string", "enum": [each.value for each in Reason]},
+    },
 )

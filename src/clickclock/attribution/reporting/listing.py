@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from clickclock.attribution.crediting.journey import Reason
 from clickclock.attribution.orders.money import to_text
 from clickclock.attribution.reporting.parameters import (
     TEXT_CHARS_MAX,
@@ -23,6 +24,7 @@ from clickclock.attribution.reporting.parameters import (
     currency_of,
     day_of,
     flag_of,
+    member_of,
     number_of,
     text_of,
     version_of,
@@ -63,11 +65,14 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     until: date | None = None
     """The last day."""
     is_credited: bool | None = None
+    reason: Reason | None = None
+    """Why an order is credited to nobody."""
 
     @property
     def of_order(self) -> dict[str, str]:
         """What an order has to have, by column."""
         given = {"client_id": self.client_id, "seller_id": self.seller_id, "currency": self.currency}
+        given["reason"] = None if self.reason is None else self.reason.value
         return {name: value for name, value in given.items() if value is not None}
 
     @property
@@ -198,6 +203,7 @@ def _filters(parameters: Parameters) -> Filters:
         since=parameters.one("from", day_of),
         until=parameters.one("to", day_of),
         is_credited=parameters.one("credited", flag_of),
+        reason=parameters.one("reason", member_of(Reason)),
     )
     if filters.since and filters.until and filters.since > filters.until:
         parameters.faults.append(Fault("from", f"This is after the last day, {filters.until}; give an earlier day."))

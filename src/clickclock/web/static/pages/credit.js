@@ -93,8 +93,8 @@ function ordersOf(each, more = {}) {
     from: day || given.from || null, to: day || given.to || null, channel: given.channel || null, ...of, ...more });
 }
 
-/** All orders that have a touchpoint, or all that have none. */
-const ordersOfAll = ({ currency }, credited) => at("/attribution/orders", { version: found.version, clientId: found.given.clientId || null, sellerId: found.given.sellerId || null, currency, from: found.given.from || null, to: found.given.to || null, credited });
+/** The orders of the report's filters that have a touchpoint, have none, or are credited to nobody for a reason. */
+const ordersOfAll = ({ currency }, more) => at("/attribution/orders", { version: found.version, clientId: found.given.clientId || null, sellerId: found.given.sellerId || null, currency, from: found.given.from || null, to: found.given.to || null, ...more });
 function beforeOf() {
   const then = found.then && new Map(rowsOf(found.then, chosenModel()).map((each) => [keyOf(each), each]));
   return then && ((each) => then.get(keyOf(each)));
