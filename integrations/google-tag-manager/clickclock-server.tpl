@@ -123,6 +123,7 @@ function sendClick() {
   if (!query.split('&').some(isMark)) return data.gtmOnSuccess();
   if (!visitor) return fail('an event without client_id; set cli_ubid in the tag');
   let own = 'cli_ubid=' + encodeUriComponent(makeString(visitor)) + '&event_time=' + makeString(getTimestampMillis()) +
+    '&landing_page=' + encodeUriComponent(event.page_location.split('?')[0]) +
     unless(query, 'client_id', data.clientId) + unless(query, 'seller_id', data.sellerId);
   const headers = {'X-Forwarded-For': event.ip_override || getRemoteAddress()};
   if (event.user_agent) headers['User-Agent'] = event.user_agent;

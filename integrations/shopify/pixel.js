@@ -16,7 +16,9 @@ analytics.subscribe('page_viewed', async (event) => {
   if (seen.split('\n').includes(query)) return;
   await browser.sessionStorage.setItem('clickclock', (query + '\n' + seen).slice(0, 9000));
   const client = /[?&]client_id=[^&]/.test(query) ? '' : '&client_id=' + encodeURIComponent(CLIENT_ID);
-  send('aclick?' + visitor(event) + '&event_time=' + Date.parse(event.timestamp) + client + query.replace('?', '&'));
+  const {host, pathname} = event.context.document.location;
+  send('aclick?' + visitor(event) + '&event_time=' + Date.parse(event.timestamp) +
+    '&landing_page=' + encodeURIComponent(host + pathname) + client + query.replace('?', '&'));
 });
 
 // The customer of the order is whoever clicked: an order that names this customer_id finds the click.

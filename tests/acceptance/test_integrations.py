@@ -95,7 +95,10 @@ def test_the_web_template_loads_the_tag_with_its_settings(browser: Browser) -> N
             page.wait_for_function("document.title === 'loaded'")
             page.close()
     assert request.path == "/aclick"
-    assert re.fullmatch(rf"cli_ubid=[\w-]+&event_time=\d+&client_id=shop%20%26%201&seller_id=s&{AD}", request.query)
+    assert re.fullmatch(
+        rf"cli_ubid=[\w-]+&event_time=\d+&landing_page=[\w.]+%3A\d+%2F&client_id=shop%20%26%201&seller_id=s&{AD}",
+        request.query,
+    )
 
 
 def _in_container(collector_url: str, event: dict[str, Any], **fields: str) -> dict[str, Any]:
@@ -127,7 +130,10 @@ def test_the_server_template_sends_clicks_byte_for_byte(collector: Collector) ->
     assert _in_container(collector.url, plain)["outcome"] == "success"
     [entry] = collector.entries(1)
     assert entry.kind is EntryKind.PLAIN_CLICK
-    assert re.fullmatch(rf"cli_ubid=v%261&event_time=\d{{13}}&client_id=shop-1&{AD}", _raw(entry))
+    assert re.fullmatch(
+        rf"cli_ubid=v%261&event_time=\d{{13}}&landing_page=https%3A%2F%2Fshop.example%2F&client_id=shop-1&{AD}",
+        _raw(entry),
+    )
     refused = _in_container(collector.url, {**ad, "client_id": None})
     assert refused == {
         "outcome": "failure",
@@ -155,8 +161,9 @@ def test_the_pixel_sends_each_ad_once_and_the_customer(collector: Collector) -> 
     collector.forget()
 
     def seen(search: str) -> dict[str, Any]:
+        location = {"host": "shop.example", "pathname": "/sale", "search": search}
         return {"clientId": "v 2", "timestamp": "2026-11-25T10:00:00.000Z",
-                "context": {"document": {"location": {"search": search}}}}  # fmt: skip
+                "context": {"document": {"location": location}}}  # fmt: skip
 
     customer = {"id": "gid://shopify/Customer/77"}
     events = [
@@ -169,7 +176,7 @@ def test_the_pixel_sends_each_ad_once_and_the_customer(collector: Collector) -> 
     pixel = (FOLDER / "shopify/pixel.js").read_text()
     _node("shopify.js", pixel, json.dumps(events), collector.url)
     click, identified = sorted((_raw(entry) for entry in collector.entries(2)), key=lambda raw: "customer_id" in raw)
-    assert click == f"cli_ubid=v%202&event_time=1795600800000&client_id=shop-1&{AD}"
+    assert click == f"cli_ubid=v%202&event_time=1795600800000&landing_page=shop.example%2Fsale&client_id=shop-1&{AD}"
     assert sorted(identified.split("&")) == [
         *("cli_ubid=v%202", "client_id=shop-1", "customer_id=77", "event_time=1795600800000"),
     ]

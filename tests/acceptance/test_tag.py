@@ -138,9 +138,10 @@ def test_a_landing_is_registered_without_a_body_or_a_preflight(page: Page, site:
 def test_what_came_goes_on_byte_for_byte_behind_our_own_values(page: Page, site: str, ear: Ear, query: str) -> None:
     _land(page, f"{site}/?{query}")
     sent = _only(ear.wait_for(1)).query
-    ours, received = sent.split("&", 2)[:2], sent.split("&", 2)[2]
+    ours, received = sent.split("&", 3)[:3], sent.split("&", 3)[3]
     assert received == query
-    assert [each.partition("=")[0] for each in ours] == ["cli_ubid", "event_time"]
+    assert [each.partition("=")[0] for each in ours] == ["cli_ubid", "event_time", "landing_page"]
+    assert parse_qs(sent)["landing_page"] == [site.removeprefix("http://") + "/"]
     assert page.evaluate("clickclock.params()") == query
 
 
@@ -156,7 +157,7 @@ def test_an_image_carries_it_where_nothing_else_may(page: Page, site: str, ear: 
     _land(page, f"{site}{path}?{AD}")
     request = _only(ear.wait_for(1))
     assert (request.method, request.headers["Sec-Fetch-Dest"]) == ("GET", "image")
-    assert request.query == f"cli_ubid={_id(page)}&{request.query.split('&')[1]}&{AD}"
+    assert request.query == f"cli_ubid={_id(page)}&{'&'.join(request.query.split('&')[1:3])}&{AD}"
 
 
 def test_a_visit_registers_an_ad_once_across_pages_reloads_and_the_way_back(page: Page, site: str, ear: Ear) -> None:
@@ -172,7 +173,7 @@ def test_a_visit_registers_an_ad_once_across_pages_reloads_and_the_way_back(page
     assert page.url == f"{site}/?{AD}"
     assert page.evaluate("clickclock.params()") == f"{AD}&second=1"
     _land(page, f"{site}/?{AD}&last=1")
-    sent = [request.query.split("&", 2)[2] for request in ear.wait_for(3)]
+    sent = [request.query.split("&", 3)[3] for request in ear.wait_for(3)]
     assert sent == [AD, f"{AD}&second=1", f"{AD}&last=1"]
 
 
@@ -210,7 +211,7 @@ def test_each_parameter_that_says_which_ad_it_was_is_enough_by_itself(
 ) -> None:
     _land(page, f"{site}/seller?{name}=x")
     sent = _only(ear.wait_for(1)).query
-    assert sent.split("&", 2)[2] == f"client_id=c&seller_id=s%20%26%209&{name}=x"
+    assert sent.split("&", 3)[3] == f"client_id=c&seller_id=s%20%26%209&{name}=x"
 
 
 def test_the_seller_of_the_address_goes_before_that_of_the_tag(page: Page, site: str, ear: Ear) -> None:
@@ -281,7 +282,7 @@ def test_a_page_that_changes_its_own_address_says_when_to_look_again(page: Page,
     page.evaluate("history.pushState(0, 0, '/?client_id=c&gclid=g')")
     page.evaluate("clickclock.start(); clickclock.start()")
     first, second = ear.wait_for(2)
-    assert (first.query.split("&", 2)[2], second.query.split("&", 2)[2]) == (AD, "client_id=c&gclid=g")
+    assert (first.query.split("&", 3)[3], second.query.split("&", 3)[3]) == (AD, "client_id=c&gclid=g")
     assert page.evaluate("clickclock.params()") == "client_id=c&gclid=g"
 
 
@@ -348,7 +349,7 @@ def test_a_tag_that_is_there_twice_or_has_its_own_name_as_id_works_once(
 ) -> None:
     _land(page, f"{site}{path}?{AD}")
     _land(page, f"{site}{path}?{AD}&next=1")
-    assert [request.query.split("&", 2)[2] for request in ear.wait_for(2)] == [AD, f"{AD}&next=1"]
+    assert [request.query.split("&", 3)[3] for request in ear.wait_for(2)] == [AD, f"{AD}&next=1"]
 
 
 def test_the_consent_of_the_guide_is_given_before_or_after_the_tag_is_there(page: Page, site: str, ear: Ear) -> None:

@@ -95,6 +95,60 @@ def test_models_that_learn_are_told_as_others_are_and_retracted_rows_are_not(tmp
     assert [row["credit"] for row in days.rows] == [Decimal("20.00")]
 
 
+ANDROID = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 Chrome/130.0 Mobile Safari/537.36"
+DESKTOP = "Mozilla/5.0 (X11; Linux x86_64; rv:143.0) Gecko/20100101 Firefox/143.0"
+
+
+def test_clicks_are_told_apart_by_what_they_say_of_themselves(tmp_path: Path, engine: DuckDB) -> None:
+    lake = Lake(tmp_path / "lake")
+    first: dict[str, Any] = {
+        "cli_ubid": "u1",
+        "utm_source": "NewsLetter",
+        "utm_medium": "E-Mail",
+        "utm_term": "Red Shoes",
+    }
+    second: dict[str, Any] = {
+        "cli_ubid": "u2",
+        "utm_source": "",
+        "source": "bing",
+        "keyword": "{keyword}",
+        "country": "de",
+    }
+    load(
+        lake,
+        click(1, START_MS, agent=ANDROID, landing_page="shop.example/sale/", **first),
+        click(2, START_MS, agent=DESKTOP, landing_page="https://shop.example/sale%3Fx%3D1%23y", **second),
+        click(3, START_MS, agent="curl/8.5", cli_ubid="u3", keyword="boots", country="Germany", source=""),
+        *(order(9 + each, f"{each}", START_MS + 5 * HOUR_MS, cli_ubid=f"u{each}") for each in (1, 2)),
+    )
+    run(lake, tmp_path)
+
+    def told(by: str) -> list[str]:
+        given = {"by": [by], "figures": ["clicks,people,orders,revenue,credit"], "model": ["last,markov"]}
+        found = lines(Reporter(lake, engine).report(read(given)))
+        assert [line.replace("markov", "last") for line in found[1::2]] == found[::2]
+        return found[::2]
+
+    assert told("source") == [
+        "bing last EUR 1 1 1 10.00 10.00",
+        "newsletter last EUR 1 1 1 10.00 10.00",
+        "None last EUR 1 1 0 0.00 0.00",
+    ]
+    assert told("medium") == ["e-mail last EUR 1 1 1 10.00 10.00", "None last EUR 2 2 1 10.00 10.00"]
+    assert told("keyword") == [
+        "Red Shoes last EUR 1 1 1 10.00 10.00",
+        "boots last EUR 1 1 0 0.00 0.00",
+        "None last EUR 1 1 1 10.00 10.00",
+    ]
+    assert told("page") == ["shop.example/sale last EUR 2 2 2 20.00 20.00", "None last EUR 1 1 0 0.00 0.00"]
+    assert told("country") == ["DE last EUR 1 1 1 10.00 10.00", "None last EUR 2 2 1 10.00 10.00"]
+    assert told("device,medium") == [
+        "desktop None last EUR 1 1 1 10.00 10.00",
+        "mobile e-mail last EUR 1 1 1 10.00 10.00",
+        "None None last EUR 1 1 0 0.00 0.00",
+    ]
+
+
 def test_an_order_is_new_or_returning_by_all_that_is_known_of_its_person(tmp_path: Path, engine: DuckDB) -> None:
     lake = Lake(tmp_path / "lake")
     load(lake, *(click(number, START_MS, cli_ubid=f"u{number}") for number in (1, 2)))

@@ -163,11 +163,11 @@ async def test_a_disk_that_fails_now_and_then_loses_and_doubles_nothing(
     with disk.under(monkeypatch):
         fails = FAILING[failing]
         disk.fails = lambda call: call > 20 and fails(call)
-        await write_on(disk.folder, disk, 150)
+        await write_on(disk.folder, disk, 400)
         disk.fails = lambda _: False
         after = await Journal.open(disk.folder)
         await after.close()
-    assert len(disk.acknowledged) == 150
+    assert len(disk.acknowledged) == 400
     assert disk.refused
     lines = lines_of(disk.folder)
     assert disk.acknowledged - lines.keys() == set()

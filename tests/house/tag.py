@@ -15,7 +15,7 @@ from tests.house.tree import ROOT
 FOLDER = ROOT / "src/clickclock/attribution/api"
 SOURCE = FOLDER / "tag.js"
 SERVED = FOLDER / "clickclock.js"
-BYTES_MAX = 3150
+BYTES_MAX = 3300
 """1.5 KB as it is sent, compressed. A quarter of it reports to the console why something is not registered."""
 
 _TOKEN = re.compile(

@@ -7,10 +7,10 @@ currencies are in different rows.
 ['client', 'currency', 'clicks', 'people', 'orders', 'revenue', 'cost', 'last_credit', 'last_refund', 'last_share']
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import reduce
-from typing import Final
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import ibis
@@ -23,6 +23,7 @@ from clickclock.attribution.crediting.columns.months import days, pieces
 from clickclock.attribution.crediting.policy import Policies
 from clickclock.attribution.lake import (
     ADS,
+    CLICKS,
     COLUMNS_OF_MODEL,
     COSTS,
     IDENTITIES,
@@ -32,7 +33,7 @@ from clickclock.attribution.lake import (
     Table,
     credits_table,
 )
-from clickclock.attribution.reporting.figures import OF_AN_ORDER, Customer, Dimension, Figure
+from clickclock.attribution.reporting.figures import OF_AN_ORDER, Customer, Device, Dimension, Figure
 from clickclock.attribution.reporting.report import COUNTS, ROWS_MAX, Asked
 from clickclock.foundation.instant import DAY_MS
 
@@ -55,6 +56,7 @@ _KINDS: Final[Mapping[pa.DataType, str]] = {
     pa.float64(): "float64",
     pa.date32(): "date",
     pa.timestamp("us", "UTC"): "timestamp('UTC', 6)",
+    pa.map_(pa.string(), pa.string()): "map<string, string>",
 }
 _ZONES: Final = pa.schema([("client_id", pa.string()), ("zone", pa.int32())])
 """The zones of clients whose zone is not number 0."""
@@ -73,9 +75,10 @@ def span() -> ibis.Table:
 def counted(asked: Asked, models: Sequence[str], learnt: Sequence[str] = (), *, is_revised: bool = True) -> ibis.Table:
     """Rows of key, currency, counts, and each model's credit, refunds and shares; null is what there is nothing of.
 
-    Over the tables `credits`, `learnt`, `touches`, `ads`, `identities`, `costs`, `zones` and `days`, those of them that
-    are needed. `models` have columns in `credits`, those that are `learnt` in a table of that name; `is_revised` says
-    whether the credits know retractions. One row more than a report may have says that there are too many.
+    Over the tables `credits`, `learnt`, `clicks`, `touches`, `ads`, `identities`, `costs`, `zones` and `days`, those of
+    them that are needed. `models` have columns in `credits`, those that are `learnt` in a table of that name.
+    `is_revised` says whether the credits know retractions. One row more than a report may have says that there are too
+    many.
     """
     models, stored = [*models, *learnt], models
     keys = [str(each) for each in asked.groups]
@@ -161,7 +164,7 @@ def _parts(asked: Asked, models: Sequence[str], keys: list[str], *, is_revised: 
     rows = standing(table) if is_revised else rows_of(table)
     if Dimension.CUSTOMER in asked.groups:
         rows = _with_customer(rows)
-    rows = _fitting(rows, asked, "seller_id", "order_day")
+    rows = _with_clicks(_fitting(rows, asked, "seller_id", "order_day"), asked, "click_id")
     rows = _named(rows, asked, _OF_CREDITS)
     of_models = {
         f"{model}_{part}": rows[f"{model}_{part}"].sum().fill_null(0) for model in models for part in COLUMNS_OF_MODEL
@@ -174,6 +177,83 @@ def _parts(asked: Asked, models: Sequence[str], keys: list[str], *, is_revised: 
         yield _clicks(asked, keys)
     if asked.has_costs:
         yield _costs(asked, keys)
+
+
+def of_touchpoints(asked: Asked, *, is_revised: bool) -> ibis.Table:
+    """The columns `click` and what is asked for of clicks, of those that are touchpoints."""
+    table = credits_table(())
+    rows = standing(table) if is_revised else rows_of(table)
+    credited = rows.filter(rows.click_id.notnull()).select("click_id").distinct()
+    clicks = _of_clicks(asked)
+    return credited.join(clicks, credited.click_id == clicks.click).select(*clicks.columns)
+
+
+def _with_clicks(rows: ibis.Table, asked: Asked, id_: str) -> ibis.Table:
+    """Rows with what is asked for of the click that they name; nothing is known of one that was deleted."""
+    if not asked.of_clicks:
+        return rows
+    clicks = _of_clicks(asked)
+    return rows.left_join(clicks, rows[id_] == clicks.click).drop("click")
+
+
+def _of_clicks(asked: Asked) -> ibis.Table:
+    clicks = ibis.table({name: _KINDS[CLICKS.schema.field(name).type] for name in _READ_OF_CLICKS}, CLICKS.name)
+    clicks = _fitting(clicks, asked, None, None)
+    return clicks.select(click=clicks.id, **{str(each): _SAID[each](clicks) for each in asked.of_clicks})
+
+
+def _small(value: Any) -> Any:
+    return value.strip().lower().nullif("")
+
+
+def _other(clicks: Any, name: str) -> Any:
+    """A parameter without a column; null where it is a placeholder that nobody has filled."""
+    value = clicks.other.get(name).strip().nullif("")
+    is_filled = ~value.re_search(r"^[{\[]|^[$%_][{%_]")
+    return ibis.ifelse(is_filled, value, ibis.null("string"))
+
+
+def _page(clicks: Any) -> Any:
+    whole = _other(clicks, "landing_page").coalesce(clicks.referer)
+    return whole.re_replace("^[A-Za-z]+://", "").re_replace("[?#].*$", "").re_replace("/+$", "").nullif("")
+
+
+def _country(clicks: Any) -> Any:
+    said = _other(clicks, "country").upper()
+    return ibis.ifelse(said.re_search("^[A-Z][A-Z]$"), said, ibis.null("string"))
+
+
+def _device(clicks: Any) -> Any:
+    """As browsers' makers say that agents are told apart: `Mobi`, and on Android no `Mobile` for a tablet."""
+    agent = clicks.user_agent
+
+    def has(*words: str) -> Any:
+        return reduce(lambda one, other: one | other, (agent.contains(word) for word in words))
+
+    is_android_tablet = has("Android") & has("Mozilla/") & ~has("Mobile")
+    is_app = clicks.idfa.notnull() | clicks.gaid.notnull()
+    return ibis.cases(
+        (has("TV", "BRAVIA", "Roku", "AFTS", "AFTT"), Device.TV.value),
+        (has("iPad", "Tablet", "Kindle", "Silk/") | is_android_tablet, Device.TABLET.value),
+        (has("Mobi", "iPhone", "iPod", "Android", "CFNetwork"), Device.MOBILE.value),
+        (has("Windows NT", "Macintosh", "X11", "CrOS"), Device.DESKTOP.value),
+        (is_app, Device.MOBILE.value),
+        else_=ibis.null("string"),
+    )
+
+
+_SAID: Final[Mapping[Dimension, Callable[[Any], Any]]] = {
+    Dimension.SOURCE: lambda clicks: _small(clicks.utm_source.coalesce(clicks.source)),
+    Dimension.MEDIUM: lambda clicks: _small(clicks.utm_medium),
+    Dimension.KEYWORD: lambda clicks: clicks.utm_term.coalesce(_other(clicks, "keyword")),
+    Dimension.PAGE: _page,
+    Dimension.DEVICE: _device,
+    Dimension.COUNTRY: _country,
+}
+_READ_OF_CLICKS: Final = (
+    *("id", "client_id", "utm_source", "source", "utm_medium", "utm_term", "referer", "user_agent", "idfa", "gaid"),
+    "other",
+)
 
 
 def first_orders(rows: ibis.Table) -> ibis.Table:
@@ -204,7 +284,8 @@ def _orders(rows: ibis.Table, asked: Asked, keys: list[str]) -> ibis.Table:
 
 
 def _clicks(asked: Asked, keys: list[str]) -> ibis.Table:
-    clicks = rows_of(TOUCHES).select("ad", "time_ms", *NAMESPACES)
+    id_ = ["id"] if asked.of_clicks else []
+    clicks = rows_of(TOUCHES).select(*id_, "ad", "time_ms", *NAMESPACES)
     if asked.since is not None:
         clicks = clicks.filter(clicks.time_ms >= _midnight_ms(asked.since) - _ZONES_MS)
     if asked.until is not None:
@@ -212,11 +293,12 @@ def _clicks(asked: Asked, keys: list[str]) -> ibis.Table:
     counts = {"clicks": _.count()}
     if Figure.PEOPLE in asked.figures:
         # Before anything else: what is joined first is carried through all that follow.
-        clicks = _with_person(clicks)
+        clicks = _with_person(clicks, id_)
         counts["people"] = _.person.nunique()
     ads = rows_of(ADS).select("ad", "client_id", "channel", "seller_id", "campaign", "ad_set", "ad_id").distinct()
     clicks = _with_day(clicks, ads) if asked.has_days else clicks.join(ads, "ad")
-    clicks = _named(_fitting(clicks, asked, "seller_id", "day" if asked.has_days else None), asked, _OF_ADS)
+    clicks = _fitting(clicks, asked, "seller_id", "day" if asked.has_days else None)
+    clicks = _named(_with_clicks(clicks, asked, "id"), asked, _OF_ADS)
     counted = clicks.group_by(keys).aggregate(**counts) if keys else clicks.aggregate(**counts).filter(_.clicks > 0)
     return counted.mutate(currency=ibis.null("string"))
 
@@ -232,7 +314,7 @@ def _with_day(clicks: ibis.Table, ads: ibis.Table) -> ibis.Table:
     return clicks.join(its, [*together, clicks.time_ms >= its.from_ms, clicks.time_ms < its.until_ms])
 
 
-def _with_person(clicks: ibis.Table) -> ibis.Table:
+def _with_person(clicks: ibis.Table, id_: list[str]) -> ibis.Table:
     """Clicks by the person of their first identifier that is nobody else's; without one they are of nobody."""
     identities = rows_of(IDENTITIES)
     shared, own = identities.filter(identities.is_shared), identities.filter(~identities.is_shared)
@@ -242,7 +324,7 @@ def _with_person(clicks: ibis.Table) -> ibis.Table:
     single = [clicks[f"{name}_of_many"].isnull().ifelse(clicks[name], ibis.null("int64")) for name in NAMESPACES]
     clicks = clicks.mutate(known_by=ibis.coalesce(*single))
     clicks = clicks.left_join(own, clicks.known_by == own.code)
-    return clicks.mutate(whose=clicks.person.coalesce(clicks.known_by)).select("ad", "time_ms", person="whose")
+    return clicks.mutate(whose=clicks.person.coalesce(clicks.known_by)).select(*id_, "ad", "time_ms", person="whose")
 
 
 def _costs(asked: Asked, keys: list[str]) -> ibis.Table:

@@ -57,7 +57,7 @@ NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
     "--by",
     multiple=True,
     help="Dimensions, separated by commas: client, seller, channel, campaign, ad_set, ad, day, customer, reason, "
-    "model.",
+    "source, medium, keyword, page, device, country, model.",
 )
 @click.option(
     "--figures", multiple=True, help="Figures, separated by commas; all if not given. `people` is the slowest."

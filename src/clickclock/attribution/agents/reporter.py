@@ -24,13 +24,25 @@ from clickclock.attribution.crediting.policy import Policies, Policy, channel_of
 from clickclock.attribution.engines import Engine, Source
 from clickclock.attribution.errors import EngineFailing
 from clickclock.attribution.importing.csv_cell import as_cell
-from clickclock.attribution.lake import ADS, COSTS, CREDITS, IDENTITIES, TOUCHES, Lake, Table, credits_table, of_clients
+from clickclock.attribution.lake import (
+    ADS,
+    CLICKS,
+    COSTS,
+    CREDITS,
+    IDENTITIES,
+    TOUCHES,
+    Lake,
+    Table,
+    credits_table,
+    of_clients,
+)
 from clickclock.attribution.report_query import (
     calendar,
     counted,
     first_orders,
     learnt_schema,
     of_credits,
+    of_touchpoints,
     rows_of,
     span,
     standing,
@@ -119,13 +131,18 @@ class Reporter:
         names = {str(each): of_credits(each) for each in asked.groups} | {"currency": "currency"}
         made = schema.names[len(names) :]
         firsts = self._first_orders(result) if Dimension.CUSTOMER in asked.groups else None
-        read = sorted({*names.values(), "channel", *(() if firsts is None else _OF_A_CUSTOMER)} - {Dimension.CUSTOMER})
+        found = self._of_touchpoints(asked, result) if asked.of_clicks else None
+        joined = {Dimension.CUSTOMER, *asked.of_clicks}
+        others = (*(() if firsts is None else _OF_A_CUSTOMER), *(() if found is None else ("click_id",)))
+        read = sorted({*names.values(), "channel", *others} - joined)
         channel = pc.field("channel") == asked.channel if asked.channel is not None else pc.scalar(value=True)
         sums = [schema.empty_table()]
         for rows in self._lake.credits(result, _of_orders(asked), read, models):
             mine = rows.filter(channel)
             if firsts is not None:
                 mine = _with_customer(mine, firsts)
+            if found is not None:
+                mine = mine.join(found, "click_id", "click", join_type="left outer")
             # A sum of nothing is 0, and not nothing: there are orders.
             columns = [mine[each] for each in names.values()] + [pc.fill_null(mine[each], 0) for each in made]
             summed = pa.table(columns, schema=schema).group_by(list(names)).aggregate([(each, "sum") for each in made])
@@ -139,8 +156,21 @@ class Reporter:
         tables = {CREDITS: self._source(table, result.credits_version)}
         return pa.Table.from_batches(self._engine.query(first_orders(rows), tables))
 
+    def _of_touchpoints(self, asked: Asked, result: Result) -> pa.Table:
+        """What is asked for of the clicks of a version that are touchpoints."""
+        wanted = of_touchpoints(asked, is_revised=self._lake.is_revised(result))
+        tables = {CREDITS: self._source(credits_table(()), result.credits_version), CLICKS.name: self._clicks()}
+        batches = self._engine.query(wanted, tables)
+        return pa.Table.from_batches(batches, pa.schema([(name, pa.string()) for name in wanted.columns]))
+
+    def _clicks(self) -> Source:
+        # As they are now: a click never changes, and files of earlier versions have been merged.
+        return self._source(CLICKS, None)
+
     def _tables(self, asked: Asked, models: Sequence[str], result: Result) -> dict[str, Source]:
         tables = {CREDITS: self._source(credits_table(models), result.credits_version)}
+        if asked.of_clicks:
+            tables[CLICKS.name] = self._clicks()
         if asked.has_costs:
             tables[COSTS.name] = self._costs(asked, policies_of(result))
         if asked.has_clicks:

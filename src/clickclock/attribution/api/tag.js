@@ -10,6 +10,7 @@
   var tag = d.currentScript || d.querySelector('[src*="clickclock.js"]');
   var entry = location.search;
   var landed = +new Date;
+  var first = here();
   var session = 'session';
   // Beside it, in the same storage: which customer was told.
   var known = 'session.customer';
@@ -36,8 +37,8 @@
   function start() {
     try {
       api.id = data('id') || keep('local') || keep('local', random());
-      register(entry, landed);
-      register(location.search, +new Date);
+      register(entry, landed, first);
+      register(location.search, +new Date, here());
       identify(page.customer || data('customer-id'));
     } catch (e) {
       warn(e);
@@ -62,7 +63,7 @@
   }
 
   // What makes an address a click is an ad's mark and a client. Of ads seen before, those that fit are remembered.
-  function register(query, at) {
+  function register(query, at, where) {
     var seen = keep(session);
     var more = data('params');
     if (!has(more ? marks + '|' + more : marks, query) || seen.split('\n').indexOf(query) > -1) return;
@@ -70,8 +71,8 @@
     if (client === null) return warn(nobody);
     keep(session, (query + '\n' + seen).slice(0, 9e3));
     // Our own values stand first, because the first of a name counts; the rest goes on as it came.
-    send('aclick?' + visitor() + '&event_time=' + at + client + (own('seller', query) || '') +
-      query.replace('?', '&'), undefined,
+    send('aclick?' + visitor() + '&event_time=' + at + '&landing_page=' + where +
+      client + (own('seller', query) || '') + query.replace('?', '&'), undefined,
     ' Give the tag data-client-id and data-seller-id, or the account another profile.');
   }
 
@@ -91,6 +92,10 @@
     function image() {
       new Image().src = body ? url + '?' + body : url;
     }
+  }
+
+  function here() {
+    return encodeURIComponent(location.host + location.pathname);
   }
 
   function visitor() {

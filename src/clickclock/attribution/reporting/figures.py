@@ -26,6 +26,18 @@ class Dimension(StrEnum):
     """Whether an order is the first of its person, or a later one."""
     REASON = "reason"
     """Why an order is credited to nothing."""
+    SOURCE = "source"
+    """What the click said of itself, in small letters: `utm_source`, or `source`."""
+    MEDIUM = "medium"
+    """`utm_medium`, in small letters."""
+    KEYWORD = "keyword"
+    """`utm_term`, or `keyword`."""
+    PAGE = "page"
+    """The landing page: its host and path."""
+    DEVICE = "device"
+    """The kind of device, by the user agent: a member of `Device`."""
+    COUNTRY = "country"
+    """Two capital letters, from the parameter `country`."""
     MODEL = "model"
 
 
@@ -34,6 +46,15 @@ class Customer(StrEnum):
 
     NEW = "new"
     RETURNING = "returning"
+
+
+class Device(StrEnum):
+    """A kind of device; null where the user agent says nothing of it."""
+
+    DESKTOP = "desktop"
+    MOBILE = "mobile"
+    TABLET = "tablet"
+    TV = "tv"
 
 
 class Figure(StrEnum):
@@ -56,6 +77,10 @@ OF_AN_ORDER: Final = frozenset(
     {Dimension.CLIENT, Dimension.SELLER, Dimension.DAY, Dimension.CUSTOMER, Dimension.REASON}
 )
 """An order has these itself; all others it has by the clicks that it is credited to."""
+OF_A_CLICK: Final = frozenset(
+    {Dimension.SOURCE, Dimension.MEDIUM, Dimension.KEYWORD, Dimension.PAGE, Dimension.DEVICE, Dimension.COUNTRY}
+)
+"""These are read from the clicks themselves: no ad is known by them, and no cost has them."""
 
 
 class Form(StrEnum):

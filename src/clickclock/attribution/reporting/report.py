@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from clickclock.attribution.orders.money import DIGITS, to_text
-from clickclock.attribution.reporting.figures import Against, Dimension, Figure, Form
+from clickclock.attribution.reporting.figures import OF_A_CLICK, Against, Dimension, Figure, Form
 from clickclock.attribution.reporting.parameters import (
     Parameters,
     currency_of,
@@ -56,7 +56,8 @@ _UNMET: Final = (
 _UNMET_MAX: Final = 10
 """A note names so many channels; all of them are rows of the report."""
 _SELLERLESS: Final = "Costs are of no seller: a report by sellers, or about one, leaves them out."
-_OF_AN_AD: Final = ("channel", "campaign", "ad_set", "ad")
+_NARROWER: Final = frozenset({"channel", "campaign", "ad_set", "ad", "customer", "reason", *OF_A_CLICK})
+"""Costs without one of these are of all its values, and not of what has none."""
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
@@ -104,6 +105,11 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     def groups(self) -> tuple[Dimension, ...]:
         """The dimensions that are columns of what is counted; models are counted side by side."""
         return tuple(each for each in self.by if each is not Dimension.MODEL)
+
+    @property
+    def of_clicks(self) -> tuple[Dimension, ...]:
+        """The dimensions that only the clicks themselves say."""
+        return tuple(each for each in self.groups if each in OF_A_CLICK)
 
     @property
     def has_days(self) -> bool:
@@ -252,7 +258,7 @@ def arrange(
         by_currency = groups[key]
         is_apart = _place_clicks(by_currency, sole)
         names = dict(zip((str(each) for each in asked.groups), key, strict=True))
-        is_whole = any(names.get(each, "") is None for each in _OF_AN_AD)
+        is_whole = any(names.get(each, "") is None for each in _NARROWER)
         has_orders = any(counts.of_models for counts in by_currency.values())
         for currency in sorted(by_currency, key=lambda each: (each is None, each)):
             counts = by_currency[currency]

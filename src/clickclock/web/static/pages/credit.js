@@ -11,8 +11,10 @@ import { iso, ms, now } from "../core/time.js";
 
 const KNOWN = ["from", "to", "by", "model", "clientId", "sellerId", "currency", "channel", "campaign", "adSet", "version", "compare", "cohort", "month"];
 const LEVELS = ["channel", "campaign", "adSet", "ad"];
-const WIRE = { channel: "channel", campaign: "campaign", adSet: "ad_set", ad: "ad", seller: "seller", client: "client", day: "day", customer: "customer", reason: "reason" };
-const WORDS = { channel: "Channel", campaign: "Campaign", adSet: "Ad set", ad: "Ad", seller: "Seller", client: "Client", day: "Day", customer: "Customer", reason: "Reason" };
+const WIRE = { channel: "channel", campaign: "campaign", adSet: "ad_set", ad: "ad", seller: "seller", client: "client", day: "day", customer: "customer", reason: "reason", source: "source", medium: "medium", keyword: "keyword", page: "page", device: "device", country: "country" };
+const WORDS = { channel: "Channel", campaign: "Campaign", adSet: "Ad set", ad: "Ad", seller: "Seller", client: "Client", day: "Day", customer: "Customer", reason: "Reason", source: "Source", medium: "Medium", keyword: "Keyword", page: "Landing page", device: "Device", country: "Country" };
+/** Rows that only the clicks themselves say. */
+const OF_A_CLICK = ["source", "medium", "keyword", "page", "device", "country"];
 /** Rows whose orders a list can show. */
 const LISTED = new Set([...LEVELS, "seller", "client", "day"]);
 const COHORTS = "cohorts", COMPARED = { period: "previous", year: "last_year" }, SPAN_DAYS = 30, DAY = 86_400_000;
@@ -104,7 +106,7 @@ function bar() {
   const { given, models, versions } = found, compared = versions.filter((each) => each.version !== Number(found.version)), isCohorts = found.row === COHORTS;
   return html`<form class="filter-bar" aria-label="What is reported" @submit=${(event) => event.preventDefault()}>
     ${isCohorts ? nothing : html`${field("From", given.from, (from) => set({ from }), { type: "date" })}${field("To", given.to, (to) => set({ to }), { type: "date" })}`}
-    ${select("Rows", LEVELS.includes(found.row) ? "channel" : found.row, [["channel", "Channel → ad"], ["seller", "Seller"], ["client", "Client"], ["day", "Day"], ["customer", "New or returning"], ["reason", "Why not credited"], [COHORTS, "Who came back"]], (by) => set({ by: by === "channel" ? "" : by, channel: "", campaign: "", adSet: "", cohort: "", month: "" }))}
+    ${select("Rows", LEVELS.includes(found.row) ? "channel" : found.row, [["channel", "Channel → ad"], ["seller", "Seller"], ["client", "Client"], ["day", "Day"], ["customer", "New or returning"], ["reason", "Why not credited"], ...OF_A_CLICK.map((name) => [name, WORDS[name]]), [COHORTS, "Who came back"]], (by) => set({ by: by === "channel" ? "" : by, channel: "", campaign: "", adSet: "", cohort: "", month: "" }))}
     ${isCohorts || found.row === "reason" ? nothing : select("Model", chosenModel(), models.map((model) => [model, modelName(model)]), (model) => set({ model }))}
     ${field("Client", given.clientId, (clientId) => set({ clientId }), { size: 12, placeholder: "all" })}
     ${select("Version", String(found.version), versions.map((each) => [String(each.version), `${each.version}${each === versions[0] ? " (latest)" : ""}`]), (version) => set({ version: version === String(versions[0].version) ? "" : version }))}
