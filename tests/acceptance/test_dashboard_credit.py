@@ -135,6 +135,12 @@ def test_a_report_says_why_orders_are_not_credited_who_came_back_and_what_was_be
         expect(page).to_have_url(re.compile(r"cohort=\d{4}-\d\d&month=0"))
         assert {cells[0] for cells in table(page, "The cohort by channel")} >= {"google", "meta", "(no click)"}
         assert look_in_both_themes(page) == []
+        rows.select_option("Device")
+        expect(page).to_have_url(re.compile(r"by=device"))
+        assert {cells[0] for cells in table(page, "The report")} & {"desktop", "mobile"}
+        page.reload()
+        assert {cells[0] for cells in table(page, "The report")} & {"desktop", "mobile"}
+        assert look_in_both_themes(page) == []
 
 
 def test_a_proof_shows_every_click_with_its_fate_and_splits_the_amount(browser: Browser, shop: Service) -> None:

@@ -149,6 +149,14 @@ def test_clicks_are_told_apart_by_what_they_say_of_themselves(tmp_path: Path, en
     ]
 
 
+@pytest.mark.parametrize("by", ["customer", "device"])
+def test_costs_have_no_roas_beside_orders_of_unknown_customers_and_devices(
+    filled: SmallLake, engine: DuckDB, by: str
+) -> None:
+    [row] = ask(filled, engine, by=by, currency="EUR", clientId="shop").rows
+    assert (row[by], row["cost"], row["roas"], row["cpa"]) == (None, Decimal("5.00"), None, None)
+
+
 def test_an_order_is_new_or_returning_by_all_that_is_known_of_its_person(tmp_path: Path, engine: DuckDB) -> None:
     lake = Lake(tmp_path / "lake")
     load(lake, *(click(number, START_MS, cli_ubid=f"u{number}") for number in (1, 2)))

@@ -41,10 +41,12 @@ from clickclock.attribution.engines import (
     SENT,
     WALK,
     Engine,
+    sql,
 )
 from clickclock.attribution.engines.columns import unbound
 from clickclock.attribution.engines.duckdb import DuckDB
 from clickclock.attribution.engines.files import are_of_today
+from clickclock.attribution.engines.sources import NAMED
 from clickclock.attribution.engines.spark import Spark
 from clickclock.attribution.errors import EngineFailing, EngineMissing
 from clickclock.attribution.lake import ADS, CLICKS, COSTS, DAY, ORDER_MONTH, TOUCHES, Lake
@@ -542,6 +544,14 @@ def test_a_fingerprint_changes_with_the_rules_that_make_touches(engine: Engine) 
     others = [Policy(channel_rules=()), Policy(shared_identifiers=("kiosk",))]
     assert len({engine.fingerprint(rules) for rules in (plain, *map(Policies, others))}) == 3
     assert engine.fingerprint(plain).startswith(engine.name)
+
+
+def test_a_fingerprint_changes_with_the_words_that_name_a_source(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = engine.fingerprint(Policies())
+    monkeypatch.setattr(sql, "NAMED", NAMED.slice(1))
+    assert engine.fingerprint(Policies()) != before
 
 
 def test_no_click_makes_no_touch(engine: Engine) -> None:

@@ -180,7 +180,7 @@ def _parts(asked: Asked, models: Sequence[str], keys: list[str], *, is_revised: 
 
 
 def of_touchpoints(asked: Asked, *, is_revised: bool) -> ibis.Table:
-    """The columns `click` and what is asked for of clicks, of those that are touchpoints."""
+    """The clicks that are touchpoints: `click`, and a column for each dimension of clicks that is asked for."""
     table = credits_table(())
     rows = standing(table) if is_revised else rows_of(table)
     credited = rows.filter(rows.click_id.notnull()).select("click_id").distinct()
@@ -224,7 +224,7 @@ def _country(clicks: Any) -> Any:
 
 
 def _device(clicks: Any) -> Any:
-    """As browsers' makers say that agents are told apart: `Mobi`, and on Android no `Mobile` for a tablet."""
+    """The rule of browsers' makers: a phone says `Mobi`, and a tablet with Android says no `Mobile`."""
     agent = clicks.user_agent
 
     def has(*words: str) -> Any:
