@@ -157,7 +157,7 @@ class Reporter:
         return pa.Table.from_batches(self._engine.query(first_orders(rows), tables))
 
     def _of_touchpoints(self, asked: Asked, result: Result) -> pa.Table:
-        """What is asked for of the clicks of a version that are touchpoints."""
+        """The clicks of a version that are touchpoints, with the dimensions of clicks that are asked for."""
         wanted = of_touchpoints(asked, is_revised=self._lake.is_revised(result))
         tables = {CREDITS: self._source(credits_table(()), result.credits_version), CLICKS.name: self._clicks()}
         batches = self._engine.query(wanted, tables)
