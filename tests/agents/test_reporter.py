@@ -142,11 +142,53 @@ def test_clicks_are_told_apart_by_what_they_say_of_themselves(tmp_path: Path, en
     ]
     assert told("page") == ["shop.example/sale last EUR 2 2 2 20.00 20.00", "None last EUR 1 1 0 0.00 0.00"]
     assert told("country") == ["DE last EUR 1 1 1 10.00 10.00", "None last EUR 2 2 1 10.00 10.00"]
+    assert told("customer,device") == [
+        "new desktop last EUR 0 0 1 10.00 10.00",
+        "new mobile last EUR 0 0 1 10.00 10.00",
+        "None desktop last EUR 1 1 0 0.00 0.00",
+        "None mobile last EUR 1 1 0 0.00 0.00",
+        "None None last EUR 1 1 0 0.00 0.00",
+    ]
     assert told("device,medium") == [
         "desktop None last EUR 1 1 1 10.00 10.00",
         "mobile e-mail last EUR 1 1 1 10.00 10.00",
         "None None last EUR 1 1 0 0.00 0.00",
     ]
+
+
+def test_devices_are_told_apart_by_what_their_agents_say(tmp_path: Path, engine: DuckDB) -> None:
+    agents = {
+        "Mozilla/5.0 (Linux; Android 14; SM-X710) AppleWebKit/537.36 Chrome/130.0 Safari/537.36": "tablet",
+        "Mozilla/5.0 (Android 14; Tablet; rv:143.0) Gecko/143.0 Firefox/143.0": "tablet",
+        "Mozilla/5.0 (iPad; CPU OS 17_5 like Mac OS X) Version/17.5 Mobile/15E148 Safari/604.1": "tablet",
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) Version/17.5 Mobile/15E148": "mobile",
+        "Mozilla/5.0 (Linux; Android 7.0; X Build/NTV) AppleWebKit/537.36 Mobile Safari/537.36": "mobile",
+        "Dalvik/2.1.0 (Linux; U; Android 13; SM-G991B)": "mobile",
+        "Shop/7 CFNetwork/1390 Darwin/22.0.0": "mobile",
+        "Mozilla/4.0 (compatible; MSIE 8.0; Windows NT 6.1; Tablet PC 2.0)": "desktop",
+        "Mozilla/5.0 (X11; CrOS x86_64 14541.0.0) Chrome/130.0 Safari/537.36": "desktop",
+        "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) Version/17.5 Safari/605.1.15": "desktop",
+        "Mozilla/5.0 (SMART-TV; Linux; Tizen 6.0) AppleWebKit/538.1 TV Safari/538.1": "tv",
+        "Mozilla/5.0 (Linux; Android 9; AFTKA) AppleWebKit/537.36 Chrome/130.0 Safari/537.36": "tv",
+        "AppleTV11,1/11.1": "tv",
+        "Mozilla/5.0 (Linux; Android 12; BRAVIA 4K) Chrome/130.0 Safari/537.36": "tv",
+    }
+    lake = Lake(tmp_path / "lake")
+    load(
+        lake,
+        *(
+            click(number, START_MS, agent=agent, cli_ubid=f"u{number}", utm_term=str(number))
+            for number, agent in enumerate(agents)
+        ),
+        click(
+            90, START_MS, agent="okhttp/4.12", cli_ubid="u90", utm_term="90", gaid="1b6e7f0c-3d52-4d0e-9d52-6d0f3a1c"
+        ),
+        click(91, START_MS, agent="okhttp/4.12", cli_ubid="u91", utm_term="91"),
+    )
+    run(lake, tmp_path)
+    rows = Reporter(lake, engine).report(read({"by": ["keyword,device,customer"], "figures": ["clicks"]})).rows
+    told = {row["keyword"]: row["device"] for row in rows}
+    assert told == {**{str(n): each for n, each in enumerate(agents.values())}, "90": "mobile", "91": None}
 
 
 @pytest.mark.parametrize("by", ["customer", "device"])

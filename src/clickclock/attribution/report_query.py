@@ -223,6 +223,10 @@ def _country(clicks: Any) -> Any:
     return ibis.ifelse(said.re_search("^[A-Z][A-Z]$"), said, ibis.null("string"))
 
 
+_TV: Final = r"(?i)\b(smart-?|google ?|apple ?|android ?|hbb|mi)?tv(\b|[0-9])|bravia|\broku|\bcrkey|(?-i:\bAFT[A-Z]+\b)"
+"""Whole words, for builds of Android have any letters."""
+
+
 def _device(clicks: Any) -> Any:
     """The rule of browsers' makers: a phone says `Mobi`, and a tablet with Android says no `Mobile`."""
     agent = clicks.user_agent
@@ -230,13 +234,15 @@ def _device(clicks: Any) -> Any:
     def has(*words: str) -> Any:
         return reduce(lambda one, other: one | other, (agent.contains(word) for word in words))
 
+    # Windows says `Tablet PC` where it only knows a pen.
+    is_tablet = has("iPad", "Kindle", "Silk/") | has("Tablet") & ~has("Tablet PC")
     is_android_tablet = has("Android") & has("Mozilla/") & ~has("Mobile")
     is_app = clicks.idfa.notnull() | clicks.gaid.notnull()
     return ibis.cases(
-        (has("TV", "BRAVIA", "Roku", "AFTS", "AFTT"), Device.TV.value),
-        (has("iPad", "Tablet", "Kindle", "Silk/") | is_android_tablet, Device.TABLET.value),
+        (agent.re_search(_TV), Device.TV.value),
+        (is_tablet | is_android_tablet, Device.TABLET.value),
         (has("Mobi", "iPhone", "iPod", "Android", "CFNetwork"), Device.MOBILE.value),
-        (has("Windows NT", "Macintosh", "X11", "CrOS"), Device.DESKTOP.value),
+        (has("Windows NT", "Macintosh", "X11", "CrOS", "Linux x86_64"), Device.DESKTOP.value),
         (is_app, Device.MOBILE.value),
         else_=ibis.null("string"),
     )
