@@ -27,10 +27,10 @@ import uvloop
 
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.server import Setup, run_collector
-from clickclock.attribution.api.webhooks import Secrets
 from clickclock.attribution.clicks.account import Account, Accounts, Profile
 from clickclock.attribution.clicks.entry import Entry, decode
 from clickclock.attribution.journal import Journal, Tail
+from clickclock.attribution.orders.shop_order import Secrets
 from clickclock.foundation.clock import SystemClock
 
 PATIENCE_S = 60.0

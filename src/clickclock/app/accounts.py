@@ -10,10 +10,9 @@ Invariant: an account's own word beats that for all, which beats the default.
 
 from typing import Any, Final
 
-from clickclock.attribution.api.webhooks import Secrets
 from clickclock.attribution.clicks.account import Account, Accounts, Profile
 from clickclock.attribution.crediting.policy import Policies, Policy
-from clickclock.attribution.orders.shop_order import SHOPS
+from clickclock.attribution.orders.shop_order import SHOPS, Secrets
 from clickclock.foundation.account_config import AccountConfig
 from clickclock.foundation.config import Config
 from clickclock.foundation.secret_file import secret

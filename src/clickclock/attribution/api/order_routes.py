@@ -20,12 +20,11 @@ from clickclock.attribution.api.answers import Answer, Answers
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.orders import Asked, Judged, Reply
 from clickclock.attribution.api.request import Later, Request
-from clickclock.attribution.api.webhooks import Secrets
 from clickclock.attribution.clicks.account import Account
 from clickclock.attribution.clicks.entry import EntryKind
 from clickclock.attribution.files.counters import cell
 from clickclock.attribution.orders.amendment import Admit
-from clickclock.attribution.orders.shop_order import Shop
+from clickclock.attribution.orders.shop_order import Secrets, Shop
 from clickclock.attribution.registering.refusal import Code, Refusal
 from clickclock.foundation.errors import Malformed
 

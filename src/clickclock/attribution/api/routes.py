@@ -22,14 +22,13 @@ from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.order_routes import BUSY, FORM_TYPES, OrderRoutes
 from clickclock.attribution.api.orders import Tokens
 from clickclock.attribution.api.request import Later, Request
-from clickclock.attribution.api.webhooks import Secrets
 from clickclock.attribution.clicks.account import Accounts
 from clickclock.attribution.clicks.click import Click, Kind, Rejection, prefetched
 from clickclock.attribution.clicks.entry import EntryKind
 from clickclock.attribution.files.counters import REJECTED, cell
 from clickclock.attribution.journal import Done
 from clickclock.attribution.orders.amendment import ORDER_BYTES_MAX
-from clickclock.attribution.orders.shop_order import SHOPS
+from clickclock.attribution.orders.shop_order import SHOPS, Secrets
 from clickclock.attribution.registering.refusal import (
     CLICK,
     IDENTIFICATION,

@@ -31,12 +31,12 @@ from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.origin import LOOPBACK, Origins
 from clickclock.attribution.api.routes import Routes
 from clickclock.attribution.api.shared import Shared
-from clickclock.attribution.api.webhooks import Secrets
 from clickclock.attribution.clicks.account import Accounts
 from clickclock.attribution.errors import JournalFailing
 from clickclock.attribution.files.counters import Counters, read_all
 from clickclock.attribution.files.order_tokens import OrderTokens
 from clickclock.attribution.journal import Journal
+from clickclock.attribution.orders.shop_order import Secrets
 from clickclock.foundation.clock import Clock, SystemClock
 from clickclock.foundation.span import Spans
 

@@ -3,13 +3,11 @@
 Never does I/O. Invariants: nothing of a body is read before its signature is right; an order that is refused is kept,
 and acknowledged: shops stop sending to an address that refuses, and could not mend it by sending it again.
 
->>> from clickclock.attribution.orders.shop_order import SHOPIFY
->>> Secrets({("shop-1", "shopify"): b"hush"}).are_right(SHOPIFY, "shop-1", b"{}", b"of another body")
-False
+>>> is_ping(b"webhook_id=7"), is_ping(b"{}")
+(True, False)
 """
 
-import hmac
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from clickclock.attribution.api import orders
@@ -18,28 +16,10 @@ from clickclock.attribution.clicks.account import UNKNOWN_CLIENT, Account
 from clickclock.attribution.clicks.query import Unreadable, split
 from clickclock.attribution.orders.amendment import Kind, Rejection
 from clickclock.attribution.orders.order_fields import NotJson, read_json
-from clickclock.attribution.orders.shop_order import Shop
+from clickclock.attribution.orders.shop_order import Secrets, Shop
 
 _PING: Final = b"webhook_id="
 """WooCommerce asks so whether anybody is there before it saves a webhook, and signs nothing."""
-
-
-class Secrets:
-    """What webhooks are signed with, by client and kind of shop."""
-
-    def __init__(self, secrets: Mapping[tuple[str, str], bytes]) -> None:
-        self._secrets = secrets
-
-    def __repr__(self) -> str:
-        return f"Secrets(of {len(self._secrets)})"
-
-    def knows(self, shop: Shop, client_id: str) -> bool:
-        """Whether webhooks of such a shop are taken for a client."""
-        return (client_id, shop.name) in self._secrets
-
-    def are_right(self, shop: Shop, client_id: str, body: bytes, signature: bytes) -> bool:
-        """Whether this is the signature of this body."""
-        return hmac.compare_digest(shop.proof(self._secrets[client_id, shop.name], body), signature)
 
 
 def is_ping(body: bytes) -> bool:

@@ -54,7 +54,7 @@ TOUCHES: Final = _table(
         "id": RANDOM,
         "received_us": NUMBERS,
         "time_ms": NUMBERS,
-        **dict.fromkeys((*_IDENTIFIERS, "ad_key", "click_id", "parameters"), PLAIN),
+        **dict.fromkeys((*_IDENTIFIERS, "ad_key", "click_id", "parameters", "network"), PLAIN),
     },
     ("received_us", "time_ms"),
     pa.field(DAY, pa.date32()),

@@ -69,6 +69,24 @@ class Shop:
         return Fault(self.names.get(fault.field, fault.field), fault.message, fault.code)
 
 
+class Secrets:
+    """What webhooks are signed with, by client and kind of shop."""
+
+    def __init__(self, secrets: Mapping[tuple[str, str], bytes]) -> None:
+        self._secrets = secrets
+
+    def __repr__(self) -> str:
+        return f"Secrets(of {len(self._secrets)})"
+
+    def knows(self, shop: Shop, client_id: str) -> bool:
+        """Whether webhooks of such a shop are taken for a client."""
+        return (client_id, shop.name) in self._secrets
+
+    def are_right(self, shop: Shop, client_id: str, body: bytes, signature: bytes) -> bool:
+        """Whether this is the signature of this body."""
+        return hmac.compare_digest(shop.proof(self._secrets[client_id, shop.name], body), signature)
+
+
 def _of_shopify(body: Mapping[str, Any], client_id: str) -> Iterator[Said]:
     if not isinstance(body.get("line_items"), list):
         return
