@@ -112,6 +112,8 @@ const MARKS = ['atag', 'asvt', 'gclid', 'uclid', 'gbraid', 'wbraid', 'gad_source
 const event = getAllEventData();
 const base = data.collectorUrl.slice(-1) === '/' ? data.collectorUrl.slice(0, -1) : data.collectorUrl;
 const visitor = data.visitorId || event.client_id;
+// Google's consent mode: G100 and G101 say that ads may store nothing.
+const isDenied = makeString(event['x-ga-gcs'] || '').slice(0, 3) === 'G10';
 
 if (event.event_name === 'page_view') sendClick();
 else if (event.event_name === 'purchase') sendOrder();
@@ -121,17 +123,19 @@ else data.gtmOnSuccess();
 function sendClick() {
   const query = queryOf(event.page_location || '');
   if (!query.split('&').some(isMark)) return data.gtmOnSuccess();
-  if (!visitor) return fail('an event without client_id; set cli_ubid in the tag');
-  let own = 'cli_ubid=' + encodeUriComponent(makeString(visitor)) + '&event_time=' + makeString(getTimestampMillis()) +
+  if (!visitor && !isDenied) return fail('an event without client_id; set cli_ubid in the tag');
+  const who = isDenied ? 'consent=denied' : 'cli_ubid=' + encodeUriComponent(makeString(visitor));
+  let own = who + '&event_time=' + makeString(getTimestampMillis()) +
     '&landing_page=' + encodeUriComponent(event.page_location.split('?')[0]) +
     unless(query, 'client_id', data.clientId) + unless(query, 'seller_id', data.sellerId);
-  const headers = {'X-Forwarded-For': event.ip_override || getRemoteAddress()};
+  const headers = isDenied ? {} : {'X-Forwarded-For': event.ip_override || getRemoteAddress()};
   if (event.user_agent) headers['User-Agent'] = event.user_agent;
   send(base + '/aclick?' + own + '&' + query, {method: 'GET', headers: headers}, undefined);
 }
 
 // The amount of a purchase is a number in JSON. It is written as text, as clickclock takes money.
 function sendOrder() {
+  if (isDenied) return data.gtmOnSuccess();
   if (!visitor) return fail('a purchase without client_id; set cli_ubid in the tag');
   const order = {
     client_id: data.clientId,

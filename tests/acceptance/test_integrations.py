@@ -142,6 +142,25 @@ def test_the_server_template_sends_clicks_byte_for_byte(collector: Collector) ->
 
 
 @pytest.mark.needs("npm")
+@pytest.mark.parametrize("said", ["G100", "G101"])
+def test_the_server_template_obeys_the_consent_mode(collector: Collector, said: str) -> None:
+    collector.forget()
+    ad = {
+        "event_name": "page_view",
+        "client_id": "v1",
+        "page_location": f"https://shop.example/?{AD}",
+        "x-ga-gcs": said,
+    }
+    assert _in_container(collector.url, ad) == {"outcome": "success", "log": []}
+    assert _in_container(collector.url, {**ad, "event_name": "purchase"})["outcome"] == "success"
+    assert _in_container(collector.url, {**ad, "x-ga-gcs": "G110"})["outcome"] == "success"
+    denied, granted = collector.entries(2)
+    assert (denied.kind, "v1" in _raw(denied), denied.address) == (EntryKind.CLICK, False, "")
+    assert _raw(denied).endswith("&consent=denied")
+    assert (granted.kind, "cli_ubid=v1" in _raw(granted)) == (EntryKind.PLAIN_CLICK, True)
+
+
+@pytest.mark.needs("npm")
 def test_the_server_template_sends_purchases_and_says_why_one_is_refused(collector: Collector) -> None:
     collector.forget()
     purchase = {"event_name": "purchase", "client_id": "v1", "transaction_id": 1001, "value": 24.9, "currency": "EUR"}

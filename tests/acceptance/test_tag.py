@@ -72,6 +72,7 @@ def site(ear: Ear) -> Iterator[str]:
         "/consent": _snippet("html", 1).replace("https://clicks.example.com", ear.url),
         "/early-consent": _snippet("html", 1).replace("https://clicks.example.com", ear.url)
         + "<script>consentGiven()</script>",
+        "/granted": tag.replace("async", 'data-consent="granted"'),
         "/customer": tag.replace("async", 'data-client-id="c" data-customer-id="7 &amp; 8"'),
         "/full": f"<script>fetch = 0; navigator.sendBeacon = function () {{ return false }};</script>{tag}",
     }
@@ -266,6 +267,24 @@ def test_nothing_is_stored_or_sent_before_the_consent(page: Page, site: str, ear
     given = parse_qs(_only(ear.wait_for(1)).query)
     assert int(given["event_time"][0]) <= landed
     assert given["atag"] == ["a b c"]
+
+
+def test_without_consent_the_ad_is_registered_and_nobody(page: Page, site: str, ear: Ear) -> None:
+    _land(page, f"{site}/wait?{AD}")
+    page.evaluate("clickclock.start('denied'); clickclock.identify('c-7')")
+    given = parse_qs(_only(ear.wait_for(1)).query)
+    assert (given["consent"], given["atag"], "cli_ubid" in given) == (["denied"], ["a b c"], False)
+    assert page.evaluate("[localStorage.length, sessionStorage.length, clickclock.id]") == [0, 0, ""]
+
+
+def test_who_takes_the_consent_back_is_forgotten(page: Page, site: str, ear: Ear) -> None:
+    _land(page, f"{site}/granted?{AD}")
+    page.evaluate("clickclock.identify('c-7')")
+    assert parse_qs(ear.wait_for(2)[0].query)["consent"] == ["granted"]
+    assert page.evaluate("[localStorage.length, sessionStorage.length]") == [1, 2]
+    page.evaluate("clickclock.start('denied')")
+    assert page.evaluate("[localStorage.length, sessionStorage.length, clickclock.id]") == [0, 0, ""]
+    assert [request.path for request in ear.heard] == ["/aclick", "/identify"]
 
 
 def test_a_page_that_is_made_in_advance_is_a_visit_only_when_it_is_shown(page: Page, site: str, ear: Ear) -> None:

@@ -21,7 +21,7 @@ from clickclock.attribution.crediting.policy import InvalidTraffic, Policies, Po
 from clickclock.attribution.engines import Engine
 from clickclock.attribution.engines.spark import Spark
 from clickclock.attribution.errors import VersionGone
-from clickclock.attribution.lake import COUNTS, CREDITS, FITTED, FOLDED, IDENTITIES, TIES, UNCONVERTED, Lake
+from clickclock.attribution.lake import COUNTS, CREDITS, FITTED, FOLDED, IDENTITIES, TIES, TOUCHES, UNCONVERTED, Lake
 from clickclock.attribution.models import BUILT_IN
 from clickclock.attribution.reporting.result import Kind, Result
 from tests.credited import (
@@ -94,6 +94,25 @@ def test_every_order_is_credited_to_the_clicks_before_it(lake: Lake, tmp_path: P
     assert [first[f"{name}_credit"] + second[f"{name}_credit"] for name in MODELS] == [99] * len(MODELS)
     assert [first["linear_credit"], second["linear_credit"], second["last_credit"]] == [49, 50, 99]
     assert (first["order_month"], first["order_day"].isoformat()) == ("2026-10", "2026-10-31")
+
+
+def test_a_click_without_consent_counts_and_earns_nothing(lake: Lake, tmp_path: Path) -> None:
+    asked = {"cli_ubid": "a", "consent": "granted"}
+    refused = {"cli_ubid": "a", "gclid": "g", "consent": "denied"}
+    load(
+        lake,
+        click(1, START_MS, **asked),
+        click(2, START_MS + HOUR_MS, **refused),
+        order(3, "bought", START_MS + 2 * HOUR_MS, cli_ubid="a"),
+    )
+    first = result_of(lake, tmp_path)
+    load(lake, click(4, START_MS + HOUR_MS + 60_000, **refused))
+    partial = result_of(lake, tmp_path)
+    assert journeys(lake, first) == journeys(lake, partial) == {"bought": ["1"]}
+    touches = lake.table(TOUCHES.name)
+    assert touches is not None
+    assert touches.to_pyarrow_table().num_rows == 3
+    assert differences(lake, partial, result_of(lake, tmp_path, full=True)) == []
 
 
 def test_nothing_new_makes_no_new_version(lake: Lake, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import re
 
 from clickclock.app.doctor.check import CHECKS
 from clickclock.attribution.clicks.click import Flag
+from clickclock.attribution.clicks.consent import DENIED, GRANTED, KEPT
 from clickclock.attribution.clicks.query import Reason
 from clickclock.attribution.files.counters import FAMILIES
 from clickclock.foundation.config import Config
@@ -64,6 +65,15 @@ def _codes(page: str, heading: str) -> set[str]:
 def test_every_flag_and_every_fault_of_a_click_is_in_the_reference() -> None:
     assert _codes("clicks.md", "Flags") == set(Flag)
     assert _codes("clicks.md", "Faults") == set(Reason)
+
+
+def test_the_words_of_consent_and_what_is_kept_without_it_are_in_the_reference() -> None:
+    text = (ROOT / "docs/reference/clicks.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Consent\n")[2].partition("\n## ")[0]
+    _, *rows = (frozenset(re.findall("`([^`]+)`", row)) for row in re.findall(r"(?m)^\| (`[^|]+) \|", section))
+    assert rows == [GRANTED, DENIED]
+    kept = section.partition("**What is kept without consent**")[2].partition(";")[0]
+    assert set(re.findall("`([^`]+)`", kept)) == {*KEPT, "consent=denied"}
 
 
 def test_every_metric_is_in_the_reference() -> None:

@@ -97,3 +97,12 @@ def test_the_marks_are_those_of_the_tag() -> None:
     found = re.search(r"var marks = '(.*)';", SOURCE.read_text(encoding="utf-8"))
     assert found is not None
     assert found[1].replace("\\\\", "\\") == MARKS
+
+
+def test_what_is_left_out_without_consent_is_named_and_counts_for_nothing() -> None:
+    told = checked(f"{WHOLE}&gclid=EAI1&landing_page=shop.example&consent=no")
+    assert (told["accepted"], told["flags"], told["channel"]["channel"]) == (True, ["noConsent"], "other")
+    verdicts = {each["name"]: each["verdict"] for each in told["parameters"]}
+    assert {name for name, verdict in verdicts.items() if verdict == "dropped"} == {"cli_ubid", "gclid"}
+    assert "EAI1" not in told["kept"]["query"]
+    assert told["kept"]["identifier"] is None

@@ -10,7 +10,7 @@ Invariant: an account's own word beats that for all, which beats the default.
 
 from typing import Any, Final
 
-from clickclock.attribution.clicks.account import Account, Accounts, Profile
+from clickclock.attribution.clicks.account import Account, Accounts, Consent, Profile
 from clickclock.attribution.crediting.policy import Policies, Policy
 from clickclock.attribution.orders.shop_order import SHOPS, Secrets
 from clickclock.foundation.account_config import AccountConfig
@@ -22,8 +22,9 @@ _SECRET_FILES: Final = {shop.name: f"{shop.name}_webhook_secret_file" for shop i
 
 def accounts_of(config: Config) -> Accounts:
     """The accounts of a configuration."""
-    profile = Profile(config.click_profile)
-    return Accounts([_account(each, profile) for each in config.accounts], profile)
+    profile, consent = Profile(config.click_profile), Consent(config.click_consent)
+    default = {"profile": profile, "consent": consent}
+    return Accounts([_account(each, default) for each in config.accounts], profile, consent)
 
 
 def webhook_secrets_of(config: Config) -> Secrets:
@@ -46,9 +47,9 @@ def policies_of(config: Config) -> Policies:
     )
 
 
-def _account(settings: AccountConfig, profile: Profile) -> Account:
+def _account(settings: AccountConfig, default: dict[str, Any]) -> Account:
     given = settings.model_dump(exclude_none=True, exclude={"attribution", *_SECRET_FILES.values()})
-    return Account.model_validate({"profile": profile, **given})
+    return Account.model_validate({**default, **given})
 
 
 def _policy(default: dict[str, Any], account: AccountConfig) -> Policy:

@@ -81,6 +81,9 @@ class AccountConfig(Settings):
     profile: Literal["strict", "observed", "open"] | None = Field(
         None, description="Its profile; `click_profile` if not given."
     )
+    consent: Literal["assumed", "required"] | None = Field(
+        None, description="What it means that a click says nothing of consent; `click_consent` if not given."
+    )
     orders_token_sha256: str | None = Field(
         None,
         pattern="^[0-9a-f]{64}$",

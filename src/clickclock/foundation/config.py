@@ -124,6 +124,9 @@ class Config(AttributionSettings, BackupSettings, EdgeSettings, TraceSettings):
     click_profile: Literal["strict", "observed", "open"] = Field(
         "strict", description="What a click must be: as the interface says, as its clients send it, or a shop's own."
     )
+    click_consent: Literal["assumed", "required"] = Field(
+        "assumed", description="What it means that a click says nothing of its visitor's consent: yes, or no."
+    )
     click_waiting_max: int = Field(
         10_000, ge=1, description="Requests of one collector that may wait for the disk; more are answered 503."
     )

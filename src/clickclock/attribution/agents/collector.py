@@ -14,7 +14,7 @@ from typing import Final
 from uuid_utils import uuid7
 
 from clickclock.attribution.clicks.account import Accounts
-from clickclock.attribution.clicks.click import Click, Rejection, judge
+from clickclock.attribution.clicks.click import Click, Rejection, judge, may_say_who
 from clickclock.attribution.clicks.entry import EntryKind, encode, encode_plain, encode_plains
 from clickclock.attribution.clicks.template import Templates
 from clickclock.attribution.files.counters import cell
@@ -95,6 +95,10 @@ class Collector:
     def judge(self, query: bytes) -> Click | Rejection:
         """What a click says, received now."""
         return judge(query, self._epoch_ms(), self._accounts)
+
+    def may_say_who(self, query: bytes) -> bool:
+        """Whether what is kept of a query that nobody judges may say who clicked."""
+        return may_say_who(query, self._accounts)
 
     def keeps_refused(self, origin: bytes, size: int) -> bool:
         """Whether a refused request of this size is kept, or only counted; ask once for each that you would keep."""

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from clickclock.attribution.clicks import click
 from clickclock.attribution.clicks.account import Accounts
+from clickclock.attribution.clicks.consent import without_visitor
 from clickclock.attribution.clicks.entry import EntryKind, connection, encode, unescape
 from clickclock.attribution.clicks.identifier import CUSTOMER
 from clickclock.attribution.files.archive import ROWS_AT_A_TIME, Rows
@@ -247,6 +248,8 @@ class Importer:
                 report.note(judged)
                 if isinstance(judged, retrial.Accepted):
                     origin = connection(row["address"] or "", _bytes(row["user_agent"]), _bytes(row["referer"]))
+                    if click.Flag.NO_CONSENT in judged.flags:
+                        origin = without_visitor(origin)
                     received_ms = rejected.received_ms
                     line = encode(judged.kind, row["id"], received_ms, origin, judged.detail, judged.raw)
                     yield Item(row["id"], (TABLE_OF[judged.kind],), received_ms, line)

@@ -35,6 +35,7 @@ _CLICK: Final[Mapping[str, str]] = {
     "asvt": "As received from a partner. Required by `strict`.",
     "atag": "As received from a partner. Required by `strict`.",
     "gclid": "Google's click id, as received; `gbraid` and `wbraid` on iOS.",
+    "consent": "`granted` or `denied`: whether the visitor consents to be known. Without it, no identifier is needed.",
     "utm_source": "Where the click came from, as received; so is any other parameter.",
 }
 _TEXT: Final[Schema] = {"schema": {"type": "string"}}

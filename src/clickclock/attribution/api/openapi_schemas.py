@@ -228,7 +228,10 @@ def _check_schema() -> Schema:
         "A parameter and what became of it.",
         name=field("string", "Its name."),
         value=field(["string", "null"], "Its decoded value; null if it is missing or cannot be read."),
-        verdict=field("string", "`ok`, `absent` for a placeholder or nothing, or the code of its fault."),
+        verdict=field(
+            "string",
+            "`ok`, `absent` for a placeholder or nothing, `dropped` without consent, or the code of its fault.",
+        ),
     )
     channel = record(
         "The channel that attribution gives the click.",

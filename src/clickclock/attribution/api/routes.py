@@ -24,6 +24,7 @@ from clickclock.attribution.api.orders import Tokens
 from clickclock.attribution.api.request import Later, Request
 from clickclock.attribution.clicks.account import Accounts
 from clickclock.attribution.clicks.click import Click, Kind, Rejection, prefetched
+from clickclock.attribution.clicks.consent import anonymous, without_visitor
 from clickclock.attribution.clicks.entry import EntryKind
 from clickclock.attribution.files.counters import REJECTED, cell
 from clickclock.attribution.journal import Done
@@ -195,6 +196,8 @@ class Routes:
             sentence += f" {_FLOODED}"
         elif found is not None:
             what, raw = found
+            if what == CLICK and not self.collector.may_say_who(raw):
+                raw, origin = anonymous(raw), without_visitor(origin)
             draft = Draft(EntryKind.REJECTION, detail_of(what, refusal, is_cut=is_cut, is_prefetch=is_prefetch), raw)
             (entry_id,) = self.collector.keep([draft], origin, done)
             sentence += f" {'Its beginning' if is_cut else 'The request'} is kept under its requestId."

@@ -34,9 +34,14 @@
     else start();
   }
 
-  function start() {
+  // Called with 'denied', it registers ads and nobody: nothing is stored, and what was stored is deleted.
+  function start(consent) {
     try {
+      page.consent = typeof consent === 'string' ? consent : data('consent');
+      keep(known);
+      keep(session);
       api.id = data('id') || keep('local') || keep('local', random());
+      if (page.consent === 'denied') api.id = '';
       register(entry, landed, first);
       register(location.search, +new Date, here());
       identify(page.customer || data('customer-id'));
@@ -71,7 +76,7 @@
     if (client === null) return warn(nobody);
     keep(session, (query + '\n' + seen).slice(0, 9e3));
     // Our own values stand first, because the first of a name counts; the rest goes on as it came.
-    send('aclick?' + visitor() + '&event_time=' + at + '&landing_page=' + where +
+    send('aclick?' + visitor() + (page.consent ? '&consent=' + encodeURIComponent(page.consent) : '') + '&event_time=' + at + '&landing_page=' + where +
       client + (own('seller', query) || '') + query.replace('?', '&'), undefined,
     ' Give the tag data-client-id and data-seller-id, or the account another profile.');
   }
@@ -99,7 +104,7 @@
   }
 
   function visitor() {
-    return 'cli_ubid=' + encodeURIComponent(api.id);
+    return api.id && 'cli_ubid=' + encodeURIComponent(api.id);
   }
 
   // The part of a query that is our own, if the address does not have it; null if nobody has.
@@ -135,7 +140,8 @@
     try {
       var store = w[area.split('.')[0] + 'Storage'];
       var name = area === known ? 'clickclock.customer' : 'clickclock';
-      if (value) store[name] = value;
+      if (page.consent === 'denied') delete store[name];
+      else if (value) store[name] = value;
       else value = store[name];
     } catch (e) {}
     return page[area] = value || page[area] || '';

@@ -52,6 +52,19 @@ class Profile(StrEnum):
     """For shops without a partner: a client, an identifier and a time are enough."""
 
 
+CONSENT: Final = "consent"
+"""The parameter that says whether a visitor consents to be known."""
+
+
+class Consent(StrEnum):
+    """What it means that a click says nothing of its visitor's consent."""
+
+    ASSUMED = "assumed"
+    """There is one: its sender has asked."""
+    REQUIRED = "required"
+    """There is none."""
+
+
 _REQUIRED: Final = frozenset({"client_id", "seller_id", "asvt", "atag", "event_time"})
 """A click without these has a flag or a fault; it also needs an identifier."""
 _REQUIRED_IN_OPEN: Final = frozenset({"client_id", "event_time"})
@@ -84,6 +97,7 @@ class Account(Record):
 
     client_id: str = Field(min_length=1, max_length=256, description="The `client_id` of its clicks and orders.")
     profile: Profile = Field(Profile.STRICT, description="How far its clicks may be from the interface.")
+    consent: Consent = Field(Consent.ASSUMED, description="What it means that a click says nothing of consent.")
     orders_token_sha256: str | None = Field(
         None, pattern="^[0-9a-f]{64}$", description="SHA-256, in hex, of the token that its orders must carry."
     )
@@ -102,7 +116,8 @@ class Account(Record):
     @cached_property
     def required(self) -> frozenset[str]:
         """What a click must have that gets no flag, beside an identifier."""
-        return _REQUIRED_IN_OPEN if self.profile is Profile.OPEN else _REQUIRED
+        required = _REQUIRED_IN_OPEN if self.profile is Profile.OPEN else _REQUIRED
+        return required | {CONSENT} if self.consent is Consent.REQUIRED else required
 
     def channel_rule(self, parameters: Mapping[str, str]) -> ChannelRule | None:
         """The first rule that says which channel a click with these parameters is of; a placeholder is no value."""
@@ -119,8 +134,13 @@ class Accounts:
 
     __slots__ = ("_accounts", "_for_others", "default")
 
-    def __init__(self, accounts: Iterable[Account] = (), default_profile: Profile = Profile.STRICT) -> None:
-        self.default = Account(client_id=ANYBODY, profile=default_profile)
+    def __init__(
+        self,
+        accounts: Iterable[Account] = (),
+        default_profile: Profile = Profile.STRICT,
+        default_consent: Consent = Consent.ASSUMED,
+    ) -> None:
+        self.default = Account(client_id=ANYBODY, profile=default_profile, consent=default_consent)
         """The rules for whom no account says otherwise."""
         self._accounts: dict[str, Account] = {}
         for account in accounts:

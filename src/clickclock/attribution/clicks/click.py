@@ -15,7 +15,8 @@ from typing import Final
 import msgspec
 
 from clickclock.attribution.clicks.absent import is_absent, may_be_absent, names_nobody, present
-from clickclock.attribution.clicks.account import GOOGLE, UNKNOWN_CLIENT, Account, Accounts, Profile
+from clickclock.attribution.clicks.account import CONSENT, GOOGLE, UNKNOWN_CLIENT, Account, Accounts, Profile
+from clickclock.attribution.clicks.consent import anonymous, deciding, is_given
 from clickclock.attribution.clicks.query import (
     Fault,
     Reason,
@@ -49,6 +50,7 @@ class Flag(StrEnum):
     ESCAPED_AMPERSAND = "escapedAmpersand"
     NO_GCLID = "noGclid"
     PLACEHOLDER = "placeholder"
+    NO_CONSENT = "noConsent"
 
 
 class Kind(StrEnum):
@@ -66,14 +68,14 @@ class Rejection(msgspec.Struct, frozen=True, gc=False):
     """All parameters, known or not."""
     faults: tuple[Fault, ...]
     flags: tuple[Flag, ...] = ()
-    """Flags of the request itself; the faults are about its content."""
+    """Flags of the request itself, and whether there is no consent; the faults are about its content."""
 
 
 class Click(msgspec.Struct, frozen=True, gc=False):
     """One click."""
 
     query: bytes
-    """As it came, byte for byte."""
+    """As it came, byte for byte; without consent, what is left of it."""
     received_ms: int
     profile: Profile
     """The profile that accepted it."""
@@ -112,9 +114,9 @@ class Click(msgspec.Struct, frozen=True, gc=False):
         return "device_id" if self.value("cli_ubid") is None else "cli_ubid"
 
     @property
-    def identifier(self) -> str:
-        """The user, by the identifier that counts."""
-        return self.parameters[self.identifier_name]
+    def identifier(self) -> str | None:
+        """The user, by the identifier that counts; None without consent."""
+        return self.parameters.get(self.identifier_name)
 
 
 def prefetched(judged: Click | Rejection) -> Click | Rejection:
@@ -143,6 +145,7 @@ def judge(query: bytes, received_ms: int, accounts: Accounts) -> Click | Rejecti
         and not names_nobody(parameters)
         and (account := accounts.find(parameters.get("client_id", ""))) is not None
         and parameters.keys() >= account.required
+        and (CONSENT not in parameters or is_given(parameters, account.consent))
         and ("gclid" in parameters or not _is_google(parameters, account))
         and len(said := parameters["event_time"]) == _DIGITS_OF_MS
         and said.isdigit()
@@ -164,7 +167,9 @@ def judge_fully(
             parameters = split(query)
         except Unreadable as problem:
             if problem.found[0].code is Reason.TOO_MANY_PARAMETERS:
-                return Rejection(Kind.INVALID, None, problem.found)
+                if not may_say_who(query, accounts):
+                    findings.flags.append(Flag.NO_CONSENT)
+                return Rejection(Kind.INVALID, None, problem.found, tuple(findings.flags))
             parameters = problem.parameters
             findings.lost = problem.found
     if (meant := with_ampersands(parameters)).keys() != parameters.keys():
@@ -176,17 +181,32 @@ def judge_fully(
     if account is None:
         kind, account = Kind.UNKNOWN_CLIENT, accounts.default
         findings.refuse("client_id", Reason.UNKNOWN_CLIENT, UNKNOWN_CLIENT)
+    if not is_given(parameters, account.consent):
+        if (left := anonymous(query)) != query:
+            return judge_fully(left, received_ms, accounts)
+        findings.flags.append(Flag.NO_CONSENT)
     findings.judge_lost(account.profile)
     _judge_presence(parameters, account, findings)
     event_time_ms, effective_ms = _judge_event_time(parameters, received_ms, account.profile, findings)
     if findings.faults:
-        return Rejection(kind, client_id, tuple(findings.faults))
+        kept = tuple(flag for flag in findings.flags if flag is Flag.NO_CONSENT)
+        return Rejection(kind, client_id, tuple(findings.faults), kept)
     placeholders = tuple(name for name, value in parameters.items() if value and is_absent(name, value))
     lost = tuple(dict.fromkeys(fault.field for fault in findings.lost))
     flags = (*findings.flags, *[Flag.PLACEHOLDER] * bool(placeholders))
     return Click(
         query, received_ms, account.profile, parameters, event_time_ms, effective_ms, flags, False, placeholders, lost
     )
+
+
+def may_say_who(query: bytes, accounts: Accounts) -> bool:
+    """Whether a query that is not judged may say who clicked, as far as it says so."""
+    try:
+        parameters = with_ampersands(split(deciding(query)))
+    except Unreadable as problem:
+        parameters = with_ampersands(problem.parameters)
+    account = accounts.find(parameters.get("client_id", "")) or accounts.default
+    return is_given(parameters, account.consent)
 
 
 _MILLISECONDS: Final = "the time of the click in milliseconds since 1970: 13 digits, for example 1800000000000"
@@ -222,6 +242,8 @@ def _judge_presence(parameters: dict[str, str], account: Account, findings: _Fin
         absent = [name for name in absent if name not in _FLAGS_OF_ABSENT]
     for name in absent:
         findings.refuse(name, Reason.MISSING, f"{name} is required; send it as it was received.")
+    if Flag.NO_CONSENT in findings.flags:
+        return
     if present(parameters, "cli_ubid") is None and present(parameters, "device_id") is None:
         sentence = "cli_ubid or device_id is required; send at least one of them."
         findings.refuse("cli_ubid", Reason.MISSING, sentence)

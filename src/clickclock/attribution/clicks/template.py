@@ -73,7 +73,8 @@ def template_of(click: Click, account: Account, start: bytes, escaped: Set[bytes
     parts = []
     for part in click.query.split(b"&"):
         name, _, value = part.partition(b"=")
-        like = {b"client_id": re.escape(value), b"event_time": _MILLISECONDS}.get(name)
+        same = re.escape(value)
+        like = {b"client_id": same, b"consent": same, b"event_time": _MILLISECONDS}.get(name)
         like = like or _like(name.decode(), may_have_escapes=escaped is None or name in escaped)
         parts.append(re.escape(name) + b"=" + like)
     return re.compile(re.escape(start) + b"&".join(parts)).fullmatch

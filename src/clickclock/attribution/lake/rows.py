@@ -74,18 +74,19 @@ def _click(entry: Entry) -> dict[str, Any]:
     profile, is_prefetch = accepted(entry.detail)
     judged = click.judge_fully(entry.raw, entry.received_ms, _ANYONE[Profile(profile)])
     if isinstance(judged, click.Rejection):
-        parameters, said_ms, effective_ms, flags = _parameters(entry.raw), None, entry.received_ms, []
+        query, parameters = entry.raw, _parameters(entry.raw)
+        said_ms, effective_ms, flags = None, entry.received_ms, []
     else:
-        parameters, said_ms, effective_ms = judged.parameters, judged.event_time_ms, judged.effective_ms
-        flags = judged.remarks
+        query, parameters = judged.query, judged.parameters
+        said_ms, effective_ms, flags = judged.event_time_ms, judged.effective_ms, judged.remarks
     if is_prefetch:
         flags = [*flags, click.Flag.PREFETCH.value]
     columns = {name: present(parameters, name) for name in CLICK_PARAMETERS}
     other = {name: value for name, value in parameters.items() if _is_other(name, value)}
-    shape = cut(entry.raw)
+    shape = cut(query)
     if shape is not None:
         values = {**other, **columns, EVENT_TIME: str(said_ms)}
-        if rebuild(shape, lambda name: values.get(name) or "") != entry.raw:
+        if rebuild(shape, lambda name: values.get(name) or "") != query:
             shape = None
     return {
         "event_time": instant_of(effective_ms),
@@ -96,7 +97,7 @@ def _click(entry: Entry) -> dict[str, Any]:
         **columns,
         "other": other or None,
         "shape": shape,
-        "query": entry.raw if shape is None else None,
+        "query": query if shape is None else None,
     }
 
 

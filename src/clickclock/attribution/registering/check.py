@@ -18,9 +18,10 @@ from enum import StrEnum
 from typing import Any, Final
 
 from clickclock.attribution.clicks.absent import is_absent, present
-from clickclock.attribution.clicks.account import Account, Accounts
+from clickclock.attribution.clicks.account import CONSENT, Account, Accounts
 from clickclock.attribution.clicks.ad import ONCE, says
-from clickclock.attribution.clicks.click import Click, Kind, Rejection, judge
+from clickclock.attribution.clicks.click import Click, Flag, Kind, Rejection, judge
+from clickclock.attribution.clicks.consent import KEPT
 from clickclock.attribution.clicks.entry import connection, decode
 from clickclock.attribution.clicks.query import Unreadable, split, with_ampersands
 from clickclock.attribution.clicks.shape import PERCENT, write
@@ -108,6 +109,7 @@ def check(asked: Asked, now_ms: int, accounts: Accounts, policies: Policies) -> 
         "parameters": _verdicts(parameters, account, judged),
     }
     policy = policies.find(client_id or "")
+    parameters = {name: value for name, value in parameters.items() if name not in _dropped(parameters, judged)}
     chosen = channel_of(parameters, policy)
     told["channel"] = {
         "channel": chosen.channel,
@@ -209,12 +211,21 @@ def _verdicts(
 ) -> list[dict[str, str | None]]:
     """Each parameter with what became of it; those that are missing, too."""
     wrong = {each.field: each.code for each in judged.faults} if isinstance(judged, Rejection) else {}
+    dropped = _dropped(parameters, judged)
     told: list[dict[str, str | None]] = []
     for name, value in parameters.items():
-        verdict = str(wrong[name]) if name in wrong else "absent" if is_absent(name, value) else "ok"
+        if name in dropped:
+            verdict = "dropped"
+        else:
+            verdict = str(wrong[name]) if name in wrong else "absent" if is_absent(name, value) else "ok"
         told.append({"name": name, "value": value, "verdict": verdict})
     missing = [name for name in wrong if name not in parameters]
     return told + [{"name": name, "value": None, "verdict": str(wrong[name])} for name in missing]
+
+
+def _dropped(parameters: Mapping[str, str], judged: Click | Rejection) -> set[str]:
+    """The parameters that are left out for want of consent."""
+    return parameters.keys() - KEPT - {CONSENT} if Flag.NO_CONSENT in judged.flags else set()
 
 
 def _dedup(channel: str, parameters: Mapping[str, str]) -> dict[str, Any]:

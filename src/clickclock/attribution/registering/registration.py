@@ -1,6 +1,7 @@
 r"""The entry of a judged click: what the journal keeps, whatever the judgement; and of a refused order.
 
-Never judges. Invariant: the raw request is in the line byte for byte, accepted or not.
+Never judges. Invariant: the raw request is in the line byte for byte, accepted or not; without consent, what is left
+of it, and nothing of where it came from.
 
 >>> from clickclock.attribution.clicks.account import Accounts
 >>> from clickclock.attribution.clicks.click import judge
@@ -14,6 +15,7 @@ from typing import Final
 import msgspec
 
 from clickclock.attribution.clicks.click import Click, Flag, Rejection
+from clickclock.attribution.clicks.consent import anonymous, without_visitor
 from clickclock.attribution.clicks.entry import EntryKind, encode, encode_plain
 from clickclock.attribution.orders import amendment
 
@@ -23,6 +25,8 @@ _PREFETCH: Final = " prefetch"
 
 def line_of(judged: Click | Rejection, entry_id: str, received_ms: int, origin: bytes, query: bytes) -> bytes:
     """One line for the journal. `origin` are the columns of `entry.connection`."""
+    if Flag.NO_CONSENT in judged.flags:
+        origin, query = without_visitor(origin), anonymous(query)
     if isinstance(judged, Click):
         if judged.plain:
             return encode_plain(entry_id, received_ms, origin, judged.profile, query)

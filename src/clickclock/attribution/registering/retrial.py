@@ -99,4 +99,4 @@ def judge(rejected: Rejected, accounts: Accounts) -> Accepted | click.Rejection 
             if isinstance(clicked, click.Rejection):
                 return clicked
             kind = EntryKind.PLAIN_CLICK if clicked.plain else EntryKind.CLICK
-            return Accepted(kind, acceptance_of(clicked), raw, clicked.flags)
+            return Accepted(kind, acceptance_of(clicked), clicked.query, clicked.flags)
