@@ -97,16 +97,14 @@ def test_every_order_is_credited_to_the_clicks_before_it(lake: Lake, tmp_path: P
 
 
 def test_a_click_without_consent_counts_and_earns_nothing(lake: Lake, tmp_path: Path) -> None:
-    asked = {"cli_ubid": "a", "consent": "granted"}
-    refused = {"cli_ubid": "a", "gclid": "g", "consent": "denied"}
     load(
         lake,
-        click(1, START_MS, **asked),
-        click(2, START_MS + HOUR_MS, **refused),
+        click(1, START_MS, cli_ubid="a", consent="granted"),
+        click(2, START_MS + HOUR_MS, cli_ubid="a", gclid="g", consent="denied"),
         order(3, "bought", START_MS + 2 * HOUR_MS, cli_ubid="a"),
     )
     first = result_of(lake, tmp_path)
-    load(lake, click(4, START_MS + HOUR_MS + 60_000, **refused))
+    load(lake, click(4, START_MS + HOUR_MS + 60_000, cli_ubid="a", gclid="g", consent="denied"))
     partial = result_of(lake, tmp_path)
     assert journeys(lake, first) == journeys(lake, partial) == {"bought": ["1"]}
     touches = lake.table(TOUCHES.name)

@@ -279,6 +279,29 @@ def test_a_day_beside_the_one_before_is_both_reports_in_every_form(
             assert pq.read_table(io.BytesIO(sink.getvalue())).to_pylist()[1]["revenue_before"] == Decimal(1250)
 
 
+@pytest.mark.parametrize("form", ["json", "csv", "parquet"])
+def test_models_side_by_side_are_the_same_in_every_form(filled: SmallLake, engine: DuckDB, form: str) -> None:
+    report = ask(filled, engine, by="channel", clientId="shop", compare="models", format=form)
+    assert lines(report) == [
+        "google EUR 2 30.01 5.00 20.00 last 25.00 linear 5.00 0.1666 3.0000 4.0000",
+        "meta EUR 1 10.01 None 5.01 linear 10.01 last 5.00 0.1666 None None",
+        "None EUR 1 7.00 None 0.00 None 0.00 None 0.00 0.0000 None None",
+        # No order is in its currency.
+        "meta USD 0 0.00 3.00 0.00 None 0.00 None 0.00 None None None",
+    ]
+    sink = io.BytesIO()
+    write(report, sink)
+    match form:
+        case "json":
+            told = json.loads(sink.getvalue())
+            assert (told["compare"], told["models"]) == ("models", ["last", "linear"])
+            assert (told["rows"][0]["leastModel"], told["rows"][0]["spread"]) == ("last", "5.00")
+        case "csv":
+            assert sink.getvalue().decode().splitlines()[1] == lines(report)[0].replace(" ", ",").replace("None", "")
+        case _:
+            assert pq.read_table(io.BytesIO(sink.getvalue())).to_pylist()[0]["spread"] == Decimal(5)
+
+
 def test_days_without_an_end_reach_as_far_as_the_clicks(filled: SmallLake, engine: DuckDB) -> None:
     clicks = {"by": "client", "figures": "clicks", "currency": "EUR"}
     assert [row["clicks"] for row in ask(filled, engine, from_="2026-11-02", **clicks).rows] == [4]

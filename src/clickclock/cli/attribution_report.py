@@ -67,8 +67,8 @@ NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
 @click.option("--to", "until", type=Day(), help="Last day.")
 @click.option(
     "--compare",
-    type=click.Choice(("previous", "last_year")),
-    help="Compare with the days before, or with the same days a year before.",
+    type=click.Choice(("previous", "last_year", "models")),
+    help="Compare with the days before, with the same days a year before, or all models with each other.",
 )
 @click.option("--client-id", help="Only this client.")
 @click.option("--seller-id", help="Only this seller.")

@@ -48,7 +48,8 @@ from clickclock.attribution.report_query import (
     standing,
 )
 from clickclock.attribution.reporting.comparison import before, compared
-from clickclock.attribution.reporting.figures import MONEY, Customer, Dimension, Figure, Form
+from clickclock.attribution.reporting.figures import MONEY, Against, Customer, Dimension, Figure, Form
+from clickclock.attribution.reporting.model_comparison import of_every_model, side_by_side
 from clickclock.attribution.reporting.report import (
     COUNTS,
     ROWS_MAX,
@@ -77,6 +78,8 @@ class Reporter:
 
     def report(self, asked: Asked) -> Report:
         """Answer. Raises `NoVersion`, `VersionGone`, `Malformed` if the version lacks a model, `TooManyRows`."""
+        if asked.compare is Against.MODELS:
+            return side_by_side(self._report(of_every_model(asked)), asked)
         now = self._report(asked)
         if asked.compare is None:
             return now
@@ -292,6 +295,7 @@ _KINDS: Final[Mapping[str, pa.DataType]] = {
     **dict.fromkeys((Figure.CLICKS, Figure.PEOPLE, Figure.ORDERS), pa.int64()),
     Figure.CONVERSIONS: pa.float64(),
     **dict.fromkeys((*MONEY, Figure.ROAS), _AMOUNT),
+    **dict.fromkeys(("least", "greatest", "spread", "share", "roas_least", "roas_greatest"), _AMOUNT),
 }
 _WRITERS: Final[Mapping[Form, Callable[[Report, IO[bytes]], None]]] = {
     Form.JSON: _write_json,

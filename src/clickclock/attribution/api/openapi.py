@@ -102,7 +102,12 @@ def _report() -> Schema:
             parameter("model", f"Models; `last` if not given, all if `by` has `model`. {lists}", "last,linear"),
             parameter("from", "The first day, in the account's time zone.", "2026-11-01", format="date"),
             parameter("to", "The last day.", "2026-11-30", format="date"),
-            parameter("compare", "An earlier period of as many days.", "previous", enum=list(Against)),
+            parameter(
+                "compare",
+                "An earlier period, or all models side by side.",
+                "previous",
+                enum=list(Against),
+            ),
             parameter("clientId", "One client.", "shop-1"),
             parameter("sellerId", "One seller: of the click for clicks, of the order for orders.", "s-9"),
             parameter("channel", "One channel.", "google"),

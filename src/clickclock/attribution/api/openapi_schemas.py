@@ -74,19 +74,32 @@ def components() -> Mapping[str, Schema]:
 def _report_row() -> Schema:
     keys = {camel(each): f"The {each.replace('_', ' ')}, if it was asked for." for each in Dimension}
     row = {name: field(["string", "null"], sentence) for name, sentence in keys.items()}
-    row["model"] = field("string", "Whose credit this is.")
+    row["model"] = field("string", "Whose credit this is; not there where models are compared.")
     row["currency"] = field(["string", "null"], "Of every amount in the row.")
     for each, (kind, sentence) in _FIGURES.items():
         row[each.value] = field([kind, "null"], sentence)
         row[f"{each}Before"] = field([kind, "null"], "The same in the earlier period, if that was asked for.")
         row[f"{each}Change"] = field(["string", "null"], "The change since, as a part of what was.")
+    row |= {name: field(["string", "null"], sentence) for name, sentence in _OF_MODELS.items()}
     return {
         "type": "object",
         "description": "A row of a report.",
         "properties": row,
-        "required": ["model", "currency"],
+        "required": ["currency"],
         "additionalProperties": False,
     }
+
+
+_OF_MODELS: Final = {
+    "least": "Where models are compared: the least credit that one of them gives.",
+    "leastModel": "That model; null if all give the same.",
+    "greatest": "The greatest credit.",
+    "greatestModel": "That model.",
+    "spread": "The difference between the two.",
+    "share": "It as a part of all credit of this currency.",
+    "roasLeast": "The least ROAS by one of the models.",
+    "roasGreatest": "The greatest.",
+}
 
 
 def _report_schema() -> Schema:
@@ -98,7 +111,7 @@ def _report_schema() -> Schema:
         models={**NAMES, "description": "The models that are shown."},
         **{"from": field(["string", "null"], "The first day.", format="date")},
         to=field(["string", "null"], "The last day.", format="date"),
-        compare={**field(["string", "null"], "The earlier period."), "enum": [*Against, None]},
+        compare={**field(["string", "null"], "The earlier period, or other models."), "enum": [*Against, None]},
         filters={"type": "object", "description": "What was asked about alone.", "additionalProperties": _TEXT},
         notes={**NAMES, "description": "What to know before using these numbers; of an empty report, that it is."},
         rows=array("#/components/schemas/ReportRow", "By key, currency and model."),

@@ -83,6 +83,14 @@ OF_A_CLICK: Final = frozenset(
 """These are read from the clicks themselves: no ad is known by them, and no cost has them."""
 
 
+OF_MODELS: Final = (
+    *(str(figure) for figure in (Figure.ORDERS, Figure.REVENUE, Figure.COST)),
+    *("least", "least_model", "greatest", "greatest_model", "spread", "share", "roas_least", "roas_greatest"),
+)
+"""What a comparison of models tells: `spread` is the greatest credit without the least, `share` that as a part of all
+credit of the currency."""
+
+
 class Form(StrEnum):
     """How a report is written."""
 
@@ -92,9 +100,11 @@ class Form(StrEnum):
 
 
 class Against(StrEnum):
-    """The earlier period that a report is compared with; it has as many days."""
+    """What a report is compared with: an earlier period of as many days, or the same by other models."""
 
     PREVIOUS = "previous"
     """Ends the day before the first."""
     LAST_YEAR = "last_year"
     """Begins a year before."""
+    MODELS = "models"
+    """All models that are asked for, side by side."""

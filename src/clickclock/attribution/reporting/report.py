@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from clickclock.attribution.orders.money import DIGITS, to_text
-from clickclock.attribution.reporting.figures import OF_A_CLICK, Against, Dimension, Figure, Form
+from clickclock.attribution.reporting.figures import OF_A_CLICK, OF_MODELS, Against, Dimension, Figure, Form
 from clickclock.attribution.reporting.parameters import (
     Parameters,
     currency_of,
@@ -136,7 +136,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     def choose(self, models: Sequence[str]) -> tuple[str, ...]:
         """The models to tell, of those that the version has. Raises `Malformed`."""
-        return chosen(self.models, models, is_every=Dimension.MODEL in self.by)
+        return chosen(self.models, models, is_every=Dimension.MODEL in self.by or self.compare is Against.MODELS)
 
 
 def chosen(asked: tuple[str, ...], models: Sequence[str], *, is_every: bool = False) -> tuple[str, ...]:
@@ -164,6 +164,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def columns(self) -> list[str]:
         """What every row has, in this order: the key, the model, the currency, the figures."""
+        if self.asked.compare is Against.MODELS:
+            return [*map(str, self.asked.groups), "currency", *OF_MODELS]
         suffixes = ("",) if self.asked.compare is None else ("", "_before", "_change")
         figures = [f"{each}{suffix}" for each in self.asked.figures for suffix in suffixes]
         return [*map(str, self.asked.groups), "model", "currency", *figures]
@@ -218,7 +220,12 @@ def read(given: Mapping[str, Sequence[str]]) -> Asked:
         compare=parameters.one("compare", member_of(Against)),
         raw=parameters.one("raw", flag_of) or False,
     )
-    if asked.compare is not None and (asked.since is None or asked.until is None):
+    if asked.compare is Against.MODELS:
+        if Dimension.MODEL in asked.by:
+            parameters.faults.append(Fault("by", "All models are in one row here; leave model out."))
+        if asked.figures != tuple(Figure):
+            parameters.faults.append(Fault("figures", "A comparison of models has figures of its own; leave this out."))
+    elif asked.compare is not None and (asked.since is None or asked.until is None):
         parameters.faults.append(Fault("compare", "This needs the first and the last day; give from and to as well."))
     if asked.since and asked.until and asked.since > asked.until:
         parameters.faults.append(Fault("from", f"This is after the last day, {asked.until}; give an earlier day."))
