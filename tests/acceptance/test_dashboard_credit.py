@@ -67,7 +67,11 @@ def test_a_number_opens_its_orders_and_an_order_its_proof(browser: Browser, shop
         rows = {row[0]: row for row in table(page, "The report")}
         assert set(rows) == {"google", "meta", "newsletter", "(no click)"}
         assert rows["google"][8:] != ["–", "–", "–"]
-        assert len(table(page, "Credit by model")[0]) == 10
+        for _, *cells, depends in table(page, "Credit by model"):
+            given = [float(cell.replace(",", "")) for cell in cells]
+            assert len(given) == 9
+            spread = max(given) - min(given)
+            assert depends.startswith(f"{spread:,.2f} " if spread else "–"), (cells, depends)
         assert look_in_both_themes(page) == []
         number = page.get_by_role("link", name="orders of meta")
         count = number.inner_text()

@@ -16,9 +16,9 @@ export function commands(asked) {
 const headline = (told) => (told.accepted ? ["succeeded", "Accepted", `The collector answers ${told.answer}, once it is on disk.`]
   : told.answer === null ? ["skipped", "Not sent", "The tag sends nothing from this page."] : ["failed", "Refused", `The collector answers ${told.answer}, and keeps it as a rejection.`]);
 
-const nothing = { absent: "says nothing", dropped: "left out: no consent" };
-const parameter = (told) => ({ name, value, verdict }) => html`<tr class=${verdict === "ok" ? "" : nothing[verdict] ? "is-absent" : "is-wrong"}><th scope="row"><code><bdi class=${told.added.includes(name) ? "is-added" : ""}>${name}</bdi></code></th><td class="why"><bdi>${value ?? ""}</bdi></td>
-  <td>${verdict === "ok" ? html`<span class="faint">ok</span>` : html`<b>${nothing[verdict] || verdict}</b>`}</td></tr>`;
+const SILENT = { absent: "says nothing", dropped: "left out: no consent" };
+const parameter = (told) => ({ name, value, verdict }) => html`<tr class=${verdict === "ok" ? "" : SILENT[verdict] ? "is-absent" : "is-wrong"}><th scope="row"><code><bdi class=${told.added.includes(name) ? "is-added" : ""}>${name}</bdi></code></th><td class="why"><bdi>${value ?? ""}</bdi></td>
+  <td>${verdict === "ok" ? html`<span class="faint">ok</span>` : html`<b>${SILENT[verdict] || verdict}</b>`}</td></tr>`;
 
 export function verdict(told, asked) {
   const [state, word, sentence] = headline(told), { channel, dedup } = told;

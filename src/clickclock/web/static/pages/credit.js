@@ -173,11 +173,20 @@ function table(rows) {
 function models(rows) {
   const cells = new Map(found.rows.rows.filter(isOfDrill).map((each) => [`${keyOf(each)}\x1f${each.model}`, each]));
   return card("models", "Models side by side", html`<div class="table-box" tabindex="0" role="region" aria-label="Credit by model"><table class="numbers models"><thead><tr><th scope="col">${WORDS[found.row]}</th>
-    ${found.models.map((model) => html`<th scope="col" class="num" aria-sort=${nothing}><a href=${withChosen({ model })} class=${model === chosenModel() ? "is-chosen" : ""}>${modelName(model)}</a></th>`)}</tr></thead>
+    ${found.models.map((model) => html`<th scope="col" class="num" aria-sort=${nothing}><a href=${withChosen({ model })} class=${model === chosenModel() ? "is-chosen" : ""}>${modelName(model)}</a></th>`)}<th scope="col" class="num">Depends on the model</th></tr></thead>
     <tbody>${rows.filter((each) => each.currency).map((each) => {
       const all = found.models.map((model) => cells.get(`${keyOf(each)}\x1f${model}`)), top = Math.max(...all.map((cell) => Number(cell?.credit ?? 0)), 0.01), low = Math.min(...all.map((cell) => Number(cell?.credit ?? 0)));
-      return html`<tr><th scope="row"><bdi class=${each[found.row] ? "" : "faint"}>${nameOf(each)}</bdi></th>${all.map((cell) => html`<td class="num heat" .style=${`--heat:${top > low ? Math.round(((Number(cell?.credit ?? 0) - low) / (top - low)) * 100) : 0}%`}>${amount(cell?.credit)}</td>`)}</tr>`;
+      return html`<tr><th scope="row"><bdi class=${each[found.row] ? "" : "faint"}>${nameOf(each)}</bdi></th>${all.map((cell) => html`<td class="num heat" .style=${`--heat:${top > low ? Math.round(((Number(cell?.credit ?? 0) - low) / (top - low)) * 100) : 0}%`}>${amount(cell?.credit)}</td>`)}<td class="num">${disagreement(each, all)}</td></tr>`;
     })}</tbody></table></div>`, { note: "the same orders, divided by other rules; a row's darkest cell is the model that gives it most" });
+}
+
+/** How much of a row's credit depends on the model, and whether that decides if its ads pay. */
+function disagreement({ credit, currency }, all) {
+  const given = all.map((cell) => Number(cell?.credit ?? 0)), spread = Math.max(...given) - Math.min(...given);
+  const total = sum(rowsOf(found.rows.rows, chosenModel()).filter((each) => each.currency === currency), "credit"), returns = all.map((cell) => cell?.roas).filter(Boolean).map(Number);
+  const isTorn = returns.length > 0 && Math.min(...returns) < 1 && Math.max(...returns) >= 1, digits = credit?.split(".")[1]?.length ?? 0;
+  if (!spread || !total) return html`<span class="faint">–</span>`;
+  return html`${amount(spread.toFixed(digits))} <small class="faint">${((100 * spread) / total).toFixed(1)} % of all</small>${isTorn ? html`<br><small><b>pays by some models only</b></small>` : nothing}`;
 }
 
 export function view() {
