@@ -194,6 +194,22 @@ async def test_the_proof_says_which_time_counted_of_clicks_that_were_sent_late_o
     assert "it named 2026-05-17T11:59:00.000Z, which is later" in told[fast]["why"]
 
 
+async def test_a_clock_that_is_off_is_corrected_and_the_proof_says_so(shop: Shop) -> None:
+    off, days = 400 * DAY_MS, 2 * DAY_MS
+    slow: dict[str, Any] = {"cli_ubid": "u1", "utm_source": "newsletter"}
+    sent_at = ORDERED_MS - days - off + 3000
+    first = shop.click(days + off, later_ms=off + 3000 - 50, sent_at=str(sent_at), **slow)
+    again = shop.click(days + off, later_ms=off + 6000, sent_at=str(sent_at + 3000), **slow)
+    shop.order()
+    await shop.run()
+    proof = shop.prove()
+    assert (proof["differs"], proof["journey"], fates(proof)[again]) == ([], [first], ("retry", first))
+    told = {each["id"]: each for each in proof["clicks"]}[first]
+    assert told["timeCounted"] == "corrected"
+    assert "its sent_at shows that its clock was off" in told["why"]
+    assert told["daysBeforeOrder"] == 2
+
+
 async def test_a_click_id_that_another_person_spent_says_by_which_click(shop: Shop) -> None:
     spender = shop.click(9 * DAY_MS, cli_ubid="another", gclid="g1")
     spent = shop.click(2 * DAY_MS, cli_ubid="u1", gclid="g1")

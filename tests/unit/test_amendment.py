@@ -205,6 +205,16 @@ def test_a_time_may_be_text_of_digits() -> None:
     assert accepted(raw(event_time=str(NOW))).event_time_ms == NOW
 
 
+@pytest.mark.parametrize("off", [7_200_000, -7_200_000])
+def test_a_clock_that_is_off_is_put_right_by_when_it_said_that_it_sent(off: int) -> None:
+    happened = NOW - 600_000
+    for sent_at in (NOW + off, str(NOW + off)):
+        assert accepted(raw(event_time=happened + off, sent_at=sent_at)).event_time_ms == happened
+    useless: list[Any] = [None, "", "soon", True, [], NOW + 59_999, 10**40]
+    for nonsense in useless:
+        assert accepted(raw(event_time=happened, sent_at=nonsense)).event_time_ms == happened
+
+
 def test_a_time_ahead_is_kept_and_counts_as_the_receipt() -> None:
     near = accepted(raw(event_time=NOW + AHEAD_MAX_MS))
     assert (near.is_ahead, near.event_time_ms, near.effective_ms) == (False, NOW + AHEAD_MAX_MS, NOW)

@@ -57,6 +57,46 @@ def refused(accounts: Accounts, raw: bytes, kind: Kind = Kind.INVALID) -> list[t
     return [(fault.field, fault.code) for fault in judged.faults]
 
 
+HOUR = 3_600_000
+
+
+@BOTH
+@pytest.mark.parametrize("off", [2 * HOUR, -2 * HOUR, 40 * DAY, -MINUTE])
+def test_a_clock_that_is_off_is_put_right_by_when_it_said_that_it_sent(accounts: Accounts, off: int) -> None:
+    happened = NOW - 20 * MINUTE
+    click = accepted(judge(query(event_time=str(happened + off), sent_at=str(NOW + off)), NOW, accounts))
+    assert (click.event_time_ms, click.effective_ms) == (happened + off, happened)
+    assert (click.flags, click.plain) == ((Flag.CLOCK_CORRECTED,), False)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "sent_at", [str(NOW + MINUTE - 1), str(NOW), "", "yesterday", "1800000000", "{sent_at}", "²" * 13]
+)
+def test_a_clock_that_is_right_or_says_nothing_of_use_is_believed(accounts: Accounts, sent_at: str) -> None:
+    happened = NOW - 20 * MINUTE
+    click = accepted(judge(query(event_time=str(happened), sent_at=sent_at), NOW, accounts))
+    assert click.effective_ms == happened
+    assert Flag.CLOCK_CORRECTED not in click.flags
+
+
+def test_nothing_is_later_than_its_receipt_and_what_has_no_receipt_of_its_own_is_not_corrected() -> None:
+    late = accepted(judge(query(event_time=str(NOW - DAY + MINUTE), sent_at=str(NOW - DAY)), NOW, STRICT))
+    assert late.effective_ms == NOW
+    of_a_file = accepted(judge(query(event_time=str(NOW), sent_at=str(NOW + HOUR)), NOW, STRICT))
+    assert (of_a_file.effective_ms, of_a_file.flags) == (NOW, ())
+
+
+def test_what_is_old_by_our_clock_is_stale_and_not_what_is_old_by_its_own() -> None:
+    off = 400 * DAY
+    fresh = query(event_time=str(NOW - off - MINUTE), sent_at=str(NOW - off))
+    old = query(event_time=str(NOW - off - 31 * DAY), sent_at=str(NOW - off))
+    assert (flags(STRICT, fresh), flags(STRICT, old)) == (
+        [Flag.CLOCK_CORRECTED],
+        [Flag.CLOCK_CORRECTED, Flag.STALE],
+    )
+
+
 def lacks_gclid(accounts: Accounts, raw: bytes) -> bool:
     """Whether a Google click without a click id is treated as its profile wants: `open` flags it, others refuse it."""
     if accounts is OPEN:

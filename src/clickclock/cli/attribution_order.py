@@ -133,7 +133,7 @@ def _add_click(branch: "Tree", each: Payload) -> None:
     names = [each[name] for name in ("channel", "campaign", "adSet", "ad") if each[name]]
     line = f"{when(each['time'])}  {' / '.join(names)}  {each['id']}  {each['fate']}"
     leaf = branch.add(_text(line, style="green" if is_touchpoint else "dim"))
-    if not is_touchpoint or each["timeCounted"] == "received":
+    if not is_touchpoint or each["timeCounted"] != "sent":
         leaf.add(_text(each["why"] + (f" That was {each['cause']}." if each["cause"] else "")))
     if each["apart"]:
         leaf.add(_text(f"not the ad of {each['apart']['click']}: {', '.join(each['apart']['by'])}"))

@@ -30,11 +30,13 @@ _WHO: Final[Mapping[str, Schema]] = {
     "device_id": field("string", "The device's advertising id.", **_TEXT_MAX),
     "customer_id": field("string", "The client's own id of the customer, hashed or not.", **_TEXT_MAX),
 }
+_SENT: Final = "When it was sent, by the clock of `event_time`, in milliseconds: a clock that is off is put right."
 _CLICK: Final[Mapping[str, str]] = {
     "seller_id": "The seller. Required by the profile `strict`.",
     "asvt": "As received from a partner. Required by `strict`.",
     "atag": "As received from a partner. Required by `strict`.",
     "gclid": "Google's click id, as received; `gbraid` and `wbraid` on iOS.",
+    "sent_at": _SENT,
     "consent": "`granted` or `denied`: whether the visitor consents to be known. Without it, no identifier is needed.",
     "utm_source": "Where the click came from, as received; so is any other parameter.",
 }
@@ -294,13 +296,14 @@ def _order_part() -> Schema:
 
 
 def _order() -> Schema:
-    optional = (*amendment.IDENTIFYING, "status", "refunded_amount", "seller_id", "items")
+    optional = (*amendment.IDENTIFYING, "status", "refunded_amount", "seller_id", "items", "sent_at")
     return record(
         "What one message says of an order; one of `cli_ubid`, `customer_id` and `device_id` has to be there.",
         optional,
         **_WHO,
         order_id=field("string", "The order, as the shop calls it.", **_TEXT_MAX, examples=["A-1001"]),
         event_time=field("integer", _WHEN, **_MS),
+        sent_at=field("integer", _SENT, **_MS),
         amount=field("string", "What the customer paid, refunded or not.", **_MONEY),
         currency=field("string", "ISO 4217, in capitals.", pattern="^[A-Z]{3}$", examples=["EUR"]),
         status=field("string", "What became of it.", enum=list(amendment.Status), default=amendment.Status.COMPLETED),

@@ -152,7 +152,7 @@ def _click() -> Schema:
         id=field("string", "The click."),
         time=_time("When it was."),
         timeSent=field(["string", "null"], "The time that it named.", format="date-time"),
-        timeCounted=field("string", "Which time counts.", enum=["sent", "received"]),
+        timeCounted=field("string", "Which time counts.", enum=["sent", "received", "corrected"]),
         receivedAt=_time("When it came."),
         daysBeforeOrder=field("number", "So many days before the order; less than 0 if after it."),
         windowDays=field("integer", "So many days before an order such a click may be."),

@@ -31,6 +31,10 @@ from clickclock.foundation.instant import DAY_MS
 
 AHEAD_MAX_MS: Final = 5 * 60_000
 """A client's clock that is further ahead of ours is worth a flag."""
+SENT_AT: Final = "sent_at"
+"""When a request was sent, by the clock that its event time is of."""
+CLOCK_OFF_MIN_MS: Final = 60_000
+"""A clock that is less than a minute off is believed; the way of a request takes its time, too."""
 STALE_AFTER_MS: Final = 30 * DAY_MS
 """The longest window in which a click can earn an order."""
 
@@ -51,6 +55,7 @@ class Flag(StrEnum):
     NO_GCLID = "noGclid"
     PLACEHOLDER = "placeholder"
     NO_CONSENT = "noConsent"
+    CLOCK_CORRECTED = "clockCorrected"
 
 
 class Kind(StrEnum):
@@ -145,6 +150,7 @@ def judge(query: bytes, received_ms: int, accounts: Accounts) -> Click | Rejecti
         and not names_nobody(parameters)
         and (account := accounts.find(parameters.get("client_id", ""))) is not None
         and parameters.keys() >= account.required
+        and SENT_AT not in parameters
         and (CONSENT not in parameters or is_given(parameters, account.consent))
         and ("gclid" in parameters or not _is_google(parameters, account))
         and len(said := parameters["event_time"]) == _DIGITS_OF_MS
@@ -288,9 +294,27 @@ def _judge_event_time(
         sentence = f"event_time cannot be read; send {_MILLISECONDS}."
         findings.refuse("event_time", Reason.BAD_EVENT_TIME, sentence)
         return None, received_ms
-    if event_time_ms - received_ms > AHEAD_MAX_MS:
+    true_ms = on_our_clock(event_time_ms, present(parameters, SENT_AT), received_ms)
+    if true_ms != event_time_ms:
+        findings.flags.append(Flag.CLOCK_CORRECTED)
+    if true_ms - received_ms > AHEAD_MAX_MS:
         findings.flags.append(Flag.EVENT_TIME_AHEAD)
-    if received_ms - event_time_ms > STALE_AFTER_MS:
+    if received_ms - true_ms > STALE_AFTER_MS:
         findings.flags.append(Flag.STALE)
     # No click is later than its request, and an order just after it has to find it earlier.
-    return event_time_ms, min(event_time_ms, received_ms)
+    return event_time_ms, min(true_ms, received_ms)
+
+
+def on_our_clock(event_time_ms: int, sent_at: str | None, received_ms: int) -> int:
+    """A time of a client's clock on ours, in milliseconds since 1970; `sent_at` is what its clock said at the sending.
+
+    What happened at its receipt is not corrected: it is from a file that has no times of receipt.
+
+    >>> on_our_clock(1_800_000_000_000, "1800000060000", 1_800_007_260_000)  # the clock is two hours slow
+    1800007200000
+    """
+    if sent_at is None or len(sent_at) != _DIGITS_OF_MS or not (sent_at.isascii() and sent_at.isdigit()):
+        return event_time_ms
+    behind_ms = received_ms - int(sent_at)
+    is_off = abs(behind_ms) >= CLOCK_OFF_MIN_MS and event_time_ms != received_ms
+    return event_time_ms + behind_ms if is_off else event_time_ms

@@ -120,8 +120,8 @@ def with_query(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_other(name: str, value: str) -> bool:
-    """Whether a parameter has no column, and a value."""
-    return name not in CLICK_PARAMETERS and name != EVENT_TIME and not is_absent(name, value)
+    """Whether a parameter has no column, and a value. When a request was sent says nothing of the click in it."""
+    return name not in CLICK_PARAMETERS and name not in {EVENT_TIME, click.SENT_AT} and not is_absent(name, value)
 
 
 def _order(entry: Entry) -> dict[str, Any]:

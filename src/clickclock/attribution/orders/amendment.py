@@ -17,7 +17,7 @@ import msgspec
 
 from clickclock.attribution.clicks import absent
 from clickclock.attribution.clicks.account import Accounts
-from clickclock.attribution.clicks.click import AHEAD_MAX_MS
+from clickclock.attribution.clicks.click import AHEAD_MAX_MS, SENT_AT, on_our_clock
 from clickclock.attribution.clicks.identifier import CUSTOMER
 from clickclock.attribution.orders import money
 from clickclock.attribution.orders.order_fields import (
@@ -84,7 +84,7 @@ class Amendment(msgspec.Struct, frozen=True):
     client_id: str
     order_id: str
     event_time_ms: int
-    """What the caller said, in milliseconds since 1970."""
+    """What the caller said, in milliseconds since 1970; on our clock, if it said when it sent it."""
     amount_minor: int
     """What the customer paid, in minor units of `currency`."""
     currency: str
@@ -174,6 +174,9 @@ def judge_fields(
         sentence = "None of cli_ubid, device_id and customer_id is there; give at least one."
         fields.fault("cli_ubid", sentence, Reason.MISSING)
     event_time_ms = fields.event_time_ms("event_time")
+    sent_at = given.get(SENT_AT)
+    if event_time_ms is not None and sent_at is not None:
+        event_time_ms = on_our_clock(event_time_ms, str(sent_at), received_ms)
     currency = fields.currency("currency")
     amount_minor = fields.minor("amount", currency, required=True, if_negative=_REFUND)
     status = fields.choice("status", Status, Status.COMPLETED, Reason.BAD_STATUS)
@@ -263,7 +266,7 @@ _is_plain_quantity: Final = re.compile("[1-9][0-9]{0,5}").fullmatch
 _REFUND: Final = "An order's refund goes into its refunded_amount."
 FIELDS: Final = (
     *("client_id", "order_id", *IDENTIFYING, "event_time", "amount", "currency", "status"),
-    *("refunded_amount", "seller_id", "items"),
+    *("refunded_amount", "seller_id", "items", SENT_AT),
 )
 ITEM_FIELDS: Final = ("sku_id", "seller_id", "price", "quantity")
 

@@ -153,7 +153,7 @@ def _click(considered: Considered, proof: Proof) -> dict[str, Any]:
         "id": touch.id,
         "time": _time(touch.time_ms),
         "timeSent": None if evidence.sent_ms is None else _time(evidence.sent_ms),
-        "timeCounted": "sent" if evidence.is_time_sent else "received",
+        "timeCounted": _counted(evidence),
         "receivedAt": _time(touch.received_us // 1000),
         "daysBeforeOrder": round((proof.order.placed_ms - touch.time_ms) / DAY_MS, 6),
         "windowDays": days,
@@ -175,8 +175,16 @@ def _click(considered: Considered, proof: Proof) -> dict[str, Any]:
     }
 
 
+def _counted(evidence: Evidence) -> str:
+    if evidence.is_time_sent:
+        return "sent"
+    return "received" if evidence.touch.time_ms == evidence.touch.received_us // 1000 else "corrected"
+
+
 def _time_of(evidence: Evidence) -> str:
-    """Why the time of the receipt counts."""
+    """Why another time counts than what it named."""
+    if _counted(evidence) == "corrected" and evidence.sent_ms is not None:
+        return f" It named {_time(evidence.sent_ms)}; that was corrected, for its sent_at shows that its clock was off."
     said = "it named none" if evidence.sent_ms is None else f"it named {_time(evidence.sent_ms)}, which is later"
     return f" Its time is that of its receipt: {said}."
 
