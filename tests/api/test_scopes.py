@@ -206,7 +206,7 @@ async def test_a_token_of_one_application_reads_nothing_of_another_one(here: Her
     nobody = dict.fromkeys(ids["crm"], "nothing") | {"application": "crm"}
     token = await here.token("shop", Role.EDITOR, Role.MONITOR, **SHOP)
     read = {path.rpartition("/")[2] for path, operations in TABLE.items() if any(e.method == "GET" for e in operations)}
-    of_all = {"token", "audit", "auditChain", "notification", "settings"}
+    of_all = {"token", "sessions", "audit", "auditChain", "notification", "settings"}
     by_code = {"loginApproval"}
     assert read == {*QUESTIONS, *FILTERED, *ALL_ALIKE, *of_all, *by_code}
     async with here.asking(token) as shop, here.admin as admin:

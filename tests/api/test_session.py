@@ -110,6 +110,30 @@ async def test_under_tls_the_cookie_is_one_that_no_other_host_can_set(engine: En
         assert ("strict-transport-security" in begun.headers) is (name != COOKIE)
 
 
+async def test_an_admin_sees_who_is_signed_in_and_signs_one_out_everywhere(
+    engine: Engine, admin: httpx.AsyncClient
+) -> None:
+    anna, bert = [await made(admin, name, Role.OPERATOR) for name in ("anna", "bert")]
+    async with signed_in(engine, anna) as desk, signed_in(engine, anna) as phone, signed_in(engine, bert) as other:
+        assert (await desk.get("sessions")).status_code == 403
+        assert (await desk.delete("sessions", params={"name": "bert"})).status_code == 403
+        told = (await admin.get("sessions")).json()["sessions"]
+        assert [(each["name"], each["kind"], each["token"]) for each in told] == [
+            ("anna", "token", "anna"), ("anna", "token", "anna"), ("bert", "token", "bert")
+        ]  # fmt: skip
+        assert not any(browser.cookies[COOKIE] in str(told) for browser in (desk, phone, other))
+        one = {"name": "anna", "sessionId": told[1]["sessionId"]}
+        assert (await admin.delete("sessions", params=one)).json()["ended"] == 1
+        assert [(await each.get("job")).status_code for each in (desk, phone, other)] == [200, 401, 200]
+        assert (await admin.delete("sessions", params=one)).json()["code"] == "sessionNotFound"
+        assert (await admin.delete("sessions", params={"name": "anna"})).json()["ended"] == 1
+        assert [(await each.get("job")).status_code for each in (desk, other)] == [401, 200]
+        await admin.delete("token", params={"name": "bert"})
+        assert (await admin.get("sessions")).json()["sessions"] == []
+    records = (await admin.get("audit", params={"resource": "session"})).json()["records"]
+    assert [each["operation"] for each in records].count("DELETE sessions") == 2
+
+
 async def test_a_link_signs_one_browser_in_once_within_a_minute(
     engine: Engine, admin: httpx.AsyncClient, clock: ManualClock
 ) -> None:

@@ -43,6 +43,28 @@ async def test_a_session_is_its_principals_on_every_replica_until_it_is_ended(st
     assert await store.browser_sessions.by_digest("digest-3") is not None
 
 
+async def test_open_sessions_are_listed_as_they_began_and_ended_by_their_principals_name(store: Store) -> None:
+    bert = replace(ANNA, id="bert", name="Bert")
+    token = await store.tokens.create(NewToken(name="t", grants=[TokenGrant(role=Role.VIEWER)]), "of t", "x", NOW)
+    by_token = replace(ANNA, kind=Kind.TOKEN, id="t", name="t", grants=token.principal_grants(), token_sha256="of t")
+    for number, who in enumerate([ANNA, bert, by_token, ANNA]):
+        await store.browser_sessions.begin(who, f"digest-{number}", NOW)
+    await store.browser_sessions.begin(ANNA, "over", NOW - LONGEST)
+    one, two = await store.browser_sessions.find(at(1), {}, None, 2)
+    rest = await store.browser_sessions.find(at(1), {}, [two.session_id], 9)
+    assert [each.principal.name for each in (one, two, *rest)] == ["Anna", "Bert", "t", "Anna"]
+    assert [each.token and each.token.name for each in rest] == ["t", None]
+    assert await store.browser_sessions.find(NOW + IDLE, {}, None, 9) == []
+    (found,) = await store.browser_sessions.find(at(1), {"name": "Bert"}, None, 9)
+    assert found.session_id == two.session_id
+    assert await store.browser_sessions.end_those("Bert", one.session_id) == 0
+    assert await store.browser_sessions.end_those("Anna", one.session_id) == 1
+    assert await store.browser_sessions.by_digest("digest-0") is None
+    assert await store.browser_sessions.by_digest("digest-3") is not None
+    assert await store.browser_sessions.end_those("Bert", None) == 1
+    assert [each.principal.name for each in await store.browser_sessions.find(at(1), {}, None, 9)] == ["t", "Anna"]
+
+
 async def test_a_session_ends_when_its_browser_rests_and_in_any_case_after_a_week(store: Store) -> None:
     await store.browser_sessions.begin(ANNA, "digest", NOW)
     found = await store.browser_sessions.by_digest("digest")

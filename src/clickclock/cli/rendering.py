@@ -60,6 +60,14 @@ def field_names(changes: dict[str, Any] | None) -> str:
     return ", ".join(changes or ())
 
 
+def grants(given: list[dict[str, Any]]) -> str:
+    """Roles, each with its applications and its clients."""
+    return "; ".join(
+        f"{each['role']} of {', '.join(each['applications']) or '-'} / {', '.join(each['clients']) or '-'}"
+        for each in given
+    )
+
+
 def when(value: str | None) -> str:
     """An instant in local time."""
     return "" if value is None else f"{datetime.fromisoformat(value).astimezone():%Y-%m-%d %H:%M:%S %Z}"

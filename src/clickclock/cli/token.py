@@ -22,7 +22,7 @@ from clickclock.cli.completing import complete_application, complete_token
 from clickclock.cli.fields import Instant
 from clickclock.cli.lazy import Commands
 from clickclock.cli.place import context_in_use
-from clickclock.cli.rendering import when
+from clickclock.cli.rendering import grants, when
 from clickclock.cli.settings import CONFIG, DATA_DIR, configuration, settings
 from clickclock.cli.tables import table
 from clickclock.foundation.permission import Role
@@ -91,13 +91,6 @@ def _revoked(payload: "Payload") -> None:
     click.echo(f"The token {payload['token']['name']} is revoked.")
 
 
-def _grants(grants: list[dict[str, Any]]) -> str:
-    return "; ".join(
-        f"{each['role']} of {', '.join(each['applications']) or '-'} / {', '.join(each['clients']) or '-'}"
-        for each in grants
-    )
-
-
 @token.command()
 @NAME
 @click.option(
@@ -138,7 +131,7 @@ def create(
     table(
         "tokens",
         ("name", "name"),
-        ("grants", "grants", _grants),
+        ("grants", "grants", grants),
         ("created", "createdAt", when),
         ("by", "createdBy"),
         ("expires", "expiresAt", when),

@@ -23,6 +23,7 @@ CALLS: Final = {
     "GET jobTrigger": "triggers list",
     "GET notification": "notifications list",
     "GET silence": "alarms silences",
+    "GET sessions": "session list",
     "GET token": "token list",
     "POST backfill": "backfill start",
     "POST calendar": "calendar create",

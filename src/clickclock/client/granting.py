@@ -40,6 +40,14 @@ class Granting:
         """Let in who waits under a code, with these grants, or with all of the caller's."""
         return self._connection.call("PUT", "loginApproval", given({"code": code, "grants": grants}))
 
+    def list_sessions(self, **filters: object) -> Payload:
+        """Browsers that are signed in, in the order in which they signed in."""
+        return self._connection.call("GET", "sessions", query=filters)
+
+    def end_sessions(self, name: str, session_id: str | None = None) -> Payload:
+        """End all sessions of a principal, or one of them."""
+        return self._connection.call("DELETE", "sessions", query=given({"name": name, "sessionId": session_id}))
+
     def list_tokens(self, **filters: object) -> Payload:
         """Tokens, in the order in which they were made."""
         return self._connection.call("GET", "token", query=filters)

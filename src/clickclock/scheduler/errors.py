@@ -51,6 +51,12 @@ class TokenIsRevoked(Conflict):
     code = "tokenIsRevoked"
 
 
+class SessionNotFound(NotFound):
+    """No browser is signed in by that; list those that are with GET sessions."""
+
+    code = "sessionNotFound"
+
+
 class SignInNotFound(NotFound):
     """Nothing waits under that: it was used, is over, or never was; begin again (clickclock open, clickclock login)."""
 

@@ -35,6 +35,11 @@ class TokenGrant(Record):
         [EVERY], max_length=NAMES_MAX, description="Of these client accounts; `*` is all.", examples=[["shop-1"]]
     )
 
+    @classmethod
+    def of(cls, grant: Grant) -> "TokenGrant":
+        """A grant as it is shown."""
+        return cls(role=grant.role, applications=sorted(grant.applications), clients=sorted(grant.clients))
+
 
 class NewToken(Record):
     """A token that is to be made."""

@@ -165,7 +165,7 @@ async def end_login(call: Call[Query]) -> Response:
     if who is None:
         return success(200, UNCACHED, token=None, secret=None)
     now, secret = call.engine.clock.now(), mint()
-    grants = [_wire(each) for each in who.grants]
+    grants = [TokenGrant.of(each) for each in who.grants]
     expires_at = now + await _lasts(call, who, TOKEN_LASTS)
     new = NewToken(name=f"login {secrets.token_hex(4)} of {who.name}"[:100], grants=grants, expires_at=expires_at)
     with call.engine.store.audit.by(_act(call, who, "PUT login", Permission.WHOAMI)):
@@ -252,13 +252,9 @@ def _waiting(waiting: Waiting) -> WaitingLogin:
     return WaitingLogin(code=_shown(waiting.code), said=waiting.said, expires_at=waiting.expires_at)
 
 
-def _wire(grant: Any) -> TokenGrant:
-    return TokenGrant(role=grant.role, applications=sorted(grant.applications), clients=sorted(grant.clients))
-
-
 def _whoami(who: Principal, session: str | None) -> Whoami:
     token = None if session is None else session_token(session)
-    grants = [_wire(each) for each in who.grants]
+    grants = [TokenGrant.of(each) for each in who.grants]
     return Whoami(
         kind=who.kind,
         name=who.name,

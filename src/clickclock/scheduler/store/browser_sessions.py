@@ -5,7 +5,7 @@ is one session's; what was ended is not there any more, so that no clock brings 
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,10 +13,12 @@ import sqlalchemy as sa
 
 from clickclock.foundation.ids import new_id
 from clickclock.foundation.principal import Grant, Kind, Principal, Proof
+from clickclock.scheduler.access.access_token import Token
 from clickclock.scheduler.access.audit import Resource
 from clickclock.scheduler.access.browser_session import IDLE, LONGEST, Session, grants_of, read_grants
 from clickclock.scheduler.store.auditing import audited
 from clickclock.scheduler.store.database import Database
+from clickclock.scheduler.store.rows import equal, page
 from clickclock.scheduler.store.schema_access import access_token, browser_session
 from clickclock.scheduler.store.tokens import token_of
 
@@ -24,7 +26,7 @@ _s = browser_session.c
 
 
 class BrowserSessions:
-    """Begin, find by digest, note that one is used, end."""
+    """Begin, find, note that one is used, end."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -49,8 +51,22 @@ class BrowserSessions:
                 return None
             rests_on = sa.select(access_token).where(access_token.c.sha256 == row.token_sha256)
             kept = None if row.token_sha256 is None else connection.execute(rests_on).one_or_none()
-            token = None if kept is None else token_of(kept)
-            return Session(row.session_id, principal_of(row), row.created_at, row.last_used_at, token)
+            return _session_of(row, None if kept is None else token_of(kept))
+
+        return await self._database.read(work)
+
+    async def find(
+        self, now: datetime, filters: Mapping[str, Any], after: Sequence[str] | None, limit: int
+    ) -> list[Session]:
+        """Sessions that are not over by their time, whose columns equal `filters` (name), as they began."""
+        lasting = sa.and_(_s.created_at > now - LONGEST, _s.last_used_at > now - IDLE)
+        query = sa.select(browser_session).where(lasting, *equal(browser_session, filters))
+
+        def work(connection: sa.Connection) -> list[Session]:
+            rows = connection.execute(page(query, [_s.session_id], after, limit)).all()
+            rest_on = sa.select(access_token).where(access_token.c.sha256.in_({row.token_sha256 for row in rows}))
+            tokens = {row.sha256: token_of(row) for row in connection.execute(rest_on)}
+            return [_session_of(row, tokens.get(row.token_sha256)) for row in rows]
 
         return await self._database.read(work)
 
@@ -62,6 +78,11 @@ class BrowserSessions:
     async def end(self, sha256: str) -> None:
         """End the session with this digest, if there is one."""
         await self._remove(_s.sha256 == sha256)
+
+    async def end_those(self, name: str, session_id: str | None) -> int:
+        """End all sessions of principals of this name, or the one of this id; gives how many there were."""
+        its = sa.true() if session_id is None else _s.session_id == session_id
+        return await self._remove(sa.and_(_s.name == name, its))
 
     async def end_of(self, kind: Kind, principal_id: str) -> None:
         """End all sessions of a principal, as when its grants change."""
@@ -90,13 +111,18 @@ class BrowserSessions:
         over = sa.or_(_s.created_at < now - LONGEST, _s.last_used_at < now - IDLE)
         await self._database.write(lambda c: c.execute(sa.delete(browser_session).where(over)))
 
-    async def _remove(self, which: sa.ColumnElement[bool]) -> None:
-        def work(connection: sa.Connection) -> None:
-            gone = sa.delete(browser_session).where(which).returning(_s.principal_id)
-            for (principal_id,) in connection.execute(gone).all():
+    async def _remove(self, which: sa.ColumnElement[bool]) -> int:
+        def work(connection: sa.Connection) -> int:
+            gone = connection.execute(sa.delete(browser_session).where(which).returning(_s.principal_id)).all()
+            for (principal_id,) in gone:
                 audited(Resource.SESSION, principal_id, {"session": "open"}, {"session": "ended"})
+            return len(gone)
 
-        await self._database.write(work)
+        return await self._database.write(work)
+
+
+def _session_of(row: Any, token: Token | None) -> Session:
+    return Session(row.session_id, principal_of(row), row.created_at, row.last_used_at, token)
 
 
 def columns_of(principal: Principal) -> dict[str, Any]:
