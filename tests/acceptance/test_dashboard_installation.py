@@ -133,3 +133,21 @@ def test_what_one_may_not_do_is_not_offered_and_says_why(browser: Browser, servi
     with watched(browser, service.url, is_quiet=False, extra_http_headers=headers) as page:
         page.goto("/settings")
         expect(page.get_by_role("alert")).to_contain_text("it lacks the permission setting.read")
+
+
+def test_who_is_signed_in_is_shown_and_signed_out(browser: Browser, service: Service) -> None:
+    secret = httpx.post(
+        f"{service.url}/schedulerService/token", json={"name": "anna", "grants": [{"role": "viewer"}]}
+    ).json()["secret"]
+    bearer = {"authorization": f"Bearer {secret}"}
+    assert httpx.post(f"{service.url}/schedulerService/session", headers=bearer).status_code == 200
+    with watched(browser, service.url) as page:
+        page.goto("/settings/tokens")
+        rows = page.get_by_role("region", name="Who is signed in").get_by_role("row")
+        expect(rows.filter(has_text="anna")).to_contain_text("the token anna")
+        assert look_in_both_themes(page) == []
+        rows.get_by_role("button", name="Sign out …").click()
+        page.get_by_role("dialog").get_by_role("button", name="Sign out").click()
+        expect(page.get_by_text("A browser of anna is signed out.")).to_be_visible()
+        expect(rows).to_have_count(0)
+    assert httpx.get(f"{service.url}/schedulerService/sessions").json()["sessions"] == []

@@ -16,7 +16,7 @@ import { iso, ms, now } from "../core/time.js";
 const PAGE = 100, DAY = 86_400_000, EVERY = "*";
 const ROLES = { viewer: "looks at jobs and runs", operator: "runs, pauses and acknowledges, too", editor: "changes jobs and schedules, too", analyst: "reads reports, proofs and clicks", monitor: "reads the state and metrics", ingest: "sends orders", admin: "everything but sending orders" };
 const ENDS = [["30", "30 days"], ["90", "90 days"], ["365", "a year"], ["", "never"]];
-let tokens = null, cursor = null, wrong = null, redraw = () => {};
+let tokens = null, sessions = [], cursor = null, wrong = null, redraw = () => {};
 
 export const title = () => "Tokens";
 
@@ -28,7 +28,8 @@ export function enter(draw) {
 
 async function load(more = null) {
   try {
-    const found = await ask("token", { limit: PAGE, cursor: more });
+    const [found, open] = await Promise.all([ask("token", { limit: PAGE, cursor: more }), ask("sessions", { limit: PAGE })]);
+    sessions = open.sessions;
     tokens = more ? [...tokens, ...found.tokens] : found.tokens;
     [cursor, wrong] = [found.nextCursor, null];
   } catch (error) { wrong = error; }
@@ -73,19 +74,31 @@ const revoke = (token) => remove({
   act: async () => { await change("DELETE", "token", undefined, { query: { name: token.name } }); await load(); say(`${token.name} is revoked.`); },
 });
 
+const signOut = (session) => openDialog({
+  title: `Sign ${session.name} out?`, button: "Sign out", tone: "danger",
+  body: () => html`<p>This browser is refused at once. Whoever still has the token, or the account at the identity provider, can sign in again.</p>`,
+  act: async () => { await change("DELETE", "sessions", undefined, { query: { name: session.name, sessionId: session.sessionId } }); await load(); say(`A browser of ${session.name} is signed out.`); },
+});
+
 const scope = (word, given) => (given.includes(EVERY) ? `all ${word}` : given.length ? given.join(", ") : `no ${word}`);
 const standing = (token) => (token.revokedAt ? html`<span class="badge cancelled">${glyph("cancelled")}revoked</span> ${time(ms(token.revokedAt))}` : token.expiresAt && ms(token.expiresAt) <= now() ? html`<span class="badge timedOut">${glyph("timedOut")}expired</span> ${time(ms(token.expiresAt))}`
   : html`<span class="badge succeeded">${glyph("succeeded")}valid</span>${token.expiresAt ? html` <span class="under">until ${time(ms(token.expiresAt))}</span>` : html` <span class="under">without an end</span>`}`);
 
-const row = (token) => html`<tr data-row><td class="cell-name"><b><bdi>${token.name}</bdi></b></td><td class="cell-why">${token.grants.map((each) => html`<span class="part"><b>${each.role}</b> <span class="faint">${scope("applications", each.applications)}; ${scope("clients", each.clients)}</span></span>`)}</td>
+const grants = (holder) => holder.grants.map((each) => html`<span class="part"><b>${each.role}</b> <span class="faint">${scope("applications", each.applications)}; ${scope("clients", each.clients)}</span></span>`);
+const row = (token) => html`<tr data-row><td class="cell-name"><b><bdi>${token.name}</bdi></b></td><td class="cell-why">${grants(token)}</td>
   <td>${standing(token)}</td><td>${token.lastUsedAt ? time(ms(token.lastUsedAt)) : html`<span class="faint">never used</span>`}</td><td class="cell-why"><bdi>${token.createdBy}</bdi> <span class="under">${time(ms(token.createdAt))}</span></td>
   <td class="row-actions">${token.revokedAt || !may("token.write") ? nothing : html`<button class="button small" @click=${() => rotate(token)}>Rotate …</button><button class="button small danger" @click=${() => revoke(token)}>Revoke …</button>`}</td></tr>`;
 
 const table = () => html`<div class="table-box" tabindex="0" role="region" aria-label="All tokens"><table class="stacked" data-rows><thead><tr><th scope="col">Name</th><th scope="col">May</th><th scope="col">Stands</th><th scope="col">Last used</th><th scope="col">Made by</th><th scope="col"><span class="visually-hidden">Actions</span></th></tr></thead>
   <tbody>${repeat(tokens, (each) => each.tokenId, row)}</tbody></table></div>${cursor ? html`<p class="note"><button class="button" @click=${() => load(cursor)}>More</button></p>` : nothing}`;
 
+const signedIn = () => html`<div class="table-box" tabindex="0" role="region" aria-label="Who is signed in"><table class="stacked" data-rows><thead><tr><th scope="col">Name</th><th scope="col">May</th><th scope="col">By</th><th scope="col">Signed in</th><th scope="col">Last used</th><th scope="col"><span class="visually-hidden">Actions</span></th></tr></thead>
+  <tbody>${repeat(sessions, (each) => each.sessionId, (each) => html`<tr data-row><td class="cell-name"><b><bdi>${each.name}</bdi></b></td><td class="cell-why">${grants(each)}</td><td>${each.token ? html`the token <bdi>${each.token}</bdi>` : each.kind}</td>
+    <td>${time(ms(each.createdAt))}</td><td>${time(ms(each.lastUsedAt))}</td><td class="row-actions">${may("token.write") ? html`<button class="button small danger" @click=${() => signOut(each)}>Sign out …</button>` : nothing}</td></tr>`)}</tbody></table></div>`;
+
 export function view() {
   if (!tokens && !wrong) return waiting("Tokens");
   return html`<div class="page"><div class="page-head"><h1>Tokens</h1>${settingTabs("/settings/tokens")}${tokens ? offer([{ word: "Create a token …", needs: "token.write", act: create, tone: "primary" }]) : nothing}</div>${ignoredFilters(filters([]).ignored)}${wrong ? fault(wrong) : nothing}
-    ${tokens ? card("tokens", "Tokens", tokens.length ? table() : empty("There is no token yet", "A token lets a person or a program in. Make one here, or on the service's host:", "clickclock token create NAME --role viewer"), { count: tokens.length, note: "in the order in which they were made" }) : nothing}</div>`;
+    ${tokens ? card("tokens", "Tokens", tokens.length ? table() : empty("There is no token yet", "A token lets a person or a program in. Make one here, or on the service's host:", "clickclock token create NAME --role viewer"), { count: tokens.length, note: "in the order in which they were made" }) : nothing}
+    ${sessions.length ? card("sessions", "Signed in", signedIn(), { count: sessions.length, note: "browsers, in the order in which they signed in" }) : nothing}</div>`;
 }
