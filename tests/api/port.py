@@ -18,7 +18,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,10 +28,11 @@ import uvloop
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.server import Setup, run_collector
 from clickclock.attribution.clicks.account import Account, Accounts, Profile
+from clickclock.attribution.clicks.address import Salt
 from clickclock.attribution.clicks.entry import Entry, decode
 from clickclock.attribution.journal import Journal, Tail
 from clickclock.attribution.orders.shop_order import Secrets
-from clickclock.foundation.clock import SystemClock
+from clickclock.foundation.clock import Clock, SystemClock
 
 PATIENCE_S = 60.0
 """A client that hears nothing for so long fails its test."""
@@ -146,6 +147,8 @@ class Port:
     slot: str = "0"
     secrets: Mapping[tuple[str, str], bytes] = field(default_factory=dict)
     """What webhooks are signed with, by client and kind of shop."""
+    salt: Salt = field(default_factory=lambda: Salt(SALT, 0))
+    clock: Clock = field(default_factory=SystemClock)
     address: tuple[str, int] = ("", 0)
 
     def __enter__(self) -> Self:
@@ -250,9 +253,10 @@ class Port:
         tokens = self.folder / "order-tokens.json"
         setup = Setup(
             accounts,
-            SALT,
+            replace(self.salt),
             self.trusted_proxies,
             self.limits,
+            clock=self.clock,
             tick_s=0.02,
             order_tokens=tokens,
             secrets=Secrets(self.secrets),

@@ -15,6 +15,7 @@ import uvloop
 
 from clickclock.attribution.api.server import Setup, run_collector
 from clickclock.attribution.clicks.account import Accounts
+from clickclock.attribution.clicks.address import Salt
 from clickclock.attribution.journal import Journal
 
 
@@ -23,7 +24,7 @@ async def collect(folder: Path, listening: socket.socket) -> None:
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     journal = await Journal.open(folder)
-    setup = Setup(Accounts(), b"salt")
+    setup = Setup(Accounts(), Salt(b"salt", 0))
     await run_collector(journal, [listening], setup, stopping=stopping, ready=lambda: print("ready", flush=True))
     await journal.close()
 

@@ -14,6 +14,7 @@ import uvloop
 
 from clickclock.attribution.api.server import Setup, run_collector
 from clickclock.attribution.clicks.account import Accounts
+from clickclock.attribution.clicks.address import Salt
 from clickclock.attribution.journal import Journal
 
 SEGMENT_BYTES = 2**20
@@ -23,7 +24,7 @@ async def _collect(folder: Path, listening: socket.socket) -> None:
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     journal = await Journal.open(folder, segment_bytes=SEGMENT_BYTES, taken_wait_s=10)
-    setup = Setup(Accounts(), b"salt")
+    setup = Setup(Accounts(), Salt(b"salt", 0))
     await run_collector(journal, [listening], setup, stopping=stopping, ready=_say_ready)
     await journal.close()
 

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
@@ -28,6 +29,7 @@ from clickclock.app.collectors import DRAIN
 from clickclock.app.spans import spans_of
 from clickclock.attribution.api.limits import Limits
 from clickclock.attribution.api.server import Setup, run_collector
+from clickclock.attribution.clicks.address import Salt
 from clickclock.attribution.journal import Journal
 from clickclock.foundation import log
 from clickclock.foundation.config import Config
@@ -56,14 +58,18 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(fileno=descriptor) as listening:
         try:
-            uvloop.run(_collect(config, bytes.fromhex(told["salt"]), config.journal_dir / str(slot), listening))
+            uvloop.run(_collect(config, _salt(told, config), config.journal_dir / str(slot), listening))
         except ClickclockError as error:
             _log.error("%s", error)
             return 1
     return 0
 
 
-async def _collect(config: Config, salt: bytes, folder: Path, listening: socket.socket) -> None:
+def _salt(told: dict[str, Any], config: Config) -> Salt:
+    return Salt(bytes.fromhex(told["salt"]), told["salt_day"], config.click_salt_days)
+
+
+async def _collect(config: Config, salt: Salt, folder: Path, listening: socket.socket) -> None:
     stopping, orphaned = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 

@@ -22,12 +22,14 @@ from typing import Self
 
 import uvloop
 
-from clickclock.app.data_folder import ADDRESS_SALT, expect_files, kept_secret, listening, make_data_dir, sole, url_of
+from clickclock.app.address_salt import salt_of
+from clickclock.app.data_folder import expect_files, listening, make_data_dir, sole, url_of
 from clickclock.app.spans import expect_traces
 from clickclock.foundation import extras, log
+from clickclock.foundation.clock import SystemClock
 from clickclock.foundation.config import Config
 from clickclock.foundation.environment import environment_to_start, take_secrets
-from clickclock.foundation.errors import ConfigurationError, Fault
+from clickclock.foundation.errors import ClickclockError, ConfigurationError, Fault
 
 DRAIN = b"drain\n"
 """The signal that ends a collector."""
@@ -35,6 +37,8 @@ DRAIN_S = 15.0
 """Seconds that a collector gets to answer what waits; its clicks are on disk long before."""
 RESTART_FIRST_S = 0.1
 RESTART_MAX_S = 5.0
+SALT_LOOK_S = 60.0
+"""How often it is looked whether the salt of addresses is over."""
 
 _log = logging.getLogger(__name__)
 
@@ -90,14 +94,14 @@ class Collectors:
         self.sentence = f"clicks are taken at {self.url}/aclick"
         self._sockets = sockets
         # All that a collector must know; it has neither our command line nor our environment to read it from.
-        salt = kept_secret(config.data_dir, ADDRESS_SALT)
-        told = config.model_dump(mode="json", exclude=_NOT_TOLD)
+        self._salt = salt_of(config.data_dir, config.click_salt_days, SystemClock().now())
+        self._config = config
+        self._told = config.model_dump(mode="json", exclude=_NOT_TOLD)
         # Here, as the scheduler alone has no accounts; and now, as a collector could only try again.
         from clickclock.app.accounts import webhook_secrets_of  # noqa: PLC0415 (see the line above)
 
         webhook_secrets_of(config)
         expect_traces(config)
-        self._orders = json.dumps({"config": told, "salt": salt}).encode() + b"\n"
         self._stopping = asyncio.Event()
         self._ready = [asyncio.Event() for _ in sockets]
 
@@ -107,6 +111,7 @@ class Collectors:
         """They run while this is open, and are drained when it ends. A connection waits until they are ready."""
         collectors = cls(config, sockets)
         keepers = [asyncio.create_task(collectors._keep(slot)) for slot in range(len(sockets))]
+        keepers.append(asyncio.create_task(collectors._turn_salts()))
         try:
             yield collectors
         finally:
@@ -141,6 +146,20 @@ class Collectors:
                     await self._stopping.wait()
             pause_s = min(2 * pause_s, RESTART_MAX_S)
 
+    async def _turn_salts(self) -> None:
+        """Forget a salt that is over: collectors make the next one themselves, and so does who starts them again."""
+        while not self._stopping.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SALT_LOOK_S):
+                    await self._stopping.wait()
+            try:
+                today = SystemClock().now()
+                self._salt = await asyncio.to_thread(
+                    salt_of, self._config.data_dir, self._config.click_salt_days, today
+                )
+            except ClickclockError as error:
+                _log.error("the salt of addresses stays what it was: %s", error)
+
     async def _start(self, slot: int) -> asyncio.subprocess.Process:
         descriptor = self._sockets[slot].fileno()
         process = await asyncio.create_subprocess_exec(
@@ -153,7 +172,8 @@ class Collectors:
             env=environment_to_start(),
         )
         assert process.stdin is not None
-        process.stdin.write(self._orders)
+        orders = {"config": self._told, "salt": self._salt.secret.hex(), "salt_day": self._salt.day}
+        process.stdin.write(json.dumps(orders).encode() + b"\n")
         return process
 
     async def _until_ended(self, process: asyncio.subprocess.Process, slot: int) -> bool:

@@ -201,18 +201,23 @@ def kept_secret(data_dir: Path, name: str) -> str:
     file = data_dir / name
     with writing(data_dir):
         if not file.exists():
-            fresh = file.with_suffix(".new")
-            fresh.touch(mode=0o600)
-            with fresh.open("w") as made:
-                made.write(secrets.token_hex(32) + "\n")
-                made.flush()
-                os.fsync(made.fileno())
-            fresh.rename(file)
+            write_secret(file, secrets.token_hex(32))
         kept = file.read_bytes().strip()
     if not re.fullmatch(rb"[0-9a-f]{64}", kept):
         sentence = f"{file} is not the 64 hex digits that were made; bring it back, or remove it and another is made."
         raise ConfigurationError(faults=[Fault("data_dir", sentence)])
     return kept.decode()
+
+
+def write_secret(file: Path, secret: str) -> None:
+    """Put a secret into a file for its owner alone, in place of what was there. Raises `OSError`."""
+    fresh = file.with_suffix(".new")
+    fresh.touch(mode=0o600)
+    with fresh.open("w") as made:
+        made.write(secret + "\n")
+        made.flush()
+        os.fsync(made.fileno())
+    fresh.rename(file)
 
 
 @contextlib.contextmanager

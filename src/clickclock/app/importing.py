@@ -11,7 +11,8 @@ import asyncio
 from collections.abc import Sequence
 
 from clickclock.app.accounts import accounts_of
-from clickclock.app.data_folder import ADDRESS_SALT, kept_secret, make_data_dir
+from clickclock.app.address_salt import salt_of
+from clickclock.app.data_folder import make_data_dir
 from clickclock.app.lake import found_lake, lake_of
 from clickclock.app.lake_lock import among_others
 from clickclock.attribution.agents.cost_importer import CostImporter, CostsReport
@@ -73,5 +74,7 @@ def importer_of(config: Config, origin_of: OriginOf = without_address) -> Import
 
 
 def origins_of(config: Config) -> OriginOf:
-    """As the collectors have them: the same address, seen live and in a log, has one pseudonym."""
-    return Origins(config.trusted_proxies, bytes.fromhex(kept_secret(config.data_dir, ADDRESS_SALT))).of
+    """As the collectors have them today: the same address, seen live and in a log, has one pseudonym."""
+    return Origins(
+        config.trusted_proxies, salt_of(config.data_dir, config.click_salt_days, SystemClock().now()).secret
+    ).of

@@ -127,6 +127,9 @@ class Config(AttributionSettings, BackupSettings, EdgeSettings, TraceSettings):
     click_consent: Literal["assumed", "required"] = Field(
         "assumed", description="What it means that a click says nothing of its visitor's consent: yes, or no."
     )
+    click_salt_days: int = Field(
+        1, ge=0, le=365, description="Days after which addresses get other pseudonyms; 0: never."
+    )
     click_waiting_max: int = Field(
         10_000, ge=1, description="Requests of one collector that may wait for the disk; more are answered 503."
     )

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from clickclock.app.backup.parts import PART_BYTES
+from clickclock.app.data_folder import ADDRESS_SALT
 from clickclock.foundation import extras
 
 SCRATCH: Final = "backup-scratch"
@@ -24,6 +25,7 @@ SCRATCH: Final = "backup-scratch"
 LAKE: Final = "lake"
 _LEFT_OUT: Final = {
     *("answers", "run", "stops", "supervisor", SCRATCH),  # of processes that live now
+    ADDRESS_SALT,  # it is to be forgotten, and a restored installation makes one
     *("lock", "collectors-lock", "lake-lock", "run-lock", "backup-lock", "backup-state.json", "last-heard", LAKE),
 }
 _STORE: Final = "clickclock.db"

@@ -48,6 +48,7 @@ class Connection(Refusing):
         "_is_said_again",
         "_rest_said",
         "_said",
+        "_salt_number",
         "_seen_s",
         "_turn_is_over",
         "accepted",
@@ -63,6 +64,8 @@ class Connection(Refusing):
         self._fed = b""
         self._said: list[tuple[bytes, bytes]] | None = None
         """The header block before this one; who repeats it has it read once."""
+        self._salt_number = 0
+        """The salt of the origin of that block, as `Shared` counts them."""
         self._rest_said = b""
         """All of the last request behind its query, if the one before it had the same."""
         self._is_said_again = self._turn_is_over = False
@@ -116,6 +119,10 @@ class Connection(Refusing):
         """Whether the client repeats itself, and nothing of it waits or is half here."""
         return bool(self._rest_said) and not (self.click or self.waiting or self._begun_s or self.ending or self.unfed)
 
+    def forget_origin(self) -> None:
+        self._settle()
+        self._rest_said = b""
+
     def read_again(self) -> None:
         self.click = None
         self._read(self.request)
@@ -161,7 +168,7 @@ class Connection(Refusing):
 
     def on_headers_complete(self) -> None:
         headers = self._headers
-        if headers == self._said:
+        if headers == self._said and self._salt_number == self._shared.salt_number:
             headers.clear()
             self._is_said_again = not self._rest_said
         else:
@@ -169,6 +176,7 @@ class Connection(Refusing):
             self.head = head = read(headers)
             head.origin = self._shared.origins.of(self._peer, head.forwarded, head.agent, head.referer)
             self._said, self._headers = headers, []
+            self._salt_number = self._shared.salt_number
         if self.head.is_unusual or cast(HttpRequestParser, self._parser).get_http_version() not in VERSIONS:
             self._left_bytes, self._body = self.head.content_length, bytearray() if self.head.has_body else None
             self._check_head(self.head)

@@ -30,6 +30,7 @@ class Origins:
             ip_network(each, strict=False) for each in trusted_proxies
         )
         self._salt = salt
+        """Another one from time to time, and then `_known` is empty."""
         self._known: dict[tuple[str, bytes], str] = {}
 
     def of(self, peer: str, forwarded: bytes, agent: bytes, referer: bytes) -> bytes:
@@ -40,6 +41,11 @@ class Origins:
                 self._known.clear()
             said = self._known[peer, forwarded] = pseudonym(self._visitor(peer, forwarded), self._salt)
         return entry.connection(said, agent, referer)
+
+    def use(self, salt: bytes) -> None:
+        """Make pseudonyms with another salt from now on."""
+        self._salt = salt
+        self._known.clear()
 
     def is_from(self, networks: Iterable[IPv4Network | IPv6Network], peer: str, forwarded: bytes) -> bool:
         """Whether a request comes from these networks; not, if somebody forwards it whom nobody trusts."""

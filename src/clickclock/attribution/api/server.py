@@ -32,12 +32,14 @@ from clickclock.attribution.api.origin import LOOPBACK, Origins
 from clickclock.attribution.api.routes import Routes
 from clickclock.attribution.api.shared import Shared
 from clickclock.attribution.clicks.account import Accounts
+from clickclock.attribution.clicks.address import Salt
 from clickclock.attribution.errors import JournalFailing
 from clickclock.attribution.files.counters import Counters, read_all
 from clickclock.attribution.files.order_tokens import OrderTokens
 from clickclock.attribution.journal import Journal
 from clickclock.attribution.orders.shop_order import Secrets
 from clickclock.foundation.clock import Clock, SystemClock
+from clickclock.foundation.instant import DAY_MS
 from clickclock.foundation.span import Spans
 
 TICK_S: Final = 1.0
@@ -57,8 +59,8 @@ class Setup:
     """The settings of one collector."""
 
     accounts: Accounts
-    salt: bytes
-    """What client addresses are salted with: 1 to 64 secret bytes."""
+    salt: Salt
+    """What client addresses are salted with."""
     trusted_proxies: Sequence[str] = LOOPBACK
     """Networks whose `X-Forwarded-For` is believed."""
     limits: Limits = field(default_factory=Limits)
@@ -96,7 +98,7 @@ async def run_collector(
     tokens = OrderTokens(setup.order_tokens)
     tokens.refresh()
     shared = _shared(journal, counters, setup, loop, tokens)
-    ticking = asyncio.create_task(_tick(shared, clock, setup.tick_s, tokens))
+    ticking = asyncio.create_task(_tick(shared, setup, tokens))
     within_s = None if setup.tls is None else HANDSHAKE_S
     servers = [
         await loop.create_server(
@@ -143,7 +145,7 @@ def _shared(
 
     script = files("clickclock.attribution.api").joinpath("clickclock.js").read_bytes()
     health = Health(journal.probe, loop.time)
-    origins = Origins(setup.trusted_proxies, setup.salt)
+    origins = Origins(setup.trusted_proxies, setup.salt.secret)
     near = partial(origins.is_from, [ip_network(each, strict=False) for each in setup.metrics_from])
     routes = Routes(
         collector, counters.cells, limits, setup.accounts, health, page, script, near, tokens, setup.secrets
@@ -153,13 +155,16 @@ def _shared(
     return shared
 
 
-async def _tick(shared: Shared, clock: Clock, every_s: float, tokens: OrderTokens) -> None:
+async def _tick(shared: Shared, setup: Setup, tokens: OrderTokens) -> None:
+    clock, every_s, salt = setup.clock, setup.tick_s, replace(setup.salt)
     loop = asyncio.get_running_loop()
     while True:
         await asyncio.sleep(every_s)
         try:
             shared.tick(loop.time(), clock.now().timestamp())
             shared.count()
+            if salt.turn(clock.epoch_ms() // DAY_MS):
+                shared.use_salt(salt.secret)
             for connection in tuple(shared.connections):
                 connection.check()
             await asyncio.to_thread(tokens.refresh)

@@ -29,6 +29,10 @@ class Client(Protocol):
         """End it if it took too long; to be called every second or so."""
         ...
 
+    def forget_origin(self) -> None:
+        """Say anew where its next request comes from."""
+        ...
+
     def drain(self) -> None:
         """End it once it has its answers; a request that is half here may be finished."""
         ...
@@ -53,6 +57,8 @@ class Shared:
         self.bodies_bytes = 0
         self.now_s = 0.0
         """The loop's time at the last tick."""
+        self.salt_number = 0
+        """How many salts were used before this one."""
         self.is_draining = False
         self.received_bytes = 0
         """Not counted yet."""
@@ -96,6 +102,13 @@ class Shared:
         self.now_s = now_s
         self.answers.refresh(epoch_s)
         self.routes.private.refresh(epoch_s)
+
+    def use_salt(self, salt: bytes) -> None:
+        """Make pseudonyms of addresses with another salt from now on, of open connections, too."""
+        self.salt_number += 1
+        self.origins.use(salt)
+        for connection in self.connections:
+            connection.forget_origin()
 
     def came(self, client: Client) -> None:
         """A connection was accepted."""

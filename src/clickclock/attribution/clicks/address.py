@@ -1,12 +1,14 @@
 """The kept part of a client's address: enough to count floods from one network, too little to find a person.
 
-Never keeps the address itself. Invariants: all addresses of one /24 (IPv4) or /48 (IPv6) give the same pseudonym, and
-without the salt none can be computed from an address.
+Never keeps the address itself. Invariants: all addresses of one /24 (IPv4) or /48 (IPv6) give the same pseudonym as
+long as the salt is the same, and without the salt none can be computed from an address; from a salt, nobody can compute
+the one before it.
 
 >>> pseudonym("203.0.113.7", b"salt") == pseudonym("203.0.113.250", b"salt")
 True
 """
 
+from dataclasses import dataclass
 from hashlib import blake2b
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
@@ -14,8 +16,34 @@ from typing import Final
 IPV4_BYTES_KEPT: Final = 3
 IPV6_BYTES_KEPT: Final = 6
 PSEUDONYM_DIGITS: Final = 16
+_SECRET_BYTES: Final = 32
 SALT_BYTES_MAX: Final = 64
 """Longer keys BLAKE2 does not take."""
+
+
+@dataclass
+class Salt:
+    """What addresses are salted with. Every `days` days it is another one, made of the one before."""
+
+    secret: bytes
+    """1 to 64 bytes."""
+    day: int
+    """On which it began, in days since 1970."""
+    days: int = 0
+    """0: it stays for ever."""
+
+    def turn(self, day: int) -> bool:
+        """Go on to the salt of a day; whether it is another one. Time never goes back.
+
+        >>> salt = Salt(b"secret", day=20_000, days=1)
+        >>> salt.turn(20_000), salt.turn(20_001), salt.turn(20_000)
+        (False, True, False)
+        """
+        steps = day // self.days - self.day // self.days if self.days else 0
+        for _ in range(steps):
+            self.secret = blake2b(b"next", key=self.secret, digest_size=_SECRET_BYTES).digest()
+        self.day = max(self.day, day) if steps > 0 else self.day
+        return steps > 0
 
 
 def pseudonym(address: str, salt: bytes) -> str:
