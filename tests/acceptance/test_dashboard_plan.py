@@ -118,6 +118,27 @@ def test_the_heat_map_shows_a_figure_of_each_job_and_leads_to_its_runs(browser: 
         expect(_row(page, "shop/slow")).to_have_count(0)
 
 
+def test_the_heat_map_is_asked_anew_each_minute_and_keeps_what_is_chosen(browser: Browser, service: Service) -> None:
+    with watched(browser, service.url) as page, _ask(service) as ask:
+
+        def ended() -> int:
+            (row,) = ask.get("jobStatGrid", params={"figure": "total", "bucket": "hour"}).json()["jobStatGrid"]["rows"]
+            return int(sum(value or 0 for value in row["values"]))
+
+        page.clock.install()
+        page.goto("/lag?figure=total")
+        page.get_by_role("link", name=re.compile(rf"shop.broken, .*: {ended()}$")).focus()
+        told = page.get_by_role("status").filter(has_text="shop/broken")
+        expect(told).to_be_visible()
+        before = ended()
+        assert ask.post("jobTrigger", json={"application": "shop", "jobName": "broken"}).status_code == 201
+        while ended() == before:
+            pass
+        page.clock.fast_forward(60_000)
+        expect(page.get_by_role("link", name=re.compile(rf"shop.broken, .*: {before + 1}$"))).to_be_visible()
+        expect(told).to_be_visible()
+
+
 def test_a_group_says_what_it_holds_and_is_paused_and_resumed(browser: Browser, service: Service) -> None:
     with watched(browser, service.url) as page, _ask(service) as ask:
         page.goto("/groups")

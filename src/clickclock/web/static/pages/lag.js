@@ -7,7 +7,7 @@ import { filters } from "../core/address.js";
 import { ask } from "../core/api.js";
 import { currentZone, day, full, iso, minute, ms, now, span } from "../core/time.js";
 
-const HOUR = 3_600_000, DAY = 24 * HOUR, NAMES = ["figure", "span", "application", "groupName"];
+const HOUR = 3_600_000, DAY = 24 * HOUR, ANEW_MS = 60_000, NAMES = ["figure", "span", "application", "groupName"];
 const FIGURES = { lagP95: "How late: 95 of 100 within", lagP50: "How late: half within", durationP95: "How long: 95 of 100 within", durationP50: "How long: half within", failed: "How many failed", skipped: "How many were skipped", total: "How many ended" };
 const SPANS = { "": ["24 hours", 1, "hour"], "3d": ["3 days", 3, "hour"], "7d": ["7 days", 7, "day"], "30d": ["30 days", 30, "day"] };
 const FIELDS = [
@@ -23,6 +23,8 @@ export function enter(draw) {
   redraw = draw;
   [grid, wrong, told] = [null, null, null];
   load();
+  const timer = setInterval(() => { if (!document.hidden) load(); }, ANEW_MS);
+  return () => clearInterval(timer);
 }
 
 async function load() {
@@ -32,7 +34,7 @@ async function load() {
   try {
     const answer = await ask("jobStatGrid", { figure: chosen.figure || "lagP95", application: chosen.application, groupName: chosen.groupName, bucket, timeZone: bucket === "day" ? currentZone() : null, from: iso(now() - days * DAY) });
     if (mine !== asked) return;
-    [grid, wrong, told] = [answer.jobStatGrid, null, null];
+    [grid, wrong] = [answer.jobStatGrid, null];
   } catch (error) { if (mine === asked) wrong = error; }
   redraw();
 }
@@ -58,7 +60,7 @@ function map() {
 export function view() {
   chosen = filters(NAMES);
   if (!grid && !wrong) return waiting("Heat map");
-  return html`<div class="page"><div class="page-head"><h1>Heat map</h1></div>${ignoredFilters(chosen.ignored)}${filterBar(FIELDS, chosen, load)}${wrong ? fault(wrong) : nothing}
+  return html`<div class="page"><div class="page-head"><h1>Heat map</h1></div>${ignoredFilters(chosen.ignored)}${filterBar(FIELDS, chosen, () => { told = null; load(); })}${wrong ? fault(wrong) : nothing}
     ${!grid ? nothing : grid.rows.length ? card("map", FIGURES[grid.figure], map(), { count: grid.rows.length, note: "jobs, those with most of it first" })
       : html`<section class="card">${empty("Nothing ended in this window", "Choose a longer one, or run a job:", "clickclock trigger APPLICATION NAME")}</section>`}</div>`;
 }
