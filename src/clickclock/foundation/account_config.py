@@ -82,7 +82,7 @@ class AccountConfig(Settings):
         None, description="Its profile; `click_profile` if not given."
     )
     consent: Literal["assumed", "required"] | None = Field(
-        None, description="What it means that a click says nothing of consent; `click_consent` if not given."
+        None, description="Its rule for clicks that say nothing of consent; `click_consent` if not given."
     )
     orders_token_sha256: str | None = Field(
         None,

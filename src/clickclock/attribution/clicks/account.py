@@ -57,12 +57,12 @@ CONSENT: Final = "consent"
 
 
 class Consent(StrEnum):
-    """What it means that a click says nothing of its visitor's consent."""
+    """Whether a visitor consents of whom a click does not say so."""
 
     ASSUMED = "assumed"
-    """There is one: its sender has asked."""
+    """Yes: the sender has asked."""
     REQUIRED = "required"
-    """There is none."""
+    """No."""
 
 
 _REQUIRED: Final = frozenset({"client_id", "seller_id", "asvt", "atag", "event_time"})
@@ -97,7 +97,7 @@ class Account(Record):
 
     client_id: str = Field(min_length=1, max_length=256, description="The `client_id` of its clicks and orders.")
     profile: Profile = Field(Profile.STRICT, description="How far its clicks may be from the interface.")
-    consent: Consent = Field(Consent.ASSUMED, description="What it means that a click says nothing of consent.")
+    consent: Consent = Field(Consent.ASSUMED, description="Whether a visitor consents of whom a click does not say so.")
     orders_token_sha256: str | None = Field(
         None, pattern="^[0-9a-f]{64}$", description="SHA-256, in hex, of the token that its orders must carry."
     )

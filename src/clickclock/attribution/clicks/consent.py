@@ -22,7 +22,7 @@ DENIED: Final = frozenset(
     {"denied", "deny", "no", "n", "false", "0", "refused", "refuse", "rejected", "reject", "declined", "decline"}
     | {"withdrawn", "revoked", "none", "opt-out", "optout", "opt_out"}
 )
-"""Both in any case. What is neither says nothing of consent."""
+"""Both in any case. Any other word says nothing of consent."""
 KEPT: Final = frozenset(
     {*COLUMNS, "client_id", "event_time", "keyword", "landing_page", "country", "device_brand", "device_model"}
 )
@@ -44,7 +44,7 @@ def is_given(parameters: Mapping[str, str], rule: Consent) -> bool:
 
 
 def anonymous(query: bytes) -> bytes:
-    """What is left of a query: the parameters of `KEPT`, and that there is no consent."""
+    """A query without its visitor: the parameters of `KEPT`, and `consent=denied`."""
     return b"&".join([*_parts(query, KEPT), _DENIED])
 
 
