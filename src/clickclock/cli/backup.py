@@ -66,8 +66,8 @@ def create(
 ) -> None:
     """Make a backup while the service works.
 
-    Of the store, journals, outputs of attempts, files for ad networks, and the lake if it is in a folder.
-    What did not change since the last backup is not written again.
+    A backup has the store, the journals, the outputs of attempts, the files for ad networks, and a lake in a folder.
+    Unchanged files are not written again.
     """
     with configuration(config, options) as loaded:
         from clickclock.app import backup as backups  # noqa: PLC0415 (loaded when it is used)

@@ -125,7 +125,7 @@ class Config(AttributionSettings, BackupSettings, EdgeSettings, TraceSettings):
         "strict", description="What a click must be: as the interface says, as its clients send it, or a shop's own."
     )
     click_consent: Literal["assumed", "required"] = Field(
-        "assumed", description="Whether a visitor consents of whom a click does not say so: `assumed` is yes, `required` no."
+        "assumed", description="The rule for clicks that say nothing of consent: `assumed`, or `required`."
     )
     click_salt_days: int = Field(
         1, ge=0, le=365, description="Days after which addresses get other pseudonyms; 0: never."
