@@ -302,6 +302,16 @@ def test_models_side_by_side_are_the_same_in_every_form(filled: SmallLake, engin
             assert pq.read_table(io.BytesIO(sink.getvalue())).to_pylist()[0]["spread"] == Decimal(5)
 
 
+def test_a_report_of_every_day_has_a_row_where_nothing_happened(filled: SmallLake, engine: DuckDB) -> None:
+    days = {"from_": "2026-11-02", "to": "2026-11-04", "everyDay": "true"}
+    report = ask(filled, engine, by="client,day", figures="clicks,orders,revenue", clientId="shop", **days)
+    assert lines(report) == [
+        "shop 2026-11-02 last EUR 4 2 17.01",
+        "shop 2026-11-03 last EUR 0 1 20.00",
+        "shop 2026-11-04 last EUR 0 0 0.00",
+    ]
+
+
 def test_days_without_an_end_reach_as_far_as_the_clicks(filled: SmallLake, engine: DuckDB) -> None:
     clicks = {"by": "client", "figures": "clicks", "currency": "EUR"}
     assert [row["clicks"] for row in ask(filled, engine, from_="2026-11-02", **clicks).rows] == [4]

@@ -41,6 +41,7 @@ ASKED = (
     "since",
     "until",
     "compare",
+    "every_day",
     "client_id",
     "seller_id",
     "channel",
@@ -69,6 +70,11 @@ NAMES = {"models": "model", "since": "from", "until": "to", "form": "format"}
     "--compare",
     type=click.Choice(("previous", "last_year", "models")),
     help="Compare with the days before, with the same days a year before, or all models with each other.",
+)
+@click.option(
+    "--every-day",
+    flag_value="true",
+    help="A row for each day, also where nothing happened. This needs day among the dimensions, --from and --to.",
 )
 @click.option("--client-id", help="Only this client.")
 @click.option("--seller-id", help="Only this seller.")

@@ -48,6 +48,7 @@ from clickclock.attribution.report_query import (
     standing,
 )
 from clickclock.attribution.reporting.comparison import before, compared
+from clickclock.attribution.reporting.every_day import with_every_day
 from clickclock.attribution.reporting.figures import MONEY, Against, Customer, Dimension, Figure, Form
 from clickclock.attribution.reporting.model_comparison import of_every_model, side_by_side
 from clickclock.attribution.reporting.report import (
@@ -82,7 +83,7 @@ class Reporter:
             return side_by_side(self._report(of_every_model(asked)), asked)
         now = self._report(asked)
         if asked.compare is None:
-            return now
+            return with_every_day(now) if asked.every_day else now
         earlier = msgspec.structs.replace(before(asked), version=now.version)
         return compared(now, self._report(earlier))
 

@@ -108,6 +108,10 @@ def _report() -> Schema:
                 "previous",
                 enum=list(Against),
             ),
+            {
+                **parameter("everyDay", "Whether each group has a row on each day, also where nothing happened.", True),
+                "schema": {"type": "boolean", "default": False},
+            },
             parameter("clientId", "One client.", "shop-1"),
             parameter("sellerId", "One seller: of the click for clicks, of the order for orders.", "s-9"),
             parameter("channel", "One channel.", "google"),

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from clickclock.attribution.reporting.figures import Against, Dimension, Figure
-from clickclock.attribution.reporting.report import NOTHING, Asked, Report, Row, rank
+from clickclock.attribution.reporting.report import NOTHING, Asked, Report, Row, place_of
 
 CHANGE_DIGITS: Final = 4
 _ABSENT: Final = frozenset({Figure.COST, Figure.ROAS, Figure.CPA})
@@ -47,7 +47,7 @@ def compared(now: Report, then: Report) -> Report:
     ours, theirs = _by_key(now.rows, keys), _by_key([_shifted(row, later) for row in then.rows], keys)
     both = [(ours.get(key), theirs.get(key)) for key in {**ours, **theirs}]
     rows = [_compared(one, other, keys, asked.figures) for one, other in both]
-    rows.sort(key=lambda row: _rank(row, keys, now.models))
+    rows.sort(key=lambda row: place_of(row, keys, now.models))
     notes = sorted({*now.notes, *then.notes} - ({NOTHING} if rows else set()))
     return msgspec.structs.replace(now, rows=rows, notes=notes)
 
@@ -83,9 +83,3 @@ def _change(now: Any, then: Any) -> Decimal | None:
         return None
     change = Decimal(str(now)) / Decimal(str(then)) - 1
     return change.quantize(Decimal(1).scaleb(-CHANGE_DIGITS), ROUND_HALF_UP)
-
-
-def _rank(row: Row, keys: Sequence[str], models: Sequence[str]) -> list[tuple[bool, Any]]:
-    """What rows of a report are sorted by: their key, their currency and their model."""
-    *names, model, currency = (row[each] for each in keys)
-    return [*rank((*names, currency)), (False, models.index(model))]

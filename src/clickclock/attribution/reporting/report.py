@@ -9,7 +9,7 @@ of each group; a derived figure can be computed again from its own row.
 ((<Dimension.CHANNEL: 'channel'>, <Dimension.DAY: 'day'>), '2026-11-01', None)
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
@@ -98,6 +98,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """The latest if not given."""
     form: Form = Form.JSON
     compare: Against | None = None
+    every_day: bool = False
+    """Whether each group has a row on each day, also where nothing happened."""
     raw: bool = False
     """Whether CSV has every name as it came, also where a spreadsheet would take it for a formula."""
 
@@ -218,21 +220,31 @@ def read(given: Mapping[str, Sequence[str]]) -> Asked:
         version=parameters.one("version", version_of),
         form=parameters.one("format", member_of(Form)) or Form.JSON,
         compare=parameters.one("compare", member_of(Against)),
+        every_day=parameters.one("everyDay", flag_of) or False,
         raw=parameters.one("raw", flag_of) or False,
     )
-    if asked.compare is Against.MODELS:
-        if Dimension.MODEL in asked.by:
-            parameters.faults.append(Fault("by", "All models are in one row here; leave model out."))
-        if asked.figures != tuple(Figure):
-            parameters.faults.append(Fault("figures", "A comparison of models has figures of its own; leave this out."))
-    elif asked.compare is not None and (asked.since is None or asked.until is None):
-        parameters.faults.append(Fault("compare", "This needs the first and the last day; give from and to as well."))
-    if asked.since and asked.until and asked.since > asked.until:
-        parameters.faults.append(Fault("from", f"This is after the last day, {asked.until}; give an earlier day."))
-    if asked.raw and asked.form is not Form.CSV:
-        parameters.faults.append(Fault("raw", f"This is for CSV; {asked.form} has names as they came. Leave it out."))
+    parameters.faults += _faults_of(asked)
     parameters.finish()
     return asked
+
+
+def _faults_of(asked: Asked) -> Iterator[Fault]:
+    """What does not go together."""
+    if asked.compare is Against.MODELS:
+        if Dimension.MODEL in asked.by:
+            yield Fault("by", "All models are in one row here; leave model out.")
+        if asked.figures != tuple(Figure):
+            yield Fault("figures", "A comparison of models has figures of its own; leave this out.")
+    elif asked.compare is not None and (asked.since is None or asked.until is None):
+        yield Fault("compare", "This needs the first and the last day; give from and to as well.")
+    if asked.since and asked.until and asked.since > asked.until:
+        yield Fault("from", f"This is after the last day, {asked.until}; give an earlier day.")
+    if asked.raw and asked.form is not Form.CSV:
+        yield Fault("raw", f"This is for CSV; {asked.form} has names as they came. Leave it out.")
+    if asked.every_day and (Dimension.DAY not in asked.by or asked.since is None or asked.until is None):
+        yield Fault("everyDay", "This needs day in by, and the first and the last day; give by, from and to as well.")
+    if asked.every_day and asked.compare is not None:
+        yield Fault("everyDay", "A comparison has no rows of nothing; leave everyDay or compare out.")
 
 
 def find(results: Sequence[Result], version: int | None) -> Result:
@@ -346,6 +358,12 @@ def _amount(minor: int, currency: str) -> Decimal:
 def rank(key: Key) -> list[tuple[bool, Any]]:
     """Values without a name come last."""
     return [(part is None, part) for part in key]
+
+
+def place_of(row: Row, keys: Sequence[str], models: Sequence[str]) -> list[tuple[bool, Any]]:
+    """What rows of a report are sorted by: their key, their currency and their model. `keys` end with these two."""
+    *names, model, currency = (row[each] for each in keys)
+    return [*rank((*names, currency)), (False, models.index(model))]
 
 
 def camel(name: str) -> str:
