@@ -107,6 +107,34 @@ def test_what_is_watched_is_shown_as_it_changes_until_ctrl_c(terminal: Terminal)
     assert terminal.run("job", "delete", "t", "third")[0] == 0
 
 
+@pytest.mark.parametrize(("command", "code", "said"), [("true", 0, "3 of 3 ended, 0 failed"), ("false", 1, "3 failed")])
+def test_a_backfill_is_followed_to_its_end(terminal: Terminal, command: str, code: int, said: str) -> None:
+    name = f"past-{command}"
+    terminal.job(name, command)
+    assert terminal.run("schedule", "create", "t", name, "--expression", "0 * * * *", "--id", name)[0] == 0
+    started, output, errors = terminal.run("backfill", "start", name, "--from", "-4h", "--to", "-1h")
+    assert (started, "is started: 3 times." in output) == (0, True), errors
+    backfill_id = output.split()[1]
+    assert f"clickclock backfill follow {backfill_id}" in errors
+    ended, output, errors = terminal.run("backfill", "follow", backfill_id[:30])
+    assert (ended, said in output) == (code, True), (output, errors)
+
+
+def test_who_follows_a_backfill_may_let_go(terminal: Terminal) -> None:
+    terminal.job("long", "sleep 600")
+    assert terminal.run("schedule", "create", "t", "long", "--expression", "0 * * * *", "--id", "long")[0] == 0
+    backfill_id = terminal.run("backfill", "start", "long", "--from", "-4h", "--to", "-1h")[1].split()[1]
+    following = terminal.start("backfill", "follow", backfill_id)
+    assert following.stderr is not None
+    assert following.stderr.readline() == f"Backfill {backfill_id} is running.\n"
+    following.send_signal(signal.SIGINT)
+    assert "the backfill goes on" in following.communicate(timeout=60)[1]
+    assert following.returncode == 130
+    assert terminal.run("backfill", "cancel", backfill_id)[0] == 0
+    ended, output, _ = terminal.run("backfill", "follow", backfill_id)
+    assert (ended, "is cancelled" in output) == (1, True)
+
+
 EDITOR = """#!/bin/sh
 echo x >> "$0.times"
 case $(wc -l < "$0.times") in

@@ -6,21 +6,29 @@ Never computes a time. Invariant: a dry run starts nothing.
 True
 """
 
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from clickclock.cli.calling import calls
+from clickclock.cli.calling import calls, service
 from clickclock.cli.completing import complete_backfill, complete_schedule
+from clickclock.cli.exit_codes import INTERRUPTED
 from clickclock.cli.fields import Instant, body, field, names, needs_fields, of_jobs, page
 from clickclock.cli.lazy import Commands
+from clickclock.cli.naming import whole_id
+from clickclock.cli.progress import progress
 from clickclock.cli.rendering import Payload as Answer
 from clickclock.cli.rendering import record, says, when
 from clickclock.cli.tables import table
+from clickclock.foundation.advance import tell
 
 if TYPE_CHECKING:
     from clickclock.client import Client, Payload
 
+ENDS: Final = frozenset({"done", "cancelled"})
+LOOK_S: Final = 1.0
+"""How often it is asked how far a backfill is."""
 ID = click.argument("backfill_id", shell_complete=complete_backfill)
 PACE = (
     field("--max-concurrent-triggers", type=int, help="How many may be unfinished at once; 1 if not given."),
@@ -36,6 +44,7 @@ def _started(payload: Answer) -> None:
         record("dryRun")(payload)
     else:
         says("Backfill {backfill[backfillId]} is started: {backfill[total]} times.")(payload)
+        click.echo(f"Follow it: clickclock backfill follow {payload['backfill']['backfillId']}", err=True)
 
 
 @click.group(cls=Commands)
@@ -88,6 +97,39 @@ def show(client: "Client", backfill_id: str) -> "Payload":
 def start(client: "Client", schedule_id: str, from_: str, to: str, dry_run: bool, fields: dict[str, Any]) -> "Payload":
     """Run a schedule's times in a range of the past; those that ran already are left out."""
     return client.start_backfill(schedule_id, **{**fields, "from": from_, "to": to, "dryRun": dry_run or None})
+
+
+@backfill.command()
+@ID
+@click.pass_context
+def follow(ctx: click.Context, backfill_id: str) -> None:
+    """Show how far a backfill is until it has ended.
+
+    The exit code is 0 if each of its triggers succeeded, else 1. Ctrl-C lets go, and the backfill goes on.
+    """
+    with service(ctx.obj) as client:
+        backfill_id = whole_id(client, backfill_id, "backfill_id")
+        try:
+            click.echo(f"Backfill {backfill_id} is {client.backfill(backfill_id)['backfills'][0]['state']}.", err=True)
+            ended = _ended(client, backfill_id)
+        except KeyboardInterrupt:
+            again = f"clickclock backfill follow {backfill_id}"
+            click.echo(f"\nNo longer watching; the backfill goes on. Watch it with: {again}", err=True)
+            ctx.exit(INTERRUPTED)
+    says("Backfill {backfillId} is {state}: {done} of {total} ended, {failed} failed, {skipped} skipped.")(ended)
+    ctx.exit(int(ended["failed"] > 0 or ended["cancelled"] > 0 or ended["state"] != "done"))
+
+
+def _ended(client: "Client", backfill_id: str) -> "Payload":
+    """The backfill when nothing of it is to come, waits or runs."""
+    with progress("Running past times"):
+        while True:
+            found: Payload = client.backfill(backfill_id)["backfills"][0]
+            settled = found["done"] + found["skipped"]
+            tell(f"Backfill {found['state']}, {found['failed']} failed", settled, found["total"])
+            if found["state"] in ENDS and not found["queued"] + found["running"]:
+                return found
+            time.sleep(LOOK_S)
 
 
 @backfill.command()
