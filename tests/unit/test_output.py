@@ -61,3 +61,19 @@ def test_csv_has_a_column_for_each_field_and_no_formulas() -> None:
 def test_a_row_is_called_by_what_other_commands_take(row: dict[str, Any], name: str) -> None:
     assert written({"status": "success", "rows": [row, row]}, "name") == f"{name}\n{name}\n"
     assert written({"status": "success", "row": row}, "name") == f"{name}\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ({"scheduleId": "s", "backfillId": "b", "application": "a", "jobName": "j"}, "b"),
+        ({"triggerId": "t", "scheduleId": "s", "backfillId": "b", "application": "a", "jobName": "j"}, "t"),
+        ({"alarmId": "al", "triggerId": "t", "application": "a", "jobName": "j"}, "al"),
+        ({"notificationId": "n", "alarmId": "al", "application": "a"}, "n"),
+        ({"sessionId": "x", "kind": "person", "name": "anna"}, "x"),
+        ({"scheduleId": "s", "application": "a", "jobName": "j"}, "s"),
+        ({"application": "a", "jobName": "j", "groupName": "g"}, "a/j"),
+    ],
+)
+def test_a_row_is_called_by_its_own_id_and_not_by_what_it_belongs_to(row: dict[str, str], name: str) -> None:
+    assert written({"status": "success", "rows": [row]}, "name") == f"{name}\n"

@@ -13,10 +13,11 @@ import json
 from typing import Any, Final
 
 _NAMES: Final = (
-    *("triggerId", "scheduleId", "backfillId", "alarmId", "notificationId", "silenceId", "auditId", "calendarName"),
-    *("groupName", "prefix", "application", "id", "name"),
+    *("notificationId", "silenceId", "alarmId", "auditId", "sessionId", "triggerId", "backfillId", "scheduleId"),
+    *("calendarName", "groupName", "prefix", "application", "id", "name"),
 )
-"""What a row is called by, beside a job's two names; the first that it has."""
+"""What a row is called by, beside a job's two names; the first that it has. Its own id stands before that of anything
+it belongs to, as a backfill belongs to a schedule."""
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
