@@ -71,7 +71,7 @@ def test_a_clock_that_is_off_is_put_right_by_when_it_said_that_it_sent(accounts:
 
 @BOTH
 @pytest.mark.parametrize(
-    "sent_at", [str(NOW + MINUTE - 1), str(NOW), "", "yesterday", "1800000000", "{sent_at}", "²" * 13]
+    "sent_at", [str(NOW + MINUTE - 1), str(NOW), "", "yesterday", "1800000000", "{sent_at}", "²" * 13, "9" * 13]
 )
 def test_a_clock_that_is_right_or_says_nothing_of_use_is_believed(accounts: Accounts, sent_at: str) -> None:
     happened = NOW - 20 * MINUTE

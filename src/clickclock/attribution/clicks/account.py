@@ -52,6 +52,8 @@ class Profile(StrEnum):
     """For shops without a partner: a client, an identifier and a time are enough."""
 
 
+SENT_AT: Final = "sent_at"
+"""The parameter that says when a request was sent, by the clock that its event time is of."""
 CONSENT: Final = "consent"
 """The parameter that says whether a visitor consents to be known."""
 

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from clickclock.attribution.clicks.absent import is_absent, may_be_absent, names_nobody, present
-from clickclock.attribution.clicks.account import CONSENT, GOOGLE, UNKNOWN_CLIENT, Account, Accounts, Profile
+from clickclock.attribution.clicks.account import CONSENT, GOOGLE, SENT_AT, UNKNOWN_CLIENT, Account, Accounts, Profile
 from clickclock.attribution.clicks.consent import anonymous, deciding, is_given
 from clickclock.attribution.clicks.query import (
     Fault,
@@ -31,8 +31,6 @@ from clickclock.foundation.instant import DAY_MS
 
 AHEAD_MAX_MS: Final = 5 * 60_000
 """A client's clock that is further ahead of ours is worth a flag."""
-SENT_AT: Final = "sent_at"
-"""When a request was sent, by the clock that its event time is of."""
 CLOCK_OFF_MIN_MS: Final = 60_000
 """A clock that is less than a minute off is believed; the way of a request takes its time, too."""
 STALE_AFTER_MS: Final = 30 * DAY_MS
@@ -316,5 +314,7 @@ def on_our_clock(event_time_ms: int, sent_at: str | None, received_ms: int) -> i
     if sent_at is None or len(sent_at) != _DIGITS_OF_MS or not (sent_at.isascii() and sent_at.isdigit()):
         return event_time_ms
     behind_ms = received_ms - int(sent_at)
+    true_ms = event_time_ms + behind_ms
     is_off = abs(behind_ms) >= CLOCK_OFF_MIN_MS and event_time_ms != received_ms
-    return event_time_ms + behind_ms if is_off else event_time_ms
+    # Nonsense would lead to a time that nobody can send.
+    return true_ms if is_off and len(str(true_ms)) == _DIGITS_OF_MS else event_time_ms

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from clickclock.attribution.clicks.absent import present
-from clickclock.attribution.clicks.account import CONSENT, Consent
+from clickclock.attribution.clicks.account import CONSENT, SENT_AT, Consent
 from clickclock.attribution.clicks.ad import COLUMNS
 from clickclock.attribution.clicks.query import Unreadable, split, with_ampersands
 
@@ -24,7 +24,7 @@ DENIED: Final = frozenset(
 )
 """Both in any case. Any other word says nothing of consent."""
 KEPT: Final = frozenset(
-    {*COLUMNS, "client_id", "event_time", "keyword", "landing_page", "country", "device_brand", "device_model"}
+    {*COLUMNS, "client_id", "event_time", SENT_AT, "keyword", "landing_page", "country", "device_brand", "device_model"}
 )
 """The parameters that are left: those that say which ad it was, and nothing that a network writes for each click."""
 _DECIDING: Final = frozenset({"client_id", CONSENT})

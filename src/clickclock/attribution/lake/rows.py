@@ -16,7 +16,7 @@ import msgspec
 
 from clickclock.attribution.clicks import click, query
 from clickclock.attribution.clicks.absent import REVISION, is_absent, present
-from clickclock.attribution.clicks.account import Account, Accounts, Profile
+from clickclock.attribution.clicks.account import SENT_AT, Account, Accounts, Profile
 from clickclock.attribution.clicks.entry import Entry, EntryKind
 from clickclock.attribution.clicks.shape import EVENT_TIME, cut, rebuild
 from clickclock.attribution.lake.tables import CLICK_PARAMETERS, CLICKS, EVENTS, ORDERS, REJECTIONS, Table
@@ -121,7 +121,7 @@ def with_query(row: dict[str, Any]) -> dict[str, Any]:
 
 def _is_other(name: str, value: str) -> bool:
     """Whether a parameter has no column, and a value. When a request was sent says nothing of the click in it."""
-    return name not in CLICK_PARAMETERS and name not in {EVENT_TIME, click.SENT_AT} and not is_absent(name, value)
+    return name not in CLICK_PARAMETERS and name not in {EVENT_TIME, SENT_AT} and not is_absent(name, value)
 
 
 def _order(entry: Entry) -> dict[str, Any]:

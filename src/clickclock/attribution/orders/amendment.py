@@ -16,8 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from clickclock.attribution.clicks import absent
-from clickclock.attribution.clicks.account import Accounts
-from clickclock.attribution.clicks.click import AHEAD_MAX_MS, SENT_AT, on_our_clock
+from clickclock.attribution.clicks.account import SENT_AT, Accounts
+from clickclock.attribution.clicks.click import AHEAD_MAX_MS, on_our_clock
 from clickclock.attribution.clicks.identifier import CUSTOMER
 from clickclock.attribution.orders import money
 from clickclock.attribution.orders.order_fields import (

@@ -229,7 +229,7 @@ def read(given: Mapping[str, Sequence[str]]) -> Asked:
 
 
 def _faults_of(asked: Asked) -> Iterator[Fault]:
-    """What does not go together."""
+    """Parameters that contradict each other, or lack another one."""
     if asked.compare is Against.MODELS:
         if Dimension.MODEL in asked.by:
             yield Fault("by", "All models are in one row here; leave model out.")
