@@ -114,15 +114,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs"):
         for part in mark.args:
             commands, description = PARTS[part]
-            if not any(map(shutil.which, commands)) or not _works(TRIALS.get(part)):
+            if not any(map(shutil.which, commands)):
                 pytest.skip(f"needs {description}")
+            if failure := _failure_of(TRIALS.get(part)):
+                pytest.skip(f"needs {description} (its trial said: {failure})")
 
 
 @functools.cache
-def _works(trial: tuple[str, ...] | None) -> bool:
-    """Whether a trial passes, tried once in a session, however many processes run its tests."""
+def _failure_of(trial: tuple[str, ...] | None) -> str:
+    """What a trial says that fails twice, empty if it passes: one in a session, for all processes that run tests."""
     if trial is None:
-        return True
+        return ""
     session = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"alone-{os.getpid()}")
     with (Path(tempfile.gettempdir()) / f"clickclock-parts-{session}").open("a+") as known:
         fcntl.flock(known, fcntl.LOCK_EX)
@@ -130,10 +132,15 @@ def _works(trial: tuple[str, ...] | None) -> bool:
         told = dict(line.rsplit("\t", 1) for line in known.read().splitlines())
         name = " ".join(trial)
         if name not in told:
-            done = subprocess.run(trial, cwd=Path(__file__).parent.parent, capture_output=True, check=False)
-            told[name] = str(done.returncode)
-            known.write(f"{name}\t{done.returncode}\n")
-        return told[name] == "0"
+            told[name] = _said(trial) and _said(trial)
+            known.write(f"{name}\t{told[name]}\n")
+        return told[name]
+
+
+def _said(trial: tuple[str, ...]) -> str:
+    done = subprocess.run(trial, cwd=Path(__file__).parent.parent, capture_output=True, check=False)
+    lines = done.stderr.decode(errors="replace").split("\n") if done.returncode else []
+    return next((" ".join(line.split()) for line in reversed(lines) if line.strip()), str(done.returncode or ""))
 
 
 @pytest.hookimpl(wrapper=True)

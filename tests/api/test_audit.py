@@ -66,7 +66,8 @@ async def change_everything(http: httpx.AsyncClient, engine: Engine, clock: Manu
     await ask("PUT", "token", {"name": "deploy"})
     await ask("DELETE", "token", name="deploy")
     await ask("POST", "session")
-    await ask("DELETE", "session")
+    (session,) = (await http.get("sessions")).json()["sessions"]
+    await ask("DELETE", "sessions", name=session["name"])
     timed = {**NAMED, "jobName": "from-file", "command": "true", "schedules": [{"expression": "0 0 * * *"}]}
     files = {"groups": [group], "calendars": [calendar], "commandPrefixImageMappings": [mapping], "jobs": [timed]}
     await ask("PUT", "declaration", files, set="files")
