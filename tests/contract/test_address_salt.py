@@ -10,7 +10,7 @@ import pytest
 from clickclock.app.address_salt import salt_of
 from clickclock.app.data_folder import ADDRESS_SALT
 
-NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
+NOON = datetime(2020, 11, 27, 12, tzinfo=UTC)
 
 
 def set_back(folder: Path, at: datetime) -> None:

@@ -23,7 +23,7 @@ from clickclock.app import backup_state
 from clickclock.app.backup import create, creating, listed, restore, verify
 from clickclock.app.backup.place import BackupRefused
 from clickclock.app.backup.sources import Source
-from clickclock.app.data_folder import RESTORING, make_data_dir, sole
+from clickclock.app.data_folder import ADDRESS_SALT, RESTORING, make_data_dir, sole
 from clickclock.app.doctor.stores import damages_of
 from clickclock.app.lake import compact
 from clickclock.app.membership import node_name, open_store
@@ -121,6 +121,19 @@ def test_what_is_restored_is_what_was_there(
     ).stat().st_mtime_ns
     assert not (fresh.data_dir / "supervisor").exists()
     assert not (fresh.data_dir / RESTORING).exists()
+
+
+def test_the_salt_of_addresses_is_in_no_backup_for_it_is_to_be_forgotten(
+    installation: Callable[..., Config], tmp_path: Path
+) -> None:
+    config = installation()
+    (config.data_dir / ADDRESS_SALT).write_text("0" * 64 + "\n")
+    (config.data_dir / "receipt-secret").write_text("1" * 64 + "\n")
+    create(config)
+    fresh = elsewhere(config, tmp_path / "new")
+    restore(fresh, None)
+    kept = {each.name for each in fresh.data_dir.iterdir()}
+    assert ("receipt-secret" in kept, ADDRESS_SALT in kept) == (True, False)
 
 
 @pytest.mark.parametrize("kind", ["rows", "pgDump"])
